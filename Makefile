@@ -1,0 +1,110 @@
+# What a developer types; `make help` lists it. Needs Python 3.11 with its headers, make and a C++ compiler;
+# the rest, cmake and ninja included, is installed into .venv.
+
+PYTHON ?= python3.11
+VENV ?= .venv
+JOBS ?= $(shell nproc)
+PYTEST_ARGS ?=
+
+ROOT := $(CURDIR)
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+export PYTHONDONTWRITEBYTECODE := 1
+
+SOURCES := CMakeLists.txt $(shell find csrc -type f 2>/dev/null)
+PYTHON_SOURCES := pyproject.toml $(shell find pijit -type f -name '*.py*' -not -name '*.pyc' 2>/dev/null)
+PYTHON_DIRS := $(wildcard pijit tests bench examples)
+CXX_FILES := $(shell find csrc -name '*.h' -o -name '*.cpp' 2>/dev/null)
+
+DEPS := $(VENV)/.deps
+INSTALLED := $(VENV)/.installed
+CHECKED := build/checked
+SANITIZED := build/sanitized
+
+# Tests run away from the source tree, so that what they import is what was built for them.
+PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_ARGS)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup run test test-release test-checked test-sanitize bench lint format clean distclean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
+	  while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+# --- build ------------------------------------------------------------------------------------
+
+setup: $(INSTALLED) ## create .venv, install what is pinned, build and install pijit
+
+$(DEPS): requirements/dev.txt
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	python -m pip install --quiet torch==2.13.0 -r requirements/dev.txt
+	touch $@
+
+$(INSTALLED): $(DEPS) $(SOURCES) $(PYTHON_SOURCES) README.md LICENSE
+	python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+	touch $@
+
+# $(call build,directory,options): builds into the directory, leaves an importable copy in its stage/.
+define build
+	cmake -S . -B $(1) -G Ninja -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python $(2)
+	cmake --build $(1)
+	rm -rf $(1)/stage
+	cmake --install $(1) --prefix $(1)/stage > /dev/null
+	touch $(1)/.built
+endef
+
+$(CHECKED)/.built: $(DEPS) $(SOURCES) $(PYTHON_SOURCES)
+	$(call build,$(CHECKED),-DPIJIT_CHECKED=ON)
+
+$(SANITIZED)/.built: $(DEPS) $(SOURCES) $(PYTHON_SOURCES)
+	$(call build,$(SANITIZED),-DPIJIT_CHECKED=ON -DPIJIT_TORCH=OFF -DPIJIT_SANITIZE=address$(COMMA)undefined)
+
+COMMA := ,
+
+# --- use --------------------------------------------------------------------------------------
+
+run: setup ## compare eager, pijit and torch.compile on real models: prints a table
+	python examples/compare.py
+
+# --- test -------------------------------------------------------------------------------------
+
+test: test-checked test-release ## all tests, on the checked build and on the installed one
+
+test-release: setup
+	mkdir -p build/cwd
+	cd build/cwd && $(PYTEST) $(ROOT)/tests
+
+test-checked: $(CHECKED)/.built
+	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) $(ROOT)/tests
+
+# The interpreter is not instrumented, hence the preloads; CPython does not free all it has at exit, hence no leak check.
+test-sanitize: $(SANITIZED)/.built ## the core's tests (no torch) under the address and undefined-behaviour sanitizers
+	cd $(SANITIZED)/stage && PYTHONPATH=$(ROOT)/$(SANITIZED)/stage PYTHONMALLOC=malloc \
+	  LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so.6)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	  $(PYTEST) -m "not torch and not slow" $(ROOT)/tests
+
+bench: setup ## run bench/ with pytest-benchmark; results are kept as JSON in .benchmarks/
+	mkdir -p build/cwd
+	cd build/cwd && $(PYTEST) --benchmark-autosave --benchmark-storage=file://$(ROOT)/.benchmarks $(ROOT)/bench
+
+lint: $(DEPS) ## ruff, mypy, clang-format and the layering of csrc/
+	ruff check $(PYTHON_DIRS)
+	ruff format --check $(PYTHON_DIRS)
+	mypy
+	$(if $(CXX_FILES),clang-format --dry-run -Werror $(CXX_FILES))
+	python tests/lint/check_layering.py csrc
+
+format: $(DEPS) ## apply ruff's and clang-format's layout
+	ruff check --fix-only --quiet $(PYTHON_DIRS)
+	ruff format $(PYTHON_DIRS)
+	$(if $(CXX_FILES),clang-format -i $(CXX_FILES))
+
+clean: ## remove what was built
+	rm -rf build .ruff_cache .mypy_cache .pytest_cache pijit/*.so $(INSTALLED)
+
+distclean: clean ## remove .venv too
+	rm -rf $(VENV)

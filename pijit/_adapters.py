@@ -1,0 +1,123 @@
+"""Attaches the adapter of a tensor framework, imported before pijit or after it, and never imports a framework itself.
+
+A framework that is there already is attached at the first use of pijit. For the others a finder waits on `sys.meta_path`:
+it finds nothing itself, it only has the framework's own loader tell when it is done, and it leaves when nobody is waited
+for. What does not fit is a warning then, since `import torch` must not fail on our account, and an `AdapterError` at the
+next use of pijit.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import logging
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from pijit.errors import AdapterError
+
+logger = logging.getLogger("pijit")
+
+# Framework and the module of its adapter, which has attach() and built_against().
+ADAPTERS = {"torch": "pijit._torch"}
+
+_MEND = "run: pip install --no-build-isolation --force-reinstall pijit"
+
+_attached: set[str] = set()
+_failed: dict[str, str] = {}
+
+
+def ensure() -> None:
+    """Attach what is imported, wait for what is not; `AdapterError` for what is imported and does not fit."""
+    for framework in ADAPTERS.keys() - _attached:
+        if framework not in _failed and _is_imported(framework):
+            _attach(framework)
+        if framework in _failed:
+            raise AdapterError(_failed[framework])
+    _watch_or_leave()
+
+
+def _is_imported(framework: str) -> bool:
+    module = sys.modules.get(framework)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
+
+
+def _attach(framework: str) -> None:
+    version = getattr(sys.modules[framework], "__version__", "of unknown version")
+    try:
+        adapter = importlib.import_module(ADAPTERS[framework])
+    except ModuleNotFoundError:
+        _failed[framework] = f"pijit was built without {framework}, and {framework} {version} is imported; {_MEND}"
+        return
+    except ImportError as error:
+        _failed[framework] = f"pijit's adapter does not load with {framework} {version} ({error}); {_MEND}"
+        return
+    try:
+        adapter.attach()
+    except (ImportError, RuntimeError) as error:
+        built = adapter.built_against()
+        cause = f"was built against {framework} {built}" if str(built) != str(version) else f"does not attach ({error})"
+        _failed[framework] = f"pijit's adapter {cause}, and {framework} {version} is imported; {_MEND}"
+        return
+    _attached.add(framework)
+
+
+def _attach_on_import(framework: str) -> None:
+    """The framework was imported just now: attach, or warn."""
+    if framework in _attached or framework in _failed:
+        return
+    _attach(framework)
+    _watch_or_leave()
+    if framework in _failed:
+        logger.warning("pijit: %s", _failed[framework])
+
+
+def _watch_or_leave() -> None:
+    waiting = bool(ADAPTERS.keys() - _attached - _failed.keys())
+    watching = _finder in sys.meta_path
+    if waiting and not watching:
+        sys.meta_path.insert(0, _finder)
+    elif watching and not waiting:
+        sys.meta_path.remove(_finder)
+
+
+class _Finder:
+    """Sees the import of a framework first, has the others find it, and asks their loader to report."""
+
+    def __init__(self) -> None:
+        self._asking: set[str] = (
+            set()
+        )  # frameworks for which the other finders are being asked, under the import lock of each
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec that the other finders give for a framework, its loader made to report; None for anything else."""
+        if name not in ADAPTERS or name in self._asking:
+            return None
+        self._asking.add(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking.discard(name)
+        if spec is not None and spec.loader is not None:
+            _report_when_done(spec)
+        return spec
+
+
+def _report_when_done(spec: ModuleSpec) -> None:
+    loader = spec.loader
+    assert loader is not None
+    execute = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        del loader.exec_module  # the loader is as it was before the framework runs
+        execute(module)
+        _attach_on_import(spec.name)
+
+    with contextlib.suppress(AttributeError):  # a loader without a __dict__: the next use of pijit attaches
+        loader.exec_module = exec_module  # type: ignore[method-assign]
+
+
+_finder = _Finder()

@@ -1,0 +1,125 @@
+"""Types of the native module: what csrc/bind offers to this package, private to it."""
+
+from types import CodeType, FunctionType
+from typing import TypedDict
+
+class StopInfo(TypedDict):
+    """Where a recording stopped, and why."""
+
+    code: str
+    reason: str
+    file: str
+    line: int
+    function: str
+
+class GuardInfo(TypedDict):
+    """One row of a guard program."""
+
+    text: str
+    source: str
+    kind: str
+
+class NodeInfo(TypedDict):
+    """One operation of a trace."""
+
+    text: str
+    op: str
+    file: str
+    line: int
+    inputs: list[str]
+    outputs: list[str]
+    opaque: bool
+
+class FrameInfo(TypedDict):
+    """One frame of a snapshot."""
+
+    name: str
+    file: str
+    line: int
+    offset: int
+
+class SnapshotInfo(TypedDict):
+    """The frames from which CPython would go on, root first."""
+
+    frames: list[FrameInfo]
+
+class TraceInfo(TypedDict):
+    """One installed trace."""
+
+    name: str
+    code: str
+    file: str
+    line: int
+    guards: list[GuardInfo]
+    nodes: list[NodeInfo]
+    snapshots: list[SnapshotInfo]
+    segments: list[object]
+    constants: int
+    bytes: int
+    opaque_calls: int
+    ends: str
+    stop: StopInfo | None
+    operations: int
+    record_seconds: float
+    replays: int
+    exits: int
+
+class RootInfo(TypedDict):
+    """The counters of one root."""
+
+    records: int
+    aborts: int
+    replays: int
+    exits: int
+    guard_failures: int
+    last_stop: StopInfo | None
+    traces: int
+    last_miss: str | None
+
+def hook_install() -> None:
+    """Become the evaluator of frames, keeping the one that was there for delegation."""
+
+def hook_remove() -> None:
+    """Give the evaluator back."""
+
+def hook_installed() -> bool:
+    """Whether frames pass through pijit."""
+
+def add_root(code: CodeType, function: FunctionType | None, instance: object | None, name: str, strict: bool) -> int:
+    """Record frames of `code` whose function is `function`, or whose first local is `instance`; held weakly."""
+
+def remove_root(root: int) -> None:
+    """Forget a root and its traces."""
+
+def set_auto(on: bool) -> None:
+    """Find roots without being told."""
+
+def root_of(obj: object) -> int:
+    """The root of a jitted function or instance, or of one found automatically; -1 if there is none."""
+
+def root_status(root: int) -> tuple[str, str]:
+    """State and reason."""
+
+def root_report(root: int) -> RootInfo:
+    """Counters, the last stop and the last miss."""
+
+def root_traces(root: int) -> list[TraceInfo]:
+    """What is installed."""
+
+def reset(root: int) -> None:
+    """Forget the traces of a root, of all if -1."""
+
+def stats() -> dict[str, int | float]:
+    """Counters of the process."""
+
+def tables() -> dict[str, list[tuple[str, ...]]]:
+    """Rows of the .def tables: aborts, ops, guards, opcodes."""
+
+def attach_adapter(capsule: object) -> None:
+    """Called by an adapter's own attach()."""
+
+def set_option(name: str, value: int) -> None:
+    """Set an option of config.def."""
+
+def get_option(name: str) -> int:
+    """The value of an option of config.def."""

@@ -1,0 +1,35 @@
+"""The exceptions that pijit raises where it is called by name; a replayed program never sees one."""
+
+
+class PijitError(Exception):
+    """Base of all errors of pijit.
+
+    Example:
+        >>> import pijit
+        >>> issubclass(pijit.errors.UsageError, pijit.errors.PijitError)
+        True
+    """
+
+
+class UsageError(PijitError):
+    """A public function was given what it cannot take; the message says what, where and what to try."""
+
+
+class ConfigError(PijitError):
+    """An option does not exist or cannot have this value; the message names the nearest option."""
+
+
+class AdapterError(PijitError):
+    """The adapter of a framework does not fit the framework that is imported; the message says what to run."""
+
+
+class StrictError(PijitError):
+    """`strict=True` was asked for, and pijit would have stepped aside here."""
+
+
+class BackendError(PijitError):
+    """A backend is not there or cannot be used; the message names those that can."""
+
+
+class CacheError(PijitError):
+    """A stored trace cannot be read or does not fit."""

@@ -1,0 +1,140 @@
+"""Runs a call once and says what was recorded, where it stopped and why, what is guarded, and what it cost."""
+
+import dataclasses
+import html
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pijit import _core
+from pijit.api import Status, jit, root_of, status, traces
+from pijit.traces import Stop, Traces, plural, stop_view
+
+# The counters of a root that one call may move, in the order in which they are shown.
+_COUNTERS = ("records", "aborts", "replays", "exits", "guard_failures")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """What `explain` found; `print()` it, or take `.to_json()` or `.to_html()`.
+
+    `result` is what the call returned, `seconds` what it took, `counts` what it moved (records, aborts, replays, exits,
+    guard failures), `stop` where its recording stopped, `miss` the guard that failed, `traces` what there is now.
+
+    Example:
+        >>> import pijit
+        >>> report = pijit.explain(lambda x: x + 1, 41)
+        >>> report.result
+        42
+    """
+
+    name: str
+    status: Status
+    seconds: float
+    counts: dict[str, int]
+    stop: Stop | None
+    advice: str
+    miss: str | None
+    traces: Traces
+    result: object = dataclasses.field(repr=False)
+
+    def __str__(self) -> str:
+        reason = f" ({self.status.reason})" if self.status.reason else ""
+        moved = ", ".join(plural(count, name.replace("_", " ")) for name, count in self.counts.items() if count)
+        lines = [f"{self.name}: {self.status.state}{reason}"]
+        lines.append(f"  this call: {1e3 * self.seconds:.2f} ms, {moved or 'in CPython'}")
+        if self.stop is not None:
+            lines += [f"  {self.stop}", *([f"    {self.advice}"] if self.advice else [])]
+        if self.miss:
+            lines.append(f"  not replayed because of {self.miss}")
+        for number, trace in enumerate(self.traces):
+            end = "a return" if trace.ends == "return" else "an exit"
+            observed = f"{plural(trace.operations, 'operations')} observed in {1e3 * trace.record_seconds:.2f} ms"
+            used = f"{plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
+            lines.append(f"  trace {number}: {trace.sizes()}, ends in {end}")
+            lines.append(f"    cost: {observed}, {trace.bytes:,} bytes; used: {used}")
+            if trace.stop is not None and trace.stop != self.stop:
+                lines.append(f"    {trace.stop}")
+            lines += [f"    guard: {guard}" for guard in trace.guards]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The report without `result`, as JSON text.
+
+        Example:
+            >>> import json, pijit
+            >>> json.loads(pijit.explain(lambda: None).to_json())["name"]
+            '<lambda>'
+        """
+        names = [field.name for field in dataclasses.fields(self) if field.name != "result"]
+        return json.dumps({name: getattr(self, name) for name in names}, indent=2, default=_plain)
+
+    def to_html(self) -> str:
+        """The report and its traces as an HTML fragment, which notebooks show.
+
+        Example:
+            >>> import pijit
+            >>> pijit.explain(lambda: None).to_html().startswith("<pre>&lt;lambda&gt;")
+            True
+        """
+        bodies = [
+            f"<details><summary>trace {number}</summary><pre>{html.escape(str(trace))}</pre></details>"
+            for number, trace in enumerate(self.traces)
+        ]
+        return "\n".join([f"<pre>{html.escape(str(self))}</pre>", *bodies])
+
+    _repr_html_ = to_html
+
+
+def explain(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+    """Call `fn(*args, **kwargs)` once, and only once, and report what pijit did with the call.
+
+    What was not jitted before is jitted for this one call. What the call raises is raised.
+
+    Args:
+        fn: what `jit` returned, or anything that it takes.
+        *args: handed to `fn`.
+        **kwargs: handed to `fn`.
+
+    Raises:
+        UsageError, AdapterError: as `jit`.
+
+    Example:
+        >>> import pijit
+        >>> def total(values):
+        ...     return sum(values)
+        >>> pijit.explain(total, [1, 2, 3]).result
+        6
+    """
+    known = root_of(fn) >= 0
+    target = fn if known else jit(fn)
+    root = root_of(target)
+    try:
+        before = _core.root_report(root) if root >= 0 else None
+        start = time.perf_counter()
+        result = target(*args, **kwargs)
+        seconds = time.perf_counter() - start
+        after = _core.root_report(root) if root >= 0 else None
+        counts: dict[str, int] = dict.fromkeys(_COUNTERS, 0)
+        stop, miss = None, None
+        if before is not None and after is not None:
+            counts = {name: after[name] - before[name] for name in _COUNTERS}  # type: ignore[literal-required]
+            stop = stop_view(after["last_stop"]) if counts["records"] or counts["aborts"] else None
+            miss = after["last_miss"] if counts["guard_failures"] else None
+        name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
+        return Report(name, status(target), seconds, counts, stop, _advice(stop), miss, traces(target), result)
+    finally:
+        if not known and root >= 0:
+            _core.remove_root(root)
+
+
+def _plain(part: object) -> object:
+    """What JSON takes for a view."""
+    return dataclasses.asdict(part) if dataclasses.is_dataclass(part) and not isinstance(part, type) else str(part)
+
+
+def _advice(stop: Stop | None) -> str:
+    """What the table of abort reasons says about this one."""
+    rows = _core.tables()["aborts"] if stop is not None else []
+    return next((text for code, _, text in rows if stop is not None and code == stop.code), "")

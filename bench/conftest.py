@@ -1,0 +1,39 @@
+"""What all benchmarks share: the models of examples/, one thread, and pijit forgotten between them."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import pijit
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+torch.set_num_threads(1)
+
+
+@pytest.fixture(params=["BERT", "GPT-2", "Llama"])
+def model(request: pytest.FixtureRequest) -> torch.nn.Module:
+    """A fresh transformer, called often enough for CPython and torch to have settled."""
+    import models
+
+    built = models.MODELS[request.param]()
+    with torch.no_grad():
+        for _ in range(10):
+            built(models.input_ids())
+    return built
+
+
+@pytest.fixture
+def tokens() -> torch.Tensor:
+    """The argument of a transformer."""
+    import models
+
+    return models.input_ids()
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    yield
+    pijit.reset()

@@ -1,0 +1,120 @@
+"""What is measured: each subject is one fresh model with what calls it, and says what the same work leaves behind.
+
+`run` is what a compiler may replace; `args` are its arguments. Two subjects of one name are equal and share nothing.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import alexnet
+import models
+import torch
+from torch import Tensor
+
+CHECKED_CALLS = 3  # calls with other inputs whose results are compared
+
+
+class Transformer:
+    """One forward call of a model without gradients."""
+
+    def __init__(self, build: Callable[[], torch.nn.Module]) -> None:
+        self.run: Callable[..., Any] = build()
+        self.args = (models.input_ids(),)
+
+    def mode(self) -> AbstractContextManager[Any]:
+        """Under what the call runs."""
+        return torch.no_grad()
+
+    def prepare(self, call: int) -> None:
+        """Nothing is left over from the call before."""
+
+    def results(self) -> list[Tensor]:
+        """All tensors in the outputs, caches included."""
+        found: list[Tensor] = []
+        with self.mode():
+            for seed in range(CHECKED_CALLS):
+                found += tensors_in(self.run(models.input_ids(seed)))
+        return found
+
+
+class Training:
+    """One training step of AlexNet."""
+
+    RESTART = 4  # steps after which training starts over, since it does not stay finite for many more
+
+    def __init__(self) -> None:
+        self.model = alexnet.build()
+        self.start = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.optimizer = alexnet.optimizer_of(self.model)
+        self.run: Callable[..., Any] = alexnet.step
+        self.args = (self.model, self.optimizer, alexnet.images())
+
+    def mode(self) -> AbstractContextManager[Any]:
+        """Under what the call runs."""
+        return nullcontext()
+
+    def prepare(self, call: int) -> None:
+        """Start over now and then, and draw the same dropout masks for the same step."""
+        if call % self.RESTART == 0:
+            self.model.load_state_dict(self.start)
+        torch.manual_seed(call)
+
+    def results(self) -> list[Tensor]:
+        """Losses and parameters after some steps from the start."""
+        losses = []
+        for seed in range(CHECKED_CALLS):
+            self.prepare(seed)
+            losses.append(self.run(self.model, self.optimizer, alexnet.images(seed)))
+        return [*losses, *(parameter.detach().clone() for parameter in self.model.parameters())]
+
+
+Subject = Transformer | Training
+
+
+def make(name: str) -> Subject:
+    """A fresh subject of this name; the weights of all of one name are equal."""
+    return Training() if name == "AlexNet" else Transformer(models.MODELS[name])
+
+
+NAMES = (*models.MODELS, "AlexNet")
+
+
+def tensors_in(thing: object) -> list[Tensor]:
+    """All tensors in an output, however nested, in order."""
+    return list(_tensors(thing, set()))
+
+
+def _tensors(thing: object, seen: set[int]) -> Iterator[Tensor]:
+    if isinstance(thing, Tensor):
+        yield thing
+    elif id(thing) not in seen:
+        seen.add(id(thing))
+        parts: Any = ()
+        if isinstance(thing, Mapping):
+            parts = thing.values()
+        elif isinstance(thing, (list, tuple)):
+            parts = thing
+        elif not isinstance(thing, (type, torch.nn.Module)):
+            parts = vars(thing).values() if hasattr(thing, "__dict__") else ()
+        for part in parts:
+            yield from _tensors(part, seen)
+
+
+def difference(left: list[Tensor], right: list[Tensor]) -> float:
+    """0 if equal bit for bit, any NaN equal to any NaN; else the largest difference, infinite if not comparable."""
+    if len(left) != len(right):
+        return float("inf")
+    return max((_difference(a.detach(), b.detach()) for a, b in zip(left, right, strict=True)), default=0.0)
+
+
+def _difference(a: Tensor, b: Tensor) -> float:
+    if (a.dtype, a.shape, a.stride(), a.requires_grad) != (b.dtype, b.shape, b.stride(), b.requires_grad):
+        return float("inf")
+    wide_a, wide_b = a.double(), b.double()
+    same = (wide_a == wide_b) & (wide_a.signbit() == wide_b.signbit()) | wide_a.isnan() & wide_b.isnan()
+    if bool(same.all()):
+        return 0.0
+    gap = (wide_a - wide_b).abs()[~same].max().item()
+    return float("inf") if math.isnan(gap) else max(gap, 5e-324)  # a zero of the other sign is a difference too

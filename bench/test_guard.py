@@ -1,4 +1,4 @@
-"""What it costs to find that a trace fits: calls whose work is next to nothing, with few and with many things to guard."""
+"""What it costs to find that a trace fits: calls with next to no work, and with few or many things to guard."""
 
 import pytest
 import torch

@@ -13,9 +13,6 @@ def fibonacci(n: int) -> int:
 
 
 def test_without(benchmark):
-    from pijit import _core
-
-    _core.hook_remove()
     assert benchmark(fibonacci, 18) == 2584
 
 

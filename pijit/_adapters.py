@@ -1,9 +1,9 @@
 """Attaches the adapter of a tensor framework, imported before pijit or after it, and never imports a framework itself.
 
-A framework that is there already is attached at the first use of pijit. For the others a finder waits on `sys.meta_path`:
-it finds nothing itself, it only has the framework's own loader tell when it is done, and it leaves when nobody is waited
-for. What does not fit is a warning then, since `import torch` must not fail on our account, and an `AdapterError` at the
-next use of pijit.
+A framework that is there already is attached at the first use of pijit. For the others a finder waits on
+`sys.meta_path`: it finds nothing itself, it only has the framework's own loader tell when it is done, and leaves when
+nobody is waited for. What does not fit is a warning then, since `import torch` must not fail on our account, and an
+`AdapterError` at the next use of pijit.
 """
 
 import contextlib

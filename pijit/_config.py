@@ -1,7 +1,7 @@
 """The options of pijit as one typed object over the core's, filled from `PIJIT_*` in the environment.
 
-Values and defaults live in the core (csrc/common/config.def); here stand only their names, their form for people and their
-variables. Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, the environment, the default.
+Values and defaults live in the core (csrc/common/config.def); here stand only their names, their form for people and
+their variables. Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, environment, default.
 """
 
 import difflib

@@ -69,10 +69,11 @@ def jit(
 ) -> Any:
     """Record `fn` at its first call and replay it at later ones, with the same results bit for bit.
 
-    A function comes back as a new function with the signature, name, doc and attributes of the one passed in, which stays
-    plain; it pickles if it is found under its name, as when `jit` decorates it. A bound method, `functools.partial`,
-    `staticmethod` or `classmethod` comes back as one of the new function. An object with a `__call__` written in Python,
-    such as a `torch.nn.Module`, comes back as the same object, and only this instance is affected.
+    A function comes back as a new function with the signature, name, doc and attributes of the one passed in, which
+    stays plain; it pickles if it is found under its name, as when `jit` decorates it. A bound method,
+    `functools.partial`, `staticmethod` or `classmethod` comes back as one of the new function. An object with a
+    `__call__` written in Python, such as a `torch.nn.Module`, comes back as the same object, and only this instance is
+    affected.
 
     Args:
         fn: what to record; left out when used as `@pijit.jit(...)`.
@@ -115,7 +116,8 @@ def jit(
 def enable(**options: object) -> None:
     """Find what to record everywhere: the outermost Python functions under which tensor operators ran.
 
-    They are recorded at their second call. May be called again at any time. Child processes are plain unless they call it themselves.
+    They are recorded at their second call. May be called again at any time. Child processes are plain unless they call
+    it themselves.
 
     Args:
         **options: options of `pijit.config` to set.
@@ -357,4 +359,4 @@ def _where(fn: FunctionType) -> str:
 
 def _say(thing: object) -> str:
     name = getattr(thing, "__qualname__", None)
-    return f"{type(thing).__qualname__} {name!r}" if isinstance(name, str) else f"a {type(thing).__qualname__}"
+    return f"{type(thing).__qualname__} {name!r}" if isinstance(name, str) else f"{type(thing).__qualname__} object"

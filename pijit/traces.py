@@ -75,7 +75,7 @@ class Stop:
     function: str
 
     def __str__(self) -> str:
-        return f"{place(self.file, self.line)} in {self.function}(): stopped recording at {self.reason} [{self.code}]"
+        return f"{place(self.file, self.line)} in {self.function}(): stopped recording: {self.reason} [{self.code}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""The options: their values, their errors, and the environment."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+import pijit
+from pijit import _config
+from pijit.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _restored():
+    before = {name: getattr(pijit.config, name) for name in pijit.config}
+    yield
+    pijit.config.update(before)
+
+
+def test_set_and_get():
+    for name in ("max_operations", "max_nodes", "verify_every"):
+        setattr(pijit.config, name, 12)
+        assert getattr(pijit.config, name) == 12
+        assert f"{name} = 12" in repr(pijit.config)
+    assert set(pijit.config) <= set(dir(pijit.config))
+
+
+def test_unknown_options_name_the_nearest():
+    with pytest.raises(ConfigError, match="no option 'max_node'; the nearest is 'max_nodes'"):
+        pijit.config.max_node
+    with pytest.raises(ConfigError, match="nearest is 'verify_every'"):
+        pijit.config.verify = 1
+    assert not hasattr(pijit.config, "_repr_html_")
+
+
+@pytest.mark.parametrize("value", [0, -1, "x", 1.5, None, True, 2**63])
+def test_wrong_values(value):
+    before = pijit.config.max_nodes
+    with pytest.raises(ConfigError, match="option 'max_nodes' is"):
+        pijit.config.max_nodes = value
+    assert pijit.config.max_nodes == before
+
+
+def test_update_is_all_or_nothing():
+    before = pijit.config.max_nodes
+    with pytest.raises(ConfigError):
+        pijit.config.update({"max_nodes": 3, "verify_every": "often"})
+    assert pijit.config.max_nodes == before
+    assert pijit.config.update({"max_nodes": 3}) == {"max_nodes": before}
+
+
+def test_log_channels():
+    pijit.config.log = "exits, record"
+    assert pijit.config.log == "record,exits"
+    pijit.config.log = ""
+    assert pijit.config.log == ""
+    with pytest.raises(ConfigError, match="no channel 'guard'; the nearest is 'guards'"):
+        pijit.config.log = "guard"
+    with pytest.raises(ConfigError, match="is text"):
+        pijit.config.log = 3
+
+
+def test_environment(caplog):
+    environment = {
+        "PIJIT_MAX_NODES": "321",
+        "PIJIT_VERIFY": "5",
+        "PIJIT_MAX_NODE": "1",
+        "PIJIT_FAR_FETCHED": "1",
+        "OTHER": "1",
+    }
+    with caplog.at_level(logging.WARNING, "pijit"):
+        _config.read_environment(environment)
+    assert (pijit.config.max_nodes, pijit.config.verify_every) == (321, 5)
+    assert [record.getMessage() for record in caplog.records] == [
+        "pijit: PIJIT_MAX_NODE in the environment is no option; the nearest is PIJIT_MAX_NODES"
+    ]
+    with pytest.raises(ConfigError, match="PIJIT_MAX_NODES is a whole number"):
+        _config.read_environment({"PIJIT_MAX_NODES": "many"})
+
+
+def test_environment_of_a_process():
+    code = "import pijit; print(pijit.config.max_operations)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PIJIT_MAX_OPERATIONS": "4321"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "4321\n"

@@ -1,0 +1,79 @@
+// Code objects: instructions with their inline caches and specialisations undone, exception table, code extra.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "cpython/internals.h"
+
+namespace pijit::cpython {
+
+// Facts of one opcode number; see opcodes_311.def.
+struct OpcodeInfo {
+  uint8_t base;    // the opcode without specialisation; itself when it has none
+  uint8_t caches;  // inline cache entries after a base opcode
+};
+extern const std::array<OpcodeInfo, 256> kOpcodes;
+
+// Opcodes that other rooms need by number (opcode.h defines macros of every name, so it stays in this room).
+inline constexpr int kExtendedArg = 144, kMakeCell = 135, kCopyFreeVars = 149;
+
+// The opcode's own name ("LOAD_ATTR"), or "<unknown>".
+const char* opcode_name(int opcode) noexcept;
+
+inline const _Py_CODEUNIT* units(PyCodeObject* code) noexcept { return _PyCode_CODE(code); }
+// Number of code units.
+inline int unit_count(PyCodeObject* code) noexcept { return static_cast<int>(Py_SIZE(code)); }
+// The opcode at a code unit as it was compiled (specialisation and quickening undone).
+inline int base_opcode(PyCodeObject* code, int index) noexcept {
+  return kOpcodes[_Py_OPCODE(units(code)[index])].base;
+}
+// The argument byte of one unit; EXTENDED_ARG prefixes are not included.
+inline int oparg(PyCodeObject* code, int index) noexcept { return _Py_OPARG(units(code)[index]); }
+// The whole argument of the instruction at index (the unit after its EXTENDED_ARG prefixes).
+int full_oparg(PyCodeObject* code, int index) noexcept;
+// Inline cache entries that follow a base opcode.
+inline int cache_entries(int base) noexcept { return kOpcodes[static_cast<size_t>(base)].caches; }
+// Index of the next instruction's first unit.
+inline int next_index(PyCodeObject* code, int index) noexcept {
+  return index + 1 + cache_entries(base_opcode(code, index));
+}
+
+// Index of the first instruction that has events: what precedes it is the prologue.
+inline int first_traceable(PyCodeObject* code) noexcept { return code->_co_firsttraceable; }
+
+inline bool is_generator_code(PyCodeObject* code) noexcept {
+  return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0;
+}
+// Locals that a call fills: positional, keyword-only, *args, **kwargs.
+inline int argument_slots(PyCodeObject* code) noexcept {
+  return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) +
+         ((code->co_flags & CO_VARKEYWORDS) != 0);
+}
+// Line of the instruction at a code index, or -1.
+inline int line_of(PyCodeObject* code, int index) noexcept {
+  return PyCode_Addr2Line(code, index * static_cast<int>(sizeof(_Py_CODEUNIT)));
+}
+
+// The entry of the exception table that covers an instruction.
+struct Handler {
+  int target;       // code index
+  int depth;        // stack depth to unwind to
+  bool push_lasti;  // the index of the raising instruction is pushed before the exception
+};
+bool find_handler(PyCodeObject* code, int index, Handler* handler) noexcept;
+
+// Code extra. CPython keeps it as a size and an array behind co_extra (private layout of 3.11).
+struct CodeExtra {
+  Py_ssize_t size;
+  void* items[1];
+};
+inline void* code_extra(PyCodeObject* code, Py_ssize_t slot) noexcept {
+  auto* extra = static_cast<const CodeExtra*>(code->co_extra);
+  return extra == nullptr || extra->size <= slot ? nullptr : extra->items[slot];
+}
+// False with an error set when memory is short.
+inline bool set_code_extra(PyCodeObject* code, Py_ssize_t slot, void* value) noexcept {
+  return _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), slot, value) == 0;
+}
+
+}  // namespace pijit::cpython

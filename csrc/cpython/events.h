@@ -1,0 +1,69 @@
+// Switches CPython's per-thread trace function on and off without sys.settrace's audit event, and without a trace object.
+//
+// On 3.11 a C frame of the evaluator (_PyCFrame) has its own copy of "tracing is on", inherited inwards on entry and outwards on
+// return; so ending the events means clearing the copies of all live ones.
+#pragma once
+#include "cpython/internals.h"
+
+namespace pijit::cpython {
+
+// Nobody traces or profiles this thread.
+inline bool untraced(PyThreadState* ts) noexcept {
+  return ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && ts->tracing == 0;
+}
+inline bool events_are(PyThreadState* ts, Py_tracefunc function) noexcept { return ts->c_tracefunc == function; }
+
+// Frames entered from now on, and those of the evaluator on top, report to `function`. False: somebody else traces.
+inline bool start_events(PyThreadState* ts, Py_tracefunc function) noexcept {
+  if (!untraced(ts)) return false;
+  ts->c_tracefunc = function;
+  ts->c_traceobj = nullptr;
+  ts->cframe->use_tracing = 255;
+  return true;
+}
+
+// Call only while events_are(ts, our function); may be called inside the trace function.
+inline void stop_events(PyThreadState* ts) noexcept {
+  ts->c_tracefunc = nullptr;
+  ts->c_traceobj = nullptr;
+  const uint8_t state = ts->c_profilefunc != nullptr ? 255 : 0;
+  for (_PyCFrame* frame = ts->cframe; frame != nullptr; frame = frame->previous) frame->use_tracing = state;
+}
+
+// No events while it lives (the trace function itself already runs without).
+class EventsSuspended {
+ public:
+  explicit EventsSuspended(PyThreadState* ts) noexcept : ts_(ts) {
+    ts->tracing++;
+    ts->cframe->use_tracing = 0;
+  }
+  ~EventsSuspended() {
+    ts_->tracing--;
+    ts_->cframe->use_tracing = ts_->c_tracefunc != nullptr || ts_->c_profilefunc != nullptr ? 255 : 0;
+  }
+  EventsSuspended(const EventsSuspended&) = delete;
+  EventsSuspended& operator=(const EventsSuspended&) = delete;
+
+ private:
+  PyThreadState* ts_;
+};
+
+// The event switches of a frame object.
+struct EventFlags {
+  char lines, opcodes;
+};
+inline EventFlags event_flags(PyFrameObject* frame) noexcept { return {frame->f_trace_lines, frame->f_trace_opcodes}; }
+inline void set_event_flags(PyFrameObject* frame, EventFlags flags) noexcept {
+  frame->f_trace_lines = flags.lines;
+  frame->f_trace_opcodes = flags.opcodes;
+}
+// What a frame object is born with, and what a recorder wants.
+inline constexpr EventFlags kDefaultEvents{1, 0};
+inline constexpr EventFlags kOpcodeEvents{0, 1};
+inline void want_opcode_events(PyFrameObject* frame) noexcept { set_event_flags(frame, kOpcodeEvents); }
+// Gives a frame its birth flags back, if a frame object was made for it.
+inline void restore_trace_flags(_PyInterpreterFrame* frame) noexcept {
+  if (frame->frame_obj != nullptr) set_event_flags(frame->frame_obj, kDefaultEvents);
+}
+
+}  // namespace pijit::cpython

@@ -1,0 +1,110 @@
+// The interpreter's frames: looking into them, writing them, entering them; includes the other headers of this room.
+//
+// 1. `stack_depth` is valid at trace events and in frames that do not run; a running frame keeps its stack pointer in a register.
+// 2. At a trace event instruction_index() is the instruction about to execute; in an outer frame it is the one under way.
+// 3. To resume at instruction i, prev_instr is the unit before it; to raise at instruction i it is i itself and the frame is
+//    entered with throwflag 1.
+#pragma once
+#include "cpython/code.h"
+#include "cpython/events.h"
+#include "cpython/internals.h"
+#include "cpython/objects.h"
+
+namespace pijit::cpython {
+
+using Frame = ::_PyInterpreterFrame;
+using FrameEval = ::_PyFrameEvalFunction;
+
+// --- reading (everything borrowed) ------------------------------------------------------------
+inline PyCodeObject* code(Frame* frame) noexcept { return frame->f_code; }
+inline PyObject* function(Frame* frame) noexcept { return reinterpret_cast<PyObject*>(frame->f_func); }
+inline PyObject* globals(Frame* frame) noexcept { return frame->f_globals; }
+inline PyObject* builtins(Frame* frame) noexcept { return frame->f_builtins; }
+inline PyObject* locals_mapping(Frame* frame) noexcept { return frame->f_locals; }
+inline PyObject** slots(Frame* frame) noexcept { return frame->localsplus; }
+inline int local_count(Frame* frame) noexcept { return frame->f_code->co_nlocalsplus; }
+inline int stack_depth(Frame* frame) noexcept { return frame->stacktop - frame->f_code->co_nlocalsplus; }
+// The n-th stack entry from the top, 1 being the top; may be NULL.
+inline PyObject* peek(Frame* frame, int n) noexcept { return frame->localsplus[frame->stacktop - n]; }
+inline int instruction_index(Frame* frame) noexcept { return _PyInterpreterFrame_LASTI(frame); }
+inline Frame* previous(Frame* frame) noexcept { return frame->previous; }
+// Null if none was made.
+inline PyFrameObject* frame_object(Frame* frame) noexcept { return frame->frame_obj; }
+inline Frame* frame_of(PyFrameObject* object) noexcept { return object->f_frame; }
+inline bool is_generator_frame(Frame* frame) noexcept { return frame->owner == FRAME_OWNED_BY_GENERATOR; }
+// The frame inside a generator, coroutine or async generator object.
+inline Frame* generator_frame(PyObject* generator) noexcept {
+  return reinterpret_cast<Frame*>(reinterpret_cast<PyGenObject*>(generator)->gi_iframe);
+}
+// The generator that owns a generator frame (borrowed).
+inline PyObject* generator_of(Frame* frame) noexcept {
+  return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
+}
+// No instruction of the frame has run yet.
+inline bool is_fresh(Frame* frame) noexcept { return instruction_index(frame) == -1; }
+
+// --- the thread -------------------------------------------------------------------------------
+// The innermost frame that runs; may be null.
+inline Frame* current_frame(PyThreadState* ts) noexcept { return ts->cframe->current_frame; }
+// Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
+inline bool eval_breaker_set(PyThreadState* ts) noexcept {
+  return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
+}
+inline bool has_recursion_headroom(PyThreadState* ts, uint32_t levels) noexcept {
+  return ts->recursion_remaining > static_cast<int>(levels);
+}
+inline bool single_threaded(PyThreadState* ts) noexcept {
+  return ts->interp->threads.head->next == nullptr;
+}
+
+// --- the evaluator ----------------------------------------------------------------------------
+inline PyObject* eval_default(PyThreadState* ts, Frame* frame, int throwflag) noexcept {
+  return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+}
+// _PyEval_EvalFrameDefault when no hook is set.
+inline FrameEval get_eval_frame(PyThreadState* ts) noexcept { return _PyInterpreterState_GetEvalFrameFunc(ts->interp); }
+inline void set_eval_frame(PyThreadState* ts, FrameEval function) noexcept {
+  _PyInterpreterState_SetEvalFrameFunc(ts->interp, function);
+}
+inline FrameEval default_eval_frame() noexcept { return &_PyEval_EvalFrameDefault; }
+
+// --- writing ----------------------------------------------------------------------------------
+// Steals `count` objects (NULL allowed) as the whole of localsplus and stack; drops what was there, last.
+void overwrite_slots(Frame* frame, PyObject* const* objects, int count) noexcept;
+inline void resume_at(Frame* frame, int index) noexcept { frame->prev_instr = _PyCode_CODE(frame->f_code) + index - 1; }
+inline void stand_at(Frame* frame, int index) noexcept { frame->prev_instr = _PyCode_CODE(frame->f_code) + index; }
+// Steals; NULL allowed.
+inline void push(Frame* frame, PyObject* object) noexcept { frame->localsplus[frame->stacktop++] = object; }
+
+// Makes a frame that is not being evaluated the thread's current frame, so that inner frames see the true chain, and counts it
+// for recursion. Must nest like C scopes.
+class LinkedFrame {
+ public:
+  LinkedFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
+    cframe_.use_tracing = ts->cframe->use_tracing;
+    cframe_.current_frame = frame;
+    cframe_.previous = ts->cframe;
+    frame->previous = ts->cframe->current_frame;
+    frame->is_entry = true;
+    ts->cframe = &cframe_;
+    ts->recursion_remaining--;
+  }
+  ~LinkedFrame() {
+    ts_->recursion_remaining++;
+    ts_->cframe = cframe_.previous;
+    ts_->cframe->use_tracing = cframe_.use_tracing;
+  }
+  LinkedFrame(const LinkedFrame&) = delete;
+  LinkedFrame& operator=(const LinkedFrame&) = delete;
+
+ private:
+  PyThreadState* ts_;
+  _PyCFrame cframe_;
+};
+
+// Calls `function` with placeholder arguments of its own code shape; instead of evaluating the new frame, CPython hands it to
+// `enter`, whose result is returned. Null with an error set if the frame could not be made (`enter` was not called then).
+using EnterFrame = PyObject* (*)(PyThreadState* ts, Frame* frame, void* context);
+PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) noexcept;
+
+}  // namespace pijit::cpython

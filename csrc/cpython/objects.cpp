@@ -1,0 +1,199 @@
+// Version tags, native lookups and instance attributes, for CPython 3.11.
+#include "cpython/objects.h"
+
+#include <cstring>
+
+namespace pijit::cpython {
+
+namespace {
+
+// The next version this file assigns; see rule 2 of the header.
+uint32_t next_function_version = UINT32_MAX;
+uint32_t next_keys_version = UINT32_MAX;
+constexpr uint32_t kLowestOwnVersion = 1u << 31;
+
+constexpr Py_ssize_t kAbsent = -1, kUndecided = -2;
+
+bool same_bits(const void* a, const void* b, size_t bytes) noexcept { return memcmp(a, b, bytes) == 0; }
+
+bool same_text(PyObject* a, PyObject* b) noexcept {
+  if (!PyUnicode_IS_READY(a) || !PyUnicode_IS_READY(b)) return false;
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(a);
+  if (length != PyUnicode_GET_LENGTH(b) || PyUnicode_KIND(a) != PyUnicode_KIND(b)) return false;
+  return same_bits(PyUnicode_DATA(a), PyUnicode_DATA(b), static_cast<size_t>(length) * PyUnicode_KIND(a));
+}
+
+bool same_int(PyObject* a, PyObject* b) noexcept {
+  const Py_ssize_t size = Py_SIZE(a);
+  if (size != Py_SIZE(b)) return false;
+  const auto digits = static_cast<size_t>(size < 0 ? -size : size);
+  return same_bits(reinterpret_cast<PyLongObject*>(a)->ob_digit, reinterpret_cast<PyLongObject*>(b)->ob_digit,
+                   digits * sizeof(digit));
+}
+
+// 1 equal, 0 different, -1 only user code could tell: keys whose hashes are equal.
+int compare_keys(PyObject* a, PyObject* b) noexcept {
+  if (a == b) return 1;
+  if (PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b)) return same_text(a, b);
+  if (!is_scalar(a) || !is_scalar(b)) return -1;
+  if (Py_TYPE(a) == Py_TYPE(b)) return same_scalar(a, b) ? 1 : Py_TYPE(a) == &PyUnicode_Type || Py_TYPE(a) == &PyBytes_Type ? 0 : -1;
+  return PyUnicode_CheckExact(a) || PyUnicode_CheckExact(b) ? 0 : -1;  // 1 == True == 1.0: leave numbers alone
+}
+
+Py_ssize_t index_at(PyDictKeysObject* keys, size_t slot) noexcept {
+  const void* indices = keys->dk_indices;
+  if (keys->dk_log2_size < 8) return static_cast<const int8_t*>(indices)[slot];
+  if (keys->dk_log2_size < 16) return static_cast<const int16_t*>(indices)[slot];
+  if (keys->dk_log2_size < 32) return static_cast<const int32_t*>(indices)[slot];
+  return static_cast<Py_ssize_t>(static_cast<const int64_t*>(indices)[slot]);
+}
+
+// CPython's probing sequence. Index of the entry, kAbsent or kUndecided.
+Py_ssize_t find_key(PyDictKeysObject* keys, PyObject* key, Py_hash_t hash) noexcept {
+  const size_t mask = (size_t{1} << keys->dk_log2_size) - 1;
+  auto perturb = static_cast<size_t>(hash);
+  size_t slot = perturb & mask;
+  const bool unicode = DK_IS_UNICODE(keys);
+  for (;;) {
+    const Py_ssize_t index = index_at(keys, slot);
+    if (index == DKIX_EMPTY) return kAbsent;
+    if (index >= 0) {
+      PyObject* found = unicode ? DK_UNICODE_ENTRIES(keys)[index].me_key : DK_ENTRIES(keys)[index].me_key;
+      const Py_hash_t found_hash = unicode ? reinterpret_cast<PyASCIIObject*>(found)->hash : DK_ENTRIES(keys)[index].me_hash;
+      if (found == key) return index;
+      if (found_hash == hash) {
+        const int equal = compare_keys(found, key);
+        if (equal != 0) return equal > 0 ? index : kUndecided;
+      }
+    }
+    perturb >>= 5;  // PERTURB_SHIFT
+    slot = (slot * 5 + perturb + 1) & mask;
+  }
+}
+
+// False: the hash would run user code.
+bool native_hash(PyObject* key, Py_hash_t* hash) noexcept {
+  if (PyUnicode_CheckExact(key)) {
+    *hash = reinterpret_cast<PyASCIIObject*>(key)->hash;
+    if (*hash != -1) return true;
+  } else if (!is_scalar(key) && Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash) {
+    return false;
+  }
+  *hash = PyObject_Hash(key);
+  return true;
+}
+
+// The beginning of OrderedDict's private struct and of its list nodes.
+struct OrderedNode {
+  PyObject* key;
+  Py_hash_t hash;
+  OrderedNode* next;
+  OrderedNode* previous;
+};
+struct OrderedDict {
+  PyDictObject dict;
+  OrderedNode** fast_nodes;
+  Py_ssize_t fast_nodes_size;
+  void* resize_sentinel;
+  size_t state;
+  OrderedNode* first;
+};
+
+}  // namespace
+
+bool is_scalar(PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
+         type == &PyBytes_Type || type == &PyComplex_Type || object == Py_None || object == Py_Ellipsis;
+}
+
+bool same_scalar(PyObject* a, PyObject* b) noexcept {
+  PyTypeObject* type = Py_TYPE(a);
+  if (type != Py_TYPE(b)) return false;
+  if (type == &PyUnicode_Type) return a == b || same_text(a, b);
+  if (type == &PyLong_Type) return same_int(a, b);
+  if (type == &PyFloat_Type)
+    return same_bits(&reinterpret_cast<PyFloatObject*>(a)->ob_fval, &reinterpret_cast<PyFloatObject*>(b)->ob_fval, sizeof(double));
+  if (type == &PyComplex_Type)
+    return same_bits(&reinterpret_cast<PyComplexObject*>(a)->cval, &reinterpret_cast<PyComplexObject*>(b)->cval, sizeof(Py_complex));
+  if (type == &PyBytes_Type)
+    return Py_SIZE(a) == Py_SIZE(b) && same_bits(PyBytes_AS_STRING(a), PyBytes_AS_STRING(b), static_cast<size_t>(Py_SIZE(a)));
+  return a == b && is_scalar(a);
+}
+
+uint32_t type_version(PyTypeObject* type) noexcept {
+  static PyObject* const probe = PyUnicode_InternFromString("__class__");
+  if (current_type_version(type) == 0 && probe != nullptr) _PyType_Lookup(type, probe);  // assigns on its way
+  return current_type_version(type);
+}
+
+uint32_t function_version(PyObject* function) noexcept {
+  auto* object = reinterpret_cast<PyFunctionObject*>(function);
+  if (object->func_version == 0 && next_function_version > kLowestOwnVersion) object->func_version = next_function_version--;
+  return object->func_version;
+}
+
+uint32_t shared_keys_version(PyTypeObject* type) noexcept {
+  PyDictKeysObject* keys = shared_keys(type);
+  if (keys == nullptr) return 0;
+  if (keys->dk_version == 0 && next_keys_version > kLowestOwnVersion) keys->dk_version = next_keys_version--;
+  return keys->dk_version;
+}
+
+Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) noexcept {
+  PyDictKeysObject* keys = shared_keys(type);
+  Py_hash_t hash;
+  if (keys == nullptr || !native_hash(name, &hash)) return -1;
+  const Py_ssize_t index = find_key(keys, name, hash);
+  return index < 0 ? -1 : index;
+}
+
+int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept {
+  auto* object = reinterpret_cast<PyDictObject*>(dict);
+  PyDictKeysObject* keys = object->ma_keys;
+  *value = nullptr;
+  Py_hash_t hash;
+  if (!native_hash(key, &hash)) return -1;
+  const Py_ssize_t index = find_key(keys, key, hash);
+  if (index < 0) return index == kAbsent ? 0 : -1;
+  if (object->ma_values != nullptr) {
+    *value = object->ma_values->values[index];
+  } else {
+    *value = DK_IS_UNICODE(keys) ? DK_UNICODE_ENTRIES(keys)[index].me_value : DK_ENTRIES(keys)[index].me_value;
+  }
+  return *value != nullptr;
+}
+
+bool dict_next(PyObject* dict, DictCursor* cursor, PyObject** key, PyObject** value) noexcept {
+  if (!PyODict_Check(dict)) return PyDict_Next(dict, &cursor->position, key, value) != 0;
+  auto* node = static_cast<OrderedNode*>(cursor->node);
+  node = cursor->position++ == 0 ? reinterpret_cast<OrderedDict*>(dict)->first : node->next;
+  cursor->node = node;
+  if (node == nullptr) return false;
+  *key = node->key;
+  return dict_lookup_exact(dict, *key, value) == 1;
+}
+
+PyObject** dict_slot(PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  if (has_managed_dict(type)) return reinterpret_cast<PyObject**>(object) - 3;
+  Py_ssize_t offset = type->tp_dictoffset;
+  if (offset == 0) return nullptr;
+  if (offset < 0) {  // counted from the end of an object of variable size
+    const Py_ssize_t items = Py_SIZE(object);
+    const auto size = static_cast<Py_ssize_t>(_PyObject_VAR_SIZE(type, items < 0 ? -items : items));
+    offset += size;
+  }
+  return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+}
+
+bool set_holds(PyObject* set, PyObject* key) noexcept {
+  const auto* object = reinterpret_cast<PySetObject*>(set);
+  for (Py_ssize_t i = 0; i <= object->mask; ++i) {
+    PyObject* item = object->table[i].key;
+    if (item != nullptr && (item == key || same_scalar(item, key))) return true;
+  }
+  return false;
+}
+
+}  // namespace pijit::cpython

@@ -304,8 +304,20 @@ def notes(runs: list[dict[str, Any]]) -> Iterator[str]:
 def table(rows: list[dict[str, Any]]) -> str:
     """The rows for people."""
     head = [
-        ["", "eager", "first call, ratio", "", "steady, ratio", "", "", "largest", "", "", "opaque"],
-        ["model", "ms", "dynamo", "pijit", "eager/eager", "dynamo", "pijit", "difference", "traces", "guards", "calls"],
+        ["", "", "first call, ratio", "", "steady, ratio", "", "", "largest", "", "", ""],
+        [
+            "model",
+            "eager ms",
+            "dynamo",
+            "pijit",
+            "eager/eager",
+            "dynamo",
+            "pijit",
+            "difference",
+            "traces",
+            "guards",
+            "opaque",
+        ],
     ]
     body = [
         [
@@ -327,14 +339,12 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def over_columns(titles: list[str], widths: list[int]) -> str:
-    """Titles that may run over the empty columns to their right, right-aligned where there is none."""
-    line = ""
-    end = 0
-    for index, (title, width) in enumerate(zip(titles, widths, strict=True)):
-        start, end = end, end + width + 2
-        spans = index + 1 < len(titles) and title and not titles[index + 1]
-        line = line.ljust(start) + (title if spans else title.rjust(width))
-    return line.rstrip()
+    """Titles, each from the left of its column over the empty ones to its right."""
+    line, start = "", 0
+    for title, width in zip(titles, widths, strict=True):
+        line = line.ljust(start) + title
+        start += width + 2
+    return line
 
 
 def noise(row: dict[str, Any]) -> str:

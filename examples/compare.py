@@ -304,7 +304,7 @@ def notes(runs: list[dict[str, Any]]) -> Iterator[str]:
 def table(rows: list[dict[str, Any]]) -> str:
     """The rows for people."""
     head = [
-        ["", "", "first call, ratio", "", "steady, ratio", "", "", "largest", "", "", ""],
+        ["", "", "first / eager", "", "steady / eager", "", "", "largest", "", "", ""],
         [
             "model",
             "eager ms",
@@ -344,7 +344,7 @@ def over_columns(titles: list[str], widths: list[int]) -> str:
     for title, width in zip(titles, widths, strict=True):
         line = line.ljust(start) + title
         start += width + 2
-    return line
+    return line.rstrip()
 
 
 def noise(row: dict[str, Any]) -> str:

@@ -69,8 +69,9 @@ inline void set_eval_frame(PyThreadState* ts, FrameEval function) noexcept {
 inline FrameEval default_eval_frame() noexcept { return &_PyEval_EvalFrameDefault; }
 
 // --- writing ----------------------------------------------------------------------------------
-// Steals `count` objects (NULL allowed) as the whole of localsplus and stack; drops what was there, last.
-void overwrite_slots(Frame* frame, PyObject* const* objects, int count) noexcept;
+// Puts `count` objects (NULL allowed) into localsplus and stack and hands back what was there in their place. The frame must not
+// hold more than `count` before.
+void swap_slots(Frame* frame, PyObject** objects, int count) noexcept;
 inline void resume_at(Frame* frame, int index) noexcept { frame->prev_instr = _PyCode_CODE(frame->f_code) + index - 1; }
 inline void stand_at(Frame* frame, int index) noexcept { frame->prev_instr = _PyCode_CODE(frame->f_code) + index; }
 // Steals; NULL allowed.

@@ -7,22 +7,14 @@
 
 namespace pijit::cpython {
 
-void overwrite_slots(Frame* frame, PyObject* const* objects, int count) noexcept {
+void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {
   PyObject** slots = frame->localsplus;
-  for (int i = frame->stacktop; i < count; ++i) slots[i] = nullptr;
-  const int old = frame->stacktop;
-  // What was there goes last: a finalizer may look at this frame.
-  PyObject* small[32];
-  PyObject** dropped = small;
-  std::vector<PyObject*> large;
-  if (old > 32) {
-    large.resize(static_cast<size_t>(old));
-    dropped = large.data();
+  for (int i = 0; i < count; ++i) {
+    PyObject* old = i < frame->stacktop ? slots[i] : nullptr;
+    slots[i] = objects[i];
+    objects[i] = old;
   }
-  for (int i = 0; i < old; ++i) dropped[i] = slots[i];
-  for (int i = 0; i < count; ++i) slots[i] = objects[i];
   frame->stacktop = count;
-  for (int i = 0; i < old; ++i) drop_reference(dropped[i]);
 }
 
 namespace {

@@ -36,8 +36,10 @@ int compare_keys(PyObject* a, PyObject* b) noexcept {
   if (a == b) return 1;
   if (PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b)) return same_text(a, b);
   if (!is_scalar(a) || !is_scalar(b)) return -1;
-  if (Py_TYPE(a) == Py_TYPE(b)) return same_scalar(a, b) ? 1 : Py_TYPE(a) == &PyUnicode_Type || Py_TYPE(a) == &PyBytes_Type ? 0 : -1;
-  return PyUnicode_CheckExact(a) || PyUnicode_CheckExact(b) ? 0 : -1;  // 1 == True == 1.0: leave numbers alone
+  const bool text = PyUnicode_CheckExact(a) || PyUnicode_CheckExact(b);
+  if (Py_TYPE(a) != Py_TYPE(b)) return text ? 0 : -1;  // 1 == True == 1.0: leave numbers alone
+  if (same_scalar(a, b)) return 1;
+  return PyFloat_CheckExact(a) || PyComplex_CheckExact(a) ? -1 : 0;  // 0.0 == -0.0
 }
 
 Py_ssize_t index_at(PyDictKeysObject* keys, size_t slot) noexcept {
@@ -187,11 +189,11 @@ PyObject** dict_slot(PyObject* object) noexcept {
   return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
 }
 
-bool set_holds(PyObject* set, PyObject* key) noexcept {
+bool set_holds(PyObject* set, PyObject* key, bool scalar) noexcept {
   const auto* object = reinterpret_cast<PySetObject*>(set);
   for (Py_ssize_t i = 0; i <= object->mask; ++i) {
     PyObject* item = object->table[i].key;
-    if (item != nullptr && (item == key || same_scalar(item, key))) return true;
+    if (item != nullptr && (item == key || (scalar && same_scalar(item, key)))) return true;
   }
   return false;
 }

@@ -61,13 +61,16 @@ inline PyDictKeysObject* shared_keys(PyTypeObject* type) noexcept {
 inline uint64_t shared_keys_id(PyTypeObject* type) noexcept { return reinterpret_cast<uintptr_t>(shared_keys(type)); }
 // What kNoInlineSlot guards: changes when a name is added; unique among all keys. Assigned if need be.
 uint32_t shared_keys_version(PyTypeObject* type) noexcept;
+inline uint32_t current_shared_keys_version(PyTypeObject* type) noexcept {
+  PyDictKeysObject* keys = shared_keys(type);
+  return keys == nullptr ? 0 : keys->dk_version;
+}
 // Index of an exact str in the shared keys, or -1.
 Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) noexcept;
 
 // --- other ------------------------------------------------------------------------------------
-inline PyObject* cell_content(PyObject* cell) noexcept { return PyCell_GET(cell); }
-// True if the set holds `key` by identity or as the same scalar; linear, never hashes.
-bool set_holds(PyObject* set, PyObject* key) noexcept;
+// True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key` only then.
+bool set_holds(PyObject* set, PyObject* key, bool scalar) noexcept;
 
 // Stops automatic garbage collection, so that allocation cannot run Python.
 class GcPause {

@@ -1,0 +1,301 @@
+// Builds virtual objects, one function per family of virtuals.def.
+#include "exec/materialise.h"
+
+#include "cpython/keys.h"
+#include "cpython/objects.h"
+#include "exec/registers.h"
+
+namespace pijit {
+
+namespace {
+
+constexpr uint32_t kFields = 8;
+enum FunctionField : uint32_t { kCode, kGlobals, kQualname, kDefaults, kKwDefaults, kAnnotations, kClosure };
+
+PyObject* empty_tuple() noexcept {
+  static PyObject* const empty = PyTuple_New(0);
+  return empty;
+}
+
+bool is_dict_kind(PyObject* object) noexcept { return PyDict_Check(object); }
+
+bool set_dict_item(PyObject* dict, PyObject* key, PyObject* value) noexcept {
+  return (PyODict_Check(dict) ? PyODict_SetItem(dict, key, value) : PyDict_SetItem(dict, key, value)) == 0;
+}
+
+bool delete_dict_item(PyObject* dict, PyObject* key) noexcept {
+  return (PyODict_Check(dict) ? PyODict_DelItem(dict, key) : PyDict_DelItem(dict, key)) == 0;
+}
+
+bool unsupported(const char* what) noexcept {
+  PyErr_Format(PyExc_SystemError, "pijit: cannot build %s", what);
+  return false;
+}
+
+// Takes `steps` items from a built-in iterator; one that ends early is left exhausted.
+bool advance(PyObject* iterator, uint32_t steps) noexcept {
+  for (uint32_t i = 0; i < steps; ++i) {
+    Ref item = Ref::steal(Py_TYPE(iterator)->tp_iternext(iterator));
+    if (item) continue;
+    if (PyErr_Occurred() == nullptr) return true;
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return false;
+    PyErr_Clear();
+    return true;
+  }
+  return true;
+}
+
+Py_ssize_t list_index(const LogEntry& entry) noexcept {
+  PyObject* key = entry.key.object();
+  return key != nullptr && PyLong_CheckExact(key) ? PyLong_AsSsize_t(key) : static_cast<Py_ssize_t>(entry.index);
+}
+
+}  // namespace
+
+Materialiser::~Materialiser() {
+  for (size_t i = 0; i < count_; ++i) drop_reference(memo_[i].second);
+  for (auto& [key, object] : overflow_) drop_reference(object);
+}
+
+PyObject* Materialiser::find(Key key) const noexcept {
+  for (size_t i = 0; i < count_; ++i)
+    if (memo_[i].first == key) return memo_[i].second;
+  if (overflow_.empty()) return nullptr;
+  auto found = overflow_.find(key);
+  return found == overflow_.end() ? nullptr : found->second;
+}
+
+PyObject* Materialiser::keep(Key key, PyObject* object) noexcept {
+  if (object == nullptr) return nullptr;
+  if (count_ < kInline) {
+    memo_[count_++] = {key, object};
+  } else {
+    overflow_.emplace(key, object);
+  }
+  return object;
+}
+
+PyObject* Materialiser::value(Val value) noexcept {
+  if (value.is_reg()) {  // most common: no memo for what has an identity of its own
+    const Reg& reg = regs_[value.index()];
+    if (reg.rep == Rep::kObject || reg.rep == Rep::kTensor) return box_register(reg);
+  }
+  return new_reference(borrow(value));
+}
+
+PyObject* Materialiser::build(uint32_t index) noexcept {
+  const Virtual& object = trace_.virtuals[index];
+  PyObject* found = find(index);
+  if (found != nullptr) return new_reference(found);
+  found = keep(index, make_empty(object));
+  return found != nullptr && fill(object, found) ? new_reference(found) : nullptr;
+}
+
+PyObject* Materialiser::borrow(Val value) noexcept {
+  switch (value.kind()) {
+    case ValueKind::kConst: return value.object();
+    case ValueKind::kVirtual: return object_of(value.index());
+    case ValueKind::kReg: {
+      PyObject* found = find(reg_key(value.index()));
+      return found != nullptr ? found : keep(reg_key(value.index()), box_register(regs_[value.index()]));
+    }
+    case ValueKind::kNull: break;
+  }
+  unsupported("an empty slot");
+  return nullptr;
+}
+
+// Null is a value here; *ok is cleared on an error.
+PyObject* Materialiser::borrow_optional(Val value, bool* ok) noexcept {
+  if (value.is_null()) return nullptr;
+  PyObject* object = borrow(value);
+  if (object == nullptr) *ok = false;
+  return object;
+}
+
+PyObject* Materialiser::object_of(uint32_t index) noexcept {
+  const Virtual& object = trace_.virtuals[index];
+  if (object.reg != kNone && object.reg_time <= time_) return borrow(Val::reg(object.reg));
+  PyObject* found = find(index);
+  if (found != nullptr) return found;
+  found = keep(index, make_empty(object));
+  return found != nullptr && fill(object, found) ? found : nullptr;
+}
+
+// The object as it is before its log is applied; kinds that cannot hold themselves are made complete.
+PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
+  switch (object.kind) {
+    case VirtualKind::kTuple: return make_tuple(object);
+    case VirtualKind::kList: return PyList_New(0);
+    case VirtualKind::kDict: return object.type == &PyODict_Type ? PyODict_New() : PyDict_New();
+    case VirtualKind::kSet: return object.type == &PyFrozenSet_Type ? PyFrozenSet_New(nullptr) : PySet_New(nullptr);
+    case VirtualKind::kInstance: return make_instance(object.type);
+    case VirtualKind::kCell: return PyCell_New(nullptr);
+    case VirtualKind::kException:
+    case VirtualKind::kGenerator:
+    case VirtualKind::kUnmodelled: unsupported(virtual_name(object.kind)); return nullptr;
+    default: return make_from_fields(object);
+  }
+}
+
+PyObject* Materialiser::make_tuple(const Virtual& object) noexcept {
+  Py_ssize_t size = 0;
+  each(object, [&](const LogEntry&) { return ++size; });
+  return object.type == nullptr || object.type == &PyTuple_Type ? PyTuple_New(size) : object.type->tp_alloc(object.type, size);
+}
+
+PyObject* Materialiser::make_instance(PyTypeObject* type) noexcept {
+  PyTypeObject* base = type;
+  while (base->tp_new == cpython::slot_functions().new_) base = base->tp_base;
+  return base->tp_new(type, empty_tuple(), nullptr);
+}
+
+bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
+  uint32_t position = 0;
+  switch (object.kind) {
+    case VirtualKind::kTuple:
+    case VirtualKind::kList:
+    case VirtualKind::kDict:
+    case VirtualKind::kSet:
+    case VirtualKind::kInstance:
+    case VirtualKind::kCell:
+    case VirtualKind::kFunction:
+      return each(object, [&](const LogEntry& entry) { return apply(object, made, entry, &position); });
+    default: return true;
+  }
+}
+
+bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& entry, uint32_t* position) noexcept {
+  if (object.kind == VirtualKind::kList) return apply_list(made, entry);
+  if (object.kind == VirtualKind::kSet) return apply_set(made, entry);
+  if (object.kind == VirtualKind::kFunction && entry.op == LogOp::kField) return apply_function(made, entry);
+  bool ok = true;
+  PyObject* key = borrow_optional(entry.key, &ok);
+  PyObject* value = ok ? borrow_optional(entry.value, &ok) : nullptr;
+  if (!ok) return false;
+  switch (entry.op) {
+    case LogOp::kItem:  // a tuple
+      PyTuple_SET_ITEM(made, static_cast<Py_ssize_t>((*position)++), new_reference(value));
+      return true;
+    case LogOp::kField:  // a cell
+      return PyCell_Set(made, value) == 0;
+    case LogOp::kSetAttr: return PyObject_GenericSetAttr(made, key, value) == 0;
+    case LogOp::kDelAttr: return PyObject_GenericSetAttr(made, key, nullptr) == 0;
+    case LogOp::kSetItem: return is_dict_kind(made) ? set_dict_item(made, key, value) : unsupported("an item store");
+    case LogOp::kDelItem: return is_dict_kind(made) ? delete_dict_item(made, key) : unsupported("an item delete");
+    case LogOp::kClear:
+      if (!is_dict_kind(made)) return unsupported("a clear");
+      if (!PyODict_Check(made)) return PyDict_Clear(made), true;
+      return static_cast<bool>(Ref::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyODict_Type), "clear", "O", made)));
+    default: return unsupported(virtual_name(object.kind));
+  }
+}
+
+bool Materialiser::apply_list(PyObject* list, const LogEntry& entry) noexcept {
+  PyObject* value = nullptr;
+  if (!entry.value.is_null() && (value = borrow(entry.value)) == nullptr) return false;
+  switch (entry.op) {
+    case LogOp::kItem: return PyList_Append(list, value) == 0;
+    case LogOp::kSetItem: return PyList_SetItem(list, list_index(entry), new_reference(value)) == 0;
+    case LogOp::kDelItem: return PySequence_DelItem(list, list_index(entry)) == 0;
+    case LogOp::kInsert: return PyList_Insert(list, list_index(entry), value) == 0;
+    case LogOp::kClear: return PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) == 0;
+    default: return unsupported("a list");
+  }
+}
+
+bool Materialiser::apply_set(PyObject* set, const LogEntry& entry) noexcept {
+  if (entry.op == LogOp::kClear) return PySet_Clear(set) == 0;
+  PyObject* item = borrow(entry.value.is_null() ? entry.key : entry.value);
+  if (item == nullptr) return false;
+  return entry.op == LogOp::kItem ? PySet_Add(set, item) == 0 : PySet_Discard(set, item) >= 0;
+}
+
+// Fields that a function gets after it is made, so that its closure may hold it.
+bool Materialiser::apply_function(PyObject* function, const LogEntry& entry) noexcept {
+  if (entry.index < kDefaults || entry.value.is_null()) return true;
+  PyObject* value = borrow(entry.value);
+  if (value == nullptr) return false;
+  switch (entry.index) {
+    case kDefaults: return PyFunction_SetDefaults(function, value) == 0;
+    case kKwDefaults: return PyFunction_SetKwDefaults(function, value) == 0;
+    case kClosure: return PyFunction_SetClosure(function, value) == 0;
+    case kAnnotations: {
+      auto* object = reinterpret_cast<PyFunctionObject*>(function);
+      Ref old = Ref::steal(std::exchange(object->func_annotations, new_reference(value)));
+      return true;
+    }
+    default: return unsupported("a function");
+  }
+}
+
+PyObject* Materialiser::make_from_fields(const Virtual& object) noexcept {
+  if (object.kind == VirtualKind::kZip) return make_zip(object);
+  Val fields[kFields];
+  each(object, [&](const LogEntry& entry) {
+    if (entry.op == LogOp::kField && entry.index < kFields) fields[entry.index] = entry.value;
+    return true;
+  });
+  if (object.kind == VirtualKind::kPartial) return make_partial(object, fields);
+  // A function's later fields are applied afterwards, see apply_function.
+  const uint32_t count = object.kind == VirtualKind::kFunction ? kDefaults : kFields;
+  PyObject* f[kFields] = {};
+  bool ok = true;
+  for (uint32_t i = 0; i < count && ok; ++i) f[i] = borrow_optional(fields[i], &ok);
+  if (!ok) return nullptr;
+  switch (object.kind) {
+    case VirtualKind::kFunction: return PyFunction_NewWithQualName(f[kCode], f[kGlobals], f[kQualname]);
+    case VirtualKind::kBoundMethod: return PyMethod_New(f[0], f[1]);
+    case VirtualKind::kBuiltinMethod: {
+      auto* type = reinterpret_cast<PyObject*>(Py_TYPE(f[1]));
+      const bool of_class = Py_TYPE(f[0]) == &PyClassMethodDescr_Type;
+      return Py_TYPE(f[0])->tp_descr_get(f[0], of_class ? nullptr : f[1], of_class && PyType_Check(f[1]) ? f[1] : type);
+    }
+    case VirtualKind::kSlice: return PySlice_New(f[0], f[1], f[2]);
+    case VirtualKind::kSuper:
+      return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), f[0], f[1], nullptr);
+    case VirtualKind::kIterator: return make_iterator(object, f[0], f[1] != nullptr && PyObject_IsTrue(f[1]) == 1);
+    case VirtualKind::kEnumerate:
+      return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyEnum_Type), f[0], f[1], nullptr);
+    case VirtualKind::kView: return object.type == &PyDictProxy_Type ? PyDictProxy_New(f[0]) : _PyDictView_New(f[0], object.type);
+    default: unsupported(virtual_name(object.kind)); return nullptr;
+  }
+}
+
+PyObject* Materialiser::make_iterator(const Virtual& object, PyObject* iterable, bool reversed) noexcept {
+  uint32_t position = 0;
+  each(object, [&](const LogEntry& entry) {
+    if (entry.op == LogOp::kIndex) position = entry.index;
+    return true;
+  });
+  if (iterable == nullptr) return unsupported("an iterator"), nullptr;
+  Ref iterator = Ref::steal(reversed ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), iterable)
+                                     : PyObject_GetIter(iterable));
+  return iterator && advance(iterator.get(), position) ? iterator.release() : nullptr;
+}
+
+PyObject* Materialiser::make_zip(const Virtual& object) noexcept {
+  Ref iterators = Ref::steal(make_tuple(Virtual{VirtualKind::kTuple, true, &PyTuple_Type, object.birth, object.head, object.tail,
+                                                kNone, UINT32_MAX}));
+  if (!iterators) return nullptr;
+  Py_ssize_t position = 0;
+  const bool ok = each(object, [&](const LogEntry& entry) {
+    PyObject* iterator = borrow(entry.value);
+    if (iterator != nullptr) PyTuple_SET_ITEM(iterators.get(), position++, new_reference(iterator));
+    return iterator != nullptr;
+  });
+  return ok ? PyObject_Call(reinterpret_cast<PyObject*>(&PyZip_Type), iterators.get(), nullptr) : nullptr;
+}
+
+PyObject* Materialiser::make_partial(const Virtual& object, const Val* fields) noexcept {
+  PyObject* function = borrow(fields[0]);
+  bool ok = function != nullptr;
+  PyObject* args = ok ? borrow_optional(fields[1], &ok) : nullptr;
+  PyObject* keywords = ok ? borrow_optional(fields[2], &ok) : nullptr;
+  if (!ok) return nullptr;
+  Ref first = Ref::steal(PyTuple_Pack(1, function));
+  Ref all = first ? Ref::steal(PySequence_Concat(first.get(), args != nullptr ? args : empty_tuple())) : Ref();
+  return all ? object.type->tp_new(object.type, all.get(), keywords) : nullptr;
+}
+
+}  // namespace pijit

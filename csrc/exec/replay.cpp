@@ -1,0 +1,185 @@
+// The replay loop, one case per row of ops.def.
+#include "exec/replay.h"
+
+#include <cstring>
+#include <vector>
+
+#include "exec/materialise.h"
+#include "exec/side_exit.h"
+#include "guard/check.h"
+
+namespace pijit {
+
+namespace {
+
+// An operand as an object: borrowed where the register or the trace has one, else made and kept here.
+class Operand {
+ public:
+  Operand(const Trace& trace, const Reg* regs, const Node& node, Val value) noexcept {
+    if (value.is_null()) return;
+    if (value.is_const()) {
+      object_ = value.object();
+    } else if (value.is_reg() && regs[value.index()].rep == Rep::kObject) {
+      object_ = regs[value.index()].object;
+    } else {
+      Materialiser make(trace, regs, node.time);
+      made_ = Ref::steal(make.value(value));
+      object_ = made_.get();
+      failed_ = object_ == nullptr;
+    }
+  }
+  PyObject* get() const noexcept { return object_; }
+  bool failed() const noexcept { return failed_; }
+
+ private:
+  PyObject* object_ = nullptr;
+  Ref made_;
+  bool failed_ = false;
+};
+
+void set_object(Reg* reg, PyObject* object) noexcept {
+  reg->object = object;
+  reg->rep = Rep::kObject;
+  reg->owned = 1;
+}
+
+// -1: raised. Only exact lists and dicts and plain instances are written, so no method of the user's runs.
+int store(const Trace& trace, const Reg* regs, const Node& node) noexcept {
+  Operand a(trace, regs, node, node.a), b(trace, regs, node, node.b), c(trace, regs, node, node.c);
+  if (a.failed() || b.failed() || c.failed()) return -1;
+  switch (node.op) {
+    case Op::kStoreAttr: return PyObject_GenericSetAttr(a.get(), b.get(), c.get());
+    case Op::kDelAttr: return PyObject_GenericSetAttr(a.get(), b.get(), nullptr);
+    case Op::kStoreItem: return PyObject_SetItem(a.get(), b.get(), c.get());
+    case Op::kDelItem: return PyObject_DelItem(a.get(), b.get());
+    default: return PyCell_Set(a.get(), b.get());
+  }
+}
+
+PyObject* call(const Trace& trace, const Reg* regs, const Node& node) noexcept {
+  Operand callable(trace, regs, node, node.a);
+  std::vector<Operand> operands;
+  std::vector<PyObject*> args;
+  operands.reserve(node.count);
+  args.reserve(node.count + 1);
+  args.push_back(nullptr);  // vectorcall may use it
+  bool failed = callable.failed();
+  for (uint32_t i = 0; i < node.count && !failed; ++i) {
+    operands.emplace_back(trace, regs, node, trace.operands[node.first + i]);
+    args.push_back(operands.back().get());
+    failed = operands.back().failed();
+  }
+  if (failed) return nullptr;
+  const size_t positional = node.count - node.aux;
+  return PyObject_Vectorcall(callable.get(), args.data() + 1, positional | PY_VECTORCALL_ARGUMENTS_OFFSET, node.b.object());
+}
+
+bool same_number(const Reg& reg, uint64_t bits) noexcept {
+  uint64_t now;
+  memcpy(&now, &reg.integer, sizeof now);
+  return now == bits;
+}
+
+enum class Outcome : uint8_t { kNext, kLeave, kRaise, kReturn, kFail };
+
+// kLeave: to the snapshot of the node; kRaise: there, raising; kFail: an error without a snapshot.
+Outcome step(const Trace& trace, const Node& node, Reg* regs) noexcept {
+  switch (node.op) {
+    case Op::kAdapter:
+    case Op::kCheck: return node.adapter_op->run(regs) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuard: return check_guard(trace, trace.guards[node.aux], regs) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuardBool: return regs[node.a.index()].boolean == (node.aux != 0) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuardInt:
+    case Op::kGuardFloat: return same_number(regs[node.a.index()], node.imm) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuardIs: return regs[node.a.index()].object == node.b.object() ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuardType:
+      return Py_TYPE(regs[node.a.index()].object) == reinterpret_cast<PyTypeObject*>(node.b.object()) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kBuild: {
+      Materialiser make(trace, regs, node.time);
+      PyObject* made = make.build(node.a.index());
+      if (made == nullptr) return Outcome::kFail;
+      set_object(&regs[node.out], made);
+      return Outcome::kNext;
+    }
+    case Op::kBox: {
+      PyObject* made = box_register(regs[node.b.index()]);
+      if (made == nullptr) return Outcome::kFail;
+      set_object(&regs[node.out], made);
+      return Outcome::kNext;
+    }
+    case Op::kStoreAttr:
+    case Op::kDelAttr:
+    case Op::kStoreItem:
+    case Op::kDelItem:
+    case Op::kStoreCell:
+      if (store(trace, regs, node) == 0) return Outcome::kNext;
+      PyErr_Clear();
+      return Outcome::kLeave;
+    case Op::kCall:
+    case Op::kOpaque: {
+      PyObject* result = call(trace, regs, node);
+      if (result == nullptr) return Outcome::kRaise;
+      if (node.out == kNone) {
+        drop_reference(result);
+      } else {
+        set_object(&regs[node.out], result);
+      }
+      return Outcome::kNext;
+    }
+    case Op::kExit: return Outcome::kLeave;
+    case Op::kReturn: return Outcome::kReturn;
+  }
+  return Outcome::kLeave;
+}
+
+PyObject* finish(const Trace& trace, const Node& node, Reg* regs) noexcept {
+  PyObject* result;
+  {
+    Materialiser make(trace, regs, node.time);
+    result = make.value(node.a);
+  }
+  release_all(trace, regs);
+  return result;
+}
+
+PyObject* fail(const Trace& trace, Reg* regs) noexcept {
+  SavedError error;
+  release_all(trace, regs);
+  return nullptr;
+}
+
+}  // namespace
+
+PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
+  trace.replays++;
+  hold(trace, regs);
+  const uint32_t* releases = trace.releases.data();
+  for (const Node& node : trace.nodes) {
+    if (node.snapshot != kNone && cpython::eval_breaker_set(ts)) return leave(trace, node.snapshot, regs, root, ts);
+    switch (step(trace, node, regs)) {
+      case Outcome::kNext: break;
+      case Outcome::kLeave:
+        trace.exits += node.op != Op::kExit;
+        return leave(trace, node.snapshot, regs, root, ts);
+      case Outcome::kRaise: return leave_raising(trace, node.snapshot, regs, root, ts);
+      case Outcome::kReturn: return finish(trace, node, regs);
+      case Outcome::kFail: return fail(trace, regs);
+    }
+    for (uint32_t i = 0; i < node.release_count; ++i) release_register(&regs[releases[node.release_first + i]]);
+  }
+  PyErr_SetString(PyExc_SystemError, "pijit: a trace without an end");
+  return fail(trace, regs);
+}
+
+bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result) noexcept {
+  if (!may_replay(trace, ts)) return false;
+  RegisterFile file(trace.regs.size());
+  Reg* regs = file.get();
+  if (regs == nullptr) return false;
+  load_inputs(trace, root, regs);
+  if (!check_guards(trace, regs)) return false;
+  *result = replay(trace, regs, root, ts);
+  return true;
+}
+
+}  // namespace pijit

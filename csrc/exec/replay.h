@@ -1,0 +1,30 @@
+// Runs a trace: the node program over a register file.
+//
+// 1. The caller loads the inputs, checks the guards on the same registers, and then calls replay; nothing may run in between.
+// 2. The GIL is held throughout. Whatever wants the evaluator's attention (a signal, another thread that wants the GIL) makes the
+//    replay leave at the next snapshot, and CPython attends to it there.
+// 3. A node that fails leaves at the start of its instruction, so CPython executes the original. A call that raises has had its
+//    effects: its exception is raised at the instruction instead.
+#pragma once
+#include "cpython/frame.h"
+#include "exec/registers.h"
+#include "ir/trace.h"
+
+namespace pijit {
+
+// To be called once on a trace that was recorded and not installed yet: when registers die, what must be held, which guard items
+// are scalars. All objects that the trace names are alive then.
+void finish_trace(Trace& trace);
+
+// The thread has the recursion headroom that the trace needs, and nothing wants the evaluator's attention.
+inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
+  return cpython::has_recursion_headroom(ts, trace.depth + 2) && !cpython::eval_breaker_set(ts);
+}
+
+// The result of the root frame (new reference), or null with an error set. All registers are released.
+PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept;
+
+// All of it: true when the trace was entered, *result is then what the root frame returns.
+bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result) noexcept;
+
+}  // namespace pijit

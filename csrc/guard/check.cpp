@@ -1,0 +1,172 @@
+// The checks, one case per row of guards.def.
+#include "guard/check.h"
+
+#include "cpython/objects.h"
+
+namespace pijit {
+
+namespace {
+
+PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept {
+  if (guard.subject.is_reg()) return regs[guard.subject.index()].object;
+  return guard.subject.object();
+}
+
+// `now` is alive; `expected` is looked into only when it is known to be.
+bool is_same(PyObject* now, PyObject* expected, bool scalar) noexcept {
+  return now == expected || (scalar && now != nullptr && cpython::same_scalar(now, expected));
+}
+
+bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept {
+  return is_same(now, trace.guard_items[index], trace.guard_item_scalar[index] != 0);
+}
+
+PyTypeObject* expected_type(const Guard& guard) noexcept { return reinterpret_cast<PyTypeObject*>(guard.expected); }
+
+// A register that a load writes: borrowed, never null.
+bool load(const Guard& guard, Reg* regs, PyObject* object) noexcept {
+  if (object == nullptr) return false;
+  regs[guard.out].object = object;
+  regs[guard.out].rep = Rep::kObject;
+  regs[guard.out].owned = 0;
+  return true;
+}
+
+bool check_dict(const Trace& trace, const Guard& guard, PyObject* dict) noexcept {
+  const uint64_t version = cpython::dict_version(dict);
+  if (version == guard.number) return true;
+  if (guard.aux != 0) return false;
+  for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
+    PyObject* value;
+    if (trace.guard_item_scalar[i] == 0) return false;  // a key that may be dead
+    if (cpython::dict_lookup_exact(dict, trace.guard_items[i], &value) < 0 || !is_item(trace, i + 1, value)) return false;
+  }
+  guard.number = version;
+  return true;
+}
+
+bool check_dict_size(const Trace& trace, const Guard& guard, PyObject* dict) noexcept {
+  if (static_cast<uint64_t>(PyDict_GET_SIZE(dict)) != guard.number) return false;
+  cpython::DictCursor cursor;
+  PyObject *key, *value;
+  for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
+    if (!cpython::dict_next(dict, &cursor, &key, &value) || !is_item(trace, i, key)) return false;
+  return true;
+}
+
+bool check_list(const Trace& trace, const Guard& guard, PyObject* list) noexcept {
+  if (PyList_GET_SIZE(list) != static_cast<Py_ssize_t>(guard.count)) return false;
+  for (uint32_t i = 0; i < guard.count; ++i)
+    if (!is_item(trace, guard.first + i, PyList_GET_ITEM(list, i))) return false;
+  return true;
+}
+
+bool check_set(const Trace& trace, const Guard& guard, PyObject* set) noexcept {
+  if (PySet_GET_SIZE(set) != static_cast<Py_ssize_t>(guard.count)) return false;
+  for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
+    if (!cpython::set_holds(set, trace.guard_items[i], trace.guard_item_scalar[i] != 0)) return false;
+  return true;
+}
+
+bool check_inline(const Trace& trace, const Guard& guard, PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type != expected_type(guard) || cpython::inline_values(object) == nullptr) return false;
+  if (guard.op == GuardOp::kNoInlineSlot) return cpython::current_shared_keys_version(type) == guard.number;
+  return cpython::shared_keys_id(type) == guard.number && is_item(trace, guard.first, cpython::inline_value(object, guard.aux));
+}
+
+bool check_instance(const Guard& guard, PyObject* object) noexcept {
+  if (Py_TYPE(object) != expected_type(guard)) return false;
+  return guard.number == 0 || reinterpret_cast<uintptr_t>(cpython::instance_dict(object)) == guard.number;
+}
+
+bool check_context_var(const Guard& guard, PyObject* var) noexcept {
+  PyObject* value = nullptr;
+  if (PyContextVar_Get(var, nullptr, &value) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  drop_reference(value);  // the context, or the variable's default, keeps it
+  return is_same(value, guard.expected, guard.scalar);
+}
+
+bool load_from_dict(const Guard& guard, Reg* regs, PyObject* dict) noexcept {
+  PyObject *key, *value = nullptr;
+  if (guard.op == GuardOp::kLoadDictItem)
+    return cpython::dict_lookup_exact(dict, guard.expected, &value) > 0 && load(guard, regs, value);
+  cpython::DictCursor cursor;
+  for (uint64_t i = 0; i <= guard.number; ++i)
+    if (!cpython::dict_next(dict, &cursor, &key, &value)) return false;
+  return load(guard, regs, value);
+}
+
+// Item of a tuple or list, or null when there is none.
+PyObject* item_at(PyObject* sequence, uint64_t index) noexcept {
+  if (index >= static_cast<uint64_t>(Py_SIZE(sequence))) return nullptr;
+  const auto at = static_cast<Py_ssize_t>(index);
+  return PyTuple_Check(sequence) ? PyTuple_GET_ITEM(sequence, at) : PyList_GET_ITEM(sequence, at);
+}
+
+// What the address held before may have died and something of another type live there now.
+bool has_layout(GuardOp op, PyObject* subject) noexcept {
+  switch (op) {
+    case GuardOp::kTypeVersion: return PyType_Check(subject) != 0;
+    case GuardOp::kDict:
+    case GuardOp::kDictSize:
+    case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictValueAt: return PyDict_Check(subject) != 0;
+    case GuardOp::kList:
+    case GuardOp::kListSize:
+    case GuardOp::kLoadListItem: return PyList_Check(subject) != 0;
+    case GuardOp::kSet: return PyAnySet_Check(subject) != 0;
+    case GuardOp::kTupleSize:
+    case GuardOp::kLoadTupleItem: return PyTuple_Check(subject) != 0;
+    case GuardOp::kFunction: return PyFunction_Check(subject) != 0;
+    case GuardOp::kCell: return PyCell_Check(subject) != 0;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
+  PyObject* subject = subject_of(guard, regs);
+  if (subject == nullptr || !has_layout(guard.op, subject)) return false;
+  switch (guard.op) {
+    case GuardOp::kIs: return subject == guard.expected;
+    case GuardOp::kType: return Py_TYPE(subject) == expected_type(guard);
+    case GuardOp::kScalar: return is_same(subject, guard.expected, guard.scalar);
+    case GuardOp::kTypeVersion: return cpython::current_type_version(reinterpret_cast<PyTypeObject*>(subject)) == guard.number;
+    case GuardOp::kInstance: return check_instance(guard, subject);
+    case GuardOp::kInlineSlot:
+    case GuardOp::kNoInlineSlot: return check_inline(trace, guard, subject);
+    case GuardOp::kDict: return check_dict(trace, guard, subject);
+    case GuardOp::kDictSize: return check_dict_size(trace, guard, subject);
+    case GuardOp::kList: return check_list(trace, guard, subject);
+    case GuardOp::kSet: return check_set(trace, guard, subject);
+    case GuardOp::kTupleSize:
+    case GuardOp::kListSize: return static_cast<uint64_t>(Py_SIZE(subject)) == guard.number;
+    case GuardOp::kFunction: return cpython::current_function_version(subject) == guard.number;
+    case GuardOp::kCell: return is_same(PyCell_GET(subject), guard.expected, guard.scalar);
+    case GuardOp::kSlot:
+      return is_same(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(subject) + guard.number), guard.expected, guard.scalar);
+    case GuardOp::kContextVar: return check_context_var(guard, subject);
+    case GuardOp::kLoadTupleItem:
+    case GuardOp::kLoadListItem: return load(guard, regs, item_at(subject, guard.number));
+    case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictValueAt: return load_from_dict(guard, regs, subject);
+    case GuardOp::kSame: return subject == regs[guard.number].object;
+    case GuardOp::kNotSame: return subject != regs[guard.number].object;
+    case GuardOp::kRecursionLimit: return static_cast<uint64_t>(Py_GetRecursionLimit()) == guard.number;
+  }
+  return false;
+}
+
+bool check_guards(const Trace& trace, Reg* regs) noexcept {
+  if (trace.state != nullptr && !trace.state->check()) return false;
+  for (const Guard& guard : trace.guards)
+    if (!check_guard(trace, guard, regs)) return false;
+  return trace.tensors == nullptr || trace.tensors->check(regs);
+}
+
+}  // namespace pijit

@@ -1,0 +1,22 @@
+// The guards of a trace: checked before a replay, and explained from the same rows when one does not hold.
+//
+// 1. No check runs Python, allocates, or raises.
+// 2. Guards run in order: the modes of the framework, then Trace::guards, then the tensors. A guard looks only into objects that are
+//    known to be alive: an argument, something that an earlier guard found in its place, or an object that the trace owns.
+// 3. What a guard expects may be dead. It is compared by address; it is looked into only if it is a scalar that the trace owns.
+#pragma once
+#include <string>
+
+#include "ir/trace.h"
+
+namespace pijit {
+
+// regs: inputs are loaded; loads write the other registers. False: a guard does not hold, or could not be decided.
+bool check_guards(const Trace& trace, Reg* regs) noexcept;
+// One of Trace::guards.
+bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept;
+
+// Which guard does not hold, in words, with both values; empty if all hold. Checks again, so registers are written.
+std::string explain_miss(const Trace& trace, Reg* regs);
+
+}  // namespace pijit

@@ -1,0 +1,42 @@
+// Names of ops, guards and virtual kinds, from the tables.
+#include "ir/trace.h"
+
+namespace pijit {
+
+const char* op_name(Op op) noexcept {
+  static constexpr const char* names[] = {
+#define PIJIT_OP(name, print, effect, doc) print,
+#include "ir/ops.def"
+#undef PIJIT_OP
+  };
+  return names[static_cast<size_t>(op)];
+}
+
+const char* guard_name(GuardOp op) noexcept {
+  static constexpr const char* names[] = {
+#define PIJIT_GUARD(name, print, doc) print,
+#include "ir/guards.def"
+#undef PIJIT_GUARD
+  };
+  return names[static_cast<size_t>(op)];
+}
+
+const char* virtual_name(VirtualKind kind) noexcept {
+  static constexpr const char* names[] = {
+#define PIJIT_VIRTUAL(name, buildable, doc) #name,
+#include "ir/virtuals.def"
+#undef PIJIT_VIRTUAL
+  };
+  return names[static_cast<size_t>(kind)] + 1;  // without the k
+}
+
+bool virtual_buildable(VirtualKind kind) noexcept {
+  static constexpr bool buildable[] = {
+#define PIJIT_VIRTUAL(name, buildable, doc) buildable,
+#include "ir/virtuals.def"
+#undef PIJIT_VIRTUAL
+  };
+  return buildable[static_cast<size_t>(kind)];
+}
+
+}  // namespace pijit

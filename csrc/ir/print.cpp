@@ -1,0 +1,263 @@
+// The printer: one line per guard, node, virtual object and snapshot.
+#include "ir/print.h"
+
+#include <cstdio>
+
+namespace pijit {
+
+namespace {
+
+constexpr size_t kLongest = 60;  // of a scalar's repr
+
+std::string text_of(PyObject* str) {
+  const char* text = str == nullptr ? nullptr : PyUnicode_AsUTF8(str);
+  if (text != nullptr) return text;
+  PyErr_Clear();
+  return "?";
+}
+
+std::string shortened(std::string text) {
+  if (text.size() > kLongest) text = text.substr(0, kLongest - 3) + "...";
+  return text;
+}
+
+bool prints_itself(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
+         type == &PyBytes_Type || type == &PyComplex_Type || object == Py_None || object == Py_Ellipsis;
+}
+
+std::string hex(uint64_t number) {
+  char text[32];
+  snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+const char* rep_name(Rep rep) {
+  constexpr const char* names[] = {"empty", "object", "tensor", "int", "float", "bool"};
+  return names[static_cast<size_t>(rep)];
+}
+
+const char* log_name(LogOp op) {
+  constexpr const char* names[] = {"append", "set", "del", "insert", "clear", "setattr", "delattr", "field", "index"};
+  return names[static_cast<size_t>(op)];
+}
+
+bool is_identifier(PyObject* object) {
+  return PyUnicode_CheckExact(object) && PyUnicode_IsIdentifier(object) == 1;
+}
+
+}  // namespace
+
+std::string describe(PyObject* object) {
+  if (object == nullptr) return "nothing";
+  if (prints_itself(object)) {
+    Ref text = Ref::steal(PyObject_Repr(object));
+    if (!text) PyErr_Clear();
+    return shortened(text_of(text.get()));
+  }
+  if (PyType_Check(object)) return std::string("class ") + reinterpret_cast<PyTypeObject*>(object)->tp_name;
+  if (PyFunction_Check(object)) return "function " + text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
+  if (PyCFunction_Check(object)) return std::string("builtin ") + reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+  if (PyModule_Check(object)) {
+    const char* name = PyModule_GetName(object);
+    if (name == nullptr) PyErr_Clear();
+    return std::string("module ") + (name == nullptr ? "?" : name);
+  }
+  return std::string("<") + Py_TYPE(object)->tp_name + ">";
+}
+
+Printer::Printer(const Trace& trace, bool alive) : trace_(trace), alive_(alive) {
+  for (const Ref& object : trace.owned) owned_.insert(object.get());
+  find_sources();
+}
+
+std::string Printer::object(PyObject* object) const {
+  if (object == nullptr) return "nothing";
+  if (!alive_ && owned_.count(object) == 0 && object != Py_None && object != Py_True && object != Py_False)
+    return "<object at " + hex(reinterpret_cast<uintptr_t>(object)) + ">";
+  return describe(object);
+}
+
+std::string Printer::value(Val value) const {
+  switch (value.kind()) {
+    case ValueKind::kNull: return "-";
+    case ValueKind::kConst: return object(value.object());
+    case ValueKind::kReg: return "r" + std::to_string(value.index());
+    case ValueKind::kVirtual: return "v" + std::to_string(value.index());
+  }
+  return "?";
+}
+
+std::string Printer::source(Val value) const {
+  if (value.is_reg()) {
+    auto found = registers_.find(value.index());
+    if (found != registers_.end()) return found->second;
+  } else if (value.is_const()) {
+    auto found = names_.find(value.object());
+    if (found != names_.end()) return found->second;
+  }
+  return this->value(value);
+}
+
+void Printer::name_item(PyObject* object, std::string text) {
+  if (object != nullptr && (alive_ || owned_.count(object) != 0) && prints_itself(object)) return;
+  if (object != nullptr) names_.emplace(object, std::move(text));
+}
+
+// Follows the guards from the arguments inwards: each container that is guarded names what was found in it.
+void Printer::find_sources() {
+  auto* code = reinterpret_cast<PyCodeObject*>(trace_.code.get());
+  for (uint32_t i = 0; code != nullptr && i < trace_.inputs; ++i)
+    registers_.emplace(i, text_of(PyTuple_GET_ITEM(code->co_localsplusnames, i)));
+  std::unordered_map<PyObject*, std::string> owners;  // dict -> the object whose attributes it holds
+  for (const Guard& guard : trace_.guards) {
+    const std::string subject = source(guard.subject);
+    const auto item = [&](uint32_t i) { return trace_.guard_items[guard.first + i]; };
+    switch (guard.op) {
+      case GuardOp::kInstance:
+        if (guard.number != 0) owners.emplace(reinterpret_cast<PyObject*>(guard.number), subject);
+        break;
+      case GuardOp::kDict: {
+        auto owner = owners.find(guard.subject.object());
+        const bool named = names_.count(guard.subject.object()) != 0;
+        for (uint32_t i = 0; i + 1 < guard.count; i += 2) {
+          if (owned_.count(item(i)) == 0) continue;
+          const bool word = is_identifier(item(i));
+          if (owner != owners.end() && word) {
+            name_item(item(i + 1), owner->second + "." + text_of(item(i)));
+          } else if (word && !named && guard.subject.is_const()) {
+            name_item(item(i + 1), text_of(item(i)));  // a global
+          } else {
+            name_item(item(i + 1), subject + "[" + object(item(i)) + "]");
+          }
+        }
+        break;
+      }
+      case GuardOp::kInlineSlot: name_item(item(0), subject + ".<slot " + std::to_string(guard.aux) + ">"); break;
+      case GuardOp::kList:
+        for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
+        break;
+      case GuardOp::kCell: name_item(guard.expected, subject + ".cell_contents"); break;
+      case GuardOp::kContextVar: name_item(guard.expected, subject + ".get()"); break;
+      case GuardOp::kIs:
+        if (guard.subject.is_reg()) name_item(guard.expected, subject);
+        break;
+      case GuardOp::kLoadTupleItem:
+      case GuardOp::kLoadListItem: registers_.emplace(guard.out, subject + "[" + std::to_string(guard.number) + "]"); break;
+      case GuardOp::kLoadDictItem: registers_.emplace(guard.out, subject + "[" + object(guard.expected) + "]"); break;
+      case GuardOp::kLoadDictValueAt:
+        registers_.emplace(guard.out, "list(" + subject + ".values())[" + std::to_string(guard.number) + "]");
+        break;
+      default: break;
+    }
+  }
+}
+
+std::string Printer::items(const Guard& guard) const {
+  std::string text;
+  for (uint32_t i = 0; i < guard.count; ++i) {
+    if (i == 12) return text + ", ... " + std::to_string(guard.count - i) + " more";
+    text += (i == 0 ? "" : ", ") + object(trace_.guard_items[guard.first + i]);
+  }
+  return text;
+}
+
+std::string Printer::guard(const Guard& guard) const {
+  std::string text = guard.out == kNone ? "" : "r" + std::to_string(guard.out) + " = ";
+  text += std::string(guard_name(guard.op)) + " " + source(guard.subject);
+  if (guard.expected != nullptr) text += " is " + object(guard.expected);
+  switch (guard.op) {
+    case GuardOp::kSame:
+    case GuardOp::kNotSame: return text + " r" + std::to_string(guard.number);
+    case GuardOp::kInlineSlot: return text + " slot " + std::to_string(guard.aux) + " is " + items(guard);
+    case GuardOp::kTupleSize:
+    case GuardOp::kListSize:
+    case GuardOp::kDictSize:
+    case GuardOp::kSlot:
+    case GuardOp::kLoadTupleItem:
+    case GuardOp::kLoadListItem:
+    case GuardOp::kLoadDictValueAt:
+    case GuardOp::kRecursionLimit: text += " " + std::to_string(guard.number); break;
+    default: break;
+  }
+  return guard.count == 0 ? text : text + " {" + items(guard) + "}";
+}
+
+std::string Printer::node(const Node& node) const {
+  std::string text;
+  if (node.out != kNone) text += "r" + std::to_string(node.out);
+  for (uint32_t i = 0; i < node.outs_count; ++i) text += (text.empty() ? "r" : ", r") + std::to_string(trace_.outs[node.outs_first + i]);
+  if (!text.empty()) text += " = ";
+  if (node.adapter_op != nullptr) {
+    text += node.adapter_op->describe();
+  } else if (node.op == Op::kGuard) {
+    text += "guard " + guard(trace_.guards[node.aux]);
+  } else {
+    text += op_name(node.op);
+    for (Val operand : {node.a, node.b, node.c})
+      if (!operand.is_null()) text += " " + value(operand);
+    for (uint32_t i = 0; i < node.count; ++i) text += (i == 0 ? " (" : ", ") + value(trace_.operands[node.first + i]);
+    if (node.count != 0) text += ")";
+    if (node.op == Op::kGuardBool) text += node.aux != 0 ? " True" : " False";
+    if (node.op == Op::kGuardInt) text += " " + std::to_string(static_cast<int64_t>(node.imm));
+    if (node.op == Op::kGuardFloat) text += " bits " + hex(node.imm);
+  }
+  if (node.snapshot != kNone) text += "  ~s" + std::to_string(node.snapshot);
+  return text;
+}
+
+std::string Printer::virtual_object(uint32_t index) const {
+  const Virtual& object = trace_.virtuals[index];
+  std::string text = "v" + std::to_string(index) + " = " + virtual_name(object.kind) + " @" + std::to_string(object.birth);
+  if (object.reg != kNone) text += " in r" + std::to_string(object.reg) + " from @" + std::to_string(object.reg_time);
+  for (uint32_t at = object.head; at != kNone; at = trace_.log[at].next) {
+    const LogEntry& entry = trace_.log[at];
+    text += std::string("; @") + std::to_string(entry.time) + " " + log_name(entry.op);
+    if (entry.op == LogOp::kField || entry.op == LogOp::kIndex) text += " " + std::to_string(entry.index);
+    if (!entry.key.is_null()) text += " " + value(entry.key);
+    if (entry.op != LogOp::kIndex && entry.op != LogOp::kClear) text += " " + value(entry.value);
+  }
+  return text;
+}
+
+std::string Printer::snapshot(uint32_t index) const {
+  const Snapshot& taken = trace_.snapshots[index];
+  std::string text = "s" + std::to_string(index) + " @" + std::to_string(taken.time);
+  for (uint32_t at = taken.frame; at != kNone; at = trace_.frame_states[at].parent) {
+    const FrameState& state = trace_.frame_states[at];
+    text += "\n    " + text_of(state.code->co_qualname) + " at " + std::to_string(state.resume) + " (";
+    for (uint32_t i = 0; i < state.locals; ++i) text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + i]);
+    text += " | ";
+    for (uint32_t i = 0; i < state.stack; ++i) text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + state.locals + i]);
+    text += ")";
+  }
+  return text;
+}
+
+std::string Printer::site(uint32_t index) const {
+  if (index >= trace_.sites.size() || trace_.sites[index].code == nullptr) return "";
+  const Site& site = trace_.sites[index];
+  const int line = PyCode_Addr2Line(site.code, site.instruction * 2);
+  return text_of(site.code->co_filename) + ":" + std::to_string(line) + " in " + text_of(site.code->co_qualname);
+}
+
+std::string Printer::all() const {
+  std::string text = "guards\n";
+  if (trace_.state != nullptr) text += "  state " + trace_.state->describe() + "\n";
+  for (const Guard& guard : trace_.guards) text += "  " + this->guard(guard) + "\n";
+  for (size_t i = 0; trace_.tensors != nullptr && i < trace_.tensors->size(); ++i) text += "  tensor " + trace_.tensors->describe(i) + "\n";
+  text += "registers\n ";
+  for (const RegInfo& info : trace_.regs) text += std::string(" ") + rep_name(info.rep);
+  text += "\nnodes\n";
+  for (const Node& node : trace_.nodes) text += "  " + this->node(node) + "\n";
+  text += "virtual objects\n";
+  for (uint32_t i = 0; i < trace_.virtuals.size(); ++i) text += "  " + virtual_object(i) + "\n";
+  text += "snapshots\n";
+  for (uint32_t i = 0; i < trace_.snapshots.size(); ++i) text += "  " + snapshot(i) + "\n";
+  return text;
+}
+
+std::string print_trace(const Trace& trace, bool alive) { return Printer(trace, alive).all(); }
+
+}  // namespace pijit

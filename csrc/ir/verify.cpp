@@ -1,0 +1,205 @@
+// The verifier.
+//
+// Order of definition: inputs, guards in order, tensor inputs (any register nobody else writes), nodes in order. A snapshot is checked
+// at its first node; virtual objects are followed as of the snapshot's time.
+#include "ir/verify.h"
+
+#include <vector>
+
+namespace pijit {
+
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Trace& trace) : trace_(trace) {}
+  std::string run();
+
+ private:
+  void fail(const std::string& what) {
+    if (wrong_.empty()) wrong_ = where_ + ": " + what;
+  }
+  void define(uint32_t index);
+  void use(Val value, uint32_t time);
+  void use_snapshot(uint32_t index);
+  void mark_tensor_inputs();
+  void check_logs();
+  void check_frames();
+  void check_guards();
+  void check_nodes();
+  void check_node(const Node& node);
+  void check_releases();
+
+  const Trace& trace_;
+  std::vector<bool> defined_;
+  std::vector<uint32_t> seen_;        // per virtual object: the walk that saw it
+  std::vector<bool> snapshot_seen_;
+  uint32_t walk_ = 0;
+  std::string where_ = "trace", wrong_;
+};
+
+void Verifier::define(uint32_t index) {
+  if (index >= trace_.regs.size()) return fail("register out of range");
+  if (defined_[index]) fail("r" + std::to_string(index) + " is written twice");
+  defined_[index] = true;
+}
+
+void Verifier::use(Val value, uint32_t time) {
+  if (value.is_reg()) {
+    if (value.index() >= trace_.regs.size()) return fail("register out of range");
+    if (!defined_[value.index()]) fail("r" + std::to_string(value.index()) + " is read before it is written");
+  }
+  if (!value.is_virtual()) return;
+  if (value.index() >= trace_.virtuals.size()) return fail("virtual object out of range");
+  if (seen_[value.index()] == walk_) return;
+  seen_[value.index()] = walk_;
+  const Virtual& object = trace_.virtuals[value.index()];
+  if (object.birth > time) return fail("v" + std::to_string(value.index()) + " is not born yet");
+  if (object.reg != kNone && object.reg_time <= time) return use(Val::reg(object.reg), time);
+  if (!object.buildable) return fail("v" + std::to_string(value.index()) + " cannot be built");
+  for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
+    use(trace_.log[at].key, time);
+    use(trace_.log[at].value, time);
+  }
+}
+
+void Verifier::use_snapshot(uint32_t index) {
+  if (index >= trace_.snapshots.size()) return fail("snapshot out of range");
+  if (snapshot_seen_[index]) return;
+  snapshot_seen_[index] = true;
+  const Snapshot& taken = trace_.snapshots[index];
+  ++walk_;
+  bool inner = false;
+  for (uint32_t at = taken.frame; at != kNone; at = trace_.frame_states[at].parent, inner = true) {
+    if (at >= trace_.frame_states.size()) return fail("frame state out of range");
+    const FrameState& state = trace_.frame_states[at];
+    if ((state.continuation != Continuation::kNone) != inner) fail("s" + std::to_string(index) + ": continuation of the wrong frame");
+    if (state.parent != kNone && state.function.is_null()) fail("s" + std::to_string(index) + ": inner frame without a function");
+    if (state.continuation == Continuation::kInit && state.extra.is_null()) fail("s" + std::to_string(index) + ": no instance");
+    use(state.function, taken.time);
+    use(state.extra, taken.time);
+    for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], taken.time);
+  }
+}
+
+void Verifier::check_logs() {
+  where_ = "log";
+  for (const Virtual& object : trace_.virtuals) {
+    uint32_t time = object.birth;
+    for (uint32_t at = object.head; at != kNone; at = trace_.log[at].next) {
+      if (at >= trace_.log.size()) return fail("entry out of range");
+      if (trace_.log[at].time < time) fail("entries out of order");
+      time = trace_.log[at].time;
+    }
+    if (time > trace_.clock) fail("entry after the end");
+  }
+}
+
+void Verifier::check_frames() {
+  where_ = "frame state";
+  for (size_t i = 0; i < trace_.frame_states.size(); ++i) {
+    const FrameState& state = trace_.frame_states[i];
+    if (state.parent != kNone && state.parent >= i) fail("parent after child");
+    if (state.first + state.locals + state.stack > trace_.slots.size()) return fail("slots out of range");
+    if (state.code == nullptr) return fail("no code");
+    if (static_cast<int>(state.locals) != state.code->co_nlocalsplus) fail("wrong number of locals");
+    if (static_cast<int>(state.stack) > state.code->co_stacksize) fail("stack too deep");
+    if (state.resume < 0 || state.resume >= Py_SIZE(state.code)) fail("instruction out of range");
+    if (state.call < 0 || state.call >= Py_SIZE(state.code)) fail("call out of range");
+  }
+}
+
+void Verifier::check_guards() {
+  for (size_t i = 0; i < trace_.guards.size(); ++i) {
+    where_ = "guard " + std::to_string(i);
+    const Guard& guard = trace_.guards[i];
+    if (guard.subject.is_null() || guard.subject.is_virtual()) fail("no subject");
+    use(guard.subject, 0);
+    if (guard.first + guard.count > trace_.guard_items.size()) fail("items out of range");
+    if ((guard.op == GuardOp::kSame || guard.op == GuardOp::kNotSame) &&
+        (guard.number >= trace_.regs.size() || !defined_[guard.number]))
+      fail("compares with a register that is not written");
+    if (guard.out != kNone) define(guard.out);
+  }
+}
+
+// What nobody writes is a tensor input.
+void Verifier::mark_tensor_inputs() {
+  std::vector<bool> written(trace_.regs.size());
+  for (const Node& node : trace_.nodes) {
+    if (node.out < written.size()) written[node.out] = true;
+    for (uint32_t i = 0; i < node.outs_count; ++i) written[trace_.outs[node.outs_first + i]] = true;
+  }
+  for (size_t i = 0; i < written.size(); ++i)
+    if (!written[i] && trace_.tensors != nullptr) defined_[i] = true;
+}
+
+void Verifier::check_node(const Node& node) {
+  const bool last = &node == &trace_.nodes.back();
+  if (last != (node.op == Op::kExit || node.op == Op::kReturn)) fail("a trace ends in one exit or return");
+  const bool leaves = node.op != Op::kBuild && node.op != Op::kBox && node.op != Op::kReturn;
+  if (leaves && node.snapshot == kNone) fail("no snapshot");
+  if (node.snapshot != kNone) use_snapshot(node.snapshot);
+  if (node.op == Op::kBuild ? !node.a.is_virtual() || node.a.index() >= trace_.virtuals.size() || node.out == kNone : false)
+    return fail("builds nothing");
+  ++walk_;
+  if (node.op == Op::kBuild) {
+    const Virtual& object = trace_.virtuals[node.a.index()];
+    if (!object.buildable) fail("cannot be built");
+    for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= node.time; at = trace_.log[at].next)
+      use(trace_.log[at].value, node.time);
+  } else {
+    use(node.a, node.time);
+  }
+  use(node.b, node.time);
+  use(node.c, node.time);
+  if (node.first + node.count > trace_.operands.size()) return fail("operands out of range");
+  for (uint32_t i = 0; i < node.count; ++i) use(trace_.operands[node.first + i], node.time);
+  if (node.op == Op::kGuard && node.aux >= trace_.guards.size()) fail("guard out of range");
+  if ((node.op == Op::kAdapter || node.op == Op::kCheck) && node.adapter_op == nullptr) fail("no adapter operation");
+  if ((node.op == Op::kCall || node.op == Op::kOpaque) && (node.aux > node.count || (node.aux != 0 && node.b.object() == nullptr)))
+    fail("keyword names");
+  if (node.out != kNone) define(node.out);
+  for (uint32_t i = 0; i < node.outs_count; ++i) define(trace_.outs[node.outs_first + i]);
+}
+
+void Verifier::check_nodes() {
+  if (trace_.nodes.empty()) return fail("no nodes");
+  for (size_t i = 0; i < trace_.nodes.size() && wrong_.empty(); ++i) {
+    where_ = "node " + std::to_string(i);
+    check_node(trace_.nodes[i]);
+  }
+}
+
+void Verifier::check_releases() {
+  where_ = "releases";
+  std::vector<bool> released(trace_.regs.size());
+  for (const Node& node : trace_.nodes)
+    for (uint32_t i = 0; i < node.release_count; ++i) {
+      const uint32_t index = trace_.releases[node.release_first + i];
+      if (released[index]) fail("r" + std::to_string(index) + " is released twice");
+      released[index] = true;
+    }
+}
+
+std::string Verifier::run() {
+  defined_.resize(trace_.regs.size());
+  seen_.resize(trace_.virtuals.size(), 0);
+  snapshot_seen_.resize(trace_.snapshots.size());
+  if (trace_.inputs > trace_.regs.size()) return "trace: more inputs than registers";
+  for (uint32_t i = 0; i < trace_.inputs; ++i) defined_[i] = true;
+  check_logs();
+  check_frames();
+  if (!wrong_.empty()) return wrong_;
+  check_guards();
+  mark_tensor_inputs();
+  check_nodes();
+  if (wrong_.empty()) check_releases();
+  return wrong_;
+}
+
+}  // namespace
+
+std::string verify_trace(const Trace& trace) { return Verifier(trace).run(); }
+
+}  // namespace pijit

@@ -1,7 +1,8 @@
 // The interpreter's frames: looking into them, writing them, entering them; includes the other headers of this room.
 //
 // 1. `stack_depth` is valid at trace events and in frames that do not run; a running frame keeps its stack pointer in a register.
-// 2. At a trace event instruction_index() is the instruction about to execute; in an outer frame it is the one under way.
+// 2. At a trace event instruction_index() is the instruction about to execute. In an outer frame it is the call under way, or the
+//    last of its cache entries when the evaluator inlined the call (it does so only while no eval-frame hook is set).
 // 3. To resume at instruction i, prev_instr is the unit before it; to raise at instruction i it is i itself and the frame is
 //    entered with throwflag 1.
 #pragma once

@@ -11,8 +11,8 @@
 #define Py_BUILD_CORE
 #undef HAVE_STD_ATOMIC
 #undef _PyGC_FINALIZED
-#include "internal/pycore_code.h"
-#include "internal/pycore_dict.h"
-#include "internal/pycore_frame.h"
-#include "internal/pycore_interp.h"
+#include <internal/pycore_code.h>
+#include <internal/pycore_dict.h>
+#include <internal/pycore_frame.h>
+#include <internal/pycore_interp.h>
 #undef Py_BUILD_CORE

@@ -1,0 +1,106 @@
+// The core module's Python face: private functions that pijit/*.py calls.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "adapter.h"
+#include "bind/views.h"
+#include "cache/root.h"
+#include "hook/hook.h"
+#include "ir/adapter_slot.h"
+#include "record/limits.h"
+#include "record/recorder.h"
+
+namespace py = pybind11;
+
+namespace pijit {
+namespace {
+
+int64_t g_verify_every = 0, g_log = 0;
+
+std::shared_ptr<Root> root_or_raise(int id) {
+  auto root = find_root(id);
+  if (root == nullptr) throw py::value_error("there is no such root; it was removed, or its function died");
+  return root;
+}
+
+int py_add_root(py::object code, py::object function, py::object instance, std::string name, bool strict) {
+  if (!PyCode_Check(code.ptr())) throw py::type_error("code must be a code object");
+  PyObject* f = function.is_none() ? nullptr : function.ptr();
+  PyObject* i = instance.is_none() ? nullptr : instance.ptr();
+  if ((f == nullptr) == (i == nullptr)) throw py::type_error("a root is a function or an instance");
+  build_builtin_table();
+  int id = add_root(reinterpret_cast<PyCodeObject*>(code.ptr()), f, i, std::move(name), strict, false);
+  if (id < 0) throw py::error_already_set();
+  return id;
+}
+
+py::tuple py_root_status(int id) {
+  auto root = root_or_raise(id);
+  std::string reason = root->disabled.empty() ? root->last_stop.reason : root->disabled;
+  const char* state = !root->disabled.empty() ? "disabled" : root->traces.empty() ? "cold" : root->replays > 0 ? "replaying" : "recorded";
+  return py::make_tuple(state, reason);
+}
+
+void py_reset(int id) {
+  if (id >= 0) return reset_root(*root_or_raise(id));
+  for (auto& root : all_roots()) reset_root(*root);
+  stats() = Stats();
+}
+
+void py_attach(py::object capsule) {
+  auto* adapter = static_cast<Adapter*>(PyCapsule_GetPointer(capsule.ptr(), kAdapterCapsule));
+  if (adapter == nullptr) throw py::error_already_set();
+  if (adapter->version() != kAdapterVersion) throw py::import_error("this adapter was built against another pijit; reinstall pijit");
+  build_builtin_table();
+  set_adapter(adapter);
+}
+
+void py_set_option(const std::string& name, int64_t value) {
+  if (name == "max_operations") {
+    record_limits().operations = static_cast<uint64_t>(value);
+  } else if (name == "max_nodes") {
+    record_limits().nodes = static_cast<uint64_t>(value);
+  } else if (name == "verify_every") {
+    g_verify_every = value;
+  } else if (name == "log") {
+    g_log = value;
+  } else {
+    throw py::key_error(name);
+  }
+}
+
+int64_t py_get_option(const std::string& name) {
+  if (name == "max_operations") return static_cast<int64_t>(record_limits().operations);
+  if (name == "max_nodes") return static_cast<int64_t>(record_limits().nodes);
+  if (name == "verify_every") return g_verify_every;
+  if (name == "log") return g_log;
+  throw py::key_error(name);
+}
+
+}  // namespace
+}  // namespace pijit
+
+PYBIND11_MODULE(_core, m) {
+  using namespace pijit;
+  m.doc() = "pijit's engine (private).";
+  if (!start_cache()) throw py::error_already_set();
+  m.def("hook_install", [] {
+    build_builtin_table();
+    install_hook();
+  });
+  m.def("hook_remove", [] { remove_hook(); });
+  m.def("hook_installed", [] { return hook_installed(); });
+  m.def("add_root", &py_add_root, py::arg("code"), py::arg("function"), py::arg("instance"), py::arg("name"), py::arg("strict"));
+  m.def("remove_root", [](int id) { remove_root(id); }, py::arg("root"));
+  m.def("set_auto", [](bool on) { set_automatic(on); }, py::arg("on"));
+  m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));
+  m.def("root_status", &py_root_status, py::arg("root"));
+  m.def("root_report", [](int id) { return root_report(*root_or_raise(id)); }, py::arg("root"));
+  m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
+  m.def("reset", &py_reset, py::arg("root"));
+  m.def("stats", [] { return stats_view(); });
+  m.def("tables", [] { return tables_view(); });
+  m.def("attach_adapter", &py_attach, py::arg("capsule"));
+  m.def("set_option", &py_set_option, py::arg("name"), py::arg("value"));
+  m.def("get_option", &py_get_option, py::arg("name"));
+}

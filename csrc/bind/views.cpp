@@ -1,0 +1,180 @@
+// Traces, counters and tables as plain Python dicts.
+#include "bind/views.h"
+
+#include "cpython/code.h"
+#include "ir/print.h"
+
+namespace py = pybind11;
+
+namespace pijit {
+namespace {
+
+py::str text_of(PyObject* unicode) {
+  const char* text = PyUnicode_AsUTF8(unicode);
+  if (text == nullptr) PyErr_Clear();
+  return py::str(text == nullptr ? "?" : text);
+}
+
+py::object stop_view(const StopInfo& stop) {
+  if (stop.code == nullptr) return py::none();
+  py::dict view;
+  view["code"] = stop.code;
+  view["reason"] = stop.reason;
+  view["file"] = stop.file;
+  view["line"] = stop.line;
+  view["function"] = stop.function;
+  return view;
+}
+
+py::dict node_view(const Trace& trace, const Printer& printer, const Node& node) {
+  py::dict view;
+  view["text"] = printer.node(node);
+  view["op"] = op_name(node.op);
+  const bool placed = node.site < trace.sites.size();
+  view["file"] = placed ? text_of(trace.sites[node.site].code->co_filename) : py::str("");
+  view["line"] = placed ? cpython::line_of(trace.sites[node.site].code, trace.sites[node.site].instruction) : 0;
+  py::list inputs, outputs;
+  for (uint32_t i = 0; i < node.count; ++i) inputs.append(printer.value(trace.operands[node.first + i]));
+  for (uint32_t i = 0; i < node.outs_count; ++i) outputs.append(printer.value(Val::reg(trace.outs[node.outs_first + i])));
+  if (node.out != kNone) outputs.append(printer.value(Val::reg(node.out)));
+  view["inputs"] = inputs;
+  view["outputs"] = outputs;
+  view["opaque"] = node.op == Op::kOpaque;
+  return view;
+}
+
+py::list snapshots_view(const Trace& trace) {
+  py::list views;
+  for (const Snapshot& snapshot : trace.snapshots) {
+    py::list frames;
+    for (uint32_t at = snapshot.frame; at != kNone; at = trace.frame_states[at].parent) {
+      const FrameState& state = trace.frame_states[at];
+      py::dict frame;
+      frame["name"] = text_of(state.code->co_qualname);
+      frame["file"] = text_of(state.code->co_filename);
+      frame["line"] = cpython::line_of(state.code, state.call);
+      frame["offset"] = state.resume * 2;
+      frames.append(frame);
+    }
+    py::dict view;
+    view["frames"] = frames;
+    views.append(view);
+  }
+  return views;
+}
+
+size_t bytes_of(const Trace& trace) {
+  return trace.guards.capacity() * sizeof(Guard) + trace.guard_items.capacity() * sizeof(PyObject*) + trace.nodes.capacity() * sizeof(Node) +
+         trace.operands.capacity() * sizeof(Val) + trace.regs.capacity() * sizeof(RegInfo) + trace.virtuals.capacity() * sizeof(Virtual) +
+         trace.log.capacity() * sizeof(LogEntry) + trace.frame_states.capacity() * sizeof(FrameState) + trace.slots.capacity() * sizeof(Val) +
+         trace.snapshots.capacity() * sizeof(Snapshot) + trace.sites.capacity() * sizeof(Site) + trace.owned.capacity() * sizeof(Ref);
+}
+
+py::dict trace_view(const Root& root, const Trace& trace) {
+  auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
+  Printer printer(trace, false);
+  py::dict view;
+  view["name"] = root.name;
+  view["code"] = text_of(code->co_qualname);
+  view["file"] = text_of(code->co_filename);
+  view["line"] = code->co_firstlineno;
+  py::list guards, nodes;
+  auto add_guard = [&](const std::string& text, const std::string& source, const char* kind) {
+    py::dict row;
+    row["text"] = text;
+    row["source"] = source;
+    row["kind"] = kind;
+    guards.append(row);
+  };
+  if (trace.state != nullptr) add_guard(trace.state->describe(), "", "state");
+  for (const Guard& guard : trace.guards) add_guard(printer.guard(guard), printer.source(guard.subject), guard_name(guard.op));
+  if (trace.tensors != nullptr)
+    for (size_t i = 0; i < trace.tensors->size(); ++i) add_guard(trace.tensors->describe(i), "", "tensor");
+  size_t opaque = 0;
+  for (const Node& node : trace.nodes) {
+    nodes.append(node_view(trace, printer, node));
+    opaque += node.op == Op::kOpaque;
+  }
+  view["guards"] = guards;
+  view["nodes"] = nodes;
+  view["snapshots"] = snapshots_view(trace);
+  view["segments"] = py::list();
+  view["constants"] = trace.owned.size();
+  view["bytes"] = bytes_of(trace);
+  view["opaque_calls"] = opaque;
+  view["ends"] = !trace.nodes.empty() && trace.nodes.back().op == Op::kExit ? "exit" : "return";
+  view["stop"] = stop_view(trace.stop);
+  view["operations"] = trace.operations;
+  view["record_seconds"] = trace.record_seconds;
+  view["replays"] = trace.replays;
+  view["exits"] = trace.exits;
+  return view;
+}
+
+}  // namespace
+
+py::dict root_report(const Root& root) {
+  py::dict view;
+  view["records"] = root.records;
+  view["aborts"] = root.aborts;
+  view["replays"] = root.replays;
+  view["exits"] = root.exits;
+  view["guard_failures"] = root.misses;
+  view["last_stop"] = stop_view(root.last_stop);
+  view["traces"] = root.traces.size();
+  view["last_miss"] = root.last_miss.empty() ? py::object(py::none()) : py::object(py::str(root.last_miss));
+  return view;
+}
+
+py::list root_traces(const Root& root) {
+  py::list views;
+  for (auto& trace : root.traces) views.append(trace_view(root, *trace));
+  return views;
+}
+
+py::dict stats_view() {
+  const Stats& counters = stats();
+  size_t traces = 0, bytes = 0;
+  for (auto& root : all_roots()) {
+    traces += root->traces.size();
+    for (auto& trace : root->traces) bytes += bytes_of(*trace);
+  }
+  py::dict view;
+  view["records"] = counters.records;
+  view["aborts"] = counters.aborts;
+  view["replays"] = counters.replays;
+  view["exits"] = counters.exits;
+  view["guard_failures"] = counters.guard_failures;
+  view["opaque_calls"] = counters.opaque_calls;
+  view["traces"] = traces;
+  view["segments"] = 0;
+  view["bytes"] = bytes;
+  view["seconds_saved"] = 0.0;
+  return view;
+}
+
+py::dict tables_view() {
+  py::list aborts, ops, guards, opcodes;
+#define PIJIT_ABORT(name, code, text) aborts.append(py::make_tuple(code, #name + 1, text));
+#include "record/aborts.def"
+#undef PIJIT_ABORT
+#define PIJIT_OP(name, print, effect, doc) ops.append(py::make_tuple(print, #effect, doc));
+#include "ir/ops.def"
+#undef PIJIT_OP
+#define PIJIT_GUARD(name, print, doc) guards.append(py::make_tuple(print, doc));
+#include "ir/guards.def"
+#undef PIJIT_GUARD
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    if (cpython::kOpcodes[opcode].base != opcode) continue;
+    std::string name = cpython::opcode_name(opcode);
+    if (name[0] != '<') opcodes.append(py::make_tuple(opcode, name));
+  }
+  py::dict view;
+  view["aborts"] = aborts;
+  view["ops"] = ops;
+  view["guards"] = guards;
+  view["opcodes"] = opcodes;
+  return view;
+}
+
+}  // namespace pijit

@@ -1,0 +1,14 @@
+// Traces, counters and tables as plain Python dicts.
+#pragma once
+#include <pybind11/pybind11.h>
+
+#include "cache/root.h"
+
+namespace pijit {
+
+pybind11::dict root_report(const Root& root);
+pybind11::list root_traces(const Root& root);
+pybind11::dict stats_view();
+pybind11::dict tables_view();
+
+}  // namespace pijit

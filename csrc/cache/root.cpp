@@ -1,0 +1,114 @@
+// Roots and the state that code objects carry.
+#include "cache/root.h"
+
+#include <algorithm>
+
+namespace pijit {
+namespace {
+
+Py_ssize_t g_slot = -1;
+int g_next = 1;
+
+void free_state(void* state) { delete static_cast<CodeState*>(state); }
+
+// Called when the function or instance of a root dies; `self` is the root's number.
+PyObject* on_death(PyObject* self, PyObject*) {
+  remove_root(static_cast<int>(PyLong_AsLong(self)));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef g_on_death = {"root_died", on_death, METH_O, nullptr};
+
+}  // namespace
+
+Limits& limits() noexcept {
+  static Limits value;
+  return value;
+}
+
+Stats& stats() noexcept {
+  static Stats value;
+  return value;
+}
+
+std::vector<std::shared_ptr<Root>>& all_roots() noexcept {
+  static auto* roots = new std::vector<std::shared_ptr<Root>>();
+  return *roots;
+}
+
+bool start_cache() noexcept {
+  if (g_slot < 0) g_slot = _PyEval_RequestCodeExtraIndex(free_state);
+  if (g_slot < 0) PyErr_SetString(PyExc_RuntimeError, "pijit: no slot is left on code objects");
+  return g_slot >= 0;
+}
+
+CodeState* code_state(PyCodeObject* code, bool create) noexcept {
+  auto* state = static_cast<CodeState*>(cpython::code_extra(code, g_slot));
+  if (state != nullptr || !create) return state;
+  state = new (std::nothrow) CodeState();
+  if (state != nullptr && !cpython::set_code_extra(code, g_slot, state)) {
+    PyErr_Clear();
+    delete state;
+    return nullptr;
+  }
+  return state;
+}
+
+int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict, bool automatic) {
+  CodeState* state = code_state(code, true);
+  if (state == nullptr) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  auto root = std::make_shared<Root>();
+  root->id = g_next++;
+  Ref number = Ref::steal(PyLong_FromLong(root->id));
+  Ref callback = Ref::steal(PyCFunction_New(&g_on_death, number.get()));
+  if (!callback) return -1;
+  root->weak = Ref::steal(PyWeakref_NewRef(function != nullptr ? function : instance, callback.get()));
+  if (!root->weak) return -1;
+  root->code = code;
+  root->function = function;
+  root->instance = instance;
+  root->name = std::move(name);
+  root->strict = strict;
+  root->automatic = automatic;
+  state->roots.push_back(root);
+  all_roots().push_back(root);
+  return root->id;
+}
+
+void remove_root(int id) {
+  auto root = find_root(id);
+  if (root == nullptr) return;
+  root->dead = true;
+  auto erase = [&](std::vector<std::shared_ptr<Root>>& roots) { roots.erase(std::remove(roots.begin(), roots.end(), root), roots.end()); };
+  erase(all_roots());
+  CodeState* state = code_state(root->code, false);
+  if (state != nullptr) erase(state->roots);
+  reset_root(*root);
+}
+
+std::shared_ptr<Root> find_root(int id) {
+  for (auto& root : all_roots())
+    if (root->id == id) return root;
+  return nullptr;
+}
+
+int root_of(PyObject* object) noexcept {
+  for (auto& root : all_roots())
+    if (root->function == object || root->instance == object || reinterpret_cast<PyObject*>(root->code) == object) return root->id;
+  return -1;
+}
+
+void reset_root(Root& root) {
+  auto traces = std::move(root.traces);
+  root.traces.clear();
+  root.disabled.clear();
+  root.misses_in_a_row = 0;
+  root.aborts = root.records = root.replays = root.exits = root.misses = 0;
+  root.last_miss.clear();
+  root.last_stop = StopInfo();
+}
+
+}  // namespace pijit

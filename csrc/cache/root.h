@@ -1,0 +1,68 @@
+// Roots: the functions and objects whose calls are recorded and replayed, and the traces of each.
+//
+// A root belongs to one function object or to one instance (the first local of the frame), so that what the trace takes for granted about
+// closure and self holds at entry. Both are held weakly: when they die the root and its traces go. All members are guarded by the GIL; a
+// trace that runs is kept by a shared pointer.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpython/frame.h"
+#include "ir/trace.h"
+
+namespace pijit {
+
+struct Limits {
+  int traces = 8;           // per root
+  int aborted = 3;          // recordings that gave nothing
+  uint64_t misses = 64;     // calls in a row that no trace took, before the root is left alone
+};
+
+struct Root {
+  int id = 0;
+  PyCodeObject* code = nullptr;      // borrowed: lives while function or instance does
+  PyObject* function = nullptr;      // borrowed, compared only; null for an instance root
+  PyObject* instance = nullptr;      // borrowed, compared only; null for a function root
+  Ref weak;                          // its callback removes the root
+  std::string name;
+  bool strict = false, automatic = false, dead = false;
+  std::vector<std::shared_ptr<Trace>> traces;
+  std::string disabled;              // why it is left alone; empty: it is not
+  uint64_t records = 0, aborts = 0, replays = 0, exits = 0, misses = 0, misses_in_a_row = 0;
+  StopInfo last_stop;
+  std::string last_miss;
+
+  bool matches(cpython::Frame* frame) const noexcept {
+    return function != nullptr ? cpython::function(frame) == function : cpython::slots(frame)[0] == instance;
+  }
+};
+
+// What the hook keeps on a code object.
+struct CodeState {
+  std::vector<std::shared_ptr<Root>> roots;
+  uint32_t plain_calls = 0;          // under enable(): outermost calls without tensor operators
+  bool has_operators = false;
+};
+
+struct Stats {
+  uint64_t records = 0, aborts = 0, replays = 0, exits = 0, guard_failures = 0, opaque_calls = 0;
+};
+
+Limits& limits() noexcept;
+Stats& stats() noexcept;
+std::vector<std::shared_ptr<Root>>& all_roots() noexcept;
+
+// Null if none (or, with create, on memory trouble).
+CodeState* code_state(PyCodeObject* code, bool create) noexcept;
+// False with an error set.
+bool start_cache() noexcept;
+
+// Adds a root; -1 with an error set.
+int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict, bool automatic);
+void remove_root(int id);
+std::shared_ptr<Root> find_root(int id);
+int root_of(PyObject* object) noexcept;
+void reset_root(Root& root);
+
+}  // namespace pijit

@@ -1,0 +1,155 @@
+// Keys and slots: comparisons that run no Python, and the slot functions of classes.
+#include "cpython/keys.h"
+
+#include <cstring>
+
+#include "common/ref.h"
+#include "cpython/objects.h"
+
+namespace pijit::cpython {
+
+bool scalars_equal(PyObject* a, PyObject* b) noexcept {
+  if (a == b) return true;
+  PyTypeObject *left = Py_TYPE(a), *right = Py_TYPE(b);
+  if (left == &PyUnicode_Type || right == &PyUnicode_Type) {
+    if (left != right || PyUnicode_GET_LENGTH(a) != PyUnicode_GET_LENGTH(b)) return false;
+    return _PyUnicode_EQ(a, b) != 0;
+  }
+  if (!is_scalar(a) || !is_scalar(b)) return false;
+  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal > 0;
+}
+
+bool is_native_key(PyObject* key) noexcept {
+  if (is_scalar(key)) return true;
+  PyTypeObject* type = Py_TYPE(key);
+  if (type == &PyTuple_Type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+      if (!is_native_key(PyTuple_GET_ITEM(key, i))) return false;
+    return true;
+  }
+  if (type == &PyFunction_Type || type == &PyCFunction_Type) return true;
+  return type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+}
+
+bool dict_is_native(PyObject* dict) noexcept {
+  PyDictKeysObject* keys = reinterpret_cast<PyDictObject*>(dict)->ma_keys;
+  if (keys->dk_kind != DICT_KEYS_GENERAL) return true;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value))
+    if (!is_native_key(key)) return false;
+  return true;
+}
+
+int dict_lookup(PyObject* dict, PyObject* key, PyObject** value) noexcept {
+  *value = nullptr;
+  if (!is_native_key(key) || !dict_is_native(dict)) return -1;
+  Py_hash_t hash = PyObject_Hash(key);
+  if (hash == -1) {
+    PyErr_Clear();
+    return -1;
+  }
+  *value = _PyDict_GetItem_KnownHash(dict, key, hash);
+  if (*value != nullptr) return 1;
+  if (PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    return -1;
+  }
+  return 0;
+}
+
+int set_contains(PyObject* set, PyObject* key) noexcept {
+  if (!is_native_key(key)) return -1;
+  Py_ssize_t position = 0;
+  PyObject* item;
+  Py_hash_t hash;
+  while (_PySet_NextEntry(set, &position, &item, &hash))
+    if (!is_native_key(item)) return -1;
+  int found = PySet_Contains(set, key);
+  if (found < 0) PyErr_Clear();
+  return found;
+}
+
+bool odict_in_dict_order(PyObject* odict) noexcept {
+  // The linked list is private: compare through the iterator, which runs no Python for native keys.
+  Ref iterator = Ref::steal(PyODict_Type.tp_iter(odict));
+  if (!iterator) {
+    PyErr_Clear();
+    return false;
+  }
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(odict, &position, &key, &value)) {
+    Ref next = Ref::steal(Py_TYPE(iterator.get())->tp_iternext(iterator.get()));
+    if (next.get() != key) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  return true;
+}
+
+Storage attribute_storage(PyObject* object) noexcept {
+  if (inline_values(object) != nullptr) return Storage::kInline;
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_dictoffset == 0 && !has_managed_dict(type)) return Storage::kNoDict;
+  PyObject** slot = dict_slot(object);
+  if (slot == nullptr) return Storage::kOther;
+  return *slot != nullptr ? Storage::kDict : Storage::kUnset;
+}
+
+const SlotFunctions& slot_functions() noexcept {
+  static const SlotFunctions table = [] {
+    // The slot functions of a class are private; a class that defines everything shows them.
+    const char* source =
+        "class Both:\n"
+        "  def __getattr__(self, n): raise AttributeError\n"
+        "  def __setattr__(self, n, v): pass\n"
+        "  def __call__(self): pass\n"
+        "  def __new__(cls): return object.__new__(cls)\n"
+        "  def __bool__(self): return True\n"
+        "  def __len__(self): return 1\n"
+        "  def __iter__(self): return self\n"
+        "  def __next__(self): return 1\n"
+        "  def __contains__(self, x): return True\n"
+        "  def __getitem__(self, x): return 1\n"
+        "  def __setitem__(self, x, y): pass\n"
+        "  def __get__(self, o, t): return 1\n"
+        "  def __eq__(self, o): return True\n"
+        "  def __hash__(self): return 1\n"
+        "class Only:\n"
+        "  def __getattribute__(self, n): return object.__getattribute__(self, n)\n"
+        "Only().__class__\n";
+    SlotFunctions slots{};
+    Ref space = Ref::steal(PyDict_New());
+    PyDict_SetItemString(space.get(), "__builtins__", PyEval_GetBuiltins());
+    Ref ran = Ref::steal(PyRun_String(source, Py_file_input, space.get(), space.get()));
+    if (!ran) {
+      PyErr_Clear();
+      return slots;
+    }
+    auto* both = reinterpret_cast<PyTypeObject*>(PyDict_GetItemString(space.get(), "Both"));
+    auto* only = reinterpret_cast<PyTypeObject*>(PyDict_GetItemString(space.get(), "Only"));
+    slots.getattr_hook = both->tp_getattro;
+    slots.getattribute = only->tp_getattro;
+    slots.setattr = both->tp_setattro;
+    slots.call = both->tp_call;
+    slots.new_ = both->tp_new;
+    slots.nb_bool = both->tp_as_number->nb_bool;
+    slots.len = both->tp_as_sequence->sq_length;
+    slots.iter = both->tp_iter;
+    slots.iternext = both->tp_iternext;
+    slots.contains = both->tp_as_sequence->sq_contains;
+    slots.subscript = both->tp_as_mapping->mp_subscript;
+    slots.ass_subscript = both->tp_as_mapping->mp_ass_subscript;
+    slots.descr_get = both->tp_descr_get;
+    slots.richcompare = both->tp_richcompare;
+    slots.hash = both->tp_hash;
+    return slots;
+  }();
+  return table;
+}
+
+}  // namespace pijit::cpython

@@ -1,0 +1,45 @@
+// Keys and slots: comparisons that run no Python, how attributes are stored, and the slot functions of classes.
+#pragma once
+#include <cstdint>
+
+#include "common/python.h"
+
+namespace pijit::cpython {
+
+// Equal as dict keys are (1 == True == 1.0); false unless both are scalars.
+bool scalars_equal(PyObject* a, PyObject* b) noexcept;
+// A key whose hash and equality run no Python: a scalar, a tuple of native keys, or an object with the hash and equality of `object`.
+bool is_native_key(PyObject* key) noexcept;
+// All keys of the dict are native.
+bool dict_is_native(PyObject* dict) noexcept;
+// Looks `key` up without running Python. 1: found (*value borrowed), 0: absent, -1: not natively comparable.
+int dict_lookup(PyObject* dict, PyObject* key, PyObject** value) noexcept;
+int set_contains(PyObject* set, PyObject* key) noexcept;
+// Whether an OrderedDict iterates in the order of its underlying dict.
+bool odict_in_dict_order(PyObject* odict) noexcept;
+
+// How the attributes of an object are stored now.
+enum class Storage : uint8_t { kNoDict, kDict, kInline, kUnset, kOther };
+Storage attribute_storage(PyObject* object) noexcept;
+
+// The functions that CPython puts into the slots of classes that define the methods in Python.
+struct SlotFunctions {
+  getattrofunc getattr_hook;  // __getattr__ (or a first __getattribute__)
+  getattrofunc getattribute;  // __getattribute__ only
+  setattrofunc setattr;
+  ternaryfunc call;
+  newfunc new_;
+  inquiry nb_bool;
+  lenfunc len;
+  getiterfunc iter;
+  iternextfunc iternext;
+  objobjproc contains;
+  binaryfunc subscript;
+  objobjargproc ass_subscript;
+  descrgetfunc descr_get;
+  richcmpfunc richcompare;
+  hashfunc hash;
+};
+const SlotFunctions& slot_functions() noexcept;
+
+}  // namespace pijit::cpython

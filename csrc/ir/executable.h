@@ -1,0 +1,41 @@
+// What a trace carries of its tensor framework: operations that run, and guards that look. Implemented by an adapter.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "ir/value.h"
+
+namespace pijit {
+
+// One executable operation of a trace.
+class AdapterOp {
+ public:
+  virtual ~AdapterOp() = default;
+  // Reads and writes registers. False: raised or refused, nothing changed (a Python error indicator, if set, is cleared by the op).
+  virtual bool run(Reg* regs) noexcept = 0;
+  // One line for people, e.g. "aten::linear(r4, r5, r6)".
+  virtual std::string describe() const = 0;
+};
+
+// The modes of thread and process under which the trace was recorded (grad mode, autocast, default dtype, ...).
+class StateGuard {
+ public:
+  virtual ~StateGuard() = default;
+  virtual bool check() noexcept = 0;
+  virtual std::string describe() const = 0;
+  // After check() failed: which mode, with both values.
+  virtual std::string explain() = 0;
+};
+
+// All tensor inputs of a trace: a flat program that checks each and loads it, borrowed, into its register.
+class InputGuards {
+ public:
+  virtual ~InputGuards() = default;
+  virtual bool check(Reg* regs) noexcept = 0;
+  virtual size_t size() const noexcept = 0;
+  virtual std::string describe(size_t index) const = 0;
+  // Why check() failed on these registers: "r3: float64[4] now, float32[*] before".
+  virtual std::string explain(Reg* regs) = 0;
+};
+
+}  // namespace pijit

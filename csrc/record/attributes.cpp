@@ -1,0 +1,379 @@
+// Attribute access, mirrored: the lookup that CPython is about to make, on shadows, under guards.
+//
+// A lookup is followed step by step as the type's slot would: generic lookup, module, type, super, or a class's own __getattribute__ and
+// __getattr__ (whose frames are followed). C getters are mirrored one by one in kGetters; what is not in it is unknown.
+#include "record/recorder.h"
+
+#include <structmember.h>
+
+#include "cpython/keys.h"
+
+namespace pijit {
+namespace {
+
+bool has_name(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+
+// A C getter whose value is decided by guarded facts. Returns Null if it is not known.
+Val c_getter(Recorder& recorder, Val object, PyObject* name) {
+  PyObject* self = object.object();
+  PyTypeObject* type = recorder.type_of(object);
+  if (has_name(name, "__class__")) return Val::constant(reinterpret_cast<PyObject*>(type));
+  if (has_name(name, "__dict__")) {
+    if (object.is_virtual()) {
+      Model& content = recorder.model(object);
+      if (content.kind != VirtualKind::kInstance) return Val();
+      Val dict = recorder.new_virtual(VirtualKind::kDict, &PyDict_Type);
+      recorder.model(dict).owner = object.index();
+      return dict;
+    }
+    if (self == nullptr) return Val();
+    if (PyType_Check(self)) {
+      Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
+      recorder.set_field(view, 0, Val::constant(reinterpret_cast<PyTypeObject*>(self)->tp_dict));
+      return view;
+    }
+    PyObject* dict = nullptr;
+    if (!recorder.guard_instance(self, &dict) || dict == nullptr) return Val();
+    return Val::constant(dict);
+  }
+  if (self == nullptr) {
+    if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kFunction) {
+      Model& content = recorder.model(object);
+      if (has_name(name, "__code__")) return content.items[0];
+      if (has_name(name, "__name__")) return recorder.owned(reinterpret_cast<PyCodeObject*>(content.items[0].object())->co_name);
+      if (has_name(name, "__qualname__")) return content.items[2];
+      if (has_name(name, "__defaults__")) return content.items[3].is_null() ? Val::constant(Py_None) : content.items[3];
+    }
+    if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kBoundMethod) {
+      if (has_name(name, "__func__")) return recorder.virtual_field(object, 0);
+      if (has_name(name, "__self__")) return recorder.virtual_field(object, 1);
+    }
+    return Val();
+  }
+  if (PyFunction_Check(self)) {
+    auto* function = reinterpret_cast<PyFunctionObject*>(self);
+    if (!recorder.guard_function(function)) return Val();
+    if (has_name(name, "__code__")) return Val::constant(function->func_code);
+    if (has_name(name, "__name__")) return recorder.owned(function->func_name);
+    if (has_name(name, "__qualname__")) return recorder.owned(function->func_qualname);
+    if (has_name(name, "__defaults__")) return Val::constant(function->func_defaults == nullptr ? Py_None : function->func_defaults);
+    if (has_name(name, "__kwdefaults__")) return Val::constant(function->func_kwdefaults == nullptr ? Py_None : function->func_kwdefaults);
+    if (has_name(name, "__globals__")) return Val::constant(function->func_globals);
+    if (has_name(name, "__closure__")) return Val::constant(function->func_closure == nullptr ? Py_None : function->func_closure);
+    return Val();
+  }
+  if (PyType_Check(self)) {
+    auto* of = reinterpret_cast<PyTypeObject*>(self);
+    recorder.guard_type_version(of);
+    if (has_name(name, "__name__")) {
+      if ((of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return recorder.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_name);
+      const char* dot = strrchr(of->tp_name, '.');
+      return recorder.owned(Ref::steal(PyUnicode_InternFromString(dot == nullptr ? of->tp_name : dot + 1)).get());
+    }
+    if (has_name(name, "__qualname__") && (of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0)
+      return recorder.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_qualname);
+    if (has_name(name, "__mro__")) return Val::constant(of->tp_mro);
+    if (has_name(name, "__bases__")) return Val::constant(of->tp_bases);
+    if (has_name(name, "__base__")) return Val::constant(of->tp_base == nullptr ? Py_None : reinterpret_cast<PyObject*>(of->tp_base));
+    if (has_name(name, "__module__")) {
+      PyObject* module = of->tp_dict == nullptr ? nullptr : PyDict_GetItemWithError(of->tp_dict, name);
+      if (module != nullptr && (of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return recorder.constant(module);
+    }
+    return Val();
+  }
+  if (PyCode_Check(self) && has_name(name, "co_varnames")) {
+    // The tuple is made anew from localsplusnames; its content is fixed, so the object seen now stands for it.
+    return Val();
+  }
+  return Val();
+}
+
+Val bound_method(Recorder& recorder, Val function, Val self) {
+  Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
+  recorder.set_field(method, 0, function);
+  recorder.set_field(method, 1, self);
+  return method;
+}
+
+Val builtin_method(Recorder& recorder, PyObject* descriptor, Val self) {
+  bool wrapper = Py_TYPE(descriptor) == &PyWrapperDescr_Type;
+  Val method = recorder.new_virtual(VirtualKind::kBuiltinMethod, wrapper ? &_PyMethodWrapper_Type : &PyCFunction_Type);
+  recorder.set_field(method, 0, Val::constant(descriptor));
+  recorder.set_field(method, 1, self);
+  return method;
+}
+
+PyObject* classmethod_callable(PyObject* descriptor) {
+  // classmethod and staticmethod have the same layout: the callable is their first field.
+  struct Layout {
+    PyObject_HEAD PyObject* callable;
+  };
+  return reinterpret_cast<Layout*>(descriptor)->callable;
+}
+
+struct Lookup {
+  Recorder& recorder;
+  ShadowFrame& frame;
+  Then then;
+  int pops;
+  Val* result;
+  bool* missing;
+};
+
+Invoke found(Lookup& lookup, Val value) {
+  *lookup.result = value;
+  return Invoke::kStarted;
+}
+
+// descriptor.__get__(object, type) for a descriptor that is not data, or a data descriptor's get. object may be Null (access through a class).
+Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject* name) {
+  Recorder& recorder = lookup.recorder;
+  PyTypeObject* kind = Py_TYPE(descriptor);
+  if (kind == &PyFunction_Type) {
+    Val function = Val::constant(descriptor);
+    return found(lookup, object.is_null() ? function : bound_method(recorder, function, object));
+  }
+  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type)
+    return found(lookup, object.is_null() ? Val::constant(descriptor) : builtin_method(recorder, descriptor, object));
+  if (kind == &PyClassMethod_Type) {
+    PyObject* callable = classmethod_callable(descriptor);
+    if (Py_TYPE(callable) != &PyFunction_Type) return Invoke::kUnknown;
+    return found(lookup, bound_method(recorder, Val::constant(callable), type));
+  }
+  if (kind == &PyStaticMethod_Type) return found(lookup, recorder.constant(classmethod_callable(descriptor)));
+  if (kind == &PyClassMethodDescr_Type) return found(lookup, builtin_method(recorder, descriptor, type));
+  if (kind == &PyProperty_Type) {
+    if (object.is_null()) return found(lookup, Val::constant(descriptor));
+    Ref getter = Ref::steal(PyObject_GetAttrString(descriptor, "fget"));
+    if (!getter || Py_TYPE(getter.get()) != &PyFunction_Type) return Invoke::kUnknown;
+    Arguments args;
+    args.values = {object};
+    return recorder.invoke_function(lookup.frame, Val::constant(getter.get()), args, lookup.then, lookup.pops);
+  }
+  if (kind == &PyMemberDescr_Type) {
+    if (object.is_null()) return found(lookup, Val::constant(descriptor));
+    const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+    if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
+    if (object.is_virtual()) {
+      Val value;
+      if (recorder.attr_find(object, name, &value)) return found(lookup, value);
+      *lookup.missing = true;
+      return Invoke::kUnknown;
+    }
+    if (object.object() == nullptr) return Invoke::kUnknown;
+    PyObject* value = nullptr;
+    if (!recorder.guard_slot(object.object(), member->offset, &value)) return Invoke::kStopped;
+    if (value == nullptr) return Invoke::kUnknown;
+    return found(lookup, recorder.constant(value));
+  }
+  if (kind == &PyGetSetDescr_Type) {
+    if (object.is_null()) return found(lookup, Val::constant(descriptor));
+    Val value = c_getter(recorder, object, name);
+    return value.is_null() ? Invoke::kUnknown : found(lookup, value);
+  }
+  if (kind->tp_descr_get == nullptr) return found(lookup, recorder.constant(descriptor));
+  if (kind->tp_descr_get == cpython::slot_functions().descr_get) {
+    PyObject* get = recorder.lookup_type(kind, names().get);
+    if (get == nullptr || Py_TYPE(get) != &PyFunction_Type) return Invoke::kUnknown;
+    Arguments args;
+    args.values = {Val::constant(descriptor), object.is_null() ? Val::constant(Py_None) : object, type};
+    return recorder.invoke_function(lookup.frame, Val::constant(get), args, lookup.then, lookup.pops);
+  }
+  return Invoke::kUnknown;
+}
+
+// The instance's own attribute. 1 found, 0 absent, -1 unknown (or stopped).
+int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
+  if (object.is_virtual()) {
+    const Model& content = recorder.model(object);
+    if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction || content.kind == VirtualKind::kException)
+      return recorder.attr_find(object, name, value) ? 1 : 0;
+    return 0;
+  }
+  PyObject* self = object.object();
+  if (self == nullptr) return -1;
+  if (recorder.overlay_find(self, name, value)) return value->is_null() ? 0 : 1;
+  PyObject *dict = nullptr, *item = nullptr;
+  switch (cpython::attribute_storage(self)) {
+    case cpython::Storage::kNoDict:
+      if (!recorder.guard_instance(self, &dict)) return -1;
+      return 0;
+    case cpython::Storage::kUnset:
+      if (!recorder.guard_instance(self, &dict)) return -1;
+      return PyType_HasFeature(Py_TYPE(self), Py_TPFLAGS_MANAGED_DICT) || PyFunction_Check(self) || PyType_Check(self) ? 0 : -1;
+    case cpython::Storage::kInline:
+      if (!recorder.guard_inline(self, name, &item)) return -1;
+      break;
+    case cpython::Storage::kDict:
+      if (!recorder.guard_instance(self, &dict)) return -1;
+      if (recorder.overlay_find(dict, name, value)) return value->is_null() ? 0 : 1;
+      if (!recorder.read_dict(dict, name, &item)) return -1;
+      break;
+    case cpython::Storage::kOther:
+      return -1;
+  }
+  if (item == nullptr) return 0;
+  *value = recorder.constant(item);
+  return 1;
+}
+
+Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {
+  Recorder& recorder = lookup.recorder;
+  PyTypeObject* type = recorder.type_of(object);
+  PyObject* descriptor = recorder.lookup_type(type, name);
+  if (!recorder.live()) return Invoke::kStopped;
+  Val type_value = Val::constant(reinterpret_cast<PyObject*>(type));
+  if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr) return bind(lookup, descriptor, object, type_value, name);
+  Val value;
+  int own = own_attribute(recorder, object, name, &value);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (own < 0) return Invoke::kUnknown;
+  if (own > 0) return found(lookup, value);
+  if (descriptor != nullptr) return bind(lookup, descriptor, object, type_value, name);
+  *lookup.missing = true;
+  return Invoke::kUnknown;
+}
+
+Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
+  Recorder& recorder = lookup.recorder;
+  auto* type = reinterpret_cast<PyTypeObject*>(object.object());
+  PyTypeObject* meta = Py_TYPE(type);
+  PyObject* of_meta = recorder.lookup_type(meta, name);
+  Val meta_value = Val::constant(reinterpret_cast<PyObject*>(meta));
+  if (of_meta != nullptr && Py_TYPE(of_meta)->tp_descr_set != nullptr) return bind(lookup, of_meta, object, meta_value, name);
+  PyObject* own = recorder.lookup_type(type, name);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (own != nullptr) return bind(lookup, own, Val(), object, name);
+  if (of_meta != nullptr) return bind(lookup, of_meta, object, meta_value, name);
+  PyObject* fallback = recorder.lookup_type(meta, names().getattr);
+  if (fallback != nullptr && Py_TYPE(fallback) == &PyFunction_Type) {
+    Arguments args;
+    args.values = {object, recorder.owned(name)};
+    return recorder.invoke_function(lookup.frame, Val::constant(fallback), args, lookup.then, lookup.pops);
+  }
+  *lookup.missing = true;
+  return Invoke::kUnknown;
+}
+
+Invoke super_attribute(Lookup& lookup, Val object, PyObject* name) {
+  Recorder& recorder = lookup.recorder;
+  Val start = recorder.virtual_field(object, 0), self = recorder.virtual_field(object, 1);
+  PyTypeObject* type = recorder.type_of(self);
+  bool through_class = self.is_const() && PyType_Check(self.object());
+  if (through_class && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self.object()), reinterpret_cast<PyTypeObject*>(start.object())))
+    type = reinterpret_cast<PyTypeObject*>(self.object());
+  else
+    through_class = false;
+  recorder.guard_type_version(type);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (has_name(name, "__class__")) return found(lookup, Val::constant(reinterpret_cast<PyObject*>(&PySuper_Type)));
+  PyObject* mro = type->tp_mro;
+  Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
+  while (i < n && PyTuple_GET_ITEM(mro, i) != start.object()) ++i;
+  for (++i; i < n; ++i) {
+    PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
+    PyObject* item = nullptr;
+    if (cpython::dict_lookup(dict, name, &item) < 0) return Invoke::kUnknown;
+    if (item != nullptr) return bind(lookup, item, through_class ? Val() : self, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+  }
+  *lookup.missing = true;
+  return Invoke::kUnknown;
+}
+
+Invoke module_attribute(Lookup& lookup, Val object, PyObject* name) {
+  Invoke outcome = generic_attribute(lookup, object, name);
+  if (outcome != Invoke::kUnknown || !*lookup.missing) return outcome;
+  PyObject *dict = PyModule_GetDict(object.object()), *fallback = nullptr;
+  if (!lookup.recorder.read_dict(dict, names().getattr, &fallback)) return Invoke::kUnknown;
+  if (fallback == nullptr || Py_TYPE(fallback) != &PyFunction_Type) return Invoke::kUnknown;
+  *lookup.missing = false;
+  Arguments args;
+  args.values = {lookup.recorder.owned(name)};
+  return lookup.recorder.invoke_function(lookup.frame, Val::constant(fallback), args, lookup.then, lookup.pops);
+}
+
+// A class with __getattribute__ or __getattr__ in Python.
+Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
+  Recorder& recorder = lookup.recorder;
+  PyTypeObject* type = recorder.type_of(object);
+  PyObject* getattribute = recorder.lookup_type(type, names().getattribute);
+  PyObject* getattr = recorder.lookup_type(type, names().getattr);
+  if (!recorder.live() || getattribute == nullptr) return Invoke::kUnknown;
+  Arguments args;
+  args.values = {object, recorder.owned(name)};
+  if (Py_TYPE(getattribute) == &PyFunction_Type) {
+    if (getattr == nullptr) return recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, lookup.then, lookup.pops);
+    Invoke outcome = recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, Then::kGetAttribute, lookup.pops);
+    lookup.frame.pending.outer_then = lookup.then;
+    lookup.frame.pending.x = object;
+    lookup.frame.pending.y = recorder.owned(name);
+    return outcome;
+  }
+  auto* wrapper = reinterpret_cast<PyWrapperDescrObject*>(getattribute);
+  if (Py_TYPE(getattribute) != &PyWrapperDescr_Type || wrapper->d_wrapped != reinterpret_cast<void*>(PyObject_GenericGetAttr)) return Invoke::kUnknown;
+  Invoke outcome = generic_attribute(lookup, object, name);
+  if (outcome != Invoke::kUnknown || !*lookup.missing || getattr == nullptr) return outcome;
+  *lookup.missing = false;
+  if (Py_TYPE(getattr) != &PyFunction_Type) return Invoke::kUnknown;
+  return recorder.invoke_function(lookup.frame, Val::constant(getattr), args, lookup.then, lookup.pops);
+}
+
+}  // namespace
+
+Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing) {
+  *missing = false;
+  PyTypeObject* type = type_of(object);
+  if (type == nullptr) return Invoke::kUnknown;
+  Lookup lookup{*this, frame, then, pops, result, missing};
+  if (touches_tensor(object)) {
+    PyObject* descriptor = lookup_type(type, name);
+    if (ask_about(frame, SiteKind::kGetAttr, {object}, pops, 1, 0, name, descriptor)) {
+      *result = Val();
+      return live_ ? Invoke::kStarted : Invoke::kStopped;
+    }
+    if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set == nullptr)
+      return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+    return Invoke::kUnknown;
+  }
+  if (object.is_reg()) return Invoke::kUnknown;
+  getattrofunc getter = type->tp_getattro;
+  const cpython::SlotFunctions& slots = cpython::slot_functions();
+  if (type == &PySuper_Type) return is_virtual(object, VirtualKind::kSuper) ? super_attribute(lookup, object, name) : Invoke::kUnknown;
+  if (getter == PyObject_GenericGetAttr || type == &PyMethod_Type) {
+    if (type == &PyMethod_Type) return method_attribute(frame, object, name, then, pops, result, missing);
+    return generic_attribute(lookup, object, name);
+  }
+  if (getter == PyModule_Type.tp_getattro && object.is_const()) return module_attribute(lookup, object, name);
+  if (getter == PyType_Type.tp_getattro && object.is_const()) return type_attribute(lookup, object, name);
+  if (getter == slots.getattr_hook || getter == slots.getattribute) return hooked_attribute(lookup, object, name);
+  return Invoke::kUnknown;
+}
+
+// A bound method hands attributes on to its function.
+Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing) {
+  Val function, self;
+  if (object.is_virtual()) {
+    function = virtual_field(object, 0);
+    self = virtual_field(object, 1);
+  } else {
+    function = Val::constant(PyMethod_GET_FUNCTION(object.object()));
+    self = constant(PyMethod_GET_SELF(object.object()));
+  }
+  if (has_name(name, "__func__")) return *result = function, Invoke::kStarted;
+  if (has_name(name, "__self__")) return *result = self, Invoke::kStarted;
+  PyObject* own = lookup_type(&PyMethod_Type, name);
+  if (own != nullptr && Py_TYPE(own)->tp_descr_get != nullptr && !has_name(name, "__doc__")) {
+    if (has_name(name, "__class__")) return *result = Val::constant(reinterpret_cast<PyObject*>(&PyMethod_Type)), Invoke::kStarted;
+    return Invoke::kUnknown;
+  }
+  return get_attribute(frame, function, name, then, pops, result, missing);
+}
+
+Invoke Recorder::get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing) {
+  *missing = false;
+  Lookup lookup{*this, frame, then, pops, result, missing};
+  if (type_of(object) == nullptr || object.is_reg()) return Invoke::kUnknown;
+  return generic_attribute(lookup, object, name);
+}
+
+}  // namespace pijit

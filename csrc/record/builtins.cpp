@@ -1,0 +1,169 @@
+// C callables by identity: lookup in the table, then the tensor adapter; everything else is unknown.
+#include "record/builtins.h"
+
+#include <unordered_map>
+
+#include "cpython/keys.h"
+
+namespace pijit {
+namespace {
+
+std::unordered_map<const void*, Builtin>& table() {
+  static auto* rows = new std::unordered_map<const void*, Builtin>();
+  return *rows;
+}
+
+// What identifies a C callable: its PyMethodDef, else the object.
+const void* identity(PyObject* callable) {
+  if (PyCFunction_CheckExact(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyClassMethodDescr_Type) return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+  return callable;
+}
+
+void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!is_plain_const(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  frame.pending.result = recorder.own_const(result);
+}
+
+// Methods and functions that only compute, when all they see is plain.
+bool only_computes(PyObject* callable) {
+  if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) {
+    PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
+    return owner == &PyUnicode_Type || owner == &PyLong_Type || owner == &PyFloat_Type || owner == &PyBytes_Type || owner == &PyBool_Type ||
+           owner == &PyComplex_Type || owner == &PyTuple_Type;
+  }
+  return false;
+}
+
+Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* callable, Arguments& args, int pops) {
+  Adapter* adapter = recorder.adapter();
+  if (adapter == nullptr) return Invoke::kUnknown;
+  bool tensor = adapter->claims(callable);
+  for (Val value : args.values) tensor = tensor || recorder.touches_tensor(value);
+  if (!tensor) return Invoke::kUnknown;
+  std::vector<Operand>& operands = recorder.operands();
+  operands.clear();
+  for (Val value : args.values) operands.push_back({value, recorder.real(value)});
+  CallSite site{};
+  site.kind = SiteKind::kCall;
+  site.callable = callable;
+  site.operands = operands.data();
+  site.count = operands.size();
+  if (!args.names.empty()) {
+    Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.names.size())));
+    for (size_t i = 0; i < args.names.size(); ++i) PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
+    site.kwnames = names.get();
+    recorder.trace().owned.push_back(std::move(names));
+  }
+  if (!recorder.ask_adapter(frame, site, pops, 1)) return Invoke::kUnknown;
+  return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+}
+
+}  // namespace
+
+bool is_plain_const(PyObject* object) {
+  if (cpython::is_scalar(object) || PyRange_Check(object)) return true;
+  if (!PyTuple_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!is_plain_const(PyTuple_GET_ITEM(object, i))) return false;
+  return true;
+}
+
+Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  for (Val& value : args.values) {
+    if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+    if (!recorder.live()) return Invoke::kStopped;
+    if (value.object() != nullptr && is_plain_const(value.object())) continue;
+    if (recorder.is_virtual(value, VirtualKind::kTuple)) {
+      bool plain = true;
+      for (Val item : recorder.model(value).items) plain = plain && item.object() != nullptr && is_plain_const(item.object());
+      if (plain) continue;
+    }
+    return Invoke::kUnknown;
+  }
+  recorder.observe(frame, pops, take_plain);
+  return Invoke::kStarted;
+}
+
+Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result) {
+  if (!recorder.live()) return Invoke::kStopped;
+  recorder.known(frame, pops, result);
+  return Invoke::kStarted;
+}
+
+Invoke consume(Recorder& recorder, ShadowFrame& frame, Val iterable, int pops, Finish finish) {
+  if (recorder.is_virtual(iterable, VirtualKind::kGenerator)) {
+    if (recorder.model(iterable).suspended == nullptr) return Invoke::kUnknown;
+    recorder.expect_generator(frame, iterable, Then::kCollect, pops);
+    frame.pending.finish = finish;
+    return Invoke::kStarted;
+  }
+  std::vector<Val> items;
+  if (!recorder.try_items(iterable, &items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (recorder.is_virtual(iterable, VirtualKind::kIterator)) {
+    recorder.model(iterable).position += static_cast<uint32_t>(items.size());
+    recorder.log(iterable, LogOp::kIndex, Val(), Val(), recorder.model(iterable).position);
+  }
+  frame.collected = std::move(items);
+  recorder.observe(frame, pops, finish);
+  return Invoke::kStarted;
+}
+
+void add_builtin(const char* module, const char* name, Builtin handler) {
+  Ref space = Ref::steal(PyImport_ImportModule(module));
+  std::string path = name;
+  size_t dot = path.find('.');
+  Ref found;
+  if (space && dot == std::string::npos) {
+    found = Ref::steal(PyObject_GetAttrString(space.get(), name));
+  } else if (space) {
+    Ref type = Ref::steal(PyObject_GetAttrString(space.get(), path.substr(0, dot).c_str()));
+    if (type) {
+      Ref key = Ref::steal(PyUnicode_FromString(path.c_str() + dot + 1));
+      found = Ref::borrow(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(type.get()), key.get()));
+    }
+  }
+  if (!found) {
+    PyErr_Clear();
+    return;
+  }
+  table()[identity(found.get())] = handler;
+  (void)found.release();  // the table lives as long as the process
+}
+
+void build_builtin_table() {
+  if (!table().empty()) return;
+  cpython::slot_functions();  // runs Python once, so not while recording
+  names();
+  add_object_builtins();
+  add_container_builtins();
+}
+
+Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+  PyObject* object = callable.object();
+  if (object == nullptr) return Invoke::kUnknown;
+  if (PyCFunction_CheckExact(object)) {
+    PyObject* self = reinterpret_cast<PyCFunctionObject*>(object)->m_self;
+    bool bound = self != nullptr && !PyModule_Check(self) && (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
+    auto row = table().find(identity(object));
+    if (row != table().end()) {
+      if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
+      Invoke outcome = row->second(recorder, frame, args, pops);
+      if (outcome != Invoke::kUnknown) return outcome;
+    }
+  } else {
+    auto row = table().find(identity(object));
+    if (row != table().end()) {
+      Invoke outcome = row->second(recorder, frame, args, pops);
+      if (outcome != Invoke::kUnknown) return outcome;
+    }
+  }
+  if (!recorder.live()) return Invoke::kStopped;
+  if (only_computes(object)) {
+    Invoke outcome = fold(recorder, frame, args, pops);
+    if (outcome != Invoke::kUnknown) return outcome;
+  }
+  return ask_adapter_about_call(recorder, frame, object, args, pops);
+}
+
+}  // namespace pijit

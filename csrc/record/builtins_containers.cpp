@@ -1,0 +1,405 @@
+// Known C callables about containers, iterators and numbers.
+#include "cpython/keys.h"
+#include "record/builtins.h"
+
+namespace pijit {
+namespace {
+
+bool is_dict_like(Recorder& recorder, Val value) {
+  if (value.is_virtual()) {
+    VirtualKind kind = recorder.model(value).kind;
+    return kind == VirtualKind::kDict || (kind == VirtualKind::kInstance && PyType_IsSubtype(recorder.model(value).type, &PyDict_Type));
+  }
+  return value.object() != nullptr && PyDict_Check(value.object());
+}
+
+// 1 found, 0 absent, -1 unknown.
+int dict_get(Recorder& recorder, Val dict, Val key, Val* value) {
+  PyObject* object = key.object();
+  if (object == nullptr || !cpython::is_native_key(object)) return -1;
+  if (dict.is_virtual()) return recorder.dict_find(dict, object, value) ? 1 : 0;
+  PyObject* found = nullptr;
+  if (recorder.overlay_find(dict.object(), object, value)) return value->is_null() ? 0 : 1;
+  if (!recorder.read_dict(dict.object(), object, &found)) return -1;
+  if (found == nullptr) return 0;
+  *value = recorder.constant(found);
+  return 1;
+}
+
+Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() < 2 || args.values.size() > 3 || !args.names.empty()) return Invoke::kUnknown;
+  Val container = args.values[0], value;
+  if (recorder.is_virtual(container, VirtualKind::kView)) container = recorder.virtual_field(container, 0);
+  if (!is_dict_like(recorder, container)) return Invoke::kUnknown;
+  int found = dict_get(recorder, container, args.values[1], &value);
+  if (found < 0) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (found == 0) value = args.values.size() == 3 ? args.values[2] : Val::constant(Py_None);
+  return give(recorder, frame, pops, value);
+}
+
+Invoke method_pop(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() < 2 || !recorder.is_virtual(args.values[0], VirtualKind::kDict)) return Invoke::kUnknown;
+  Val value;
+  int found = dict_get(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) return Invoke::kUnknown;
+  if (found > 0) {
+    if (!recorder.dict_delete(args.values[0], args.values[1].object())) return Invoke::kUnknown;
+  } else if (args.values.size() == 3) {
+    value = args.values[2];
+  } else {
+    recorder.will_raise(frame, pops);
+    return Invoke::kStarted;
+  }
+  return give(recorder, frame, pops, value);
+}
+
+template <bool kOrdered>
+Invoke view_of(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, PyTypeObject* type) {
+  if (args.values.size() != 1) return Invoke::kUnknown;
+  Val dict = args.values[0];
+  if (recorder.is_virtual(dict, VirtualKind::kView)) dict = recorder.virtual_field(dict, 0);
+  if (!is_dict_like(recorder, dict)) return Invoke::kUnknown;
+  Val view = recorder.new_virtual(VirtualKind::kView, type);
+  recorder.set_field(view, 0, dict);
+  return give(recorder, frame, pops, view);
+}
+
+Invoke dict_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<false>(r, f, a, p, &PyDictKeys_Type); }
+Invoke dict_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<false>(r, f, a, p, &PyDictValues_Type); }
+Invoke dict_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<false>(r, f, a, p, &PyDictItems_Type); }
+Invoke odict_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<true>(r, f, a, p, &PyODictKeys_Type); }
+Invoke odict_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<true>(r, f, a, p, &PyODictValues_Type); }
+Invoke odict_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<true>(r, f, a, p, &PyODictItems_Type); }
+
+// A proxy hands its methods on to the mapping: the type of the view is the mapping's own.
+Invoke proxy_view(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, PyTypeObject* plain, PyTypeObject* ordered) {
+  if (args.values.size() != 1 || !recorder.is_virtual(args.values[0], VirtualKind::kView)) return Invoke::kUnknown;
+  PyTypeObject* type = recorder.type_of(recorder.virtual_field(args.values[0], 0));
+  if (type != &PyDict_Type && type != &PyODict_Type) return Invoke::kUnknown;
+  return view_of<false>(recorder, frame, args, pops, type == &PyDict_Type ? plain : ordered);
+}
+Invoke proxy_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return proxy_view(r, f, a, p, &PyDictKeys_Type, &PyODictKeys_Type); }
+Invoke proxy_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return proxy_view(r, f, a, p, &PyDictValues_Type, &PyODictValues_Type); }
+Invoke proxy_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return proxy_view(r, f, a, p, &PyDictItems_Type, &PyODictItems_Type); }
+
+Invoke dict_setitem(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 3 || !args.values[0].is_virtual() || !is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
+  PyObject* key = args.values[1].object();
+  if (key == nullptr || !cpython::is_native_key(key)) return Invoke::kUnknown;
+  recorder.dict_set(args.values[0], key, args.values[2]);
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+Invoke dict_update(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty() || !recorder.is_virtual(args.values[0], VirtualKind::kDict) || args.positional() > 2) return Invoke::kUnknown;
+  std::vector<PyObject*> keys;
+  std::vector<Val> values;
+  if (args.positional() == 2 && !recorder.dict_content(args.values[1], &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  keys.insert(keys.end(), args.names.begin(), args.names.end());
+  values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(args.values[0], keys[i], values[i]);
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+Invoke container_contains(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2) return Invoke::kUnknown;
+  return contains(recorder, frame, args.values[0], args.values[1], pops, false) ? Invoke::kStarted : Invoke::kUnknown;
+}
+
+Invoke list_append(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kList)) return Invoke::kUnknown;
+  recorder.model(args.values[0]).items.push_back(args.values[1]);
+  recorder.log(args.values[0], LogOp::kItem, Val(), args.values[1]);
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+void take_extend(Recorder& recorder, ShadowFrame& frame, PyObject*) {
+  Val list = frame.pending.y;
+  for (Val item : frame.collected) {
+    recorder.model(list).items.push_back(item);
+    recorder.log(list, LogOp::kItem, Val(), item);
+  }
+  frame.pending.result = Val::constant(Py_None);
+}
+
+Invoke list_extend(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kList)) return Invoke::kUnknown;
+  Invoke outcome = consume(recorder, frame, args.values[1], pops, take_extend);
+  if (outcome == Invoke::kStarted) frame.pending.y = args.values[0];
+  return outcome;
+}
+
+Invoke sequence_index(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  std::vector<Val> items;
+  if (args.values.size() != 2 || args.values[1].object() == nullptr || !recorder.try_items(args.values[0], &items)) return Invoke::kUnknown;
+  for (size_t i = 0; i < items.size(); ++i) {
+    PyObject* item = items[i].object();
+    if (item == nullptr || !is_plain_const(item) || !is_plain_const(args.values[1].object())) return Invoke::kUnknown;
+    if (!cpython::scalars_equal(item, args.values[1].object())) continue;
+    return give(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromSize_t(i)).get()));
+  }
+  recorder.will_raise(frame, pops);
+  return Invoke::kStarted;
+}
+
+Invoke list_insert(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 3 || !recorder.is_virtual(args.values[0], VirtualKind::kList) || args.values[1].object() == nullptr) return Invoke::kUnknown;
+  auto& items = recorder.model(args.values[0]).items;
+  long at = PyLong_AsLong(args.values[1].object());
+  if (PyErr_Occurred() != nullptr) return PyErr_Clear(), Invoke::kUnknown;
+  long size = static_cast<long>(items.size());
+  if (at < 0) at = at + size < 0 ? 0 : at + size;
+  if (at > size) at = size;
+  items.insert(items.begin() + at, args.values[2]);
+  recorder.log(args.values[0], LogOp::kInsert, args.values[1], args.values[2], static_cast<uint32_t>(at));
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+Invoke set_add(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kSet)) return Invoke::kUnknown;
+  PyObject* item = args.values[1].object();
+  if (item == nullptr || !cpython::is_native_key(item)) return Invoke::kUnknown;
+  recorder.dict_set(args.values[0], item, args.values[1]);
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 1) return Invoke::kUnknown;
+  Val value = args.values[0];
+  PyTypeObject* type = recorder.type_of(value);
+  if (type == nullptr) return Invoke::kUnknown;
+  if (recorder.touches_tensor(value)) {
+    if (recorder.ask_about(frame, SiteKind::kLen, {value}, pops, 1)) return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+    return Invoke::kUnknown;
+  }
+  Py_ssize_t size = -1;
+  std::vector<Val> items;
+  std::vector<PyObject*> keys;
+  if (value.is_virtual() && recorder.model(value).kind == VirtualKind::kSet) {
+    size = static_cast<Py_ssize_t>(recorder.model(value).keys.size());
+  } else if (recorder.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder, value)) {
+    bool python = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length == cpython::slot_functions().len;
+    if (!python && recorder.dict_content(value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());
+  } else if (value.object() != nullptr && (PyUnicode_CheckExact(value.object()) || PyBytes_CheckExact(value.object()))) {
+    return fold(recorder, frame, args, pops);
+  } else if (value.object() != nullptr && PyAnySet_CheckExact(value.object())) {
+    if (recorder.guard_set(value.object())) size = PySet_GET_SIZE(value.object());
+  } else if (type == &PyList_Type || type == &PyTuple_Type || PyType_IsSubtype(type, &PyTuple_Type) || (value.object() != nullptr && PyRange_Check(value.object()))) {
+    if (recorder.try_items(value, &items)) size = static_cast<Py_ssize_t>(items.size());
+  }
+  if (!recorder.live()) return Invoke::kStopped;
+  if (size >= 0) return give(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
+  PyObject* method = recorder.lookup_type(type, names().len);
+  PyObject* dict = nullptr;
+  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+  if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return Invoke::kStopped;
+  Arguments inner;
+  inner.values = {value};
+  return recorder.invoke_function(frame, Val::constant(method), inner, Then::kPush, pops);
+}
+
+// all() and any(): what they drew from the iterable must have a truth that is known; the result is CPython's.
+void take_all_any(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  for (Val value : frame.collected) {
+    bool yes;
+    if (!recorder.truth(value, &yes)) {
+      if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "truth of an item");
+      return;
+    }
+  }
+  frame.pending.result = recorder.owned(result);
+}
+
+Invoke builtin_all_any(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return args.values.size() == 1 ? consume(recorder, frame, args.values[0], pops, take_all_any) : Invoke::kUnknown;
+}
+
+void take_tuple(Recorder& recorder, ShadowFrame& frame, PyObject*) {
+  frame.pending.result = recorder.new_tuple(&PyTuple_Type, frame.collected.data(), frame.collected.size());
+}
+void take_list(Recorder& recorder, ShadowFrame& frame, PyObject*) {
+  frame.pending.result = recorder.new_list(frame.collected.data(), frame.collected.size());
+}
+void take_set(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  Val set = recorder.new_virtual(VirtualKind::kSet, Py_TYPE(result));
+  for (Val value : frame.collected) {
+    if (value.object() == nullptr || !cpython::is_native_key(value.object())) return recorder.stop(Abort::kUnknownOperand, "a set item");
+    recorder.dict_set(set, value.object(), value);
+  }
+  frame.pending.result = set;
+}
+void take_dict(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  Val dict = recorder.new_virtual(VirtualKind::kDict, Py_TYPE(result));
+  for (Val pair : frame.collected) {
+    std::vector<Val> fields;
+    if (!recorder.try_items(pair, &fields) || fields.size() != 2 || fields[0].object() == nullptr || !cpython::is_native_key(fields[0].object()))
+      return recorder.stop(Abort::kUnknownOperand, "a pair");
+    recorder.dict_set(dict, fields[0].object(), fields[1]);
+  }
+  frame.pending.result = dict;
+}
+
+Invoke type_tuple(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty()) return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, nullptr, 0));
+  if (args.values.size() != 1) return Invoke::kUnknown;
+  if (recorder.type_of(args.values[0]) == &PyTuple_Type) return give(recorder, frame, pops, args.values[0]);
+  return consume(recorder, frame, args.values[0], pops, take_tuple);
+}
+Invoke type_list(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty()) return give(recorder, frame, pops, recorder.new_list(nullptr, 0));
+  return args.values.size() == 1 ? consume(recorder, frame, args.values[0], pops, take_list) : Invoke::kUnknown;
+}
+Invoke type_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty()) return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kSet, &PySet_Type));
+  return args.values.size() == 1 ? consume(recorder, frame, args.values[0], pops, take_set) : Invoke::kUnknown;
+}
+
+template <PyTypeObject* kType>
+Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.positional() > 1) return Invoke::kUnknown;
+  if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) && !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
+    if (!args.names.empty()) return Invoke::kUnknown;
+    return consume(recorder, frame, args.values[0], pops, take_dict);
+  }
+  std::vector<PyObject*> keys;
+  std::vector<Val> values;
+  if (args.positional() == 1) {
+    Val source = args.values[0];
+    PyTypeObject* type = recorder.type_of(source);
+    if (recorder.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type) return consume(recorder, frame, source, pops, take_dict);
+    if (!recorder.dict_content(source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  }
+  keys.insert(keys.end(), args.names.begin(), args.names.end());
+  values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());
+  Val dict = recorder.new_virtual(VirtualKind::kDict, kType);
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(dict, keys[i], values[i]);
+  return give(recorder, frame, pops, dict);
+}
+
+Invoke builtin_iter(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 1) return Invoke::kUnknown;
+  return make_iterator(recorder, frame, args.values[0], pops) ? Invoke::kStarted : recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+}
+
+Invoke builtin_next(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty() || args.values.size() > 2) return Invoke::kUnknown;
+  Val item;
+  int more = next_item(recorder, args.values[0], &item);
+  if (more < 0) return Invoke::kUnknown;
+  if (more > 0) return give(recorder, frame, pops, item);
+  if (args.values.size() == 2) return give(recorder, frame, pops, args.values[1]);
+  recorder.will_raise(frame, pops);
+  return Invoke::kStarted;
+}
+
+// An iterator over a known iterable without an object of its own, for enumerate and zip.
+bool inner_iterator(Recorder& recorder, Val iterable, Val* out) {
+  if (recorder.is_virtual(iterable, VirtualKind::kIterator) || recorder.is_virtual(iterable, VirtualKind::kEnumerate) || recorder.is_virtual(iterable, VirtualKind::kZip)) {
+    *out = iterable;
+    return true;
+  }
+  std::vector<Val> items;
+  if (!recorder.try_items(iterable, &items)) return false;
+  *out = recorder.new_virtual(VirtualKind::kIterator, nullptr);
+  recorder.set_field(*out, 0, iterable);
+  return true;
+}
+
+Invoke type_enumerate(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty() || args.values.size() > 2) return Invoke::kUnknown;
+  Val inner, start = args.values.size() == 2 ? recorder.force(args.values[1]) : recorder.owned(Ref::steal(PyLong_FromLong(0)).get());
+  if (start.object() == nullptr || !PyLong_CheckExact(start.object()) || !inner_iterator(recorder, args.values[0], &inner)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  Val result = recorder.new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
+  recorder.set_field(result, 0, inner);
+  recorder.set_field(result, 1, start);
+  return give(recorder, frame, pops, result);
+}
+
+Invoke type_zip(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (!args.names.empty()) return Invoke::kUnknown;
+  std::vector<Val> sources;
+  for (Val value : args.values) {
+    Val inner;
+    if (!inner_iterator(recorder, value, &inner)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+    sources.push_back(inner);
+  }
+  return give(recorder, frame, pops, recorder.new_sequence(VirtualKind::kZip, &PyZip_Type, sources.data(), sources.size()));
+}
+
+Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 1 || !is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
+  Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
+  recorder.set_field(view, 0, args.values[0]);
+  return give(recorder, frame, pops, view);
+}
+
+Invoke list_copy_sorted(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  // sorted() of plain constants: the observed order is the order.
+  std::vector<Val> items;
+  if (args.values.size() != 1 || !args.names.empty() || !recorder.try_items(args.values[0], &items)) return Invoke::kUnknown;
+  for (Val item : items)
+    if (item.object() == nullptr || !is_plain_const(item.object())) return Invoke::kUnknown;
+  recorder.observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) {
+    std::vector<Val> sorted;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(result); ++i) sorted.push_back(r.own_const(PyList_GET_ITEM(result, i)));
+    f.pending.result = r.new_list(sorted.data(), sorted.size());
+  });
+  return Invoke::kStarted;
+}
+
+void add_folding() {
+  for (const char* name : {"abs", "divmod", "max", "min", "pow", "round", "chr", "ord", "hash", "repr", "ascii", "bin", "hex", "oct", "format", "int", "float", "complex", "range", "bytes"})
+    add_builtin("builtins", name, fold);
+  for (const char* name : {"sqrt", "floor", "ceil", "exp", "log", "log2", "log10", "pow", "sin", "cos", "tan", "isfinite", "isinf", "isnan", "prod", "gcd", "fabs", "trunc", "tanh", "copysign", "fmod", "hypot", "atan2", "atan", "asin", "acos"})
+    add_builtin("math", name, fold);
+  for (const char* name : {"add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "lt", "le", "eq", "ne", "ge", "gt", "not_", "index", "and_", "or_", "xor"})
+    add_builtin("_operator", name, fold);
+}
+
+}  // namespace
+
+void add_container_builtins() {
+  for (const char* type : {"dict", "OrderedDict"}) {
+    bool ordered = type[0] == 'O';
+    auto add = [&](const char* method, Builtin handler) {
+      add_builtin(ordered ? "collections" : "builtins", (std::string(type) + "." + method).c_str(), handler);
+    };
+    add("get", method_get);
+    add("pop", method_pop);
+    add("keys", ordered ? odict_keys : dict_keys);
+    add("values", ordered ? odict_values : dict_values);
+    add("items", ordered ? odict_items : dict_items);
+    add("update", dict_update);
+    add("__setitem__", dict_setitem);
+    add("__contains__", container_contains);
+  }
+  add_builtin("types", "MappingProxyType.get", method_get);
+  add_builtin("types", "MappingProxyType.keys", proxy_keys);
+  add_builtin("types", "MappingProxyType.values", proxy_values);
+  add_builtin("types", "MappingProxyType.items", proxy_items);
+  add_builtin("types", "MappingProxyType", type_proxy);
+  for (const char* name : {"frozenset.__contains__", "set.__contains__", "list.__contains__", "tuple.__contains__"}) add_builtin("builtins", name, container_contains);
+  add_builtin("builtins", "list.append", list_append);
+  add_builtin("builtins", "list.extend", list_extend);
+  add_builtin("builtins", "list.insert", list_insert);
+  add_builtin("builtins", "list.index", sequence_index);
+  add_builtin("builtins", "tuple.index", sequence_index);
+  add_builtin("builtins", "set.add", set_add);
+  add_builtin("builtins", "len", builtin_len);
+  add_builtin("builtins", "all", builtin_all_any);
+  add_builtin("builtins", "any", builtin_all_any);
+  add_builtin("builtins", "iter", builtin_iter);
+  add_builtin("builtins", "next", builtin_next);
+  add_builtin("builtins", "sorted", list_copy_sorted);
+  add_builtin("builtins", "tuple", type_tuple);
+  add_builtin("builtins", "list", type_list);
+  add_builtin("builtins", "set", type_set);
+  add_builtin("builtins", "frozenset", type_set);
+  add_builtin("builtins", "dict", type_dict<&PyDict_Type>);
+  add_builtin("collections", "OrderedDict", type_dict<&PyODict_Type>);
+  add_builtin("builtins", "enumerate", type_enumerate);
+  add_builtin("builtins", "zip", type_zip);
+  add_folding();
+}
+
+}  // namespace pijit

@@ -1,0 +1,343 @@
+// Known C callables about objects, classes and attributes.
+#include "cpython/keys.h"
+#include "record/builtins.h"
+
+namespace pijit {
+namespace {
+
+Val truth_value(bool yes) { return Val::constant(yes ? Py_True : Py_False); }
+
+// isinstance for one class, without running Python. 1, 0, or -1: not decidable here.
+int instance_of(Recorder& recorder, Val object, PyObject* cls) {
+  PyTypeObject* type = recorder.type_of(object);
+  if (type == nullptr || !PyType_Check(cls)) return -1;
+  PyObject* dict = nullptr;
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return -1;
+  if (type == reinterpret_cast<PyTypeObject*>(cls)) return 1;
+  static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
+  PyObject* method = recorder.lookup_type(Py_TYPE(cls), check);
+  if (method == nullptr || Py_TYPE(method) == &PyFunction_Type) return -1;
+  recorder.guard_type_version(type);
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))) return 1;
+  PyObject* own = recorder.lookup_type(type, names().class_);
+  return own == nullptr || Py_TYPE(own) == &PyGetSetDescr_Type ? 0 : -1;
+}
+
+Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2) return Invoke::kUnknown;
+  Val object = args.values[0];
+  std::vector<Val> classes;
+  PyObject* single = args.values[1].object();
+  if (single != nullptr && PyType_Check(single)) {
+    int yes = instance_of(recorder, object, single);
+    if (!recorder.live()) return Invoke::kStopped;
+    if (yes >= 0) return give(recorder, frame, pops, truth_value(yes > 0));
+    static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
+    PyObject* method = recorder.lookup_type(Py_TYPE(single), check);
+    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type || recorder.type_of(object) == nullptr) return Invoke::kUnknown;
+    Arguments inner;
+    inner.values = {args.values[1], object};
+    return recorder.invoke_function(frame, Val::constant(method), inner, Then::kTruth, pops);
+  }
+  if (recorder.type_of(args.values[1]) != &PyTuple_Type || !recorder.try_items(args.values[1], &classes)) {
+    // A union type, X | Y: its members.
+    if (single == nullptr || strcmp(Py_TYPE(single)->tp_name, "types.UnionType") != 0) return Invoke::kUnknown;
+    Ref members = Ref::steal(PyObject_GetAttrString(single, "__args__"));
+    if (!members) return Invoke::kUnknown;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(members.get()); ++i) classes.push_back(Val::constant(PyTuple_GET_ITEM(members.get(), i)));
+  }
+  for (Val cls : classes) {
+    int yes = cls.object() == nullptr ? -1 : instance_of(recorder, object, cls.object());
+    if (!recorder.live()) return Invoke::kStopped;
+    if (yes < 0) return Invoke::kUnknown;
+    if (yes > 0) return give(recorder, frame, pops, truth_value(true));
+  }
+  return give(recorder, frame, pops, truth_value(false));
+}
+
+Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2) return Invoke::kUnknown;
+  PyObject *a = args.values[0].object(), *b = args.values[1].object();
+  if (a == nullptr || b == nullptr || !PyType_Check(a) || !PyType_Check(b)) return Invoke::kUnknown;
+  static PyObject* const check = PyUnicode_InternFromString("__subclasscheck__");
+  PyObject* method = recorder.lookup_type(Py_TYPE(b), check);
+  if (method == nullptr || Py_TYPE(method) == &PyFunction_Type) return Invoke::kUnknown;
+  recorder.guard_type_version(reinterpret_cast<PyTypeObject*>(a));
+  return give(recorder, frame, pops, truth_value(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a), reinterpret_cast<PyTypeObject*>(b))));
+}
+
+void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) { frame.pending.result = recorder.owned(result); }
+
+// The registries behind an abstract class decide by the class of the instance; what they answer is kept by that class's version.
+Invoke builtin_abc_check(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2) return Invoke::kUnknown;
+  PyTypeObject* type = recorder.type_of(args.values[1]);
+  if (type == nullptr || args.values[0].object() == nullptr) return Invoke::kUnknown;
+  recorder.guard_type_version(type);
+  recorder.observe(frame, pops, take_bool);
+  frame.pending.ignores_frames = true;
+  return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+}
+
+Invoke attribute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, bool ask_only) {
+  if (args.values.size() < 2 || args.values.size() > 3) return Invoke::kUnknown;
+  PyObject* name = args.values[1].object();
+  if (name == nullptr || !PyUnicode_CheckExact(name)) return Invoke::kUnknown;
+  bool has_default = args.values.size() == 3;
+  Val fallback = has_default ? args.values[2] : Val(), object = args.values[0], result;
+  bool missing = false;
+  Then then = ask_only ? Then::kHasAttr : has_default ? Then::kGetAttrDefault : Then::kPush;
+  Invoke outcome = recorder.get_attribute(frame, object, name, then, pops, &result, &missing);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (outcome == Invoke::kStarted) {
+    if (frame.pending.active) {
+      frame.pending.z = fallback;
+      if (ask_only && frame.pending.adapter) return Invoke::kUnknown;
+      return outcome;
+    }
+    return give(recorder, frame, pops, ask_only ? truth_value(true) : result);
+  }
+  if (!missing) return Invoke::kUnknown;
+  if (ask_only) return give(recorder, frame, pops, truth_value(false));
+  if (has_default) return give(recorder, frame, pops, fallback);
+  recorder.will_raise(frame, pops);
+  return Invoke::kStarted;
+}
+
+Invoke builtin_getattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) { return attribute_call(recorder, frame, args, pops, false); }
+Invoke builtin_hasattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) { return attribute_call(recorder, frame, args, pops, true); }
+
+Invoke builtin_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 3 || args.values[1].object() == nullptr || !PyUnicode_CheckExact(args.values[1].object())) return Invoke::kUnknown;
+  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), args.values[2], pops)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (frame.pending.active) return Invoke::kUnknown;
+  recorder.known(frame, pops, Val::constant(Py_None));
+  frame.pending.x = args.values[0];
+  frame.pending.finish = [](Recorder& r, ShadowFrame& f, PyObject*) {
+    PyObject* object = f.pending.x.object();
+    PyObject* dict = object == nullptr ? nullptr : cpython::instance_dict(object);
+    if (dict != nullptr) r.written_dict(dict);
+    f.pending.result = Val::constant(Py_None);
+  };
+  return Invoke::kStarted;
+}
+
+Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || args.values[1].object() == nullptr) return Invoke::kUnknown;
+  Val result;
+  bool missing = false;
+  Invoke outcome = recorder.get_generic_attribute(frame, args.values[0], args.values[1].object(), Then::kPush, pops, &result, &missing);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (outcome == Invoke::kStarted) return frame.pending.active ? outcome : give(recorder, frame, pops, result);
+  if (!missing) return Invoke::kUnknown;
+  recorder.will_raise(frame, pops);
+  return Invoke::kStarted;
+}
+
+// object.__new__(cls), dict.__new__(cls): one C function for all types, bound to the type that it allocates for.
+Invoke object_new(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject *base = args.values.size() < 2 ? nullptr : args.values[0].object(), *cls = args.values.size() < 2 ? nullptr : args.values[1].object();
+  if (base == nullptr || cls == nullptr || !PyType_Check(cls)) return Invoke::kUnknown;
+  auto* of = reinterpret_cast<PyTypeObject*>(base);
+  if (of != &PyBaseObject_Type && of != &PyDict_Type && of != &PyODict_Type) return Invoke::kUnknown;
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || type->tp_finalize != nullptr || type->tp_del != nullptr) return Invoke::kUnknown;
+  if (of == &PyBaseObject_Type && type->tp_base->tp_new != PyBaseObject_Type.tp_new && PyType_IsSubtype(type, &PyDict_Type)) return Invoke::kUnknown;
+  recorder.guard_type_version(type);
+  return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kInstance, type));
+}
+
+Invoke object_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 1) return Invoke::kUnknown;
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+Invoke builtin_callable(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyTypeObject* type = args.values.size() == 1 ? recorder.type_of(args.values[0]) : nullptr;
+  if (type == nullptr) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
+  recorder.guard_type_version(type);
+  return give(recorder, frame, pops, truth_value(type->tp_call != nullptr));
+}
+
+Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 1 || args.values[0].object() == nullptr || cpython::is_scalar(args.values[0].object())) return Invoke::kUnknown;
+  recorder.observe(frame, pops, take_bool);
+  return Invoke::kStarted;
+}
+
+Invoke builtin_recursion_limit(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
+  recorder.guard_recursion_limit();
+  recorder.observe(frame, pops, take_bool);
+  return Invoke::kStarted;
+}
+
+Invoke type_type(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyTypeObject* type = args.values.size() == 1 && args.names.empty() ? recorder.type_of(args.values[0]) : nullptr;
+  if (type == nullptr) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
+  return give(recorder, frame, pops, Val::constant(reinterpret_cast<PyObject*>(type)));
+}
+
+Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  Val type, object;
+  if (args.values.size() == 2) {
+    type = args.values[0];
+    object = args.values[1];
+  } else if (args.values.empty()) {
+    PyObject* local_names = frame.code->co_localsplusnames;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(local_names); ++i) {
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(local_names, i), "__class__") != 0) continue;
+      Val cell = frame.local(static_cast<int>(i));
+      if (cell.is_virtual()) {
+        type = recorder.virtual_field(cell, 0);
+      } else if (cell.object() != nullptr) {
+        PyObject* content = nullptr;
+        if (!recorder.guard_cell(cell.object(), &content) || content == nullptr) return Invoke::kUnknown;
+        type = Val::constant(content);
+      }
+    }
+    object = frame.local(0);
+    if (recorder.is_virtual(object, VirtualKind::kCell)) object = recorder.virtual_field(object, 0);
+  }
+  if (type.object() == nullptr || !PyType_Check(type.object()) || recorder.type_of(object) == nullptr) return Invoke::kUnknown;
+  Val result = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
+  recorder.set_field(result, 0, type);
+  recorder.set_field(result, 1, object);
+  return give(recorder, frame, pops, result);
+}
+
+void take_string(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!PyUnicode_CheckExact(result)) return recorder.stop(Abort::kUnknownOperand, "str of an object");
+  frame.pending.result = recorder.owned(result);
+}
+
+Invoke type_str(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject* object = args.values.size() == 1 ? args.values[0].object() : nullptr;
+  if (object != nullptr && PyType_Check(object) && Py_TYPE(object)->tp_repr == PyType_Type.tp_repr && Py_TYPE(object)->tp_str == PyBaseObject_Type.tp_str) {
+    recorder.guard_type_version(reinterpret_cast<PyTypeObject*>(object));
+    recorder.guard_type_version(Py_TYPE(object));
+    recorder.observe(frame, pops, take_string);
+    return Invoke::kStarted;
+  }
+  return fold(recorder, frame, args, pops);
+}
+
+Invoke type_bool(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  bool yes = false;
+  if (args.values.size() != 1 || !recorder.truth(args.values[0], &yes)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  return give(recorder, frame, pops, truth_value(yes));
+}
+
+void take_token(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  recorder.trace().regs[frame.pending.x.index()].type = Py_TYPE(result);
+  frame.pending.result = frame.pending.x;
+}
+
+Invoke call_node(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const std::vector<Val>& values, int pops) {
+  std::vector<Val> real;
+  for (Val value : values) {
+    real.push_back(recorder.materialize(value));
+    if (!recorder.live()) return Invoke::kStopped;
+  }
+  Val out = recorder.add_reg(Rep::kObject, nullptr, nullptr);
+  Node& node = recorder.emit_node(Op::kCall);
+  node.a = Val::constant(callable);
+  node.out = out.index();
+  Trace& trace = recorder.trace();
+  node.first = static_cast<uint32_t>(trace.operands.size());
+  node.count = static_cast<uint32_t>(real.size());
+  trace.operands.insert(trace.operands.end(), real.begin(), real.end());
+  recorder.observe(frame, pops, take_token);
+  frame.pending.x = out;
+  return Invoke::kStarted;
+}
+
+PyObject* context_method(const char* name) {
+  return _PyType_Lookup(&PyContextVar_Type, Ref::steal(PyUnicode_InternFromString(name)).get());
+}
+
+Invoke context_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || args.values[0].object() == nullptr) return Invoke::kUnknown;
+  PyObject *var = args.values[0].object(), *before = nullptr;
+  Val old;
+  if (!recorder.overlay_find(var, Py_None, &old)) {
+    if (!recorder.guard_context_var(var, &before)) return Invoke::kUnknown;
+    if (before != nullptr) old = recorder.constant(before);
+  }
+  Invoke outcome = call_node(recorder, frame, context_method("set"), args.values, pops);
+  if (outcome != Invoke::kStarted) return outcome;
+  recorder.tokens().push_back({frame.pending.x, {args.values[0], old}});
+  recorder.overlay_set(var, Py_None, args.values[1]);
+  return outcome;
+}
+
+Invoke context_reset(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2) return Invoke::kUnknown;
+  for (auto& [token, what] : recorder.tokens()) {
+    if (!(token == args.values[1]) || !(what.first == args.values[0])) continue;
+    Invoke outcome = call_node(recorder, frame, context_method("reset"), args.values, pops);
+    if (outcome != Invoke::kStarted) return outcome;
+    recorder.overlay_set(what.first.object(), Py_None, what.second);
+    frame.pending.finish = [](Recorder&, ShadowFrame& f, PyObject*) { f.pending.result = Val::constant(Py_None); };
+    return outcome;
+  }
+  return Invoke::kUnknown;
+}
+
+Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject *var = args.values.empty() ? nullptr : args.values[0].object(), *value = nullptr;
+  if (var == nullptr) return Invoke::kUnknown;
+  Val changed;
+  if (recorder.overlay_find(var, Py_None, &changed)) return changed.is_null() ? Invoke::kUnknown : give(recorder, frame, pops, changed);
+  if (!recorder.guard_context_var(var, &value)) return Invoke::kUnknown;
+  if (value != nullptr) return give(recorder, frame, pops, recorder.constant(value));
+  if (args.values.size() == 2) return give(recorder, frame, pops, args.values[1]);
+  return Invoke::kUnknown;
+}
+
+Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty() || args.positional() == 0) return Invoke::kUnknown;
+  static PyTypeObject* const type = [] {
+    Ref module = Ref::steal(PyImport_ImportModule("functools"));
+    return reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(module.get(), "partial"));
+  }();
+  Val result = recorder.new_virtual(VirtualKind::kPartial, type);
+  Val keywords = recorder.new_dict();
+  for (size_t i = 0; i < args.names.size(); ++i) recorder.dict_set(keywords, args.names[i], args.values[args.positional() + i]);
+  recorder.set_field(result, 0, args.values[0]);
+  recorder.set_field(result, 1, recorder.new_tuple(&PyTuple_Type, args.values.data() + 1, args.positional() - 1));
+  recorder.set_field(result, 2, keywords);
+  return give(recorder, frame, pops, result);
+}
+
+}  // namespace
+
+void add_object_builtins() {
+  add_builtin("builtins", "isinstance", builtin_isinstance);
+  add_builtin("builtins", "issubclass", builtin_issubclass);
+  add_builtin("_abc", "_abc_instancecheck", builtin_abc_check);
+  add_builtin("_abc", "_abc_subclasscheck", builtin_abc_check);
+  add_builtin("builtins", "getattr", builtin_getattr);
+  add_builtin("builtins", "hasattr", builtin_hasattr);
+  add_builtin("builtins", "setattr", builtin_setattr);
+  add_builtin("builtins", "callable", builtin_callable);
+  add_builtin("builtins", "id", builtin_id);
+  add_builtin("sys", "getrecursionlimit", builtin_recursion_limit);
+  add_builtin("builtins", "type", type_type);
+  add_builtin("builtins", "super", type_super);
+  add_builtin("builtins", "str", type_str);
+  add_builtin("builtins", "bool", type_bool);
+  add_builtin("builtins", "object.__getattribute__", object_getattribute);
+  add_builtin("builtins", "object.__setattr__", builtin_setattr);
+  add_builtin("builtins", "object.__new__", object_new);
+  add_builtin("builtins", "object.__init__", object_init);
+  add_builtin("_contextvars", "ContextVar.set", context_set);
+  add_builtin("_contextvars", "ContextVar.reset", context_reset);
+  add_builtin("_contextvars", "ContextVar.get", context_get);
+  add_builtin("functools", "partial", type_partial);
+}
+
+}  // namespace pijit

@@ -1,0 +1,329 @@
+// Reads of objects that existed before: each leaves one guard per container, and later reads of the same container merge into it.
+//
+// 1. A guard is emitted where the first read happens, so everything it names was proven by the guards before it.
+// 2. A container that changed since its guard was taken, and not by a write that the trace itself replays, ends the recording.
+#include "cpython/keys.h"
+#include "record/recorder.h"
+
+namespace pijit {
+
+namespace {
+
+bool is_heap_type(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0; }
+
+Guard make_guard(GuardOp op, PyObject* subject) {
+  Guard guard{};
+  guard.op = op;
+  guard.subject = Val::constant(subject);
+  return guard;
+}
+
+}  // namespace
+
+uint32_t Recorder::add_guard(const Guard& guard) {
+  trace_->guards.push_back(guard);
+  return static_cast<uint32_t>(trace_->guards.size() - 1);
+}
+
+void Recorder::guard_type_version(PyTypeObject* type) {
+  if (!is_heap_type(type)) return;
+  bool created;
+  Fact& fact = facts_.find(type, FactKind::kTypeVersion, &created);
+  uint32_t version = cpython::type_version(type);
+  if (!created) {
+    if (fact.stamp != version) stop(Abort::kChanged, std::string("class ") + type->tp_name);
+    return;
+  }
+  if (version == 0) return stop(Abort::kUnknownAttribute, std::string("class without a version: ") + type->tp_name);
+  fact.stamp = version;
+  Guard guard = make_guard(GuardOp::kTypeVersion, reinterpret_cast<PyObject*>(type));
+  guard.number = version;
+  fact.guard = add_guard(guard);
+}
+
+PyObject* Recorder::lookup_type(PyTypeObject* type, PyObject* name) {
+  guard_type_version(type);
+  return _PyType_Lookup(type, name);
+}
+
+bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
+  PyTypeObject* type = Py_TYPE(object);
+  *dict = cpython::instance_dict(object);
+  bool movable = is_heap_type(type) || PyModule_Check(object);
+  if (!movable && *dict == nullptr) return true;
+  bool created;
+  Fact& fact = facts_.find(object, FactKind::kInstance, &created);
+  if (created) {
+    fact.stamp = reinterpret_cast<uintptr_t>(*dict);
+    Guard guard = make_guard(GuardOp::kInstance, object);
+    guard.expected = reinterpret_cast<PyObject*>(type);
+    guard.number = reinterpret_cast<uintptr_t>(*dict);
+    fact.guard = add_guard(guard);
+  } else if (fact.stamp != reinterpret_cast<uintptr_t>(*dict)) {
+    if (fact.stamp != 0) {
+      stop(Abort::kChanged, "an instance's __dict__");
+      return false;
+    }
+    fact.stamp = reinterpret_cast<uintptr_t>(*dict);  // the recorded code made the dict itself
+    Guard& guard = trace_->guards[fact.guard];
+    (void)guard;
+  }
+  return true;
+}
+
+bool Recorder::dict_fact(PyObject* dict, Fact** out) {
+  bool created;
+  Fact& fact = facts_.find(dict, FactKind::kDict, &created);
+  uint64_t version = cpython::dict_version(dict);
+  if (created) {
+    Guard guard = make_guard(GuardOp::kDict, dict);
+    guard.number = version;
+    fact.stamp = version;
+    fact.guard = add_guard(guard);
+    dict_items_.emplace_back();
+    trace_->guards[fact.guard].aux = static_cast<uint32_t>(dict_items_.size() - 1);
+  } else if (fact.stamp != version) {
+    stop(Abort::kChanged, "a dict");
+    return false;
+  }
+  *out = &fact;
+  return true;
+}
+
+bool Recorder::read_dict(PyObject* dict, PyObject* key, PyObject** value) {
+  Fact* fact;
+  if (cpython::dict_lookup(dict, key, value) < 0) return false;
+  if (!dict_fact(dict, &fact)) return false;
+  if (cpython::is_scalar(key)) owned(key);
+  if (*value != nullptr && cpython::is_scalar(*value)) owned(*value);
+  auto& items = dict_items_[trace_->guards[fact->guard].aux];
+  for (size_t i = 0; i < items.size(); i += 2)
+    if (items[i] == key) return true;
+  if (items.size() < 64) {
+    items.push_back(key);
+    items.push_back(*value);
+  }
+  if (items.size() == 64) items.push_back(nullptr);  // too many to compare one by one: the tag alone decides
+  return true;
+}
+
+bool Recorder::guard_dict_whole(PyObject* dict) {
+  Fact* fact;
+  if (!cpython::dict_is_native(dict) || !dict_fact(dict, &fact)) return false;
+  auto& items = dict_items_[trace_->guards[fact->guard].aux];
+  if (items.size() % 2 == 0) items.push_back(nullptr);  // order and size matter: the tag alone decides
+  return true;
+}
+
+// After our own write: the tag moved on, and the trace repeats the write.
+void Recorder::written_dict(PyObject* dict) {
+  bool created;
+  Fact& fact = facts_.find(dict, FactKind::kDict, &created);
+  fact.stamp = cpython::dict_version(dict);
+}
+
+bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {
+  for (auto& [where, what] : overlay_)
+    if (where.first == container && cpython::scalars_equal(where.second, key)) {
+      *value = what;
+      return true;
+    }
+  return false;
+}
+
+void Recorder::overlay_set(PyObject* container, PyObject* key, Val value) {
+  for (auto& [where, what] : overlay_)
+    if (where.first == container && cpython::scalars_equal(where.second, key)) {
+      what = value;
+      return;
+    }
+  overlay_.push_back({{container, key}, value});
+}
+
+namespace {
+
+uint64_t mix(uint64_t hash, const void* pointer) { return (hash ^ (reinterpret_cast<uintptr_t>(pointer) >> 4)) * 0x9E3779B97F4A7C15ull; }
+
+}  // namespace
+
+bool Recorder::guard_list(PyObject* list) {
+  Py_ssize_t size = PyList_GET_SIZE(list);
+  if (size > 4096) return false;
+  uint64_t stamp = static_cast<uint64_t>(size);
+  for (Py_ssize_t i = 0; i < size; ++i) stamp = mix(stamp, PyList_GET_ITEM(list, i));
+  bool created;
+  Fact& fact = facts_.find(list, FactKind::kList, &created);
+  if (!created) {
+    if (fact.stamp != stamp) stop(Abort::kChanged, "a list");
+    return live_;
+  }
+  fact.stamp = stamp;
+  Guard guard = make_guard(GuardOp::kList, list);
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.count = static_cast<uint32_t>(size);
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject* item = PyList_GET_ITEM(list, i);
+    if (cpython::is_scalar(item)) owned(item);
+    trace_->guard_items.push_back(item);
+  }
+  fact.guard = add_guard(guard);
+  return true;
+}
+
+bool Recorder::guard_set(PyObject* set) {
+  if (PyFrozenSet_CheckExact(set)) return true;
+  Py_ssize_t size = PySet_GET_SIZE(set), position = 0;
+  if (size > 4096) return false;
+  bool created;
+  Fact& fact = facts_.find(set, FactKind::kSet, &created);
+  uint64_t stamp = static_cast<uint64_t>(size);
+  PyObject* item;
+  Py_hash_t hash;
+  while (_PySet_NextEntry(set, &position, &item, &hash)) stamp = mix(stamp, item);
+  if (!created) {
+    if (fact.stamp != stamp) stop(Abort::kChanged, "a set");
+    return live_;
+  }
+  fact.stamp = stamp;
+  Guard guard = make_guard(GuardOp::kSet, set);
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.count = static_cast<uint32_t>(size);
+  position = 0;
+  while (_PySet_NextEntry(set, &position, &item, &hash)) {
+    if (cpython::is_scalar(item)) owned(item);
+    trace_->guard_items.push_back(item);
+  }
+  fact.guard = add_guard(guard);
+  return true;
+}
+
+bool Recorder::guard_function(PyFunctionObject* function) {
+  bool created;
+  Fact& fact = facts_.find(function, FactKind::kFunction, &created);
+  uint32_t version = cpython::function_version(reinterpret_cast<PyObject*>(function));
+  if (version == 0) return false;
+  if (!created) {
+    if (fact.stamp != version) stop(Abort::kChanged, "a function");
+    return live_;
+  }
+  fact.stamp = version;
+  Guard guard = make_guard(GuardOp::kFunction, reinterpret_cast<PyObject*>(function));
+  guard.number = version;
+  fact.guard = add_guard(guard);
+  return true;
+}
+
+bool Recorder::guard_cell(PyObject* cell, PyObject** content) {
+  *content = PyCell_GET(cell);
+  bool created;
+  Fact& fact = facts_.find(cell, FactKind::kCell, &created);
+  if (!created) {
+    if (fact.stamp != reinterpret_cast<uintptr_t>(*content)) stop(Abort::kChanged, "a closure variable");
+    return live_;
+  }
+  fact.stamp = reinterpret_cast<uintptr_t>(*content);
+  Guard guard = make_guard(GuardOp::kCell, cell);
+  guard.expected = *content;
+  if (*content != nullptr && cpython::is_scalar(*content)) owned(*content);
+  fact.guard = add_guard(guard);
+  return true;
+}
+
+bool Recorder::guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value) {
+  char* address = reinterpret_cast<char*>(object) + offset;
+  *value = *reinterpret_cast<PyObject**>(address);
+  bool created;
+  Fact& fact = facts_.find(address, FactKind::kSlot, &created);
+  if (!created) {
+    if (fact.stamp != reinterpret_cast<uintptr_t>(*value)) stop(Abort::kChanged, "a slot");
+    return live_;
+  }
+  fact.stamp = reinterpret_cast<uintptr_t>(*value);
+  Guard guard = make_guard(GuardOp::kSlot, object);
+  guard.number = static_cast<uint64_t>(offset);
+  guard.expected = *value;
+  if (*value != nullptr && cpython::is_scalar(*value)) owned(*value);
+  fact.guard = add_guard(guard);
+  return true;
+}
+
+bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) {
+  PyTypeObject* type = Py_TYPE(object);
+  Py_ssize_t index = cpython::shared_key_index(type, name);
+  *value = index < 0 ? nullptr : cpython::inline_value(object, index);
+  if (index < 0) {
+    bool created;
+    Fact& fact = facts_.find(object, FactKind::kInstance, &created);
+    uint32_t version = cpython::shared_keys_version(type);
+    if (version == 0) return false;
+    if (created || fact.stamp != version) {
+      Guard guard = make_guard(GuardOp::kNoInlineSlot, object);
+      guard.expected = reinterpret_cast<PyObject*>(type);
+      guard.number = version;
+      fact.stamp = version;
+      fact.guard = add_guard(guard);
+    }
+    return true;
+  }
+  char* address = reinterpret_cast<char*>(cpython::inline_values(object)) + 8 * index;
+  bool created;
+  Fact& fact = facts_.find(address, FactKind::kSlot, &created);
+  if (!created) {
+    if (fact.stamp != reinterpret_cast<uintptr_t>(*value)) stop(Abort::kChanged, "an attribute");
+    return live_;
+  }
+  fact.stamp = reinterpret_cast<uintptr_t>(*value);
+  Guard guard = make_guard(GuardOp::kInlineSlot, object);
+  guard.expected = reinterpret_cast<PyObject*>(type);
+  guard.number = cpython::shared_keys_id(type);
+  guard.aux = static_cast<uint32_t>(index);
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.count = 1;
+  trace_->guard_items.push_back(*value);
+  if (*value != nullptr && cpython::is_scalar(*value)) owned(*value);
+  fact.guard = add_guard(guard);
+  return true;
+}
+
+bool Recorder::guard_context_var(PyObject* var, PyObject** value) {
+  bool created;
+  Fact& fact = facts_.find(var, FactKind::kContextVar, &created);
+  if (PyContextVar_Get(var, nullptr, value) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  drop_reference(*value);  // the context keeps it
+  if (!created) return fact.stamp == reinterpret_cast<uintptr_t>(*value);
+  fact.stamp = reinterpret_cast<uintptr_t>(*value);
+  Guard guard = make_guard(GuardOp::kContextVar, var);
+  guard.expected = *value;
+  fact.guard = add_guard(guard);
+  return true;
+}
+
+void Recorder::guard_recursion_limit() {
+  bool created;
+  facts_.find(this, FactKind::kSlot, &created);
+  if (!created) return;
+  Guard guard = make_guard(GuardOp::kRecursionLimit, Py_None);
+  guard.number = static_cast<uint64_t>(Py_GetRecursionLimit());
+  add_guard(guard);
+}
+
+// Puts what was read of each dict into the guards, once it is complete.
+void Recorder::close_dict_guards() {
+  for (Guard& guard : trace_->guards) {
+    if (guard.op != GuardOp::kDict) continue;
+    const auto& items = dict_items_[guard.aux];
+    guard.aux = 0;
+    if (items.size() % 2 != 0) {
+      guard.aux = 1;  // the tag alone decides
+      continue;
+    }
+    guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+    guard.count = static_cast<uint32_t>(items.size());
+    trace_->guard_items.insert(trace_->guard_items.end(), items.begin(), items.end());
+  }
+}
+
+}  // namespace pijit

@@ -1,0 +1,252 @@
+// Nodes, snapshots, and how a recording ends early.
+//
+// A snapshot copies the shadow of the innermost frame; the outer frames are waiting in a call and are copied once per call. A frame
+// whose C caller takes the result in a way that no continuation describes (see Continuation) makes the snapshots inside it unusable:
+// the trace is then cut at the last one that is usable.
+#include "cpython/keys.h"
+#include "record/recorder.h"
+
+namespace pijit {
+namespace {
+
+struct AbortRow {
+  const char* code;
+  const char* text;
+};
+constexpr AbortRow kAborts[] = {
+#define PIJIT_ABORT(name, code, text) {code, text},
+#include "record/aborts.def"
+#undef PIJIT_ABORT
+};
+
+// The continuation that rebuilds an outer frame, or false.
+bool continuation_of(const Pending& pending, Continuation* out) {
+  switch (pending.then) {
+    case Then::kPush:
+    case Then::kGetAttribute:
+    case Then::kGetAttrDefault:
+      *out = Continuation::kPush;
+      return pending.pushes == 1 && pending.then == Then::kPush;
+    case Then::kInit:
+      *out = Continuation::kInit;
+      return pending.pushes == 1;
+    case Then::kDrop:
+      *out = Continuation::kDrop;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool may_leave(Op op) { return op != Op::kBuild && op != Op::kBox && op != Op::kReturn; }
+
+}  // namespace
+
+uint32_t Recorder::site() {
+  ShadowFrame& frame = top_frame();
+  if (!trace_->sites.empty()) {
+    const Site& last = trace_->sites.back();
+    if (last.code == frame.code && last.instruction == frame.operation) return static_cast<uint32_t>(trace_->sites.size() - 1);
+  }
+  trace_->sites.push_back({frame.code, frame.operation});
+  return static_cast<uint32_t>(trace_->sites.size() - 1);
+}
+
+uint32_t Recorder::frame_state(size_t level, bool innermost) {
+  ShadowFrame& frame = *frames_[level];
+  if (level > 0 && frame.outer_state == kNone) frame.outer_state = frame_state(level - 1, false);
+  FrameState state{};
+  state.parent = level > 0 ? frame.outer_state : kNone;
+  state.code = frame.code;
+  state.function = frame.function;
+  state.call = frame.operation;
+  state.locals = static_cast<uint32_t>(frame.locals);
+  bool usable = frame.handled == 0 && frame.generator == kNone;
+  if (innermost) {
+    state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
+    state.stack = static_cast<uint32_t>(frame.sp);
+  } else {
+    usable = continuation_of(frame.pending, &state.continuation) && usable;
+    state.extra = frame.pending.x;
+    state.resume = cpython::next_index(frame.code, frame.operation);
+    state.stack = static_cast<uint32_t>(frame.sp - frame.pending.pops);
+  }
+  if (level > 0 && unusable_[state.parent]) usable = false;
+  state.first = static_cast<uint32_t>(trace_->slots.size());
+  auto begin = frame.slots.begin();
+  trace_->slots.insert(trace_->slots.end(), begin, begin + state.locals + state.stack);
+  trace_->frame_states.push_back(state);
+  unusable_.push_back(!usable);
+  return static_cast<uint32_t>(trace_->frame_states.size() - 1);
+}
+
+uint32_t Recorder::snapshot() {
+  ShadowFrame& frame = top_frame();
+  if (frame.snapshot != kNone) return frame.snapshot;
+  Snapshot taken{};
+  taken.frame = frame_state(frames_.size() - 1, true);
+  taken.time = frame.time_mark;
+  trace_->snapshots.push_back(taken);
+  frame.snapshot = static_cast<uint32_t>(trace_->snapshots.size() - 1);
+  return frame.snapshot;
+}
+
+Node& Recorder::emit_node(Op op) {
+  uint32_t taken = may_leave(op) ? snapshot() : kNone;
+  Node node{};
+  node.op = op;
+  node.snapshot = taken;
+  node.time = trace_->clock;
+  node.site = site();
+  trace_->nodes.push_back(node);
+  return trace_->nodes.back();
+}
+
+void Recorder::emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs, bool check_only) {
+  Node& node = emit_node(check_only ? Op::kCheck : Op::kAdapter);
+  node.adapter_op = op.get();
+  trace_->adapter_ops.push_back(std::move(op));
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = static_cast<uint32_t>(inputs.size());
+  trace_->operands.insert(trace_->operands.end(), inputs.begin(), inputs.end());
+  node.outs_first = static_cast<uint32_t>(trace_->outs.size());
+  node.outs_count = static_cast<uint32_t>(outputs.size());
+  for (Val output : outputs) trace_->outs.push_back(output.index());
+}
+
+void Recorder::note_stop(Abort reason, const std::string& detail) {
+  StopInfo& info = trace_->stop;
+  const AbortRow& row = kAborts[static_cast<size_t>(reason)];
+  info.code = row.code;
+  info.reason = detail.empty() ? row.text : std::string(row.text) + ": " + detail;
+  if (frames_.empty()) return;
+  ShadowFrame& frame = top_frame();
+  const char* file = PyUnicode_AsUTF8(frame.code->co_filename);
+  const char* function = PyUnicode_AsUTF8(frame.code->co_qualname);
+  if (file == nullptr || function == nullptr) PyErr_Clear();
+  info.file = file == nullptr ? "?" : file;
+  info.function = function == nullptr ? "?" : function;
+  info.line = cpython::line_of(frame.code, frame.operation);
+}
+
+void Recorder::stop(const char* code, std::string reason) {
+  if (!live_) return;
+  note_stop(Abort::kAdapter, reason);
+  trace_->stop.code = code;
+  end_here();
+}
+
+void Recorder::stop(Abort reason, std::string detail) {
+  if (!live_) return;
+  note_stop(reason, detail);
+  end_here();
+}
+
+// The trace ends at the start of the instruction under way, if its shadow is intact and usable; else at the last usable snapshot.
+void Recorder::end_here() {
+  ShadowFrame& frame = top_frame();
+  bool intact = !frame.changed && !frame.pending.entered;
+  if (intact) {
+    uint32_t here = snapshot();
+    trace_->nodes.resize(frame.node_mark);
+    if (snapshot_usable(here)) return end_with_exit(here);
+  }
+  cut_at_last_snapshot();
+}
+
+void Recorder::end_with_exit(uint32_t snapshot) {
+  Node node{};
+  node.op = Op::kExit;
+  node.snapshot = snapshot;
+  node.time = trace_->snapshots[snapshot].time;
+  trace_->nodes.push_back(node);
+  finished_ = true;
+  check_snapshots();
+  end_events();
+}
+
+void Recorder::cut_at_last_snapshot() {
+  while (!trace_->nodes.empty()) {
+    Node last = trace_->nodes.back();
+    trace_->nodes.pop_back();
+    if (last.snapshot != kNone && snapshot_usable(last.snapshot)) {
+      // Drop whatever else the same instruction emitted.
+      while (!trace_->nodes.empty() && trace_->nodes.back().snapshot == last.snapshot) trace_->nodes.pop_back();
+      return end_with_exit(last.snapshot);
+    }
+  }
+  abandoned_ = true;
+  end_events();
+}
+
+bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
+  const Virtual& object = trace_->virtuals[index];
+  if (object.reg != kNone && object.reg_time <= time) return true;
+  if (!object.buildable || models_[index]->owner != kNone) return false;
+  if (visited_[index] == visit_) return true;
+  visited_[index] = visit_;
+  for (uint32_t at = object.head; at != kNone; at = trace_->log[at].next) {
+    const LogEntry& entry = trace_->log[at];
+    if (entry.time > time) break;
+    if (entry.value.is_virtual() && !virtual_usable(entry.value.index(), time)) return false;
+    if (entry.key.is_virtual() && !virtual_usable(entry.key.index(), time)) return false;
+  }
+  return true;
+}
+
+bool Recorder::snapshot_usable(uint32_t index) {
+  const Snapshot& taken = trace_->snapshots[index];
+  if (unusable_[taken.frame]) return false;
+  ++visit_;
+  visited_.resize(trace_->virtuals.size(), 0);
+  for (uint32_t at = taken.frame; at != kNone; at = trace_->frame_states[at].parent) {
+    const FrameState& state = trace_->frame_states[at];
+    if (state.function.is_virtual() && !virtual_usable(state.function.index(), taken.time)) return false;
+    if (state.extra.is_virtual() && !virtual_usable(state.extra.index(), taken.time)) return false;
+    for (uint32_t i = 0; i < state.locals + state.stack; ++i) {
+      Val slot = trace_->slots[state.first + i];
+      if (slot.is_virtual() && !virtual_usable(slot.index(), taken.time)) return false;
+    }
+  }
+  return true;
+}
+
+// Every node that may leave needs a snapshot that can be rebuilt: the trace ends before the first one that has none.
+void Recorder::check_snapshots() {
+  uint32_t last_good = kNone, checked = kNone;
+  for (size_t i = 0; i < trace_->nodes.size(); ++i) {
+    uint32_t taken = trace_->nodes[i].snapshot;
+    if (taken == kNone || taken == checked) continue;
+    if (snapshot_usable(taken)) {
+      checked = last_good = taken;
+      continue;
+    }
+    if (trace_->stop.code == nullptr) {
+      trace_->stop.code = kAborts[static_cast<size_t>(Abort::kUnbuildable)].code;
+      trace_->stop.reason = kAborts[static_cast<size_t>(Abort::kUnbuildable)].text;
+      const FrameState& state = trace_->frame_states[trace_->snapshots[taken].frame];
+      const char* file = PyUnicode_AsUTF8(state.code->co_filename);
+      const char* function = PyUnicode_AsUTF8(state.code->co_qualname);
+      if (file == nullptr || function == nullptr) PyErr_Clear();
+      trace_->stop.file = file == nullptr ? "?" : file;
+      trace_->stop.function = function == nullptr ? "?" : function;
+      trace_->stop.line = cpython::line_of(state.code, state.call);
+    }
+    if (last_good == kNone) {
+      finished_ = false;
+      abandoned_ = true;
+      return;
+    }
+    trace_->nodes.resize(i);
+    while (!trace_->nodes.empty() && trace_->nodes.back().snapshot != last_good) trace_->nodes.pop_back();
+    while (!trace_->nodes.empty() && trace_->nodes.back().snapshot == last_good) trace_->nodes.pop_back();
+    Node node{};
+    node.op = Op::kExit;
+    node.snapshot = last_good;
+    node.time = trace_->snapshots[last_good].time;
+    trace_->nodes.push_back(node);
+    return;
+  }
+}
+
+}  // namespace pijit

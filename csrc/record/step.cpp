@@ -1,0 +1,227 @@
+// One instruction: which family handles it. The pure stack and local traffic is here; the rest is in the files of the families.
+#include "record/step.h"
+
+#include <opcode.h>
+
+#include "cpython/keys.h"
+
+namespace pijit {
+namespace {
+
+PyObject* co_const(ShadowFrame& frame, int i) { return PyTuple_GET_ITEM(frame.code->co_consts, i); }
+PyObject* co_name(ShadowFrame& frame, int i) { return PyTuple_GET_ITEM(frame.code->co_names, i); }
+
+PyObject* frame_globals(ShadowFrame& frame) { return cpython::globals(frame.frame); }
+
+void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  PyObject* name = co_name(frame, oparg >> 1);
+  PyObject* globals = frame_globals(frame);
+  PyObject* builtins = cpython::builtins(frame.frame);
+  PyObject* value = nullptr;
+  Val shadow;
+  if (!recorder.overlay_find(globals, name, &shadow)) {
+    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins) || !recorder.read_dict(globals, name, &value))
+      return recorder.stop(Abort::kUnknownAttribute, "a global variable");
+    if (value == nullptr && (!recorder.read_dict(builtins, name, &value) || value == nullptr))
+      return recorder.stop(Abort::kUnknownAttribute, "an undefined name");
+    if (!recorder.live()) return;
+    shadow = recorder.constant(value);
+  }
+  if ((oparg & 1) != 0) frame.push(Val());
+  frame.push(shadow);
+}
+
+void load_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val cell = frame.local(oparg), value;
+  if (cell.is_virtual()) {
+    value = recorder.virtual_field(cell, 0);
+    if (value.is_null()) return recorder.stop(Abort::kRaised, "an unbound variable");
+  } else {
+    PyObject* content = nullptr;
+    if (cell.object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "a cell");
+    if (!recorder.overlay_find(cell.object(), Py_None, &value)) {
+      if (!recorder.guard_cell(cell.object(), &content)) return recorder.stop(Abort::kChanged, "a closure variable");
+      if (content == nullptr) return recorder.stop(Abort::kRaised, "an unbound variable");
+      value = recorder.constant(content);
+    }
+  }
+  frame.push(value);
+}
+
+void store_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val cell = frame.local(oparg), value = frame.top();
+  if (cell.is_virtual()) {
+    recorder.set_field(cell, 0, value);
+  } else {
+    value = recorder.materialize(value);
+    if (!recorder.live()) return;
+    Node& node = recorder.emit_node(Op::kStoreCell);
+    node.a = cell;
+    node.b = value;
+    recorder.overlay_set(cell.object(), Py_None, value);
+  }
+  frame.sp -= 1;
+}
+
+void make_function(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val code = frame.pop();
+  Val function = recorder.new_virtual(VirtualKind::kFunction, &PyFunction_Type);
+  recorder.model(function).items.resize(7);
+  recorder.set_field(function, 0, code);
+  recorder.set_field(function, 1, Val::constant(frame_globals(frame)));
+  recorder.set_field(function, 2, recorder.owned(reinterpret_cast<PyCodeObject*>(code.object())->co_qualname));
+  if ((oparg & 8) != 0) recorder.set_field(function, 6, frame.pop());
+  if ((oparg & 4) != 0) recorder.set_field(function, 5, frame.pop());
+  if ((oparg & 2) != 0) recorder.set_field(function, 4, frame.pop());
+  if ((oparg & 1) != 0) recorder.set_field(function, 3, frame.pop());
+  recorder.known(frame, 0, function);
+}
+
+void yield_value(Recorder&, ShadowFrame& frame) {
+  frame.result = frame.pop();
+  frame.yielded = true;
+}
+
+// LOAD_CLASSDEREF, imports and the like are not here: unknown opcodes stop the recording.
+bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
+  switch (opcode) {
+    case NOP:
+    case RESUME:
+    case EXTENDED_ARG:
+    case CACHE:
+    case JUMP_FORWARD:
+    case JUMP_BACKWARD:
+    case JUMP_BACKWARD_NO_INTERRUPT:
+      return true;
+    case POP_TOP:
+      frame.sp -= 1;
+      return true;
+    case PUSH_NULL:
+      frame.push(Val());
+      return true;
+    case COPY:
+      frame.push(frame.top(oparg));
+      return true;
+    case SWAP:
+      std::swap(frame.top(), frame.top(oparg));
+      return true;
+    case LOAD_FAST:
+      if (frame.local(oparg).is_null()) {
+        recorder.stop(Abort::kRaised, "an unbound local variable");
+        return true;
+      }
+      frame.push(frame.local(oparg));
+      return true;
+    case STORE_FAST:
+      frame.local(oparg) = frame.pop();
+      return true;
+    case DELETE_FAST:
+      frame.local(oparg) = Val();
+      return true;
+    case LOAD_CONST:
+      frame.push(recorder.constant(co_const(frame, oparg)));
+      return true;
+    case LOAD_CLOSURE:
+      frame.push(frame.local(oparg));
+      return true;
+    case LOAD_GLOBAL:
+      load_global(recorder, frame, oparg);
+      return true;
+    case LOAD_DEREF:
+      load_deref(recorder, frame, oparg);
+      return true;
+    case STORE_DEREF:
+      store_deref(recorder, frame, oparg);
+      return true;
+    case MAKE_FUNCTION:
+      make_function(recorder, frame, oparg);
+      return true;
+    case RETURN_VALUE:
+      frame.result = frame.pop();
+      return true;
+    case YIELD_VALUE:
+      yield_value(recorder, frame);
+      return true;
+    case KW_NAMES:
+      frame.kwnames = co_const(frame, oparg);
+      frame.call_start = frame.instruction;
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
+  if (opcode != CALL && opcode != PRECALL) frame.call_start = -1;
+  if (simple(recorder, frame, opcode, oparg)) return;
+  switch (opcode) {
+    case LOAD_ATTR:
+      return step_load_attr(recorder, frame, co_name(frame, oparg));
+    case LOAD_METHOD:
+      return step_load_method(recorder, frame, co_name(frame, oparg));
+    case STORE_ATTR:
+      return step_store_attr(recorder, frame, co_name(frame, oparg));
+    case DELETE_ATTR:
+      return step_delete_attr(recorder, frame, co_name(frame, oparg));
+    case PRECALL:
+      return step_precall(recorder, frame, oparg);
+    case CALL:
+      return step_call(recorder, frame, oparg);
+    case CALL_FUNCTION_EX:
+      return step_call_ex(recorder, frame, oparg);
+    case POP_JUMP_FORWARD_IF_TRUE:
+    case POP_JUMP_FORWARD_IF_FALSE:
+    case POP_JUMP_BACKWARD_IF_TRUE:
+    case POP_JUMP_BACKWARD_IF_FALSE:
+    case JUMP_IF_TRUE_OR_POP:
+    case JUMP_IF_FALSE_OR_POP:
+    case POP_JUMP_FORWARD_IF_NONE:
+    case POP_JUMP_FORWARD_IF_NOT_NONE:
+    case POP_JUMP_BACKWARD_IF_NONE:
+    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+      return step_jump(recorder, frame, opcode, oparg);
+    case BINARY_OP:
+      return step_binary(recorder, frame, oparg);
+    case UNARY_NEGATIVE:
+    case UNARY_POSITIVE:
+    case UNARY_INVERT:
+    case UNARY_NOT:
+      return step_unary(recorder, frame, opcode);
+    case COMPARE_OP:
+      return step_compare(recorder, frame, oparg);
+    case IS_OP:
+      return step_is(recorder, frame, oparg);
+    case CONTAINS_OP:
+      return step_contains(recorder, frame, oparg);
+    case BINARY_SUBSCR:
+      return step_subscr(recorder, frame);
+    case STORE_SUBSCR:
+      return step_store_subscr(recorder, frame);
+    case DELETE_SUBSCR:
+      return step_delete_subscr(recorder, frame);
+    case GET_ITER:
+      return step_get_iter(recorder, frame);
+    case FOR_ITER:
+      return step_for_iter(recorder, frame);
+    case UNPACK_SEQUENCE:
+      return step_unpack(recorder, frame, oparg);
+    case PUSH_EXC_INFO:
+    case POP_EXCEPT:
+    case CHECK_EXC_MATCH:
+    case RAISE_VARARGS:
+    case RERAISE:
+      return step_exception(recorder, frame, opcode, oparg);
+    case BEFORE_WITH:
+      return step_with(recorder, frame);
+    case IMPORT_NAME:
+      return step_import(recorder, frame, co_name(frame, oparg));
+    case IMPORT_FROM:
+      return step_import_from(recorder, frame, co_name(frame, oparg));
+    default:
+      return step_build(recorder, frame, opcode, oparg);
+  }
+}
+
+}  // namespace pijit

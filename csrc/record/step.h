@@ -1,0 +1,48 @@
+// The families of instructions that step.cpp hands on to; each begins one instruction (rule 2 of recorder.h).
+#pragma once
+#include "record/recorder.h"
+
+namespace pijit {
+
+// step_objects.cpp: attributes, calls.
+void step_load_attr(Recorder&, ShadowFrame&, PyObject* name);
+void step_load_method(Recorder&, ShadowFrame&, PyObject* name);
+void step_store_attr(Recorder&, ShadowFrame&, PyObject* name);
+void step_delete_attr(Recorder&, ShadowFrame&, PyObject* name);
+void step_precall(Recorder&, ShadowFrame&, int oparg);
+void step_call(Recorder&, ShadowFrame&, int oparg);
+void step_call_ex(Recorder&, ShadowFrame&, int oparg);
+void step_with(Recorder&, ShadowFrame&);
+void step_import(Recorder&, ShadowFrame&, PyObject* name);
+void step_import_from(Recorder&, ShadowFrame&, PyObject* name);
+
+// step_scalars.cpp: arithmetic, comparison, branches.
+void step_jump(Recorder&, ShadowFrame&, int opcode, int oparg);
+void step_binary(Recorder&, ShadowFrame&, int oparg);
+void step_unary(Recorder&, ShadowFrame&, int opcode);
+void step_compare(Recorder&, ShadowFrame&, int oparg);
+void step_is(Recorder&, ShadowFrame&, int oparg);
+
+// step_containers.cpp: building, items, iteration.
+void step_build(Recorder&, ShadowFrame&, int opcode, int oparg);
+void step_contains(Recorder&, ShadowFrame&, int oparg);
+void step_subscr(Recorder&, ShadowFrame&);
+void step_store_subscr(Recorder&, ShadowFrame&);
+void step_delete_subscr(Recorder&, ShadowFrame&);
+void step_get_iter(Recorder&, ShadowFrame&);
+void step_for_iter(Recorder&, ShadowFrame&);
+void step_unpack(Recorder&, ShadowFrame&, int oparg);
+
+// step_exceptions.cpp.
+void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);
+
+// Shared by instructions and built-in functions. Each sets up the pending result, or returns false: not known (or stopped).
+bool subscript(Recorder&, ShadowFrame&, Val container, Val key, int pops);
+bool contains(Recorder&, ShadowFrame&, Val container, Val key, int pops, bool invert);
+bool make_iterator(Recorder&, ShadowFrame&, Val iterable, int pops);
+// The next item of a known iterator: 1 and *item, 0 at the end, -1 not known.
+int next_item(Recorder&, Val iterator, Val* item);
+// A dict, list or object that existed before is written: emits the node and the overlay.
+bool store_attribute(Recorder&, ShadowFrame&, Val object, PyObject* name, Val value, int pops);
+
+}  // namespace pijit

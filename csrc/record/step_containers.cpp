@@ -1,0 +1,482 @@
+// Containers on shadows: building, items, membership, iteration.
+#include <opcode.h>
+
+#include "cpython/keys.h"
+#include "record/step.h"
+
+namespace pijit {
+namespace {
+
+void take_string(Recorder& recorder, ShadowFrame& frame, PyObject* result) { frame.pending.result = recorder.owned(result); }
+
+void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* names) {
+  Val dict = recorder.new_dict();
+  int pops = names != nullptr ? count + 1 : 2 * count;
+  for (int i = 0; i < count; ++i) {
+    Val key = names != nullptr ? recorder.constant(PyTuple_GET_ITEM(names, i)) : frame.top(2 * (count - i));
+    Val value = names != nullptr ? frame.top(count + 1 - i) : frame.top(2 * (count - i) - 1);
+    if (key.object() == nullptr || !cpython::is_native_key(key.object())) return recorder.stop(Abort::kUnknownOperand, "a dict key");
+    recorder.dict_set(dict, key.object(), value);
+  }
+  recorder.known(frame, pops, dict);
+}
+
+void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
+  for (int i = 1; i <= count; ++i)
+    if (frame.top(i).object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "a formatted result");
+  recorder.observe(frame, count, take_string);
+}
+
+void format_value(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  int pops = (oparg & 4) != 0 ? 2 : 1;
+  Val value = frame.top(pops);
+  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+  if (!recorder.live()) return;
+  PyObject* object = value.object();
+  if (object == nullptr || !cpython::is_scalar(object)) return recorder.stop(Abort::kUnknownOperand, "formatting of an object");
+  recorder.observe(frame, pops, take_string);
+}
+
+// Adds the items of `iterable` to a virtual list or set below on the stack.
+void extend(Recorder& recorder, ShadowFrame& frame, Val target, Val iterable, int pops) {
+  std::vector<Val> items;
+  if (!target.is_virtual() || !recorder.try_items(iterable, &items)) {
+    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "extending from an unknown iterable");
+    return;
+  }
+  for (Val item : items) {
+    if (recorder.model(target).kind == VirtualKind::kSet) {
+      if (item.object() == nullptr || !cpython::is_native_key(item.object())) return recorder.stop(Abort::kUnknownOperand, "a set item");
+      recorder.dict_set(target, item.object(), item);
+    } else {
+      recorder.model(target).items.push_back(item);
+      recorder.log(target, LogOp::kItem, Val(), item);
+    }
+  }
+  frame.sp -= pops;
+}
+
+void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
+  std::vector<PyObject*> keys;
+  std::vector<Val> values;
+  if (!target.is_virtual() || !recorder.dict_content(source, &keys, &values)) {
+    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "merging an unknown mapping");
+    return;
+  }
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(target, keys[i], values[i]);
+  frame.sp -= 1;
+}
+
+bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
+  if (key.is_reg() && !recorder.touches_tensor(key)) key = recorder.force(key);
+  PyObject* object = key.object();
+  if (object == nullptr || !(PyLong_CheckExact(object) || PyBool_Check(object))) return false;
+  *index = PyLong_AsSsize_t(object);
+  if (*index == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  if (*index < 0) *index += size;
+  return true;
+}
+
+bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
+  std::vector<Val> items;
+  if (!recorder.try_items(container, &items)) return false;
+  Py_ssize_t size = static_cast<Py_ssize_t>(items.size()), index = 0;
+  Operand fields[3];
+  if (recorder.slice_fields({key, recorder.real(key)}, fields)) {
+    Py_ssize_t start, stop, step;
+    Ref parts[3];
+    for (int i = 0; i < 3; ++i) {
+      Val field = fields[i].value;
+      if (field.is_reg()) field = recorder.force(field);
+      if (field.object() == nullptr) return false;
+      parts[i] = Ref::borrow(field.object());
+    }
+    Ref slice = Ref::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
+    if (!slice || PySlice_Unpack(slice.get(), &start, &stop, &step) < 0) {
+      PyErr_Clear();
+      return false;
+    }
+    Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
+    std::vector<Val> part;
+    for (Py_ssize_t i = 0; i < count; ++i) part.push_back(items[static_cast<size_t>(start + i * step)]);
+    bool list = PyType_IsSubtype(recorder.type_of(container), &PyList_Type);
+    VirtualKind kind = list ? VirtualKind::kList : VirtualKind::kTuple;
+    recorder.known(frame, pops, recorder.new_sequence(kind, list ? &PyList_Type : &PyTuple_Type, part.data(), part.size()));
+    return true;
+  }
+  if (!index_of(recorder, key, size, &index)) return false;
+  if (index < 0 || index >= size) return recorder.will_raise(frame, pops), true;
+  recorder.known(frame, pops, items[static_cast<size_t>(index)]);
+  return true;
+}
+
+bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
+  PyObject* object = key.object();
+  if (object == nullptr) return false;
+  Val value;
+  if (container.is_virtual()) {
+    if (!cpython::is_native_key(object)) return false;
+    if (!recorder.dict_find(container, object, &value)) return recorder.will_raise(frame, pops), true;
+  } else {
+    PyObject* item = nullptr;
+    if (!recorder.overlay_find(container.object(), object, &value)) {
+      if (!recorder.read_dict(container.object(), object, &item)) return false;
+      if (item == nullptr) return recorder.will_raise(frame, pops), true;
+      value = recorder.constant(item);
+    }
+    if (value.is_null()) return recorder.will_raise(frame, pops), true;
+  }
+  if (recorder.live()) recorder.known(frame, pops, value);
+  return true;
+}
+
+bool is_builtin_dict(PyTypeObject* type) { return type == &PyDict_Type || type == &PyODict_Type; }
+
+// A method that the class defines in Python for an operator slot.
+Invoke invoke_special(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, std::initializer_list<Val> more, Then then, int pops) {
+  PyTypeObject* type = recorder.type_of(object);
+  if (type == nullptr || object.is_reg()) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kUnknown;
+  PyObject* method = recorder.lookup_type(type, name);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+  Arguments args;
+  args.values.push_back(object);
+  args.values.insert(args.values.end(), more.begin(), more.end());
+  return recorder.invoke_function(frame, Val::constant(method), args, then, pops);
+}
+
+void take_iterator(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  Val iterator = frame.pending.y;
+  recorder.model(iterator).type = Py_TYPE(result);
+  recorder.model(iterator).real = result;
+  recorder.trace().virtuals[iterator.index()].type = Py_TYPE(result);
+  frame.pending.result = iterator;
+}
+
+}  // namespace
+
+bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
+  PyTypeObject* type = recorder.type_of(container);
+  if (type == nullptr || container.is_reg()) return false;
+  if (key.is_reg() && !recorder.touches_tensor(key)) {
+    Val forced = recorder.force(key);
+    if (!forced.is_null()) key = forced;
+  }
+  if (is_builtin_dict(type)) return dict_subscript(recorder, frame, container, key, pops);
+  if (type == &PyList_Type || (PyType_IsSubtype(type, &PyTuple_Type) && type->tp_as_mapping->mp_subscript == PyTuple_Type.tp_as_mapping->mp_subscript))
+    return sequence_subscript(recorder, frame, container, key, pops);
+  if (recorder.is_virtual(container, VirtualKind::kView) && type == &PyDictProxy_Type) return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
+  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript)
+    return invoke_special(recorder, frame, container, names().getitem, {key}, Then::kPush, pops) == Invoke::kStarted;
+  if (container.object() != nullptr && PyUnicode_CheckExact(container.object()) && key.object() != nullptr && cpython::is_scalar(key.object()))
+    return recorder.observe(frame, pops, take_string), true;
+  return false;
+}
+
+void step_subscr(Recorder& recorder, ShadowFrame& frame) {
+  Val container = frame.top(2), key = frame.top(1);
+  if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, 2, 1)) return;
+  if (!subscript(recorder, frame, container, key, 2) && recorder.live()) {
+    PyTypeObject* type = recorder.type_of(container);
+    recorder.stop(Abort::kUnknownOperand, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
+  }
+}
+
+bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {
+  PyTypeObject* type = recorder.type_of(container);
+  if (type == nullptr || container.is_reg()) return false;
+  PyObject* object = key.object();
+  int found = -1;
+  std::vector<Val> items;
+  if (recorder.is_virtual(container, VirtualKind::kView)) {
+    container = recorder.virtual_field(container, 0);
+    if (recorder.model(container.is_virtual() ? container : Val::virtual_object(0)).kind == VirtualKind::kView) return false;
+    type = recorder.type_of(container);
+  }
+  if (container.is_virtual() && (type == &PyDict_Type || type == &PySet_Type || type == &PyFrozenSet_Type || recorder.model(container).kind == VirtualKind::kInstance)) {
+    Val value;
+    if (recorder.model(container).kind == VirtualKind::kInstance) {
+      if (type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains != PyDict_Type.tp_as_sequence->sq_contains) {
+        if (invert) return false;
+        return invoke_special(recorder, frame, container, names().contains, {key}, Then::kTruth, pops) == Invoke::kStarted;
+      }
+    }
+    if (object == nullptr || !cpython::is_native_key(object)) return false;
+    found = recorder.dict_find(container, object, &value);
+  } else if (container.is_const() && PyDict_Check(container.object()) && type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains) {
+    PyObject* value = nullptr;
+    Val changed;
+    if (object == nullptr) return false;
+    if (recorder.overlay_find(container.object(), object, &changed)) {
+      found = !changed.is_null();
+    } else {
+      if (!recorder.read_dict(container.object(), object, &value)) return false;
+      found = value != nullptr;
+    }
+  } else if (container.is_const() && PyAnySet_CheckExact(container.object())) {
+    if (object == nullptr || !recorder.guard_set(container.object())) return false;
+    found = cpython::set_contains(container.object(), object);
+  } else if (type == &PyUnicode_Type && object != nullptr && container.is_const()) {
+    if (!PyUnicode_CheckExact(object)) return false;
+    found = PyUnicode_Contains(container.object(), object);
+  } else if ((type == &PyTuple_Type || type == &PyList_Type) && recorder.try_items(container, &items)) {
+    found = 0;
+    for (Val item : items) {
+      if (item == key) {
+        found = 1;
+        break;
+      }
+      if (item.object() == nullptr || object == nullptr || !cpython::is_native_key(item.object()) || !cpython::is_native_key(object)) {
+        if (recorder.type_of(item) != recorder.type_of(key) && (item.is_virtual() || key.is_virtual())) return false;
+        return false;
+      }
+      if (cpython::scalars_equal(item.object(), object)) {
+        found = 1;
+        break;
+      }
+    }
+  } else if (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_contains == cpython::slot_functions().contains) {
+    if (invert) return false;
+    return invoke_special(recorder, frame, container, names().contains, {key}, Then::kTruth, pops) == Invoke::kStarted;
+  }
+  if (found < 0 || !recorder.live()) return false;
+  recorder.known(frame, pops, Val::constant((found != 0) != invert ? Py_True : Py_False));
+  return true;
+}
+
+void step_contains(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val key = frame.top(2), container = frame.top(1);
+  if (recorder.ask_about(frame, SiteKind::kContains, {container, key}, 2, 1)) return;
+  if (!contains(recorder, frame, container, key, 2, oparg != 0) && recorder.live()) {
+    PyTypeObject* type = recorder.type_of(container);
+    recorder.stop(Abort::kUnknownOperand, std::string("membership in ") + (type == nullptr ? "?" : type->tp_name));
+  }
+}
+
+void step_store_subscr(Recorder& recorder, ShadowFrame& frame) {
+  Val value = frame.top(3), container = frame.top(2), key = frame.top(1);
+  if (recorder.ask_about(frame, SiteKind::kStoreSubscr, {container, key, value}, 3, 0)) return;
+  PyTypeObject* type = recorder.type_of(container);
+  PyObject* object = key.object();
+  if (container.is_virtual() && is_builtin_dict(type) && object != nullptr && cpython::is_native_key(object)) {
+    recorder.dict_set(container, object, value);
+    frame.sp -= 3;
+    return;
+  }
+  if (recorder.is_virtual(container, VirtualKind::kList)) {
+    Model& content = recorder.model(container);
+    Py_ssize_t index = 0, size = static_cast<Py_ssize_t>(content.items.size());
+    if (!index_of(recorder, key, size, &index) || index < 0 || index >= size) return recorder.stop(Abort::kUnknownOperand, "an item assignment");
+    content.items[static_cast<size_t>(index)] = value;
+    recorder.log(container, LogOp::kSetItem, key, value, static_cast<uint32_t>(index));
+    frame.sp -= 3;
+    return;
+  }
+  if (type != nullptr && type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript &&
+      invoke_special(recorder, frame, container, names().setitem, {key, value}, Then::kDrop, 3) == Invoke::kStarted)
+    return;
+  if (container.is_const() && PyDict_CheckExact(container.object()) && object != nullptr && recorder.live()) {
+    PyObject* old = nullptr;
+    if (recorder.read_dict(container.object(), object, &old)) {
+      Val real = recorder.materialize(value);
+      if (!recorder.live()) return;
+      Node& node = recorder.emit_node(Op::kStoreItem);
+      node.a = container;
+      node.b = key;
+      node.c = real;
+      recorder.overlay_set(container.object(), object, value);
+      Pending& pending = recorder.await(frame, 3, 0);
+      pending.x = container;
+      pending.finish = [](Recorder& r, ShadowFrame& f, PyObject*) { r.written_dict(f.pending.x.object()); };
+      return;
+    }
+  }
+  if (recorder.live()) recorder.stop(Abort::kWrite, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
+}
+
+void step_delete_subscr(Recorder& recorder, ShadowFrame& frame) {
+  Val container = frame.top(2), key = frame.top(1);
+  if (container.is_virtual() && recorder.type_of(container) == &PyDict_Type && key.object() != nullptr && recorder.dict_delete(container, key.object())) {
+    frame.sp -= 2;
+    return;
+  }
+  recorder.stop(Abort::kWrite, "deletion of an item");
+}
+
+// ---- iteration
+
+bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pops) {
+  PyTypeObject* type = recorder.type_of(iterable);
+  if (type == nullptr || iterable.is_reg()) return false;
+  VirtualKind kind = iterable.is_virtual() ? recorder.model(iterable).kind : VirtualKind::kUnmodelled;
+  bool is_iterator = kind == VirtualKind::kIterator || kind == VirtualKind::kGenerator || kind == VirtualKind::kEnumerate || kind == VirtualKind::kZip;
+  if (is_iterator) return recorder.known(frame, pops, iterable), true;
+  if (type->tp_iter == cpython::slot_functions().iter)
+    return invoke_special(recorder, frame, iterable, names().iter, {}, Then::kCheckIter, pops) == Invoke::kStarted;
+  std::vector<Val> items;
+  if (!recorder.try_items(iterable, &items)) return false;
+  Val iterator = recorder.new_virtual(VirtualKind::kIterator, nullptr);
+  recorder.set_field(iterator, 0, iterable);
+  recorder.observe(frame, pops, take_iterator);
+  frame.pending.y = iterator;
+  return true;
+}
+
+int next_item(Recorder& recorder, Val iterator, Val* item) {
+  if (!iterator.is_virtual()) return -1;
+  Model& content = recorder.model(iterator);
+  if (content.kind == VirtualKind::kIterator) {
+    std::vector<Val> items;
+    Val source = content.items[0];
+    if (!recorder.try_items(source, &items)) return -1;
+    if (content.position >= items.size()) return 0;
+    *item = items[content.position++];
+    recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);
+    return 1;
+  }
+  if (content.kind == VirtualKind::kEnumerate) {
+    Val inner;
+    int more = next_item(recorder, content.items[0], &inner);
+    if (more <= 0) return more;
+    Val count = content.items[1];
+    Ref next = Ref::steal(PyNumber_Add(count.object(), Ref::steal(PyLong_FromLong(1)).get()));
+    recorder.set_field(iterator, 1, recorder.owned(next.get()));
+    Val pair[2] = {count, inner};
+    *item = recorder.new_tuple(&PyTuple_Type, pair, 2);
+    return 1;
+  }
+  if (content.kind == VirtualKind::kZip) {
+    std::vector<Val> row, sources = content.items;
+    for (Val source : sources) {
+      Val value;
+      int more = next_item(recorder, source, &value);
+      if (more <= 0) return more;
+      row.push_back(value);
+    }
+    *item = recorder.new_tuple(&PyTuple_Type, row.data(), row.size());
+    return row.empty() ? 0 : 1;
+  }
+  return -1;
+}
+
+void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
+  Val iterable = frame.top();
+  if (recorder.ask_about(frame, SiteKind::kIter, {iterable}, 1, 1)) return;
+  if (!make_iterator(recorder, frame, iterable, 1) && recorder.live()) {
+    PyTypeObject* type = recorder.type_of(iterable);
+    recorder.stop(Abort::kUnknownOperand, std::string("iteration over ") + (type == nullptr ? "?" : type->tp_name));
+  }
+}
+
+void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
+  Val iterator = frame.top();
+  if (recorder.is_virtual(iterator, VirtualKind::kGenerator)) {
+    if (recorder.model(iterator).suspended == nullptr) {
+      // Exhausted: the loop ends without a frame.
+      recorder.await(frame, 0, 0).then = Then::kNext;
+      return;
+    }
+    return recorder.expect_generator(frame, iterator, Then::kNext, 0);
+  }
+  Val item;
+  int more = next_item(recorder, iterator, &item);
+  if (!recorder.live()) return;
+  if (more < 0) return recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
+  Pending& pending = recorder.await(frame, 0, 1);
+  pending.then = Then::kNext;
+  pending.has_result = more > 0;
+  pending.result = item;
+}
+
+void step_unpack(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val value = frame.top();
+  if (recorder.ask_about(frame, SiteKind::kUnpack, {value}, 1, 1, oparg)) {
+    if (recorder.live() && !frame.pending.adapter) {
+      value = frame.pending.result;
+      frame.pending.active = false;
+    } else {
+      return recorder.live() ? recorder.stop(Abort::kAdapter, "unpacking") : void();
+    }
+  }
+  std::vector<Val> items;
+  if (!recorder.try_items(value, &items) || items.size() != static_cast<size_t>(oparg)) {
+    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "unpacking");
+    return;
+  }
+  frame.sp -= 1;
+  for (size_t i = items.size(); i-- > 0;) frame.push(items[i]);
+}
+
+void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
+  const Val* operands = &frame.slots[static_cast<size_t>(frame.locals + frame.sp - oparg)];
+  switch (opcode) {
+    case BUILD_TUPLE:
+      return recorder.known(frame, oparg, recorder.new_tuple(&PyTuple_Type, operands, static_cast<size_t>(oparg)));
+    case BUILD_LIST:
+      return recorder.known(frame, oparg, recorder.new_list(operands, static_cast<size_t>(oparg)));
+    case BUILD_SLICE: {
+      Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
+      for (int i = 0; i < oparg; ++i) recorder.set_field(slice, static_cast<uint32_t>(i), operands[i]);
+      if (oparg == 2) recorder.set_field(slice, 2, Val::constant(Py_None));
+      return recorder.known(frame, oparg, slice);
+    }
+    case BUILD_SET: {
+      Val set = recorder.new_virtual(VirtualKind::kSet, &PySet_Type);
+      for (int i = 0; i < oparg; ++i) {
+        PyObject* item = operands[i].object();
+        if (item == nullptr || !cpython::is_native_key(item)) return recorder.stop(Abort::kUnknownOperand, "a set item");
+        recorder.dict_set(set, item, operands[i]);
+      }
+      return recorder.known(frame, oparg, set);
+    }
+    case BUILD_MAP:
+      return build_map(recorder, frame, oparg, nullptr);
+    case BUILD_CONST_KEY_MAP:
+      return build_map(recorder, frame, oparg, frame.top().object());
+    case BUILD_STRING:
+      return build_string(recorder, frame, oparg);
+    case FORMAT_VALUE:
+      return format_value(recorder, frame, oparg);
+    case LIST_APPEND:
+    case SET_ADD: {
+      Val target = frame.top(oparg + 1), item = frame.top();
+      if (!target.is_virtual()) return recorder.stop(Abort::kUnknownOperand, "a comprehension");
+      if (opcode == SET_ADD) {
+        if (item.object() == nullptr || !cpython::is_native_key(item.object())) return recorder.stop(Abort::kUnknownOperand, "a set item");
+        recorder.dict_set(target, item.object(), item);
+      } else {
+        recorder.model(target).items.push_back(item);
+        recorder.log(target, LogOp::kItem, Val(), item);
+      }
+      frame.sp -= 1;
+      return;
+    }
+    case MAP_ADD: {
+      Val target = frame.top(oparg + 2), key = frame.top(2), value = frame.top(1);
+      if (!target.is_virtual() || key.object() == nullptr || !cpython::is_native_key(key.object())) return recorder.stop(Abort::kUnknownOperand, "a dict key");
+      recorder.dict_set(target, key.object(), value);
+      frame.sp -= 2;
+      return;
+    }
+    case LIST_EXTEND:
+    case SET_UPDATE:
+      return extend(recorder, frame, frame.top(oparg + 1), frame.top(), 1);
+    case DICT_UPDATE:
+    case DICT_MERGE:
+      return update(recorder, frame, frame.top(oparg + 1), frame.top());
+    case LIST_TO_TUPLE: {
+      std::vector<Val> items;
+      if (!recorder.try_items(frame.top(), &items)) return recorder.stop(Abort::kUnknownOperand, "a list");
+      return recorder.known(frame, 1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
+    }
+    default:
+      return recorder.stop(Abort::kUnknownOpcode, cpython::opcode_name(opcode));
+  }
+}
+
+}  // namespace pijit

@@ -1,0 +1,63 @@
+// Exceptions that are raised and caught inside the recorded call, as a consequence of guarded facts: they leave no trace.
+#include <opcode.h>
+
+#include "record/step.h"
+
+namespace pijit {
+namespace {
+
+void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) { frame.pending.result = recorder.owned(result); }
+
+bool is_builtin_class(PyObject* object) {
+  if (PyTuple_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      if (!is_builtin_class(PyTuple_GET_ITEM(object, i))) return false;
+    return true;
+  }
+  return PyExceptionClass_Check(object) && Py_TYPE(object) == &PyType_Type;
+}
+
+void check_match(Recorder& recorder, ShadowFrame& frame) {
+  Val classes = frame.top();
+  std::vector<Val> items;
+  bool known = classes.object() != nullptr && is_builtin_class(classes.object());
+  if (!known && recorder.is_virtual(classes, VirtualKind::kTuple)) {
+    known = true;
+    for (Val item : recorder.model(classes).items) known = known && item.object() != nullptr && is_builtin_class(item.object());
+  }
+  if (!known) return recorder.stop(Abort::kUnknownOperand, "an exception class");
+  recorder.observe(frame, 1, take_bool);
+}
+
+}  // namespace
+
+void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
+  switch (opcode) {
+    case PUSH_EXC_INFO: {
+      Val exception = frame.pop();
+      frame.push(recorder.handling() ? recorder.new_virtual(VirtualKind::kUnmodelled, nullptr) : Val::constant(Py_None));
+      frame.push(exception);
+      frame.handled += 1;
+      return;
+    }
+    case POP_EXCEPT:
+      frame.sp -= 1;
+      frame.handled -= 1;
+      return;
+    case CHECK_EXC_MATCH:
+      return check_match(recorder, frame);
+    case RAISE_VARARGS:
+      if (oparg > 0) {
+        Val raised = frame.top(oparg);
+        bool known = recorder.is_virtual(raised, VirtualKind::kException) || (raised.object() != nullptr && is_builtin_class(raised.object()));
+        if (!known) return recorder.stop(Abort::kUnknownOperand, "raising an object");
+      }
+      return recorder.will_raise(frame, oparg);
+    case RERAISE:
+      return recorder.will_raise(frame, 1);
+    default:
+      return recorder.stop(Abort::kUnknownOpcode, "");
+  }
+}
+
+}  // namespace pijit

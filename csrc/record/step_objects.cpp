@@ -1,0 +1,278 @@
+// Attributes, calls, with blocks and imports, one instruction at a time.
+#include <opcode.h>
+
+#include "cpython/keys.h"
+#include "record/step.h"
+
+namespace pijit {
+namespace {
+
+void describe_type(Recorder& recorder, Val value, std::string* out) {
+  PyTypeObject* type = recorder.type_of(value);
+  *out += type == nullptr ? "?" : type->tp_name;
+}
+
+void stop_attribute(Recorder& recorder, Val object, PyObject* name) {
+  std::string text;
+  describe_type(recorder, object, &text);
+  const char* utf8 = PyUnicode_AsUTF8(name);
+  if (utf8 == nullptr) PyErr_Clear();
+  recorder.stop(Abort::kUnknownAttribute, text + "." + (utf8 == nullptr ? "?" : utf8));
+}
+
+void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int pushes) {
+  Val object = frame.top(), result;
+  bool missing = false;
+  Invoke outcome = recorder.get_attribute(frame, object, name, Then::kPush, pops, &result, &missing);
+  if (!recorder.live()) return;
+  if (outcome == Invoke::kStarted) {
+    if (!frame.pending.active) recorder.known(frame, pops, result);
+    frame.pending.pushes = static_cast<uint8_t>(pushes);
+  } else if (missing) {
+    recorder.will_raise(frame, pops);
+  } else {
+    stop_attribute(recorder, object, name);
+  }
+}
+
+std::string callable_name(Recorder& recorder, Val callable) {
+  PyObject* object = callable.object();
+  if (callable.is_virtual() && recorder.model(callable).kind == VirtualKind::kBuiltinMethod) object = recorder.virtual_field(callable, 0).object();
+  if (object != nullptr && PyType_Check(object)) return reinterpret_cast<PyTypeObject*>(object)->tp_name;
+  if (object != nullptr && PyCFunction_Check(object)) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+  if (object != nullptr && (Py_TYPE(object) == &PyMethodDescr_Type || Py_TYPE(object) == &PyWrapperDescr_Type)) {
+    auto* descriptor = reinterpret_cast<PyDescrObject*>(object);
+    const char* name = PyUnicode_AsUTF8(descriptor->d_name);
+    return std::string(descriptor->d_type->tp_name) + "." + (name == nullptr ? "?" : name);
+  }
+  std::string text;
+  describe_type(recorder, callable, &text);
+  return text;
+}
+
+void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+  Invoke outcome = recorder.invoke(frame, callable, args, Then::kPush, pops);
+  if (!recorder.live() || outcome == Invoke::kStarted) return;
+  frame.pending.active = false;
+  recorder.stop(Abort::kUnknownCall, callable_name(recorder, callable) + "(...)");
+}
+
+// A data descriptor that takes the write, if the class has one. kUnknown with *plain: the write goes to the instance.
+Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops, bool* plain) {
+  PyTypeObject* type = recorder.type_of(object);
+  PyObject* descriptor = recorder.lookup_type(type, name);
+  *plain = false;
+  if (!recorder.live()) return Invoke::kStopped;
+  if (descriptor == nullptr || Py_TYPE(descriptor)->tp_descr_set == nullptr) {
+    *plain = true;
+    return Invoke::kUnknown;
+  }
+  if (Py_TYPE(descriptor) == &PyProperty_Type) {
+    Ref setter = Ref::steal(PyObject_GetAttrString(descriptor, "fset"));
+    if (!setter || Py_TYPE(setter.get()) != &PyFunction_Type) return Invoke::kUnknown;
+    Arguments args;
+    args.values = {object, value};
+    return recorder.invoke_function(frame, Val::constant(setter.get()), args, Then::kDrop, pops);
+  }
+  *plain = Py_TYPE(descriptor) == &PyMemberDescr_Type && object.is_virtual();
+  return Invoke::kUnknown;
+}
+
+}  // namespace
+
+// The generic setattr on an object: virtual, or existing and then a node.
+bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops) {
+  bool plain = false;
+  Invoke outcome = descriptor_write(recorder, frame, object, name, value, pops, &plain);
+  if (outcome != Invoke::kUnknown || !plain) return outcome == Invoke::kStarted;
+  if (object.is_virtual()) {
+    VirtualKind kind = recorder.model(object).kind;
+    if (kind != VirtualKind::kInstance && kind != VirtualKind::kFunction) return false;
+    recorder.attr_set(object, name, value);
+    return recorder.live();
+  }
+  PyObject* self = object.object();
+  if (self == nullptr || PyType_Check(self) || PyModule_Check(self)) return false;
+  PyObject* dict = nullptr;
+  if (!recorder.guard_instance(self, &dict)) return false;
+  cpython::Storage storage = cpython::attribute_storage(self);
+  PyObject* old = nullptr;
+  if (storage == cpython::Storage::kDict) {
+    Val changed;
+    if (!recorder.overlay_find(dict, name, &changed) && !recorder.read_dict(dict, name, &old)) return false;
+  } else if (storage != cpython::Storage::kInline) {
+    return false;
+  }
+  Val real = value.is_null() ? value : recorder.materialize(value);
+  if (!recorder.live()) return false;
+  Node& node = recorder.emit_node(value.is_null() ? Op::kDelAttr : Op::kStoreAttr);
+  node.a = object;
+  node.b = recorder.owned(name);
+  node.c = real;
+  recorder.overlay_set(dict != nullptr ? dict : self, name, value);
+  return true;
+}
+
+namespace {
+
+void after_store(Recorder& recorder, ShadowFrame& frame, PyObject*) {
+  PyObject* object = frame.pending.x.object();
+  PyObject* dict = object == nullptr ? nullptr : cpython::instance_dict(object);
+  if (dict != nullptr) recorder.written_dict(dict);
+}
+
+void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops) {
+  PyTypeObject* type = recorder.type_of(object);
+  if (type == nullptr || object.is_reg()) return stop_attribute(recorder, object, name);
+  if (type->tp_setattro == cpython::slot_functions().setattr) {
+    PyObject* method = recorder.lookup_type(type, value.is_null() ? names().delattr : names().setattr);
+    if (method != nullptr && Py_TYPE(method) == &PyFunction_Type) {
+      Arguments args;
+      args.values = {object, recorder.owned(name)};
+      if (!value.is_null()) args.values.push_back(value);
+      if (recorder.invoke_function(frame, Val::constant(method), args, Then::kDrop, pops) != Invoke::kStarted && recorder.live()) stop_attribute(recorder, object, name);
+      return;
+    }
+  } else if (type->tp_setattro != PyObject_GenericSetAttr) {
+    return stop_attribute(recorder, object, name);
+  }
+  if (value.is_null() && object.is_virtual()) return stop_attribute(recorder, object, name);
+  if (!store_attribute(recorder, frame, object, name, value, pops)) {
+    if (recorder.live()) recorder.stop(Abort::kWrite, "an attribute");
+    return;
+  }
+  if (frame.pending.active) return;
+  Pending& pending = recorder.await(frame, pops, 0);
+  pending.x = object;
+  pending.finish = after_store;
+}
+
+}  // namespace
+
+void step_load_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) { load(recorder, frame, name, 1, 1); }
+void step_load_method(Recorder& recorder, ShadowFrame& frame, PyObject* name) { load(recorder, frame, name, 1, 2); }
+
+void step_store_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
+  Val value = frame.top(2), object = frame.top(1);
+  if (recorder.ask_about(frame, SiteKind::kSetAttr, {object, value}, 2, 0, 0, name)) return;
+  write_attribute(recorder, frame, object, name, value, 2);
+}
+
+void step_delete_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) { write_attribute(recorder, frame, frame.top(), name, Val(), 1); }
+
+void step_precall(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  if (frame.call_start < 0) frame.call_start = frame.instruction;
+  if (!frame.top(oparg + 2).is_null()) return;
+  Val callable = frame.top(oparg + 1);
+  if (recorder.is_virtual(callable, VirtualKind::kBoundMethod)) {
+    frame.top(oparg + 2) = recorder.virtual_field(callable, 0);
+    frame.top(oparg + 1) = recorder.virtual_field(callable, 1);
+  } else if (callable.object() != nullptr && Py_TYPE(callable.object()) == &PyMethod_Type) {
+    frame.top(oparg + 2) = Val::constant(PyMethod_GET_FUNCTION(callable.object()));
+    frame.top(oparg + 1) = recorder.constant(PyMethod_GET_SELF(callable.object()));
+  }
+}
+
+void step_call(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Arguments& args = recorder.scratch;
+  args.values.clear();
+  args.names.clear();
+  Val method = frame.top(oparg + 2), callable = frame.top(oparg + 1);
+  if (!method.is_null()) {
+    args.values.push_back(callable);
+    callable = method;
+  }
+  for (int i = oparg; i > 0; --i) args.values.push_back(frame.top(i));
+  PyObject* names = frame.kwnames;
+  frame.kwnames = nullptr;
+  if (names != nullptr)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) args.names.push_back(PyTuple_GET_ITEM(names, i));
+  start_call(recorder, frame, callable, args, oparg + 2);
+}
+
+void step_call_ex(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Arguments& args = recorder.scratch;
+  args.values.clear();
+  args.names.clear();
+  int keywords = oparg & 1;
+  Val callable = frame.top(keywords + 2), positional = frame.top(keywords + 1);
+  if (!recorder.try_items(positional, &args.values)) {
+    if (recorder.live()) recorder.stop(Abort::kUnknownCall, "unpacking of arguments");
+    return;
+  }
+  if (keywords != 0) {
+    std::vector<Val> values;
+    if (!recorder.dict_content(frame.top(), &args.names, &values)) {
+      if (recorder.live()) recorder.stop(Abort::kUnknownCall, "unpacking of keyword arguments");
+      return;
+    }
+    for (PyObject* name : args.names)
+      if (!PyUnicode_CheckExact(name)) return recorder.stop(Abort::kUnknownCall, "a keyword that is not a string");
+    args.values.insert(args.values.end(), values.begin(), values.end());
+  }
+  start_call(recorder, frame, callable, args, keywords + 3);
+}
+
+void step_with(Recorder& recorder, ShadowFrame& frame) {
+  Val manager = frame.top();
+  PyTypeObject* type = recorder.type_of(manager);
+  if (type == nullptr || manager.is_reg()) return recorder.stop(Abort::kUnknownOperand, "a context manager");
+  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit), *dict = nullptr;
+  if (!recorder.live()) return;
+  if (enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyFunction_Type || Py_TYPE(exit) != &PyFunction_Type)
+    return recorder.stop(Abort::kUnknownOperand, std::string("a context manager: ") + type->tp_name);
+  if (manager.is_const() && !recorder.guard_instance(manager.object(), &dict)) return;
+  Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
+  recorder.set_field(method, 0, Val::constant(exit));
+  recorder.set_field(method, 1, manager);
+  Arguments args;
+  args.values = {manager};
+  if (recorder.invoke_function(frame, Val::constant(enter), args, Then::kPush, 1) != Invoke::kStarted) {
+    if (recorder.live()) recorder.stop(Abort::kUnknownCall, "__enter__");
+    return;
+  }
+  frame.pending.pushes = 3;
+  frame.pending.y = method;
+}
+
+// import of a module that is loaded already.
+void step_import(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
+  Val names_wanted = frame.top(1);
+  PyObject* level = frame.top(2).object();
+  PyObject *import = nullptr, *module = nullptr;
+  Ref absolute = Ref::borrow(name);
+  PyObject* globals = cpython::globals(frame.frame);
+  if (level == nullptr || names_wanted.object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "an import");
+  long depth = PyLong_AsLong(level);
+  if (!recorder.read_dict(cpython::builtins(frame.frame), Ref::steal(PyUnicode_InternFromString("__import__")).get(), &import) || import == nullptr || !PyCFunction_Check(import))
+    return recorder.stop(Abort::kUnknownCall, "__import__");
+  if (depth > 0) {
+    PyObject* package = nullptr;
+    if (!recorder.read_dict(globals, recorder.owned(Ref::steal(PyUnicode_InternFromString("__package__")).get()).object(), &package) || package == nullptr || !PyUnicode_CheckExact(package))
+      return recorder.stop(Abort::kUnknownOperand, "a relative import");
+    Ref base = Ref::borrow(package);
+    for (long i = 1; i < depth; ++i) {
+      Py_ssize_t dot = PyUnicode_FindChar(base.get(), '.', 0, PyUnicode_GET_LENGTH(base.get()), -1);
+      if (dot < 0) return recorder.stop(Abort::kUnknownOperand, "a relative import");
+      base = Ref::steal(PyUnicode_Substring(base.get(), 0, dot));
+    }
+    absolute = PyUnicode_GET_LENGTH(name) > 0 ? Ref::steal(PyUnicode_FromFormat("%U.%U", base.get(), name)) : std::move(base);
+  }
+  PyObject* modules = PyImport_GetModuleDict();
+  recorder.owned(absolute.get());
+  if (!recorder.read_dict(modules, absolute.get(), &module) || module == nullptr) return recorder.stop(Abort::kUnknownOperand, "an import of a new module");
+  bool from = names_wanted.object() != Py_None && PyObject_IsTrue(names_wanted.object()) > 0;
+  Py_ssize_t dot = PyUnicode_FindChar(absolute.get(), '.', 0, PyUnicode_GET_LENGTH(absolute.get()), 1);
+  if (!from && depth == 0 && dot > 0) {
+    Ref top = Ref::steal(PyUnicode_Substring(absolute.get(), 0, dot));
+    recorder.owned(top.get());
+    if (!recorder.read_dict(modules, top.get(), &module) || module == nullptr) return recorder.stop(Abort::kUnknownOperand, "an import");
+  }
+  if (!recorder.live()) return;
+  recorder.known(frame, 2, recorder.constant(module));
+  frame.pending.ignores_frames = true;
+}
+
+void step_import_from(Recorder& recorder, ShadowFrame& frame, PyObject* name) { load(recorder, frame, name, 0, 1); }
+
+}  // namespace pijit

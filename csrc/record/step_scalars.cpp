@@ -1,0 +1,274 @@
+// Arithmetic, comparison and branches on shadows: constants fold (CPython's own result is observed), tensors go to the adapter.
+#include <opcode.h>
+
+#include "cpython/keys.h"
+#include "record/step.h"
+
+namespace pijit {
+namespace {
+
+// Built-in immutable values whose operators run no Python and depend on nothing else.
+bool is_plain(PyObject* object) {
+  if (cpython::is_scalar(object)) return true;
+  if (PyTuple_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      if (!is_plain(PyTuple_GET_ITEM(object, i))) return false;
+    return true;
+  }
+  return PyRange_Check(object);
+}
+
+void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (cpython::is_scalar(result)) {
+    frame.pending.result = recorder.owned(result);
+  } else if (is_plain(result)) {
+    frame.pending.result = recorder.own_const(result);
+  } else {
+    recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  }
+}
+
+// Makes scalar registers constant so that an operation on them folds.
+Val plain_const(Recorder& recorder, Val value) {
+  if (value.is_reg() && !recorder.touches_tensor(value)) {
+    Val forced = recorder.force(value);
+    return forced.is_null() ? value : forced;
+  }
+  return value;
+}
+
+}  // namespace
+
+bool Recorder::truth(Val value, bool* out) {
+  if (value.is_virtual()) {
+    Model& content = model(value);
+    switch (content.kind) {
+      case VirtualKind::kTuple:
+      case VirtualKind::kList:
+        *out = !content.items.empty();
+        return true;
+      case VirtualKind::kDict:
+      case VirtualKind::kSet:
+        *out = content.owner != kNone ? !model(content.owner).names.empty() : !content.keys.empty();
+        return true;
+      case VirtualKind::kView: {
+        std::vector<PyObject*> keys;
+        std::vector<Val> values;
+        if (!dict_content(value, &keys, &values)) return false;
+        *out = !keys.empty();
+        return true;
+      }
+      case VirtualKind::kInstance: {
+        PyTypeObject* type = content.type;
+        PyObject* python_bool = lookup_type(type, names().bool_);
+        PyObject* python_len = lookup_type(type, names().len);
+        if (python_bool != nullptr || (python_len != nullptr && Py_TYPE(python_len) == &PyFunction_Type)) return false;
+        *out = python_len == nullptr || !content.keys.empty();
+        return live_;
+      }
+      default:
+        *out = true;
+        return true;
+    }
+  }
+  if (value.is_reg()) {
+    Val forced = touches_tensor(value) ? Val() : force(value);
+    if (forced.is_null()) return false;
+    return truth(forced, out);
+  }
+  PyObject* object = value.object();
+  if (object == nullptr) return false;
+  if (object == Py_True || object == Py_False || object == Py_None) {
+    *out = object == Py_True;
+    return true;
+  }
+  PyTypeObject* type = Py_TYPE(object);
+  if (cpython::is_scalar(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object) || PyRange_Check(object)) {
+    *out = PyObject_IsTrue(object) > 0;
+    return true;
+  }
+  if (PyDict_CheckExact(object) || type == &PyODict_Type) {
+    if (!guard_dict_whole(object)) return false;
+    *out = PyDict_GET_SIZE(object) > 0;
+    return true;
+  }
+  if (PyList_CheckExact(object)) {
+    if (!guard_list(object)) return false;
+    *out = PyList_GET_SIZE(object) > 0;
+    return true;
+  }
+  if (PySet_CheckExact(object)) {
+    if (!guard_set(object)) return false;
+    *out = PySet_GET_SIZE(object) > 0;
+    return true;
+  }
+  PyObject* dict = nullptr;
+  if (!guard_instance(object, &dict)) return false;
+  guard_type_version(type);
+  bool has_len = (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_length != nullptr) ||
+                 (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length != nullptr);
+  bool has_bool = type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr;
+  if (has_len || has_bool) return false;
+  *out = true;
+  return live_;
+}
+
+// The frame of __bool__ or __len__ of a class, if its truth is decided there.
+static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, int pops) {
+  PyTypeObject* type = recorder.type_of(value);
+  if (type == nullptr || value.is_reg()) return Invoke::kUnknown;
+  PyObject* method = recorder.lookup_type(type, names().bool_);
+  if (method == nullptr) method = recorder.lookup_type(type, names().len);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+  Arguments args;
+  args.values = {value};
+  return recorder.invoke_function(frame, Val::constant(method), args, Then::kTruth, pops);
+}
+
+void step_jump(Recorder& recorder, ShadowFrame& frame, int opcode, int) {
+  Val value = frame.top();
+  bool on_none = opcode == POP_JUMP_FORWARD_IF_NONE || opcode == POP_JUMP_FORWARD_IF_NOT_NONE || opcode == POP_JUMP_BACKWARD_IF_NONE ||
+                 opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
+  bool keep = opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
+  if (on_none) {
+    if (value.is_reg() && recorder.facts(value).type == nullptr) return recorder.stop(Abort::kUnknownOperand, "a result that may be None");
+    frame.sp -= 1;
+    return;
+  }
+  bool yes = false;
+  if (recorder.truth(value, &yes)) {
+    bool jumps = (opcode == JUMP_IF_TRUE_OR_POP) == yes;
+    if (!keep || !jumps) frame.sp -= 1;
+    return;
+  }
+  if (!recorder.live()) return;
+  if (recorder.ask_about(frame, SiteKind::kBool, {value}, 0, 0)) {
+    frame.pending.branch = true;
+    frame.pending.keep = keep;
+    return;
+  }
+  if (keep) return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+  if (truth_by_frame(recorder, frame, value, 1) != Invoke::kStarted) return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+  frame.pending.pushes = 0;
+}
+
+// A jump on a tensor was executed: the direction it took is its truth, which a replay checks.
+void Recorder::finish_branch(ShadowFrame& frame, Val value) {
+  int opcode = cpython::base_opcode(frame.code, frame.operation);
+  bool fell = cpython::instruction_index(frame.frame) == frame.operation + 1;
+  bool on_true = opcode == POP_JUMP_FORWARD_IF_TRUE || opcode == POP_JUMP_BACKWARD_IF_TRUE || opcode == JUMP_IF_TRUE_OR_POP;
+  bool yes = on_true != fell;
+  if (value.is_reg()) {
+    Node& node = emit_node(Op::kGuardBool);
+    node.a = value;
+    node.imm = node.aux = yes;
+  }
+  if (!frame.pending.keep || fell) frame.sp -= 1;
+  frame.pending.keep = false;
+}
+
+void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val left = frame.top(2), right = frame.top(1);
+  if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, oparg)) return;
+  left = plain_const(recorder, left);
+  right = plain_const(recorder, right);
+  if (!recorder.live()) return;
+  PyObject *a = left.object(), *b = right.object();
+  if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
+  // Concatenation of known lists and tuples.
+  std::vector<Val> items;
+  PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
+  bool add = oparg == NB_ADD || (oparg == NB_INPLACE_ADD && left_type == &PyTuple_Type);
+  if (add && left_type == right_type && (left_type == &PyTuple_Type || left_type == &PyList_Type)) {
+    std::vector<Val> more;
+    if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
+      items.insert(items.end(), more.begin(), more.end());
+      VirtualKind kind = left_type == &PyTuple_Type ? VirtualKind::kTuple : VirtualKind::kList;
+      return recorder.known(frame, 2, recorder.new_sequence(kind, left_type, items.data(), items.size()));
+    }
+  }
+  if (!recorder.live()) return;
+  // A string is formatted with known arguments.
+  if (oparg == NB_REMAINDER && a != nullptr && PyUnicode_CheckExact(a) && left_type == &PyUnicode_Type && recorder.is_virtual(right, VirtualKind::kTuple)) {
+    bool plain = true;
+    for (Val item : recorder.model(right).items) plain = plain && item.object() != nullptr && is_plain(item.object());
+    if (plain) return recorder.observe(frame, 2, take_result);
+  }
+  recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " + (right_type == nullptr ? "?" : right_type->tp_name));
+}
+
+void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
+  Val value = frame.top();
+  if (opcode == UNARY_NOT) {
+    bool yes = false;
+    if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes ? Py_False : Py_True));
+    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "not of an object");
+    return;
+  }
+  int oparg = opcode == UNARY_NEGATIVE ? 0 : opcode == UNARY_POSITIVE ? 1 : 2;
+  if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, oparg)) return;
+  value = plain_const(recorder, value);
+  if (!recorder.live()) return;
+  if (value.object() != nullptr && is_plain(value.object())) return recorder.observe(frame, 1, take_result);
+  recorder.stop(Abort::kUnknownOperand, "a unary operator");
+}
+
+void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val left = frame.top(2), right = frame.top(1);
+  if (recorder.ask_about(frame, SiteKind::kCompare, {left, right}, 2, 1, oparg)) return;
+  left = plain_const(recorder, left);
+  right = plain_const(recorder, right);
+  if (!recorder.live()) return;
+  PyObject *a = left.object(), *b = right.object();
+  if (a != nullptr && b != nullptr) {
+    if (is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
+    PyTypeObject *x = Py_TYPE(a), *y = Py_TYPE(b);
+    auto native = [](PyTypeObject* type, PyObject* object) {
+      return cpython::is_scalar(object) || type->tp_richcompare == PyBaseObject_Type.tp_richcompare || type->tp_richcompare == PyType_Type.tp_richcompare || type == &PyCFunction_Type;
+    };
+    if ((oparg == Py_EQ || oparg == Py_NE) && native(x, a) && native(y, b)) {
+      PyObject* dict = nullptr;
+      if (!recorder.guard_instance(a, &dict) || !recorder.guard_instance(b, &dict)) return;
+      recorder.guard_type_version(x);
+      recorder.guard_type_version(y);
+      if (!recorder.live()) return;
+      return recorder.observe(frame, 2, take_result);
+    }
+    // Adapter-owned immutable values (dtypes, devices) compare natively.
+    if (recorder.adapter() != nullptr && recorder.adapter()->claims(reinterpret_cast<PyObject*>(x)) && (x == y || cpython::is_scalar(b))) return recorder.observe(frame, 2, take_result);
+  }
+  std::vector<Val> items, others;
+  PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
+  if ((oparg == Py_EQ || oparg == Py_NE) && left_type == right_type && (left_type == &PyTuple_Type || left_type == &PyList_Type) &&
+      recorder.try_items(left, &items) && recorder.try_items(right, &others)) {
+    bool plain = true;
+    for (auto* list : {&items, &others})
+      for (Val item : *list) plain = plain && item.object() != nullptr && is_plain(item.object());
+    if (plain) return recorder.observe(frame, 2, take_result);
+  }
+  if (recorder.live()) recorder.stop(Abort::kUnknownOperand, std::string("comparison of ") + (left_type == nullptr ? "?" : left_type->tp_name) + " and " + (right_type == nullptr ? "?" : right_type->tp_name));
+}
+
+void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val left = frame.top(2), right = frame.top(1);
+  bool same;
+  if (left == right) {
+    same = true;
+  } else if (left.is_const() && right.is_const()) {
+    same = left.object() == right.object();
+  } else if (left.is_virtual() || right.is_virtual()) {
+    same = false;  // a fresh object is only itself
+    if ((left.is_reg() && recorder.facts(left).rep == Rep::kObject) || (right.is_reg() && recorder.facts(right).rep == Rep::kObject))
+      return recorder.stop(Abort::kUnknownOperand, "identity of a result");
+  } else {
+    PyObject* constant = left.is_const() ? left.object() : right.object();
+    Val reg = left.is_const() ? right : left;
+    PyTypeObject* type = reg.is_reg() ? recorder.type_of(reg) : nullptr;
+    if (constant == nullptr || type == nullptr || Py_TYPE(constant) == type) return recorder.stop(Abort::kUnknownOperand, "identity of two inputs");
+    same = false;
+  }
+  recorder.done(frame, 2, Val::constant(same != (oparg != 0) ? Py_True : Py_False));
+}
+
+}  // namespace pijit

@@ -1,0 +1,463 @@
+// Shadow values: constants, virtual objects with their content models, and what turns one kind into another.
+#include <algorithm>
+
+#include "cpython/keys.h"
+#include "cpython/objects.h"
+#include "record/recorder.h"
+
+namespace pijit {
+
+const Names& names() noexcept {
+  static const Names table = [] {
+    auto name = [](const char* text) { return PyUnicode_InternFromString(text); };
+    Names n{};
+    n.getattr = name("__getattr__");
+    n.getattribute = name("__getattribute__");
+    n.setattr = name("__setattr__");
+    n.delattr = name("__delattr__");
+    n.call = name("__call__");
+    n.init = name("__init__");
+    n.new_ = name("__new__");
+    n.bool_ = name("__bool__");
+    n.len = name("__len__");
+    n.iter = name("__iter__");
+    n.next = name("__next__");
+    n.contains = name("__contains__");
+    n.getitem = name("__getitem__");
+    n.setitem = name("__setitem__");
+    n.delitem = name("__delitem__");
+    n.get = name("__get__");
+    n.set = name("__set__");
+    n.dict = name("__dict__");
+    n.class_ = name("__class__");
+    n.enter = name("__enter__");
+    n.exit = name("__exit__");
+    n.hash = name("__hash__");
+    n.eq = name("__eq__");
+    n.code = name("__code__");
+    n.name = name("__name__");
+    n.module = name("__module__");
+    n.mro = name("__mro__");
+    n.missing = name("__missing__");
+    n.classcell = name("__class__");
+    return n;
+  }();
+  return table;
+}
+
+Val Recorder::owned(PyObject* object) {
+  if (object == Py_None || object == Py_True || object == Py_False) return Val::constant(object);
+  bool created;
+  facts_.find(object, FactKind::kOwned, &created);
+  if (created) trace_->owned.push_back(Ref::borrow(object));
+  return Val::constant(object);
+}
+
+Val Recorder::constant(PyObject* object) {
+  if (cpython::is_scalar(object)) return owned(object);
+  if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
+  return Val::constant(object);
+}
+
+Val Recorder::tensor_input(PyObject* tensor) {
+  bool created;
+  Fact& fact = facts_.find(tensor, FactKind::kTensor, &created);
+  if (created) {
+    Val reg = add_reg(Rep::kTensor, Py_TYPE(tensor), tensor);
+    fact.guard = reg.index();
+    adapter_->add_input(*trace_->tensors, Val::constant(tensor), tensor, reg.index());
+    return reg;
+  }
+  return Val::reg(fact.guard);
+}
+
+Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
+  RegInfo info;
+  info.rep = rep;
+  info.type = type;
+  trace_->regs.push_back(info);
+  reg_objects_.push_back(observed);
+  return Val::reg(static_cast<uint32_t>(trace_->regs.size() - 1));
+}
+
+RegFacts Recorder::facts(Val reg) const {
+  const RegInfo& info = trace_->regs[reg.index()];
+  return {info.rep, info.type};
+}
+
+PyObject* Recorder::real(Val value) const {
+  switch (value.kind()) {
+    case ValueKind::kConst: return value.object();
+    case ValueKind::kReg: return reg_objects_[value.index()];
+    case ValueKind::kVirtual: return models_[value.index()]->real;
+    case ValueKind::kNull: break;
+  }
+  return nullptr;
+}
+
+PyTypeObject* Recorder::type_of(Val value) const {
+  switch (value.kind()) {
+    case ValueKind::kConst: return Py_TYPE(value.object());
+    case ValueKind::kReg: return trace_->regs[value.index()].type;
+    case ValueKind::kVirtual: return models_[value.index()]->type;
+    case ValueKind::kNull: break;
+  }
+  return nullptr;
+}
+
+bool Recorder::touches_tensor(Val value) const {
+  return value.is_reg() && trace_->regs[value.index()].rep == Rep::kTensor;
+}
+
+Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
+  Virtual record{};
+  record.kind = kind;
+  record.buildable = virtual_buildable(kind);
+  record.type = type;
+  record.birth = ++trace_->clock;
+  trace_->virtuals.push_back(record);
+  auto model = std::make_unique<Model>();
+  model->kind = kind;
+  model->type = type;
+  models_.push_back(std::move(model));
+  return Val::virtual_object(static_cast<uint32_t>(models_.size() - 1));
+}
+
+void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
+  Virtual& record = trace_->virtuals[object.index()];
+  if (record.reg != kNone) return write_through(object, op, key, value);
+  LogEntry entry{};
+  entry.op = op;
+  entry.time = ++trace_->clock;
+  entry.index = index;
+  entry.key = key;
+  entry.value = value;
+  uint32_t position = static_cast<uint32_t>(trace_->log.size());
+  trace_->log.push_back(entry);
+  if (record.head == kNone) {
+    record.head = position;
+  } else {
+    trace_->log[record.tail].next = position;
+  }
+  record.tail = position;
+}
+
+// The object is real already: what is done to it now is done by a node.
+void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
+  Op node_op;
+  switch (op) {
+    case LogOp::kSetItem: node_op = Op::kStoreItem; break;
+    case LogOp::kDelItem: node_op = Op::kDelItem; break;
+    case LogOp::kSetAttr: node_op = Op::kStoreAttr; break;
+    case LogOp::kDelAttr: node_op = Op::kDelAttr; break;
+    default: return stop(Abort::kWrite, "a container that escaped");
+  }
+  VirtualKind kind = model(object).kind;
+  bool item = node_op == Op::kStoreItem || node_op == Op::kDelItem;
+  if (item && kind != VirtualKind::kDict) return stop(Abort::kWrite, "an object that escaped");
+  if (!value.is_null()) value = materialize(value);
+  if (!live_) return;
+  Node& node = emit_node(node_op);
+  node.a = Val::reg(trace_->virtuals[object.index()].reg);
+  node.b = key;
+  node.c = value;
+}
+
+Val Recorder::new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count) {
+  Val object = new_virtual(kind, type);
+  Model& content = model(object);
+  content.items.assign(items, items + count);
+  for (size_t i = 0; i < count; ++i) log(object, LogOp::kItem, Val(), items[i], static_cast<uint32_t>(i));
+  return object;
+}
+
+Val Recorder::new_tuple(PyTypeObject* type, const Val* items, size_t count) {
+  return new_sequence(VirtualKind::kTuple, type, items, count);
+}
+
+Val Recorder::new_list(const Val* items, size_t count) { return new_sequence(VirtualKind::kList, &PyList_Type, items, count); }
+
+Val Recorder::new_dict() { return new_virtual(VirtualKind::kDict, &PyDict_Type); }
+
+void Recorder::set_field(Val object, uint32_t field, Val value) {
+  Model& content = model(object);
+  if (content.items.size() <= field) content.items.resize(field + 1);
+  content.items[field] = value;
+  log(object, LogOp::kField, Val(), value, field);
+}
+
+namespace {
+
+// Position of a key in a list of immutable scalar keys, or -1. Equality as a dict has it, without running Python.
+ptrdiff_t key_position(const std::vector<PyObject*>& keys, PyObject* key) {
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (keys[i] == key) return static_cast<ptrdiff_t>(i);
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (cpython::scalars_equal(keys[i], key)) return static_cast<ptrdiff_t>(i);
+  return -1;
+}
+
+}  // namespace
+
+void Recorder::dict_set(Val dict, PyObject* key, Val value) {
+  Model* content = &model(dict);
+  if (content->owner != kNone) return attr_set(Val::virtual_object(content->owner), key, value);
+  ptrdiff_t at = key_position(content->keys, key);
+  if (at >= 0) {
+    content->items[static_cast<size_t>(at)] = value;
+  } else {
+    content->keys.push_back(key);
+    content->items.push_back(value);
+  }
+  if (content->kind == VirtualKind::kSet) {
+    log(dict, LogOp::kItem, Val(), value);
+  } else {
+    log(dict, LogOp::kSetItem, keep_key(key), value);
+  }
+}
+
+// A key is a scalar (kept) or a native identity key whose container is proven.
+Val Recorder::keep_key(PyObject* key) { return cpython::is_scalar(key) ? owned(key) : Val::constant(key); }
+
+bool Recorder::dict_delete(Val dict, PyObject* key) {
+  Model& content = model(dict);
+  if (content.owner != kNone) return false;
+  ptrdiff_t at = key_position(content.keys, key);
+  if (at < 0) return false;
+  content.keys.erase(content.keys.begin() + at);
+  content.items.erase(content.items.begin() + at);
+  log(dict, LogOp::kDelItem, keep_key(key), Val());
+  return true;
+}
+
+bool Recorder::dict_find(Val dict, PyObject* key, Val* value) {
+  Model& content = model(dict);
+  if (content.owner != kNone) return attr_find(Val::virtual_object(content.owner), key, value);
+  ptrdiff_t at = key_position(content.keys, key);
+  if (at < 0) return false;
+  *value = content.items[static_cast<size_t>(at)];
+  return true;
+}
+
+void Recorder::attr_set(Val object, PyObject* name, Val value) {
+  Model& content = model(object);
+  ptrdiff_t at = key_position(content.names, name);
+  if (at >= 0) {
+    content.attrs[static_cast<size_t>(at)] = value;
+  } else {
+    content.names.push_back(name);
+    content.attrs.push_back(value);
+  }
+  log(object, LogOp::kSetAttr, owned(name), value);
+}
+
+bool Recorder::attr_find(Val object, PyObject* name, Val* value) {
+  Model& content = model(object);
+  ptrdiff_t at = key_position(content.names, name);
+  if (at < 0) return false;
+  *value = content.attrs[static_cast<size_t>(at)];
+  return true;
+}
+
+// The items that iterating over a known container gives, in order.
+bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
+  if (iterable.is_virtual()) {
+    Model& content = model(iterable);
+    switch (content.kind) {
+      case VirtualKind::kTuple:
+      case VirtualKind::kList:
+        *out = content.items;
+        return true;
+      case VirtualKind::kDict:
+        if (content.owner != kNone) return false;
+        [[fallthrough]];
+      case VirtualKind::kSet:
+        if (content.kind == VirtualKind::kSet && content.keys.size() > 1) return false;  // order is the hash table's
+        for (PyObject* key : content.keys) out->push_back(Val::constant(key));
+        return true;
+      case VirtualKind::kIterator:
+        if (!try_items(content.items[0], out)) return false;
+        out->erase(out->begin(), out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
+        return true;
+      case VirtualKind::kView:
+        return view_items(content, out);
+      default:
+        return false;
+    }
+  }
+  PyObject* object = iterable.object();
+  if (object == nullptr) return false;
+  if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) out->push_back(constant(PyTuple_GET_ITEM(object, i)));
+    return true;
+  }
+  if (PyList_CheckExact(object)) {
+    if (!guard_list(object)) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) out->push_back(constant(PyList_GET_ITEM(object, i)));
+    return true;
+  }
+  if (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type) {
+    if (!guard_dict_whole(object)) return false;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    if (Py_TYPE(object) == &PyODict_Type && !cpython::odict_in_dict_order(object)) return false;
+    while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(key));
+    return true;
+  }
+  if (PyRange_Check(object)) {
+    Py_ssize_t length = PyObject_Length(object);
+    if (length < 0 || length > 100000) {
+      PyErr_Clear();
+      return false;
+    }
+    for (Py_ssize_t i = 0; i < length; ++i) {
+      Ref item = Ref::steal(PySequence_GetItem(object, i));
+      out->push_back(owned(item.get()));
+    }
+    return true;
+  }
+  return false;
+}
+
+// Items of dict.keys(), .values(), .items() of a known dict.
+bool Recorder::view_items(const Model& view, std::vector<Val>* out) {
+  PyTypeObject* type = view.type;
+  Val dict = view.items[0];
+  bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type, values = type == &PyDictValues_Type || type == &PyODictValues_Type;
+  bool pairs = type == &PyDictItems_Type || type == &PyODictItems_Type;
+  if (!keys && !values && !pairs) return false;
+  std::vector<PyObject*> names;
+  std::vector<Val> contents;
+  if (!dict_content(dict, &names, &contents)) return false;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Val key = keep_key(names[i]);
+    if (keys) {
+      out->push_back(key);
+    } else if (values) {
+      out->push_back(contents[i]);
+    } else {
+      Val pair[2] = {key, contents[i]};
+      out->push_back(new_tuple(&PyTuple_Type, pair, 2));
+    }
+  }
+  return true;
+}
+
+// Keys and values of a dict shadow, in order.
+bool Recorder::dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values) {
+  if (dict.is_virtual()) {
+    Model& content = model(dict);
+    if (content.kind == VirtualKind::kView) return dict_content(content.items[0], keys, values);
+    if (content.owner != kNone) {
+      *keys = model(content.owner).names;
+      *values = model(content.owner).attrs;
+      return true;
+    }
+    if (content.kind != VirtualKind::kDict && content.kind != VirtualKind::kInstance) return false;
+    *keys = content.keys;
+    *values = content.items;
+    return true;
+  }
+  PyObject* object = dict.object();
+  if (object == nullptr || !PyDict_Check(object) || !guard_dict_whole(object)) return false;
+  if (Py_TYPE(object) != &PyDict_Type && !cpython::odict_in_dict_order(object)) return false;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(object, &position, &key, &value)) {
+    if (!cpython::is_native_key(key)) return false;
+    keys->push_back(key);
+    Val changed;
+    values->push_back(overlay_find(object, key, &changed) ? changed : constant(value));
+  }
+  return true;
+}
+
+bool Recorder::sequence_items(Operand sequence, std::vector<Operand>* items) {
+  std::vector<Val> values;
+  PyTypeObject* type = type_of(sequence.value);
+  if (type == nullptr || !(PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyList_Type))) return false;
+  if (!try_items(sequence.value, &values)) return false;
+  for (Val value : values) items->push_back({value, real(value)});
+  return true;
+}
+
+bool Recorder::slice_fields(Operand slice, Operand fields[3]) {
+  if (is_virtual(slice.value, VirtualKind::kSlice)) {
+    for (size_t i = 0; i < 3; ++i) {
+      Val value = virtual_field(slice.value, i);
+      fields[i] = {value, real(value)};
+    }
+    return true;
+  }
+  PyObject* object = slice.value.object();
+  if (object == nullptr || !PySlice_Check(object)) return false;
+  auto* content = reinterpret_cast<PySliceObject*>(object);
+  PyObject* parts[3] = {content->start, content->stop, content->step};
+  for (size_t i = 0; i < 3; ++i) fields[i] = {constant(parts[i]), parts[i]};
+  return true;
+}
+
+Val Recorder::force_const(Val value, PyObject* observed) {
+  if (!value.is_reg()) return value.is_const() ? value : Val();
+  const RegInfo info = trace_->regs[value.index()];
+  if (observed == nullptr) observed = reg_objects_[value.index()];
+  if (observed == nullptr) return Val();
+  Op op;
+  uint64_t bits = 0;
+  if (info.rep == Rep::kInt && PyLong_CheckExact(observed)) {
+    op = Op::kGuardInt;
+    bits = static_cast<uint64_t>(PyLong_AsLongLong(observed));
+  } else if (info.rep == Rep::kFloat && PyFloat_CheckExact(observed)) {
+    op = Op::kGuardFloat;
+    double number = PyFloat_AS_DOUBLE(observed);
+    memcpy(&bits, &number, sizeof bits);
+  } else if (info.rep == Rep::kBool) {
+    op = Op::kGuardBool;
+    bits = observed == Py_True;
+  } else {
+    return Val();
+  }
+  Node& node = emit_node(op);
+  node.a = value;
+  node.imm = bits;
+  node.aux = static_cast<uint32_t>(bits & 1);
+  return owned(observed);
+}
+
+Val Recorder::force(Val value) { return value.is_const() ? value : force_const(value, nullptr); }
+
+Val Recorder::materialize(Val value) {
+  if (value.is_const() || value.is_null()) return value;
+  if (value.is_reg()) {
+    const RegInfo info = trace_->regs[value.index()];
+    if (info.rep == Rep::kObject || info.rep == Rep::kTensor) return value;
+    Val boxed = add_reg(Rep::kObject, info.type, reg_objects_[value.index()]);
+    Node& node = emit_node(Op::kBox);
+    node.b = value;
+    node.out = boxed.index();
+    return boxed;
+  }
+  uint32_t index = value.index();
+  if (trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
+  Model& content = model(index);
+  if (!trace_->virtuals[index].buildable || content.building || content.owner != kNone) {
+    stop(Abort::kUnbuildable, virtual_name(content.kind));
+    return Val();
+  }
+  content.building = true;
+  for (size_t i = 0; i < content.items.size() && live_; ++i) materialize(content.items[i]);
+  for (size_t i = 0; i < content.attrs.size() && live_; ++i) materialize(content.attrs[i]);
+  content.building = false;
+  if (!live_) return Val();
+  Val built = add_reg(Rep::kObject, content.type, content.real);
+  uint32_t time = ++trace_->clock;
+  Node& node = emit_node(Op::kBuild);
+  node.a = value;
+  node.out = built.index();
+  node.time = time;
+  trace_->virtuals[index].reg = built.index();
+  trace_->virtuals[index].reg_time = time;
+  return built;
+}
+
+}  // namespace pijit

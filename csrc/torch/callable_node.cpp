@@ -1,0 +1,201 @@
+// A Python callable of torch as an operation: called by vectorcall with registers as objects.
+//
+// For bindings that do more than dispatch one operator and have no effect on Python objects: factories that fill tensors themselves,
+// setters of modes, generated bindings whose operator could not be explained.
+#include <sstream>
+
+#include "common/ref.h"
+#include "torch/calls.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+struct Source {
+  PyObject* constant;  // borrowed: the trace keeps it; null: the register
+  uint32_t reg;
+};
+
+class CallableOp final : public AdapterOp {
+ public:
+  enum class Take : uint8_t { kNothing, kTensor, kTuple, kInt };
+
+  CallableOp(const Callable& callable, PyObject* kwnames) : callable_(callable), kwnames_(kwnames) {}
+
+  void add(Source source) { sources_.push_back(source); }
+  void take(Take take, std::vector<uint32_t> regs) {
+    take_ = take;
+    regs_ = std::move(regs);
+  }
+
+  bool run(Reg* regs) noexcept override {
+    try {
+      std::vector<Ref> held;
+      std::vector<PyObject*> stack(sources_.size() + 1);
+      held.reserve(sources_.size());
+      for (size_t i = 0; i < sources_.size(); ++i) {
+        if (sources_[i].constant != nullptr) {
+          stack[i + 1] = sources_[i].constant;
+          continue;
+        }
+        held.push_back(box(regs[sources_[i].reg]));
+        if (!held.back()) return refuse();
+        stack[i + 1] = held.back().get();
+      }
+      size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
+      size_t positional = (sources_.size() - names) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+      Ref value = Ref::steal(PyObject_Vectorcall(callable_.object, stack.data() + 1, positional, kwnames_));
+      return value ? store(value.get(), regs) : refuse();
+    } catch (...) {
+      return refuse();
+    }
+  }
+
+  std::string describe() const override {
+    std::ostringstream text;
+    text << callable_.name << "(";
+    size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      if (i != 0) text << ", ";
+      if (i >= sources_.size() - names) text << PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames_, i + names - sources_.size())) << "=";
+      if (sources_[i].constant == nullptr) {
+        text << "r" << sources_[i].reg;
+        continue;
+      }
+      Ref repr = Ref::steal(PyObject_Repr(sources_[i].constant));
+      const char* name = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
+      text << (name != nullptr ? name : "?");
+      PyErr_Clear();
+    }
+    text << ")";
+    return text.str();
+  }
+
+ private:
+  static Ref box(const Reg& reg) {
+    switch (reg.rep) {
+      case Rep::kObject: return Ref::borrow(reg.object);
+      case Rep::kTensor: return Ref::steal(THPVariable_Wrap(share(reg.tensor)));
+      case Rep::kInt: return Ref::steal(PyLong_FromLongLong(reg.integer));
+      case Rep::kFloat: return Ref::steal(PyFloat_FromDouble(reg.number));
+      case Rep::kBool: return Ref::borrow(reg.boolean ? Py_True : Py_False);
+      default: return Ref();
+    }
+  }
+
+  bool store(PyObject* value, Reg* regs) const {
+    switch (take_) {
+      case Take::kNothing: return true;
+      case Take::kInt: {
+        if (Py_TYPE(value) != &PyLong_Type) return false;
+        int overflow = 0;
+        regs[regs_[0]].integer = PyLong_AsLongLongAndOverflow(value, &overflow);
+        regs[regs_[0]].rep = Rep::kInt;
+        regs[regs_[0]].owned = 0;
+        return overflow == 0;
+      }
+      case Take::kTensor:
+        if (!is_plain_tensor(value)) return false;
+        put(regs[regs_[0]], at::Tensor(THPVariable_Unpack(value)));
+        return true;
+      case Take::kTuple: {
+        bool tuple = PyTuple_Check(value);
+        if (static_cast<size_t>(Py_SIZE(value)) != regs_.size()) return false;
+        for (size_t i = 0; i < regs_.size(); ++i) {
+          PyObject* item = tuple ? PyTuple_GET_ITEM(value, i) : PyList_GET_ITEM(value, i);
+          if (!is_plain_tensor(item)) return false;
+        }
+        for (size_t i = 0; i < regs_.size(); ++i) {
+          PyObject* item = tuple ? PyTuple_GET_ITEM(value, i) : PyList_GET_ITEM(value, i);
+          put(regs[regs_[i]], at::Tensor(THPVariable_Unpack(item)));
+        }
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const Callable& callable_;
+  PyObject* kwnames_;  // borrowed: the trace keeps it
+  std::vector<Source> sources_;
+  std::vector<uint32_t> regs_;
+  Take take_ = Take::kNothing;
+};
+
+// Methods whose name ends with one underscore write to their operand and return it.
+bool writes(const std::string& name) { return name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_'; }
+
+bool usable(PyObject* object) { return is_tensor_type(Py_TYPE(object)) && is_plain_tensor(object); }
+
+// Registers for what the call returned; false: of no known kind.
+bool plan_result(Recording& recording, CallableOp& op, PyObject* object, std::vector<Val>& outputs, Val* result) {
+  using Take = CallableOp::Take;
+  RecordApi& api = recording.api;
+  if (object == Py_None || object == Py_True || object == Py_False) {
+    if (object != Py_None && recording.callable->rule != Rule::kSetMode) return false;
+    *result = Val::constant(object);
+    return true;
+  }
+  if (Py_TYPE(object) == &PyLong_Type && recording.callable->rule == Rule::kSetMode) {
+    outputs.push_back(*result = api.new_reg(Rep::kInt, &PyLong_Type));
+    op.take(Take::kInt, {result->index()});
+    return true;
+  }
+  if (usable(object)) {
+    const Arg* self = recording.operands != 0 ? &recording.arg(0) : nullptr;
+    bool same = self != nullptr && self->kind == ArgKind::kTensor && self->tensor == impl_of(object);
+    if (same && writes(recording.callable->name)) {
+      *result = self->value;
+      return true;
+    }
+    PyTypeObject* type = Py_TYPE(object) == tensor_type() ? tensor_type() : nullptr;
+    outputs.push_back(*result = api.new_reg(Rep::kTensor, type));
+    op.take(Take::kTensor, {result->index()});
+    return true;
+  }
+  if (!PyTuple_Check(object) && !PyList_CheckExact(object)) return false;
+  std::vector<uint32_t> regs;
+  bool tuple = PyTuple_Check(object);
+  for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i) {
+    PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
+    if (!usable(item)) return false;
+    outputs.push_back(api.new_reg(Rep::kTensor, Py_TYPE(item) == tensor_type() ? tensor_type() : nullptr));
+    regs.push_back(outputs.back().index());
+  }
+  op.take(Take::kTuple, std::move(regs));
+  *result = tuple ? api.new_tuple(Py_TYPE(object), outputs.data(), outputs.size()) : api.new_list(outputs.data(), outputs.size());
+  return !result->is_null();
+}
+
+}  // namespace
+
+bool finish_callable(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
+  for (const SeenOp& op : recording.eye.ops)
+    if (!op.info->aten || op.info->python || op.info->accumulates) return false;
+  for (const Arg& arg : recording.args)
+    if (arg.kind == ArgKind::kOther || (arg.kind == ArgKind::kSlice)) return false;
+  RecordApi& api = recording.api;
+  PyObject* kwnames = recording.keywords != 0 ? site.kwnames : nullptr;
+  std::vector<Val> inputs, outputs;
+  if (kwnames != nullptr) {
+    Val names = api.own_const(kwnames);
+    if (names.is_null()) return false;
+    inputs.push_back(names);
+  }
+  auto op = std::make_unique<CallableOp>(*recording.callable, kwnames);
+  for (size_t i = 0; i < site.count; ++i) {
+    Val value = api.materialize({recording.arg(i).value, site.operands[i].object});
+    if (value.is_null()) {
+      recording.stopped = true;
+      return false;
+    }
+    op->add({value.object(), value.is_reg() ? value.index() : 0});
+    inputs.push_back(value);
+  }
+  if (!plan_result(recording, *op, object, outputs, result)) return false;
+  bool foreign = recording.callable->rule == Rule::kSetMode || writes(recording.callable->name) || kwnames != nullptr;
+  api.emit(std::move(op), inputs, outputs, false);
+  if (foreign) recording.forget_all();
+  return true;
+}
+
+}  // namespace pijit::torch_adapter

@@ -1,0 +1,97 @@
+// Checks and loads tensor inputs.
+#include "torch/guards.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace pijit::torch_adapter {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+std::string type_words(c10::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat: return "float32";
+    case at::kDouble: return "float64";
+    case at::kHalf: return "float16";
+    case at::kLong: return "int64";
+    case at::kInt: return "int32";
+    case at::kShort: return "int16";
+    case at::kChar: return "int8";
+    case at::kByte: return "uint8";
+    default: return lower(c10::toString(dtype));
+  }
+}
+
+}  // namespace
+
+void TensorInputs::add(Val source, PyObject* tensor, uint32_t out) {
+  const Impl* impl = impl_of(tensor);
+  entries_.push_back({source.object(), Py_TYPE(tensor), impl->key_set().raw_repr(), source.is_reg() ? source.index() : 0, out,
+                      c10::typeMetaToScalarType(impl->dtype()), impl->device(), static_cast<int32_t>(impl->dim())});
+}
+
+bool TensorInputs::matches(const Entry& entry, PyObject* object) noexcept {
+  if (Py_TYPE(object) != entry.type) return false;
+  const Impl* impl = impl_of(object);
+  return (impl->key_set().raw_repr() == entry.keys) & (c10::typeMetaToScalarType(impl->dtype()) == entry.dtype) &&
+         impl->dim() == entry.dim && impl->device() == entry.device;
+}
+
+bool TensorInputs::check(Reg* regs) noexcept {
+  for (const Entry& entry : entries_) {
+    PyObject* tensor = object(entry, regs);
+    if (!matches(entry, tensor)) return false;
+    Reg& reg = regs[entry.out];
+    reg.tensor = impl_of(tensor);
+    reg.rep = Rep::kTensor;
+    reg.owned = 0;
+  }
+  return true;
+}
+
+std::string TensorInputs::describe(size_t index) const {
+  const Entry& entry = entries_[index];
+  std::ostringstream text;
+  text << "r" << entry.out << " = ";
+  if (entry.constant != nullptr)
+    text << entry.type->tp_name << " constant";
+  else
+    text << entry.type->tp_name << " r" << entry.source;
+  text << ": " << type_words(entry.dtype) << "[";
+  for (int32_t i = 0; i < entry.dim; ++i) text << (i != 0 ? ", *" : "*");
+  text << "] on " << entry.device;
+  return text.str();
+}
+
+std::string TensorInputs::explain(Reg* regs) {
+  for (const Entry& entry : entries_) {
+    PyObject* tensor = object(entry, regs);
+    if (matches(entry, tensor)) continue;
+    std::ostringstream text;
+    text << "r" << entry.out << ": ";
+    if (Py_TYPE(tensor) != entry.type) {
+      text << Py_TYPE(tensor)->tp_name << " now, " << entry.type->tp_name << " before";
+      return text.str();
+    }
+    const Impl* impl = impl_of(tensor);
+    text << type_words(c10::typeMetaToScalarType(impl->dtype())) << impl->sizes();
+    bool other_device = impl->device() != entry.device;
+    if (other_device) text << " on " << impl->device();
+    text << " now, " << type_words(entry.dtype) << "[";
+    for (int32_t i = 0; i < entry.dim; ++i) text << (i != 0 ? ", *" : "*");
+    text << "]";
+    if (other_device) text << " on " << entry.device;
+    text << " before";
+    if (impl->key_set().raw_repr() != entry.keys)
+      text << " (dispatch keys " << c10::toString(impl->key_set()) << " now, "
+           << c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, entry.keys)) << " before)";
+    return text.str();
+  }
+  return "";
+}
+
+}  // namespace pijit::torch_adapter

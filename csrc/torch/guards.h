@@ -1,0 +1,39 @@
+// The tensor inputs of a trace: one flat array, checked and loaded in one loop.
+//
+// Checked are those properties on which rules relied or that decide which kernels are meant at all: class, dispatch keys (backend,
+// layout, conjugate and negative bits, inference tensors), dtype, device, number of dimensions. Sizes, strides, requires_grad are
+// checked where something looked at them (metadata.h): operators themselves read them anew at every replay.
+#pragma once
+#include "adapter.h"
+#include "torch/tensor.h"
+
+namespace pijit::torch_adapter {
+
+class TensorInputs final : public InputGuards {
+ public:
+  void add(Val source, PyObject* tensor, uint32_t out);
+
+  bool check(Reg* regs) noexcept override;
+  size_t size() const noexcept override { return entries_.size(); }
+  std::string describe(size_t index) const override;
+  std::string explain(Reg* regs) override;
+
+ private:
+  struct Entry {
+    PyObject* constant;  // borrowed: proven alive by the guards before; null: register `source`
+    PyTypeObject* type;
+    uint64_t keys;
+    uint32_t source, out;
+    c10::ScalarType dtype;
+    c10::Device device;
+    int32_t dim;
+  };
+  static bool matches(const Entry& entry, PyObject* object) noexcept;
+  static PyObject* object(const Entry& entry, const Reg* regs) noexcept {
+    return entry.constant != nullptr ? entry.constant : regs[entry.source].object;
+  }
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace pijit::torch_adapter

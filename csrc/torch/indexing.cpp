@@ -1,0 +1,251 @@
+// x[index] and x[index] = value, replayed through the same C++ functions that torch's Python binding calls.
+//
+// The binding decides by sizes what it dispatches (x[:, :5] is alias or slice). Calling at::indexing::get_item and set_item at replay
+// repeats the decision, so nothing has to be guarded but the kinds of the indices; integers keep their registers.
+#include <sstream>
+
+#include "torch/calls.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+using at::indexing::TensorIndex;
+
+// An integer of an index: absent (None), constant, or a register.
+struct Bound {
+  bool given = false, constant = true;
+  int64_t value = 0;  // or the register
+};
+
+struct Index {
+  enum Kind : uint8_t { kNone, kEllipsis, kBool, kInt, kSlice, kTensor } kind;
+  Bound bounds[3];  // kInt: [0]; kSlice: start, stop, step; kBool: [0]
+  uint32_t reg = 0; // kTensor
+};
+
+class IndexProgram {
+ public:
+  void add(Index index) {
+    dynamic_ |= index.kind == Index::kTensor;
+    for (const Bound& bound : index.bounds) dynamic_ |= !bound.constant;
+    parts_.push_back(index);
+  }
+  void freeze() {
+    if (!dynamic_) fixed_ = build(nullptr);
+  }
+  // Applies `use` to the indices of this run.
+  template <typename Use>
+  void with(const Reg* regs, Use use) const {
+    if (!dynamic_)
+      use(at::ArrayRef<TensorIndex>(fixed_));
+    else
+      use(at::ArrayRef<TensorIndex>(build(regs)));
+  }
+  std::string describe() const;
+
+ private:
+  std::vector<TensorIndex> build(const Reg* regs) const {
+    std::vector<TensorIndex> indices;
+    indices.reserve(parts_.size());
+    for (const Index& part : parts_) {
+      switch (part.kind) {
+        case Index::kNone: indices.emplace_back(std::nullopt); break;
+        case Index::kEllipsis: indices.emplace_back(at::indexing::Ellipsis); break;
+        case Index::kBool: indices.emplace_back(part.bounds[0].value != 0); break;
+        case Index::kInt: indices.emplace_back(*number(part.bounds[0], regs)); break;
+        case Index::kSlice:
+          indices.emplace_back(
+              at::indexing::Slice(number(part.bounds[0], regs), number(part.bounds[1], regs), number(part.bounds[2], regs)));
+          break;
+        case Index::kTensor: indices.emplace_back(share(regs[part.reg].tensor)); break;
+      }
+    }
+    return indices;
+  }
+  static std::optional<c10::SymInt> number(const Bound& bound, const Reg* regs) {
+    if (!bound.given) return std::nullopt;
+    return c10::SymInt(bound.constant ? bound.value : regs[bound.value].integer);
+  }
+
+  std::vector<Index> parts_;
+  std::vector<TensorIndex> fixed_;
+  bool dynamic_ = false;
+};
+
+std::string IndexProgram::describe() const {
+  std::ostringstream text;
+  auto bound = [&text](const Bound& b) {
+    if (b.given) text << (b.constant ? "" : "r") << b.value;
+  };
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Index& part = parts_[i];
+    if (i != 0) text << ", ";
+    switch (part.kind) {
+      case Index::kNone: text << "None"; break;
+      case Index::kEllipsis: text << "..."; break;
+      case Index::kBool: text << (part.bounds[0].value != 0 ? "True" : "False"); break;
+      case Index::kInt: bound(part.bounds[0]); break;
+      case Index::kTensor: text << "r" << part.reg; break;
+      case Index::kSlice:
+        bound(part.bounds[0]);
+        text << ":";
+        bound(part.bounds[1]);
+        if (part.bounds[2].given) text << ":";
+        bound(part.bounds[2]);
+        break;
+    }
+  }
+  return text.str();
+}
+
+class GetItemOp final : public AdapterOp {
+ public:
+  GetItemOp(uint32_t self, uint32_t out, IndexProgram program) : self_(self), out_(out), program_(std::move(program)) { program_.freeze(); }
+  bool run(Reg* regs) noexcept override {
+    try {
+      at::Tensor self = share(regs[self_].tensor), result;
+      program_.with(regs, [&](at::ArrayRef<TensorIndex> indices) { result = at::indexing::get_item(self, indices); });
+      put(regs[out_], std::move(result));
+      return true;
+    } catch (...) {
+      return refuse();
+    }
+  }
+  std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "]"; }
+
+ private:
+  uint32_t self_, out_;
+  IndexProgram program_;
+};
+
+class SetItemOp final : public AdapterOp {
+ public:
+  SetItemOp(uint32_t self, Arg value, IndexProgram program) : self_(self), value_(value), program_(std::move(program)) {
+    program_.freeze();
+  }
+  bool run(Reg* regs) noexcept override {
+    try {
+      at::Tensor self = share(regs[self_].tensor);
+      program_.with(regs, [&](at::ArrayRef<TensorIndex> indices) {
+        if (value_.kind == ArgKind::kTensor)
+          at::indexing::set_item(self, indices, share(regs[value_.value.index()].tensor));
+        else
+          at::indexing::set_item(self, indices, number(regs));
+      });
+      return true;
+    } catch (...) {
+      return refuse();
+    }
+  }
+  std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "] = ..."; }
+
+ private:
+  c10::Scalar number(const Reg* regs) const {
+    if (value_.dynamic) {
+      const Reg& reg = regs[value_.value.index()];
+      if (reg.rep == Rep::kFloat) return reg.number;
+      return reg.rep == Rep::kInt ? reg.integer : static_cast<int64_t>(reg.boolean);
+    }
+    // The binding turns bools into integers.
+    if (value_.kind == ArgKind::kFloat) return value_.number;
+    return value_.integer;
+  }
+
+  uint32_t self_;
+  Arg value_;
+  IndexProgram program_;
+};
+
+bool take_bound(const Arg& arg, Bound* bound, std::vector<Val>* inputs) {
+  if (arg.kind == ArgKind::kNone) return true;
+  if (arg.kind != ArgKind::kInt) return false;
+  *bound = {true, !arg.dynamic, arg.dynamic ? static_cast<int64_t>(arg.value.index()) : arg.integer};
+  if (arg.dynamic) inputs->push_back(arg.value);
+  return true;
+}
+
+bool take_index(const Recording& recording, const Arg& arg, IndexProgram* program, std::vector<Val>* inputs) {
+  Index index{};
+  switch (arg.kind) {
+    case ArgKind::kNone: index.kind = Index::kNone; break;
+    case ArgKind::kEllipsis: index.kind = Index::kEllipsis; break;
+    case ArgKind::kBool:
+      if (arg.dynamic) return false;
+      index.kind = Index::kBool;
+      index.bounds[0] = {true, true, arg.integer};
+      break;
+    case ArgKind::kInt:
+      index.kind = Index::kInt;
+      if (!take_bound(arg, &index.bounds[0], inputs)) return false;
+      break;
+    case ArgKind::kSlice:
+      index.kind = Index::kSlice;
+      for (uint32_t i = 0; i < 3; ++i)
+        if (!take_bound(recording.child(arg, i), &index.bounds[i], inputs)) return false;
+      break;
+    case ArgKind::kTensor:
+      index.kind = Index::kTensor;
+      index.reg = arg.value.index();
+      inputs->push_back(arg.value);
+      break;
+    default: return false;
+  }
+  program->add(index);
+  return true;
+}
+
+// A tuple is several indices; lists go through a conversion of the binding's own and are not taken.
+bool take_program(const Recording& recording, const Arg& arg, IndexProgram* program, std::vector<Val>* inputs) {
+  if (arg.kind != ArgKind::kSequence) return take_index(recording, arg, program, inputs);
+  if (arg.type != &PyTuple_Type) return false;
+  for (uint32_t i = 0; i < arg.count; ++i)
+    if (!take_index(recording, recording.child(arg, i), program, inputs)) return false;
+  // x[i,] takes the way of several indices; an ellipsis changes nothing else.
+  if (arg.count == 1) program->add(Index{Index::kEllipsis, {}, 0});
+  return true;
+}
+
+constexpr const char* kIndexOperators[] = {"select", "slice", "unsqueeze", "alias", "index", "item",       "_local_scalar_dense", "copy_",
+                                           "fill_",  "view",  "index_put_", "expand", "empty", "zeros", "scalar_tensor"};
+
+bool known_operators(const Eye& eye) {
+  for (const SeenOp& op : eye.ops) {
+    bool known = false;
+    for (const char* name : kIndexOperators) known |= op.info->base == name;
+    if (!known || op.info->python) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+CallFate begin_index(Recording& recording, const CallSite& site) {
+  bool store = site.kind == SiteKind::kStoreSubscr;
+  if (recording.operands != (store ? 3u : 2u) || recording.arg(0).kind != ArgKind::kTensor) return CallFate::kUnknown;
+  if (store) {
+    ArgKind kind = recording.arg(2).kind;
+    if (kind != ArgKind::kTensor && kind != ArgKind::kInt && kind != ArgKind::kFloat && kind != ArgKind::kBool) return CallFate::kUnknown;
+  }
+  return CallFate::kObserve;
+}
+
+bool finish_index(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
+  const Arg& self = recording.arg(0);
+  IndexProgram program;
+  std::vector<Val> inputs{self.value};
+  if (!known_operators(recording.eye) || !take_program(recording, recording.arg(1), &program, &inputs)) return false;
+  if (site.kind == SiteKind::kSubscr) {
+    if (!is_plain_tensor(object)) return false;
+    *result = recording.api.new_reg(Rep::kTensor, tensor_type());
+    auto op = std::make_unique<GetItemOp>(self.value.index(), result->index(), std::move(program));
+    recording.api.emit(std::move(op), inputs, {*result}, false);
+    return true;
+  }
+  const Arg& value = recording.arg(2);
+  if (value.kind == ArgKind::kTensor || value.dynamic) inputs.push_back(value.value);
+  recording.api.emit(std::make_unique<SetItemOp>(self.value.index(), value, std::move(program)), inputs, {}, false);
+  recording.forget_autograd();
+  return true;
+}
+
+}  // namespace pijit::torch_adapter

@@ -1,0 +1,199 @@
+// Runs a boxed operator on the register file.
+#include "torch/lowered.h"
+
+#include <sstream>
+
+namespace pijit::torch_adapter {
+namespace {
+
+// Keeps warnings until somebody decides about them. One per thread.
+class KeepWarnings final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override { kept.push_back(warning); }
+  std::vector<c10::Warning> kept;
+};
+thread_local KeepWarnings t_warnings;
+
+// The thread's stack, given out once at a time: a nested replay (a finalizer, a hook) finds an empty one.
+thread_local torch::jit::Stack t_stack;
+
+class StackLoan {
+ public:
+  StackLoan() : stack(std::move(t_stack)) { stack.clear(); }
+  ~StackLoan() {
+    stack.clear();
+    t_stack = std::move(stack);
+  }
+  torch::jit::Stack stack;
+};
+
+}  // namespace
+
+WarningTrap::WarningTrap()
+    : outer_(c10::WarningUtils::get_warning_handler()), before_(static_cast<uint32_t>(t_warnings.kept.size())) {
+  c10::WarningUtils::set_warning_handler(&t_warnings);
+}
+
+WarningTrap::~WarningTrap() {
+  c10::WarningUtils::set_warning_handler(outer_);
+  if (t_warnings.kept.size() > before_) t_warnings.kept.resize(before_, c10::Warning(c10::UserWarning(), {}, "", false));
+}
+
+bool WarningTrap::warned() const { return t_warnings.kept.size() > before_; }
+
+void WarningTrap::issue() {
+  for (size_t i = before_; i < t_warnings.kept.size(); ++i) {
+    const c10::Warning& warning = t_warnings.kept[i];
+    bool deprecation = std::holds_alternative<c10::DeprecationWarning>(warning.type());
+    PyObject* category = deprecation ? PyExc_DeprecationWarning : PyExc_UserWarning;
+    if (PyErr_WarnEx(category, warning.msg().c_str(), 1) < 0) PyErr_Clear();
+  }
+}
+
+void LoweredOp::push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const {
+  const Slot& slot = slots_[argument];
+  const Reg& reg = regs[slot.reg];
+  switch (slot.kind) {
+    case Slot::kConst: stack.push_back(values_[argument]); break;
+    case Slot::kTensor: stack.emplace_back(share(reg.tensor)); break;
+    case Slot::kInt: stack.emplace_back(reg.integer); break;
+    case Slot::kIntAsFloat: stack.emplace_back(static_cast<double>(reg.integer)); break;
+    case Slot::kFloat: stack.emplace_back(reg.number); break;
+    case Slot::kBool: stack.emplace_back(reg.boolean); break;
+    case Slot::kBoolAsInt: stack.emplace_back(static_cast<int64_t>(reg.boolean)); break;
+    case Slot::kNumber: {
+      c10::Scalar number = reg.rep == Rep::kInt     ? c10::Scalar(reg.integer)
+                           : reg.rep == Rep::kFloat ? c10::Scalar(reg.number)
+                                                    : c10::Scalar(reg.boolean);
+      stack.emplace_back(at::native::wrapped_scalar_tensor(number));
+      break;
+    }
+    case Slot::kIntList: {
+      c10::List<int64_t> list;
+      list.reserve(slot.count);
+      for (uint32_t i = 0; i < slot.count; ++i) {
+        const Part& part = parts_[slot.first + i];
+        list.push_back(part.constant ? part.value : regs[part.value].integer);
+      }
+      stack.emplace_back(std::move(list));
+      break;
+    }
+    case Slot::kTensorList: {
+      c10::List<at::Tensor> list;
+      list.reserve(slot.count);
+      for (uint32_t i = 0; i < slot.count; ++i) list.push_back(share(regs[parts_[slot.first + i].value].tensor));
+      stack.emplace_back(std::move(list));
+      break;
+    }
+    case Slot::kOptionalList: {
+      c10::List<std::optional<at::Tensor>> list;
+      list.reserve(slot.count);
+      for (uint32_t i = 0; i < slot.count; ++i) {
+        const Part& part = parts_[slot.first + i];
+        if (part.constant)
+          list.push_back(std::nullopt);
+        else
+          list.push_back(share(regs[part.value].tensor));
+      }
+      stack.emplace_back(std::move(list));
+      break;
+    }
+  }
+}
+
+// All results are looked at before the first register is written.
+bool LoweredOp::store(torch::jit::Stack& stack, Reg* regs) const {
+  for (size_t i = 0; i < outs_.size(); ++i) {
+    const c10::IValue& value = stack[i];
+    switch (outs_[i].kind) {
+      case Out::kDrop: break;
+      case Out::kTensor: if (!value.isTensor() || !value.toTensor().defined()) return false; break;
+      case Out::kTensorList: if (!value.isTensorList() || value.toListRef().size() != outs_[i].count) return false; break;
+      case Out::kInt: if (!value.isInt()) return false; break;
+      case Out::kFloat: if (!value.isDouble()) return false; break;
+      case Out::kBool: if (!value.isBool()) return false; break;
+    }
+  }
+  for (size_t i = 0; i < outs_.size(); ++i) {
+    const Out& out = outs_[i];
+    if (out.kind == Out::kDrop) continue;
+    if (out.kind == Out::kTensorList) {
+      c10::List<at::Tensor> list = std::move(stack[i]).toTensorList();
+      for (uint32_t k = 0; k < out.count; ++k) put(regs[list_regs_[out.reg + k]], at::Tensor(list.get(k)));
+      continue;
+    }
+    Reg& reg = regs[out.reg];
+    if (out.kind == Out::kTensor) {
+      put(reg, std::move(stack[i]).toTensor());
+      continue;
+    }
+    reg.owned = 0;
+    if (out.kind == Out::kInt) {
+      reg.rep = Rep::kInt;
+      reg.integer = stack[i].toInt();
+    } else if (out.kind == Out::kFloat) {
+      reg.rep = Rep::kFloat;
+      reg.number = stack[i].toDouble();
+    } else {
+      reg.rep = Rep::kBool;
+      reg.boolean = stack[i].toBool() != out.invert;
+    }
+  }
+  return true;
+}
+
+bool LoweredOp::run(Reg* regs) noexcept {
+  try {
+    StackLoan loan;
+    torch::jit::Stack& stack = loan.stack;
+    for (size_t i = 0; i < slots_.size(); ++i) push(stack, i, regs);
+    WarningTrap trap;
+    info_.handle.callBoxed(stack);
+    if (trap.warned()) {
+      if (pure_) return false;
+      trap.issue();
+    }
+    return store(stack, regs);
+  } catch (...) {
+    return refuse();
+  }
+}
+
+std::string LoweredOp::describe() const {
+  std::ostringstream text;
+  text << info_.full << "(";
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (i != 0) text << ", ";
+    if (i >= info_.positional) text << info_.arguments[i].name() << "=";
+    switch (slot.kind) {
+      case Slot::kConst:
+        if (values_[i].isTensor())
+          text << (values_[i].toTensor().defined() ? c10::IValue(values_[i].toTensor().item()) : c10::IValue());
+        else
+          text << values_[i];
+        break;
+      case Slot::kIntList:
+      case Slot::kTensorList:
+      case Slot::kOptionalList:
+        text << "[";
+        for (uint32_t k = 0; k < slot.count; ++k) {
+          const Part& part = parts_[slot.first + k];
+          if (k != 0) text << ", ";
+          if (!part.constant)
+            text << "r" << part.value;
+          else if (slot.kind == Slot::kIntList)
+            text << part.value;
+          else
+            text << "None";
+        }
+        text << "]";
+        break;
+      default: text << "r" << slot.reg;
+    }
+  }
+  text << ")";
+  return text.str();
+}
+
+}  // namespace pijit::torch_adapter

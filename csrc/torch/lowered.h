@@ -1,0 +1,107 @@
+// Executable operations of a trace: a boxed ATen operator, and a Python callable called with registers.
+//
+// An operator keeps everything that is constant as IValues, prepared while recording; a run pushes them and the registers on a stack
+// that the thread reuses, calls the operator below all Python, and moves the results into registers.
+//
+// 1. False means that nothing happened. An operator that raised checked its arguments before it wrote; those that may fail in the
+//    middle and would count double when run again (OperatorInfo::accumulates) are never lowered. Others that fail in the middle write
+//    the same values again when CPython runs the original, and then raise its error.
+// 2. An operator that warned and has no side effect is undone: CPython runs it again and warns with the right line. One with side
+//    effects issues its warning at once.
+// 3. Release of the GIL is the core's decision.
+#pragma once
+#include "adapter.h"
+#include "torch/eye.h"
+
+namespace pijit::torch_adapter {
+
+// How one argument is pushed.
+struct Slot {
+  enum Kind : uint8_t {
+    kConst,         // `value`
+    kTensor,        // register
+    kInt,           // int register as it is
+    kIntAsFloat,
+    kFloat,
+    kBool,
+    kBoolAsInt,
+    kNumber,        // scalar register as a tensor that counts as a Python number
+    kIntList,       // parts: ints or int registers
+    kTensorList,    // parts: tensor registers
+    kOptionalList,  // parts: tensor registers or None
+  };
+  Kind kind = kConst;
+  uint32_t reg = 0;
+  uint32_t first = 0, count = 0;  // parts
+};
+
+struct Part {
+  bool constant;
+  int64_t value;  // the constant, or the register
+};
+
+// What becomes of one result.
+struct Out {
+  enum Kind : uint8_t { kDrop, kTensor, kTensorList, kInt, kFloat, kBool };
+  Kind kind = kDrop;
+  bool invert = false;            // kBool: not
+  uint32_t reg = 0;               // kTensorList: first in `regs`
+  uint32_t count = 0;
+};
+
+class LoweredOp final : public AdapterOp {
+ public:
+  explicit LoweredOp(const OperatorInfo& info) : info_(info) {
+    pure_ = !info.mutates && !info.random;
+    values_.resize(info.arguments.size());
+    slots_.resize(info.arguments.size());
+  }
+  bool run(Reg* regs) noexcept override;
+  std::string describe() const override;
+
+  // -- filled in while recording
+  void set_constant(size_t argument, const c10::IValue& value) { values_[argument] = value; }
+  void set_slot(size_t argument, Slot slot) { slots_[argument] = slot; }
+  uint32_t add_part(Part part) {
+    parts_.push_back(part);
+    return static_cast<uint32_t>(parts_.size() - 1);
+  }
+  uint32_t add_list_reg(uint32_t reg) {
+    list_regs_.push_back(reg);
+    return static_cast<uint32_t>(list_regs_.size() - 1);
+  }
+  std::vector<Out>& outs() { return outs_; }
+  const OperatorInfo& info() const { return info_; }
+
+  std::vector<Val> inputs, outputs;  // for RecordApi::emit
+
+ private:
+  void push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const;
+  bool store(torch::jit::Stack& stack, Reg* regs) const;
+
+  const OperatorInfo& info_;
+  std::vector<Slot> slots_;
+  std::vector<c10::IValue> values_;
+  std::vector<Part> parts_;
+  std::vector<uint32_t> list_regs_;
+  std::vector<Out> outs_;
+  bool pure_;
+};
+
+// Catches warnings of operators that run without a Python binding above them.
+class WarningTrap {
+ public:
+  WarningTrap();
+  ~WarningTrap();
+  WarningTrap(const WarningTrap&) = delete;
+  WarningTrap& operator=(const WarningTrap&) = delete;
+  bool warned() const;
+  // Issues what was caught as Python warnings, from the frame that is current.
+  void issue();
+
+ private:
+  c10::WarningHandler* outer_;
+  uint32_t before_;
+};
+
+}  // namespace pijit::torch_adapter

@@ -1,0 +1,247 @@
+// Checks of tensor facts, and the callables and attributes that only read them.
+#include "torch/metadata.h"
+
+#include <sstream>
+
+#include "common/ref.h"
+#include "torch/callables.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+constexpr const char* kFactNames[] = {"dtype",   "device", "keys",          "dim",           "size",   "sizes",
+                                      "strides", "offset", "is_contiguous", "requires_grad", "is_leaf"};
+
+// Compares one fact of a register's tensor with what it was.
+class TensorCheck final : public AdapterOp {
+ public:
+  TensorCheck(const Arg& tensor, Fact fact, int64_t dim) : reg_(tensor.value.index()), fact_(fact), dim_(dim) {
+    if (fact == Fact::kDtype)
+      expected_ = tensor.dtype;
+    else if (fact == Fact::kDevice)
+      expected_ = tensor.device;
+    else if (fact == Fact::kSizes)
+      list_ = tensor.tensor->sizes().vec();
+    else if (fact == Fact::kStrides)
+      list_ = tensor.tensor->strides().vec();
+    else
+      expected_ = read_fact(tensor.tensor, fact, dim);
+  }
+
+  bool run(Reg* regs) noexcept override {
+    const Impl* now = static_cast<const Impl*>(regs[reg_].tensor);
+    if (fact_ == Fact::kSizes) return now->sizes() == c10::IntArrayRef(list_);
+    if (fact_ == Fact::kStrides) return now->strides() == c10::IntArrayRef(list_);
+    return (fact_ != Fact::kSize || dim_ < now->dim()) && read_fact(now, fact_, dim_) == expected_;
+  }
+
+  std::string describe() const override {
+    std::ostringstream text;
+    text << "check r" << reg_ << "." << kFactNames[static_cast<size_t>(fact_)];
+    if (fact_ == Fact::kSize) text << "(" << dim_ << ")";
+    text << " == ";
+    if (fact_ == Fact::kSizes || fact_ == Fact::kStrides)
+      text << c10::IntArrayRef(list_);
+    else if (fact_ == Fact::kDtype)
+      text << static_cast<at::ScalarType>(expected_);
+    else
+      text << expected_;
+    return text.str();
+  }
+
+ private:
+  uint32_t reg_;
+  Fact fact_;
+  int64_t dim_;
+  int64_t expected_ = 0;
+  std::vector<int64_t> list_;
+};
+
+bool* known_flag(Known& known, Fact fact) {
+  switch (fact) {
+    case Fact::kDtype: return &known.dtype;
+    case Fact::kDevice: return &known.device;
+    case Fact::kKeys: return &known.keys;
+    case Fact::kDim: return &known.dim;
+    case Fact::kStrides: return &known.strides;
+    case Fact::kOffset: return &known.offset;
+    case Fact::kRequiresGrad: return &known.requires_grad;
+    case Fact::kLeaf: return &known.leaf;
+    default: return nullptr;
+  }
+}
+
+void emit_check(Recording& recording, const Arg& tensor, Fact fact, int64_t dim) {
+  recording.api.emit(std::make_unique<TensorCheck>(tensor, fact, dim), {tensor.value}, {}, true);
+}
+
+uint64_t all_sizes(const Impl* tensor) { return tensor->dim() >= 64 ? ~0ull : (1ull << tensor->dim()) - 1; }
+
+Val integer(Recording& recording, int64_t value) {
+  Ref number = Ref::steal(PyLong_FromLongLong(value));
+  return number ? recording.api.own_const(number.get()) : Val();
+}
+
+Val boolean(bool value) { return Val::constant(value ? Py_True : Py_False); }
+
+// Wraps a dimension; false: out of range or not a constant.
+bool dimension(Recording& recording, const Arg& tensor, const Arg& dim, PyObject* object, int64_t* out) {
+  if (dim.kind != ArgKind::kInt) return false;
+  if (dim.dynamic && recording.api.force_const(dim.value, object).is_null()) {
+    recording.stopped = true;
+    return false;
+  }
+  int64_t count = tensor.tensor->dim();
+  *out = dim.integer < 0 ? dim.integer + count : dim.integer;
+  return *out >= 0 && *out < count && *out < 64;
+}
+
+CallFate done(Recording& recording, Val value, Val* result) {
+  *result = value;
+  if (!value.is_null()) return CallFate::kDone;
+  recording.stop("a value could not be built");
+  return CallFate::kStop;
+}
+
+CallFate all_dimensions(Recording& recording, const Arg& self, Val* result) {
+  require(recording, self, Fact::kSizes);
+  std::vector<Val> items;
+  for (int64_t i = 0; i < self.tensor->dim(); ++i) items.push_back(size_value(recording, self, i));
+  return done(recording, recording.api.new_tuple(&THPSizeType, items.data(), items.size()), result);
+}
+
+}  // namespace
+
+int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim) noexcept {
+  switch (fact) {
+    case Fact::kDtype: return static_cast<int64_t>(c10::typeMetaToScalarType(tensor->dtype()));
+    case Fact::kDevice: return (static_cast<int64_t>(tensor->device().type()) << 8) | (tensor->device().index() & 0xff);
+    case Fact::kKeys: return static_cast<int64_t>(tensor->key_set().raw_repr());
+    case Fact::kDim: return tensor->dim();
+    case Fact::kSize: return tensor->sizes()[dim];
+    case Fact::kOffset: return tensor->storage_offset();
+    case Fact::kContiguous: return tensor->is_contiguous(static_cast<at::MemoryFormat>(dim));
+    case Fact::kRequiresGrad: return tensor->requires_grad();
+    case Fact::kLeaf: {
+      const c10::AutogradMetaInterface* meta = tensor->autograd_meta();
+      return meta == nullptr || static_cast<const torch::autograd::AutogradMeta*>(meta)->grad_fn_ == nullptr;
+    }
+    default: return 0;
+  }
+}
+
+void require(Recording& recording, const Arg& tensor, Fact fact, int64_t dim) {
+  Known& known = recording.known(tensor.value);
+  if (fact == Fact::kSizes) {
+    uint64_t all = all_sizes(tensor.tensor);
+    if (known.dim && (known.sizes & all) == all) return;
+    known.dim = true;
+    known.sizes = all;
+  } else if (fact == Fact::kSize) {
+    if ((known.sizes >> dim & 1) != 0) return;
+    known.sizes |= 1ull << dim;
+  } else if (bool* flag = known_flag(known, fact)) {
+    if (*flag) return;
+    *flag = true;
+  }
+  emit_check(recording, tensor, fact, dim);
+}
+
+Val size_value(Recording& recording, const Arg& tensor, int64_t dim) {
+  require(recording, tensor, Fact::kSize, dim);
+  return integer(recording, tensor.tensor->sizes()[dim]);
+}
+
+CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
+  if (recording.operands == 0 || recording.arg(0).kind != ArgKind::kTensor) return CallFate::kUnknown;
+  const Arg self = recording.arg(0);
+  const Impl* tensor = self.tensor;
+  Rule rule = recording.callable->rule;
+  bool plain = recording.operands == 1;
+  switch (rule) {
+    case Rule::kSize:
+    case Rule::kStride: {
+      if (plain && rule == Rule::kSize) return all_dimensions(recording, self, result);
+      if (recording.operands > 2) return CallFate::kUnknown;
+      int64_t dim = 0;
+      if (plain) {
+        require(recording, self, Fact::kStrides);
+        std::vector<Val> items;
+        for (int64_t value : tensor->strides()) items.push_back(integer(recording, value));
+        return done(recording, recording.api.new_tuple(&PyTuple_Type, items.data(), items.size()), result);
+      }
+      if (!dimension(recording, self, recording.arg(1), site.operands[1].object, &dim))
+        return recording.stopped ? CallFate::kStop : CallFate::kUnknown;
+      require(recording, self, Fact::kDim);
+      if (rule == Rule::kSize) return done(recording, size_value(recording, self, dim), result);
+      require(recording, self, Fact::kStrides);
+      return done(recording, integer(recording, tensor->strides()[dim]), result);
+    }
+    case Rule::kIsContiguous: {
+      at::MemoryFormat format = at::MemoryFormat::Contiguous;
+      if (!plain && recording.operands == 2 && recording.arg(1).kind == ArgKind::kMemoryFormat)
+        format = static_cast<at::MemoryFormat>(recording.arg(1).integer);
+      else if (!plain)
+        return CallFate::kUnknown;
+      require(recording, self, Fact::kContiguous, static_cast<int64_t>(format));
+      return done(recording, boolean(tensor->is_contiguous(format)), result);
+    }
+    default: break;
+  }
+  if (!plain) return CallFate::kUnknown;
+  at::ScalarType type = c10::typeMetaToScalarType(tensor->dtype());
+  switch (rule) {
+    case Rule::kDim:
+      require(recording, self, Fact::kDim);
+      return done(recording, integer(recording, tensor->dim()), result);
+    case Rule::kNumel:
+      require(recording, self, Fact::kSizes);
+      return done(recording, integer(recording, tensor->numel()), result);
+    case Rule::kStorageOffset:
+      require(recording, self, Fact::kOffset);
+      return done(recording, integer(recording, tensor->storage_offset()), result);
+    case Rule::kElementSize:
+      require(recording, self, Fact::kDtype);
+      return done(recording, integer(recording, static_cast<int64_t>(tensor->itemsize())), result);
+    case Rule::kIsFloatingPoint:
+      require(recording, self, Fact::kDtype);
+      return done(recording, boolean(at::isFloatingType(type)), result);
+    case Rule::kIsComplex:
+      require(recording, self, Fact::kDtype);
+      return done(recording, boolean(at::isComplexType(type)), result);
+    default: return CallFate::kUnknown;
+  }
+}
+
+CallFate begin_attribute(Recording& recording, const CallSite&, Val* result) {
+  const Arg self = recording.arg(0);
+  if (self.kind != ArgKind::kTensor) return CallFate::kUnknown;
+  const Impl* tensor = self.tensor;
+  switch (recording.callable->rule) {
+    case Rule::kShape: return all_dimensions(recording, self, result);
+    case Rule::kDim:
+      require(recording, self, Fact::kDim);
+      return done(recording, integer(recording, tensor->dim()), result);
+    case Rule::kElementSize:
+      require(recording, self, Fact::kDtype);
+      return done(recording, integer(recording, static_cast<int64_t>(tensor->itemsize())), result);
+    case Rule::kRequiresGrad:
+      require(recording, self, Fact::kRequiresGrad);
+      return done(recording, boolean(tensor->requires_grad()), result);
+    case Rule::kIsLeaf:
+      require(recording, self, Fact::kLeaf);
+      return done(recording, boolean(read_fact(tensor, Fact::kLeaf) != 0), result);
+    case Rule::kDtype: require(recording, self, Fact::kDtype); return CallFate::kObserve;
+    case Rule::kDevice: require(recording, self, Fact::kDevice); return CallFate::kObserve;
+    case Rule::kKeys: require(recording, self, Fact::kKeys); return CallFate::kObserve;
+    default: return CallFate::kUnknown;
+  }
+}
+
+bool finish_attribute(Recording& recording, const CallSite&, PyObject* object, Val* result) {
+  *result = recording.api.own_const(object);
+  if (result->is_null()) recording.stopped = true;
+  return !recording.stopped;
+}
+
+}  // namespace pijit::torch_adapter

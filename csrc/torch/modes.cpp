@@ -1,0 +1,120 @@
+// Callables that read or set modes: grad mode, autocast, default dtype, tracing, __torch_function__.
+//
+// A mode that was read is a constant: the state guard proves it at entry, and the trace changes modes only with constants. Getters of
+// what the state guard leaves out are called again at replay, once a trace.
+#include "common/ref.h"
+#include "torch/calls.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+class SetGradOp final : public AdapterOp {
+ public:
+  explicit SetGradOp(bool enabled) : enabled_(enabled) {}
+  bool run(Reg*) noexcept override {
+    c10::GradMode::set_enabled(enabled_);
+    return true;
+  }
+  std::string describe() const override { return enabled_ ? "grad_mode = True" : "grad_mode = False"; }
+
+ private:
+  bool enabled_;
+};
+
+// Calls a getter and compares: bool, int, str, None.
+class GetterCheck final : public AdapterOp {
+ public:
+  GetterCheck(const Callable& getter, PyObject* expected) : getter_(getter), expected_(expected) {}
+  bool run(Reg*) noexcept override {
+    Ref now = Ref::steal(PyObject_CallNoArgs(getter_.object));
+    if (!now) return refuse();
+    if (now.get() == expected_) return true;
+    if (Py_TYPE(now.get()) != Py_TYPE(expected_)) return false;
+    int same = PyObject_RichCompareBool(now.get(), expected_, Py_EQ);
+    return same == 1 || refuse();
+  }
+  std::string describe() const override { return "check " + getter_.name + "()"; }
+
+ private:
+  const Callable& getter_;
+  PyObject* expected_;  // borrowed: the trace keeps it
+};
+
+bool comparable(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return object == Py_None || type == &PyBool_Type || type == &PyLong_Type || type == &PyUnicode_Type;
+}
+
+// No object of these types can have a __torch_function__.
+bool is_simple(const Recording& recording, const Arg& arg) {
+  switch (arg.kind) {
+    case ArgKind::kOther: return arg.type != nullptr && !(arg.type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !is_tensor_type(arg.type);
+    case ArgKind::kSequence:
+      for (uint32_t i = 0; i < arg.count; ++i)
+        if (!is_simple(recording, recording.child(arg, i))) return false;
+      return true;
+    default: return true;
+  }
+}
+
+bool constants_only(const Recording& recording) {
+  for (const Arg& arg : recording.args)
+    if (arg.dynamic || arg.kind == ArgKind::kTensor || arg.kind == ArgKind::kSlice) return false;
+  for (size_t i = 0; i < recording.operands; ++i)
+    if (recording.arg(i).kind == ArgKind::kOther && !recording.arg(i).value.is_const()) return false;
+  return true;
+}
+
+}  // namespace
+
+CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
+  switch (recording.callable->rule) {
+    case Rule::kNotTracing:
+      // must_step_aside() and the state guard see to it.
+      *result = Val::constant(recording.callable->name == "_is_tracing" ? Py_False : Py_None);
+      return CallFate::kDone;
+    case Rule::kOnce:
+      *result = Val::constant(Py_None);
+      return CallFate::kDone;
+    case Rule::kTorchFunction:
+      for (size_t i = 0; i < recording.operands; ++i)
+        if (!is_simple(recording, recording.arg(i))) return CallFate::kUnknown;
+      *result = Val::constant(Py_False);
+      return CallFate::kDone;
+    case Rule::kCheckedMode: return recording.operands == 0 ? CallFate::kObserve : CallFate::kUnknown;
+    case Rule::kSetGrad:
+    case Rule::kSetMode:
+    case Rule::kMode:
+    case Rule::kConstantMaker: return constants_only(recording) ? CallFate::kObserve : CallFate::kUnknown;
+    default: return CallFate::kUnknown;
+  }
+}
+
+bool finish_mode(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
+  const Callable& callable = *recording.callable;
+  if (!recording.eye.ops.empty()) return false;
+  RecordApi& api = recording.api;
+  switch (callable.rule) {
+    case Rule::kMode:
+    case Rule::kConstantMaker: *result = api.own_const(object); return !result->is_null();
+    case Rule::kCheckedMode: {
+      if (!comparable(object)) return false;
+      *result = api.own_const(object);
+      if (result->is_null()) return false;
+      for (const auto& checked : recording.checked_getters)
+        if (checked.first == callable.object) return true;
+      recording.checked_getters.emplace_back(callable.object, result->object());
+      api.emit(std::make_unique<GetterCheck>(callable, result->object()), {*result}, {}, true);
+      return true;
+    }
+    case Rule::kSetGrad:
+      if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kBool) return false;
+      api.emit(std::make_unique<SetGradOp>(recording.arg(0).integer != 0), {}, {}, false);
+      *result = Val::constant(Py_None);
+      return true;
+    case Rule::kSetMode: return finish_callable(recording, site, object, result);
+    default: return false;
+  }
+}
+
+}  // namespace pijit::torch_adapter

@@ -1,0 +1,193 @@
+// Tensors as Python numbers, and the bindings that look at a tensor or change it without dispatching.
+#include "torch/calls.h"
+#include "torch/metadata.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+enum class Number : uint8_t { kItem, kInt, kFloat, kTruth, kNotTruth };
+constexpr const char* kNumberNames[] = {"item", "int", "float", "bool", "not"};
+
+// One element as a scalar register. Reads only.
+class NumberOp final : public AdapterOp {
+ public:
+  NumberOp(uint32_t self, Number number, Val out, Rep rep) : self_(self), out_(out.index()), number_(number), rep_(rep) {}
+
+  bool run(Reg* regs) noexcept override {
+    try {
+      at::Tensor self = share(regs[self_].tensor);
+      Reg& out = regs[out_];
+      out.owned = 0;
+      out.rep = rep_;
+      if (number_ == Number::kTruth || number_ == Number::kNotTruth) {
+        out.boolean = self.is_nonzero() != (number_ == Number::kNotTruth);
+        return true;
+      }
+      if (self.numel() != 1) return false;
+      return store(self.item(), out);
+    } catch (...) {
+      return refuse();
+    }
+  }
+
+  std::string describe() const override { return std::string(kNumberNames[static_cast<size_t>(number_)]) + "(r" + std::to_string(self_) + ")"; }
+
+ private:
+  bool store(const c10::Scalar& value, Reg& out) const {
+    if (value.isComplex()) return false;
+    if (number_ == Number::kFloat) {
+      out.number = value.to<double>();
+      return true;
+    }
+    if (number_ == Number::kInt) {
+      if (value.isFloatingPoint() && !(std::abs(value.to<double>()) < 9e18)) return false;
+      out.integer = value.isFloatingPoint() ? static_cast<int64_t>(value.to<double>()) : value.to<int64_t>();
+      return true;
+    }
+    Rep rep = value.isBoolean() ? Rep::kBool : value.isFloatingPoint() ? Rep::kFloat : Rep::kInt;
+    if (rep != rep_) return false;
+    if (rep == Rep::kBool)
+      out.boolean = value.toBool();
+    else if (rep == Rep::kFloat)
+      out.number = value.toDouble();
+    else
+      out.integer = value.toLong();
+    return true;
+  }
+
+  uint32_t self_, out_;
+  Number number_;
+  Rep rep_;
+};
+
+// contiguous(): the tensor itself if it is contiguous already, as the binding does it.
+class ContiguousOp final : public AdapterOp {
+ public:
+  ContiguousOp(uint32_t self, uint32_t out, at::MemoryFormat format) : self_(self), out_(out), format_(format) {}
+
+  bool run(Reg* regs) noexcept override {
+    try {
+      at::Tensor self = share(regs[self_].tensor);
+      put(regs[out_], self.is_contiguous(format_) ? std::move(self) : self.contiguous(format_));
+      return true;
+    } catch (...) {
+      return refuse();
+    }
+  }
+  std::string describe() const override { return "contiguous(r" + std::to_string(self_) + ")"; }
+
+ private:
+  uint32_t self_, out_;
+  at::MemoryFormat format_;
+};
+
+class DataOp final : public AdapterOp {
+ public:
+  DataOp(uint32_t self, uint32_t out) : self_(self), out_(out) {}
+  bool run(Reg* regs) noexcept override {
+    try {
+      put(regs[out_], share(regs[self_].tensor).variable_data());
+      return true;
+    } catch (...) {
+      return refuse();
+    }
+  }
+  std::string describe() const override { return "r" + std::to_string(self_) + ".data"; }
+
+ private:
+  uint32_t self_, out_;
+};
+
+class SetRequiresGradOp final : public AdapterOp {
+ public:
+  SetRequiresGradOp(uint32_t self, bool value) : self_(self), value_(value) {}
+  bool run(Reg* regs) noexcept override {
+    try {
+      at::Tensor self = share(regs[self_].tensor);
+      if (!self.is_leaf() || (value_ && !self.is_floating_point() && !self.is_complex())) return false;
+      self.set_requires_grad(value_);
+      return true;
+    } catch (...) {
+      return refuse();
+    }
+  }
+  std::string describe() const override { return "r" + std::to_string(self_) + ".requires_grad = " + (value_ ? "True" : "False"); }
+
+ private:
+  uint32_t self_;
+  bool value_;
+};
+
+bool only(const Eye& eye, const char* base) { return eye.ops.size() == 1 && eye.ops[0].info->base == base; }
+
+}  // namespace
+
+bool finish_number(Recording& recording, const CallSite&, PyObject* object, Val* result) {
+  if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kTensor) return false;
+  if (!only(recording.eye, "item") && !only(recording.eye, "_local_scalar_dense")) return false;
+  PyTypeObject* type = Py_TYPE(object);
+  Rep rep = type == &PyBool_Type    ? Rep::kBool
+            : type == &PyLong_Type  ? Rep::kInt
+            : type == &PyFloat_Type ? Rep::kFloat
+                                    : Rep::kEmpty;
+  if (rep == Rep::kEmpty) return false;
+  Rule rule = recording.callable->rule;
+  Number number = rule == Rule::kToInt ? Number::kInt : rule == Rule::kToFloat ? Number::kFloat : Number::kItem;
+  Val self = recording.arg(0).value;
+  *result = recording.api.new_reg(rep, type);
+  recording.api.emit(std::make_unique<NumberOp>(self.index(), number, *result, rep), {self}, {*result}, false);
+  return true;
+}
+
+bool finish_truth(Recording& recording, const CallSite& site, Val* result) {
+  if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kTensor || !only(recording.eye, "is_nonzero")) return false;
+  bool invert = site.kind == SiteKind::kUnary;
+  Val self = recording.arg(0).value;
+  *result = recording.api.new_reg(Rep::kBool, &PyBool_Type);
+  Number number = invert ? Number::kNotTruth : Number::kTruth;
+  recording.api.emit(std::make_unique<NumberOp>(self.index(), number, *result, Rep::kBool), {self}, {*result}, false);
+  return true;
+}
+
+bool finish_contiguous(Recording& recording, const CallSite&, PyObject* object, Val* result) {
+  if (recording.arg(0).kind != ArgKind::kTensor || recording.operands > 2 || !is_plain_tensor(object)) return false;
+  at::MemoryFormat format = at::MemoryFormat::Contiguous;
+  if (recording.operands == 2) {
+    if (recording.arg(1).kind != ArgKind::kMemoryFormat) return false;
+    format = static_cast<at::MemoryFormat>(recording.arg(1).integer);
+  }
+  if (!recording.eye.ops.empty() && !only(recording.eye, "contiguous")) return false;
+  Val self = recording.arg(0).value;
+  *result = recording.api.new_reg(Rep::kTensor, recording.arg(0).type == tensor_type() ? tensor_type() : nullptr);
+  recording.api.emit(std::make_unique<ContiguousOp>(self.index(), result->index(), format), {self}, {*result}, false);
+  return true;
+}
+
+bool finish_data(Recording& recording, const CallSite&, PyObject* object, Val* result) {
+  if (recording.arg(0).kind != ArgKind::kTensor || !recording.eye.ops.empty() || !is_plain_tensor(object)) return false;
+  Val self = recording.arg(0).value;
+  *result = recording.api.new_reg(Rep::kTensor, tensor_type());
+  recording.api.emit(std::make_unique<DataOp>(self.index(), result->index()), {self}, {*result}, false);
+  return true;
+}
+
+CallFate begin_set_requires_grad(Recording& recording, const CallSite&) {
+  const Arg& self = recording.arg(0);
+  return self.kind == ArgKind::kTensor ? CallFate::kObserve : CallFate::kUnknown;
+}
+
+bool finish_set_requires_grad(Recording& recording, const CallSite&, PyObject*, Val* result) {
+  bool value = true;
+  if (!recording.eye.ops.empty() || recording.operands > 2) return false;
+  if (recording.operands == 2) {
+    if (recording.arg(1).kind != ArgKind::kBool || recording.arg(1).dynamic) return false;
+    value = recording.arg(1).integer != 0;
+  }
+  Val self = recording.arg(0).value;
+  recording.api.emit(std::make_unique<SetRequiresGradOp>(self.index(), value), {self}, {}, false);
+  recording.forget_autograd();
+  *result = self;
+  return true;
+}
+
+}  // namespace pijit::torch_adapter

@@ -1,0 +1,81 @@
+// One recording under way: the operands of the current call as values, and what the trace has checked about each register.
+//
+// Operands are converted before CPython runs the call: afterwards temporaries are gone. What is not a tensor, a scalar register or a
+// sequence becomes a constant, guarded in place by the core.
+#pragma once
+#include "adapter.h"
+#include "torch/eye.h"
+
+namespace pijit::torch_adapter {
+
+struct Callable;
+
+enum class ArgKind : uint8_t {
+  kNull, kNone, kEllipsis, kTensor, kBool, kInt, kFloat, kComplex, kString, kDtype, kLayout, kMemoryFormat, kDevice, kGenerator,
+  kSequence,  // tuple, list or torch.Size with known items
+  kSlice,     // three children
+  kOther,     // something else; only its exact type is known
+};
+
+// An operand, or an item of one.
+struct Arg {
+  Val value;
+  ArgKind kind = ArgKind::kNull;
+  bool dynamic = false;          // a scalar register: may differ at replay
+  PyTypeObject* type = nullptr;  // exact type, null if not known
+  union {
+    Impl* tensor;
+    int64_t integer;             // kInt, kBool; dtype, layout and memory format by number
+    double number;
+    PyObject* object;            // borrowed; alive while constant
+  };
+  uint32_t first = 0, count = 0; // children in Recording::args
+  int64_t dtype = 0, device = 0; // kTensor: as Fact::kDtype and Fact::kDevice read them (a temporary is gone after the call)
+  Arg() : object(nullptr) {}
+};
+
+// What is known of a register's tensor on every replay.
+struct Known {
+  bool dtype = false, device = false, keys = false, dim = false;
+  bool strides = false, requires_grad = false, leaf = false, offset = false;
+  bool contiguous = false;  // or known not to be: in either case checked
+  uint64_t sizes = 0;       // bit d: size of dimension d
+};
+
+class Recording {
+ public:
+  Recording(RecordApi& record_api, Eye& operator_eye) : api(record_api), eye(operator_eye) {}
+
+  // Takes the operands of a call; false: stopped.
+  bool take(const CallSite& site);
+  const Arg& arg(size_t i) const { return args[i]; }
+  const Arg& child(const Arg& parent, size_t i) const { return args[parent.first + i]; }
+
+  Known& known(Val reg);
+  void forget_layouts();     // an operator changed sizes, strides or storage in place
+  void forget_autograd();    // an operator wrote in place: requires_grad and is_leaf may differ now
+  void forget_all() { known_.clear(); checked_getters.clear(); }
+
+  bool stop(std::string reason) {
+    api.stop("PJ209", std::move(reason));
+    stopped = true;
+    return false;
+  }
+
+  RecordApi& api;
+  Eye& eye;
+  const Callable* callable = nullptr;
+  std::vector<Arg> args;     // [0, operands), then their children
+  size_t operands = 0;
+  size_t keywords = 0;       // the last ones, named by kwnames
+  std::vector<std::pair<PyObject*, PyObject*>> checked_getters;  // mode getters checked in this trace (borrowed, never compared deeply)
+  bool stopped = false;
+
+ private:
+  bool convert(const Operand& operand, size_t slot, int depth);
+  bool convert_constant(PyObject* object, Arg& arg);
+
+  std::vector<Known> known_;
+};
+
+}  // namespace pijit::torch_adapter

@@ -1,0 +1,126 @@
+// A snapshot of modes, compared value by value.
+#include "torch/state.h"
+
+#include <array>
+#include <sstream>
+
+#include "common/ref.h"
+#include "torch/tensor.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+// The operator eye's own key is no mode of the program.
+int64_t without_eye(c10::DispatchKeySet keys) {
+  return static_cast<int64_t>(keys.remove(c10::DispatchKey::TESTING_ONLY_GenericMode).raw_repr());
+}
+int64_t included_keys() { return without_eye(c10::impl::tls_local_dispatch_key_set().included_); }
+int64_t excluded_keys() { return without_eye(c10::impl::tls_local_dispatch_key_set().excluded_); }
+
+// Changes when an attribute of the class or of a base is set: Python operators on tensors go through them.
+int64_t class_version(const PyTypeObject* type) { return type->tp_version_tag; }
+
+enum Mode : size_t {
+#define PIJIT_STATE(name, value, words) name,
+#include "torch/state.def"
+#undef PIJIT_STATE
+  kModes
+};
+
+constexpr const char* kWords[] = {
+#define PIJIT_STATE(name, value, words) words,
+#include "torch/state.def"
+#undef PIJIT_STATE
+};
+
+int64_t read_mode(size_t mode) {
+  switch (mode) {
+#define PIJIT_STATE(name, value, words) \
+  case name: return static_cast<int64_t>(value);
+#include "torch/state.def"
+#undef PIJIT_STATE
+    default: return 0;
+  }
+}
+
+// A version tag is given at the first lookup.
+void give_version(PyTypeObject* type) {
+  Ref name = Ref::steal(PyUnicode_InternFromString("__torch_function__"));
+  if (name) _PyType_Lookup(type, name.get());
+}
+
+class ModeGuard final : public StateGuard {
+ public:
+  ModeGuard() {
+    for (size_t i = 0; i < kModes; ++i) saved_[i] = read_mode(i);
+  }
+
+  bool check() noexcept override {
+    bool same = true;
+#define PIJIT_STATE(name, value, words) same &= static_cast<int64_t>(value) == saved_[name];
+#include "torch/state.def"
+#undef PIJIT_STATE
+    return same;
+  }
+
+  std::string describe() const override {
+    std::ostringstream text;
+    for (size_t i = 0; i < kModes; ++i) text << (i != 0 ? ", " : "") << kWords[i] << "=" << saved_[i];
+    return text.str();
+  }
+
+  std::string explain() override {
+    for (size_t i = 0; i < kModes; ++i)
+      if (read_mode(i) != saved_[i]) return std::string(kWords[i]) + ": " + word(i, read_mode(i)) + " now, " + word(i, saved_[i]) + " before";
+    return "";
+  }
+
+ private:
+  static std::string word(size_t mode, int64_t value) {
+    switch (mode) {
+      case kAutocastCpu:
+      case kAutocastCuda:
+      case kDefaultDtype: return c10::toString(static_cast<at::ScalarType>(value));
+      case kIncluded:
+      case kExcluded: return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, static_cast<uint64_t>(value)));
+      case kFunctionModes:
+      case kDispatchModes:
+      case kTensorClass:
+      case kParameterClass: return std::to_string(value);
+      default: return value != 0 ? "on" : "off";
+    }
+  }
+
+  std::array<int64_t, kModes> saved_;
+};
+
+// Keys that a thread includes when nothing special is going on.
+const c10::DispatchKeySet& usual_keys() {
+  static const c10::DispatchKeySet keys =
+      c10::always_included | c10::DispatchKeySet({c10::DispatchKey::TESTING_ONLY_GenericMode, c10::DispatchKey::ADInplaceOrView});
+  return keys;
+}
+
+}  // namespace
+
+std::unique_ptr<StateGuard> capture_state() {
+  give_version(tensor_type());
+  give_version(reinterpret_cast<PyTypeObject*>(ParameterClass));
+  return std::make_unique<ModeGuard>();
+}
+
+const char* must_step_aside() noexcept {
+  using at::impl::PythonTorchFunctionTLS;
+  if (torch::jit::tracer::isTracing()) return "torch.jit is tracing";
+  if (PythonTorchFunctionTLS::stack_len() != 0) return "a __torch_function__ mode is active";
+  if (PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED) return "__torch_function__ is disabled";
+  if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return "a __torch_dispatch__ mode is active";
+  if (torch::autograd::AnomalyMode::is_enabled()) return "anomaly mode is on";
+  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return "saved-tensor hooks are set";
+  if (at::hasCallbacks()) return "a profiler is on";
+  c10::DispatchKeySet included = c10::impl::tls_local_dispatch_key_set().included_;
+  if (!(included - usual_keys()).empty()) return "a transformation of torch.func or another dispatcher mode is active";
+  return nullptr;
+}
+
+}  // namespace pijit::torch_adapter

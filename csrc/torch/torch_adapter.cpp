@@ -1,0 +1,225 @@
+// pijit::Adapter for PyTorch: routes sites to rules.
+#include "torch/torch_adapter.h"
+
+#include "torch/calls.h"
+#include "torch/guards.h"
+#include "torch/metadata.h"
+#include "torch/state.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+// The recording of this thread, or null.
+thread_local std::unique_ptr<Recording> t_recording;
+
+class TorchAdapter final : public Adapter {
+ public:
+  const char* name() const noexcept override { return "torch"; }
+
+  bool is_tensor(PyObject* object) const noexcept override { return is_plain_tensor(object); }
+  bool claims(PyObject* callable) const noexcept override { return find_callable(callable) != nullptr; }
+
+  void retain(void* tensor) noexcept override { c10::raw::intrusive_ptr::incref(static_cast<Impl*>(tensor)); }
+  void release(void* tensor) noexcept override { c10::raw::intrusive_ptr::decref(static_cast<Impl*>(tensor)); }
+  PyObject* wrap(void* tensor) noexcept override {
+    try {
+      return THPVariable_Wrap(share(tensor));
+    } catch (const std::exception& error) {
+      if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_RuntimeError, error.what());
+      return nullptr;
+    }
+  }
+  void* unwrap(PyObject* object) noexcept override { return impl_of(object); }
+
+  const char* must_step_aside() noexcept override { return torch_adapter::must_step_aside(); }
+  std::unique_ptr<StateGuard> capture_state() override { return torch_adapter::capture_state(); }
+  std::unique_ptr<InputGuards> new_inputs() override { return std::make_unique<TensorInputs>(); }
+  void add_input(InputGuards& inputs, Val source, PyObject* tensor, uint32_t out) override {
+    static_cast<TensorInputs&>(inputs).add(source, tensor, out);
+    if (t_recording == nullptr) return;
+    Known& known = t_recording->known(Val::reg(out));
+    known.dtype = known.device = known.keys = known.dim = true;
+  }
+
+  bool begin_recording(RecordApi& api) override {
+    refresh_python_kernels();
+    t_recording = std::make_unique<Recording>(api, Eye::of_thread());
+    t_recording->eye.start();
+    return true;
+  }
+  void end_recording() noexcept override {
+    if (t_recording != nullptr) t_recording->eye.stop();
+    t_recording.reset();
+  }
+
+  CallFate begin_call(const CallSite& site, Val* result) override;
+  bool finish_call(const CallSite& site, PyObject* result_object, Val* result) override;
+  void cancel_call() noexcept override {
+    if (t_recording != nullptr) t_recording->eye.close();
+  }
+
+  void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }
+  uint64_t operators_counted() const noexcept override { return Eye::of_thread().counted(); }
+
+ private:
+  static CallFate begin(Recording& recording, const CallSite& site, Val* result);
+  static CallFate begin_rule(Recording& recording, const CallSite& site, Val* result);
+  static bool finish(Recording& recording, const CallSite& site, PyObject* object, Val* result);
+  static bool finish_rule(Recording& recording, const CallSite& site, PyObject* object, Val* result);
+};
+
+bool any_tensor(const Recording& recording) {
+  for (size_t i = 0; i < recording.operands; ++i)
+    if (recording.arg(i).kind == ArgKind::kTensor) return true;
+  return false;
+}
+
+// What the user called, for messages.
+std::string words(const Recording& recording, const CallSite& site) {
+  switch (site.kind) {
+    case SiteKind::kCall:
+    case SiteKind::kGetAttr: return recording.callable != nullptr ? recording.callable->name : "a call";
+    case SiteKind::kSubscr: return "indexing";
+    case SiteKind::kStoreSubscr: return "assignment to an index";
+    default: {
+      const char* names = site_operators(site);
+      return names != nullptr ? names : "an operation on a tensor";
+    }
+  }
+}
+
+CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Val* result) {
+  if (recording.callable == nullptr) return CallFate::kUnknown;
+  const Callable& callable = *recording.callable;
+  bool attribute = callable.family == Family::kAttribute;
+  if (attribute != (site.kind == SiteKind::kGetAttr) || (attribute && recording.operands == 0)) return CallFate::kUnknown;
+  if (callable.family == Family::kMethod && (recording.operands == 0 || recording.arg(0).kind != ArgKind::kTensor)) return CallFate::kUnknown;
+  switch (callable.rule) {
+    case Rule::kRefuse: return CallFate::kUnknown;
+    case Rule::kOperator:
+    case Rule::kAsSeen:
+    case Rule::kCallable:
+    case Rule::kContiguous:
+    case Rule::kView:
+    case Rule::kData:
+    case Rule::kItem: return CallFate::kObserve;
+    case Rule::kToBool:
+    case Rule::kToInt:
+    case Rule::kToFloat:
+      return recording.operands == 1 && recording.arg(0).kind == ArgKind::kTensor ? CallFate::kObserve : CallFate::kUnknown;
+    case Rule::kSetRequiresGrad: return begin_set_requires_grad(recording, site);
+    case Rule::kMode:
+    case Rule::kCheckedMode:
+    case Rule::kNotTracing:
+    case Rule::kSetGrad:
+    case Rule::kSetMode:
+    case Rule::kTorchFunction:
+    case Rule::kOnce:
+    case Rule::kConstantMaker: return begin_mode(recording, site, result);
+    default: return attribute ? begin_attribute(recording, site, result) : begin_query(recording, site, result);
+  }
+}
+
+CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* result) {
+  Eye& eye = recording.eye;
+  if (eye.unexpected != 0) {
+    recording.stop("an operator ran outside of the calls that were observed");
+    return CallFate::kStop;
+  }
+  if (!eye.has_key()) {
+    recording.stop("the dispatcher's thread-local state was replaced (inference mode, or a mode that pijit does not know)");
+    return CallFate::kStop;
+  }
+  bool named = site.kind == SiteKind::kCall || site.kind == SiteKind::kGetAttr;
+  recording.callable = named && site.callable != nullptr ? find_callable(site.callable) : nullptr;
+  if ((named && recording.callable == nullptr) || site.kind == SiteKind::kSetAttr) return CallFate::kUnknown;
+  if (!recording.take(site)) return CallFate::kStop;
+  if (named) return begin_rule(recording, site, result);
+  if (!any_tensor(recording)) return CallFate::kUnknown;
+  switch (site.kind) {
+    case SiteKind::kSubscr:
+    case SiteKind::kStoreSubscr: return begin_index(recording, site);
+    case SiteKind::kLen: {
+      const Arg self = recording.arg(0);
+      if (self.tensor->dim() == 0) return CallFate::kUnknown;
+      require(recording, self, Fact::kDim);
+      *result = size_value(recording, self, 0);
+      return result->is_null() ? CallFate::kStop : CallFate::kDone;
+    }
+    default: return CallFate::kObserve;
+  }
+}
+
+bool TorchAdapter::finish_rule(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
+  switch (recording.callable->rule) {
+    case Rule::kOperator: return finish_operator(recording, site, object, result);
+    case Rule::kAsSeen: return finish_as_seen(recording, site, object, result);
+    case Rule::kCallable: return finish_callable(recording, site, object, result);
+    case Rule::kContiguous: return finish_contiguous(recording, site, object, result);
+    case Rule::kView: return finish_view(recording, site, object, result);
+    case Rule::kData: return finish_data(recording, site, object, result);
+    case Rule::kItem:
+    case Rule::kToInt:
+    case Rule::kToFloat: return finish_number(recording, site, object, result);
+    case Rule::kToBool: return finish_truth(recording, site, result);
+    case Rule::kSetRequiresGrad: return finish_set_requires_grad(recording, site, object, result);
+    case Rule::kDtype:
+    case Rule::kDevice:
+    case Rule::kKeys: return finish_attribute(recording, site, object, result);
+    default: return finish_mode(recording, site, object, result);
+  }
+}
+
+bool TorchAdapter::finish(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
+  Eye& eye = recording.eye;
+  if (!eye.has_key()) return recording.stop("the dispatcher's thread-local state was replaced while " + words(recording, site) + " ran");
+  if (eye.warnings != 0) return recording.stop(words(recording, site) + " warned");
+  bool done;
+  switch (site.kind) {
+    case SiteKind::kCall:
+    case SiteKind::kGetAttr: done = finish_rule(recording, site, object, result); break;
+    case SiteKind::kSubscr:
+    case SiteKind::kStoreSubscr: done = finish_index(recording, site, object, result); break;
+    case SiteKind::kBool: done = finish_truth(recording, site, result); break;
+    case SiteKind::kUnary: done = site.oparg == 3 ? finish_truth(recording, site, result) : finish_site(recording, site, object, result); break;
+    default: done = finish_site(recording, site, object, result);
+  }
+  if (done || recording.stopped) return done;
+  std::string seen;
+  for (const SeenOp& op : eye.ops) seen += (seen.empty() ? "" : ", ") + op.info->full;
+  return recording.stop(words(recording, site) + " cannot be replayed: " + (seen.empty() ? "no operator was dispatched" : seen));
+}
+
+CallFate TorchAdapter::begin_call(const CallSite& site, Val* result) {
+  if (t_recording == nullptr) return CallFate::kUnknown;
+  try {
+    CallFate fate = begin(*t_recording, site, result);
+    if (fate == CallFate::kObserve) t_recording->eye.open();
+    return fate;
+  } catch (const std::exception& error) {
+    t_recording->stop(error.what());
+    return CallFate::kStop;
+  }
+}
+
+bool TorchAdapter::finish_call(const CallSite& site, PyObject* result_object, Val* result) {
+  if (t_recording == nullptr) return false;
+  Recording& recording = *t_recording;
+  bool done = false;
+  try {
+    done = finish(recording, site, result_object, result);
+  } catch (const std::exception& error) {
+    recording.stop(error.what());
+  }
+  recording.eye.close();
+  return done;
+}
+
+}  // namespace
+
+Adapter* the_adapter() {
+  static TorchAdapter adapter;
+  return &adapter;
+}
+
+}  // namespace pijit::torch_adapter

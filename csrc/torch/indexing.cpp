@@ -130,7 +130,7 @@ class SetItemOp final : public AdapterOp {
         if (value_.kind == ArgKind::kTensor)
           at::indexing::set_item(self, indices, share(regs[value_.value.index()].tensor));
         else
-          at::indexing::set_item(self, indices, number(regs));
+          at::indexing::set_item(self, indices, number(self, regs));
       });
       return true;
     } catch (...) {
@@ -140,7 +140,13 @@ class SetItemOp final : public AdapterOp {
   std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "] = ..."; }
 
  private:
-  c10::Scalar number(const Reg* regs) const {
+  // A number becomes a tensor of the dtype of what is written to, as in the binding.
+  at::Tensor number(const at::Tensor& self, const Reg* regs) const {
+    at::AutoDispatchBelowADInplaceOrView below;
+    c10::Device device = self.is_cuda() ? c10::Device(at::kCPU) : self.device();
+    return at::indexing::scalarToTensor(scalar(regs), self.options(), device);
+  }
+  c10::Scalar scalar(const Reg* regs) const {
     if (value_.dynamic) {
       const Reg& reg = regs[value_.value.index()];
       if (reg.rep == Rep::kFloat) return reg.number;

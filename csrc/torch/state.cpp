@@ -96,8 +96,8 @@ class ModeGuard final : public StateGuard {
 
 // Keys that a thread includes when nothing special is going on.
 const c10::DispatchKeySet& usual_keys() {
-  static const c10::DispatchKeySet keys =
-      c10::always_included | c10::DispatchKeySet({c10::DispatchKey::TESTING_ONLY_GenericMode, c10::DispatchKey::ADInplaceOrView});
+  static const c10::DispatchKeySet keys({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView,
+                                         c10::DispatchKey::TESTING_ONLY_GenericMode});
   return keys;
 }
 

@@ -94,10 +94,6 @@ struct OrderedNode {
 };
 struct OrderedDict {
   PyDictObject dict;
-  OrderedNode** fast_nodes;
-  Py_ssize_t fast_nodes_size;
-  void* resize_sentinel;
-  size_t state;
   OrderedNode* first;
 };
 

@@ -14,6 +14,8 @@
 namespace pijit {
 namespace {
 
+PyObject* evaluate(PyThreadState* ts, cpython::Frame* frame, int throwflag);
+
 Trace* armed = nullptr;
 PyObject* armed_code = nullptr;
 
@@ -74,6 +76,7 @@ constexpr const char* kContinuations[] = {"none", "push", "init", "drop"};
 void add_virtual(Trace* trace, PyObject* item) {
   Virtual object{};
   object.kind = static_cast<VirtualKind>(find_name(item, "kind", kVirtuals));
+  object.buildable = virtual_buildable(object.kind);
   object.type = reinterpret_cast<PyTypeObject*>(get(item, "type"));
   object.reg = index_or_none(item, "reg");
   object.reg_time = object.reg == kNone ? UINT32_MAX : static_cast<uint32_t>(number(item, "reg_time", 0));
@@ -159,15 +162,141 @@ void build(Trace* trace, PyObject* description) {
   });
   each(description, "guards", [&](PyObject* item) { add_guard(trace, item); });
   each(description, "nodes", [&](PyObject* item) { add_node(trace, item); });
-  finish_trace(*trace);
 }
+
+// --- capturing a real call in the middle ------------------------------------------------------
+
+// Verifies before and after finish_trace; false with RuntimeError set.
+bool finish_armed() {
+  std::string wrong = verify_trace(*armed);
+  if (wrong.empty()) {
+    finish_trace(*armed);
+    wrong = verify_trace(*armed);
+  }
+  if (!wrong.empty()) PyErr_SetString(PyExc_RuntimeError, wrong.c_str());
+  return wrong.empty();
+}
+
+struct Capture {
+  PyCodeObject* root;
+  cpython::Frame* root_frame = nullptr;
+  long wanted, seen = 0;
+  std::unique_ptr<Trace> trace;
+};
+Capture* capture = nullptr;
+
+// The instruction cannot be resumed at: it belongs to a KW_NAMES before it.
+bool inside_call(PyCodeObject* code, int index) {
+  const auto is = [&](int at, const char* name) {
+    return at >= 0 && std::string(cpython::opcode_name(cpython::base_opcode(code, at))) == name;
+  };
+  if (is(index, "CALL")) index -= 2;
+  return (is(index, "PRECALL") || is(index, "CALL")) && is(index - 1, "KW_NAMES");
+}
+
+// The instruction that a code unit belongs to: an inlined call leaves the frame at the last of its cache entries.
+int instruction_of(PyCodeObject* code, int unit) {
+  int index = 0;
+  while (cpython::next_index(code, index) <= unit) index = cpython::next_index(code, index);
+  return index;
+}
+
+Val own(Trace* trace, PyObject* object) {
+  if (object == nullptr) return Val();
+  trace->owned.push_back(Ref::borrow(object));
+  return Val::constant(object);
+}
+
+// The state of `frame` and of those around it; kNone when one of them cannot be rebuilt.
+uint32_t capture_frame(Trace* trace, cpython::Frame* frame, bool innermost) {
+  PyCodeObject* code = cpython::code(frame);
+  const bool root = frame == capture->root_frame;
+  if (cpython::is_generator_frame(frame) || (frame->is_entry && !root)) return kNone;
+  FrameState state{};
+  if (!root && (state.parent = capture_frame(trace, cpython::previous(frame), false)) == kNone) return kNone;
+  state.code = code;
+  trace->owned.push_back(Ref::borrow(reinterpret_cast<PyObject*>(code)));
+  if (!root) state.function = own(trace, cpython::function(frame));
+  int index = cpython::instruction_index(frame);
+  if (!innermost) {
+    index = instruction_of(code, index);
+    state.continuation = Continuation::kPush;
+  }
+  state.call = index;
+  state.resume = innermost ? index : cpython::next_index(code, index);
+  state.first = static_cast<uint32_t>(trace->slots.size());
+  state.locals = static_cast<uint32_t>(cpython::local_count(frame));
+  state.stack = static_cast<uint32_t>(cpython::stack_depth(frame));
+  for (uint32_t i = 0; i < state.locals + state.stack; ++i) trace->slots.push_back(own(trace, cpython::slots(frame)[i]));
+  trace->frame_states.push_back(state);
+  return static_cast<uint32_t>(trace->frame_states.size() - 1);
+}
+
+int on_event(PyObject*, PyFrameObject* object, int what, PyObject*) {
+  cpython::Frame* frame = cpython::frame_of(object);
+  if (what == PyTrace_CALL) {
+    if (capture->root_frame == nullptr && cpython::code(frame) == capture->root) capture->root_frame = frame;
+    cpython::want_opcode_events(object);
+  }
+  // A function called look() holds frames of the captured call: no exit is made inside it.
+  if (PyUnicode_CompareWithASCIIString(cpython::code(frame)->co_name, "look") == 0) return 0;
+  if (what != PyTrace_OPCODE || capture->root_frame == nullptr || capture->seen++ != capture->wanted) return 0;
+  if (!inside_call(cpython::code(frame), cpython::instruction_index(frame))) {
+    capture->trace = std::make_unique<Trace>();
+    const uint32_t state = capture_frame(capture->trace.get(), frame, true);
+    if (state == kNone) {
+      capture->trace.reset();
+    } else {
+      capture->trace->snapshots.push_back({state, 0});
+      capture->trace->sites.push_back({nullptr, 0});
+    }
+  }
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  return -1;
+}
+
+// capture(function, args, n) -> True: armed with an exit at the n-th instruction; False: no exit there; None: no such instruction.
+// The call is abandoned at that instruction.
+PyObject* capture_call(PyObject*, PyObject* args) {
+  PyObject *function, *arguments;
+  Capture now;
+  if (!PyArg_ParseTuple(args, "OOl", &function, &arguments, &now.wanted)) return nullptr;
+  PyThreadState* ts = PyThreadState_Get();
+  now.root = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  capture = &now;
+  // An instruction that no handler covers is not one that raises: abandoning it there leaves the handled exception behind.
+  PyObject *type, *value, *traceback;
+  PyErr_GetExcInfo(&type, &value, &traceback);
+  cpython::start_events(ts, on_event);
+  Ref result = Ref::steal(PyObject_CallObject(function, arguments));
+  cpython::stop_events(ts);
+  capture = nullptr;
+  PyErr_SetExcInfo(type, value, traceback);
+  PyErr_Clear();
+  if (now.seen <= now.wanted) Py_RETURN_NONE;
+  if (!now.trace) Py_RETURN_FALSE;
+  Node node{};
+  node.op = Op::kExit;
+  node.snapshot = 0;
+  now.trace->nodes.push_back(node);
+  now.trace->depth = static_cast<uint32_t>(now.trace->frame_states.size());
+  delete armed;
+  armed = now.trace.release();
+  armed->code = Ref::borrow(PyFunction_GET_CODE(function));
+  drop_reference(armed_code);
+  armed_code = new_reference(armed->code.get());
+  if (!finish_armed()) return nullptr;
+  cpython::set_eval_frame(ts, evaluate);
+  Py_RETURN_TRUE;
+}
+
+// --- replaying --------------------------------------------------------------------------------
 
 PyObject* evaluate(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   PyObject* result;
   if (throwflag == 0 && armed != nullptr && reinterpret_cast<PyObject*>(cpython::code(frame)) == armed_code &&
       cpython::is_fresh(frame)) {
-    Trace* trace = armed;
-    if (try_replay(*trace, frame, ts, &result)) return result;
+    if (try_replay(*armed, frame, ts, &result)) return result;
   }
   return cpython::eval_default(ts, frame, throwflag);
 }
@@ -182,11 +311,7 @@ PyObject* arm(PyObject*, PyObject* args) {
   build(armed, description);
   drop_reference(armed_code);
   armed_code = new_reference(code);
-  const std::string wrong = verify_trace(*armed);
-  if (!wrong.empty()) {
-    PyErr_SetString(PyExc_RuntimeError, wrong.c_str());
-    return nullptr;
-  }
+  if (!finish_armed()) return nullptr;
   cpython::set_eval_frame(PyThreadState_Get(), evaluate);
   return PyUnicode_FromString(print_trace(*armed, true).c_str());
 }
@@ -233,7 +358,8 @@ PyObject* handler(PyObject*, PyObject* args) {
 
 PyMethodDef methods[] = {{"arm", arm, METH_VARARGS, nullptr},       {"disarm", disarm, METH_NOARGS, nullptr},
                          {"miss", miss, METH_VARARGS, nullptr},     {"facts", facts, METH_O, nullptr},
-                         {"handler", handler, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+                         {"handler", handler, METH_VARARGS, nullptr}, {"capture", capture_call, METH_VARARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "probe", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace

@@ -1,0 +1,344 @@
+"""Each guard holds when nothing has changed, fails when what it looks at has, and says so."""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+from describe import const, reg, returning
+
+
+def function(x: Any) -> Any:
+    return "plain"
+
+
+def function2(x: Any, y: Any) -> Any:
+    return "plain"
+
+
+class Plain:
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+
+class Inline:
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+
+class Noisy:
+    """A key that may not be compared by a guard."""
+
+    def __hash__(self) -> int:
+        return hash("a")
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("user code")
+
+
+def holds(probe: ModuleType, *args: Any) -> bool:
+    """Whether the armed guards hold; checks that replay and explanation agree."""
+    why = probe.miss(*args)
+    called = (function if len(args) == 1 else function2)(*args)
+    assert (called == "replayed") == (why == "")
+    return bool(called == "replayed")
+
+
+def arm(probe: ModuleType, *guards: dict[str, Any], inputs: int = 1, regs: int = 0) -> None:
+    root = function if inputs == 1 else function2
+    trace = returning(root, const("replayed"), guards=list(guards))
+    trace["regs"] = max(regs, inputs)
+    probe.arm(root.__code__, trace)
+
+
+SCALARS = [
+    0, 1, True, False, 1.0, 0.0, -0.0, float("nan"), float("inf"), None, ..., "a", "ä", "\U0001f600", b"a", b"", 1j,
+    -1j, complex(0.0, -0.0), 2**70, -(2**70), 2**31,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expected", SCALARS, ids=repr)
+def test_scalar(probe: ModuleType, expected: Any) -> None:
+    arm(probe, {"op": "kScalar", "subject": reg(0), "expected": expected})
+    same = [value for value in SCALARS if holds(probe, value)]
+    assert len(same) == 1
+    assert same[0] is expected
+    if isinstance(expected, int) and not isinstance(expected, bool):
+        assert holds(probe, int(str(expected)))
+    if isinstance(expected, float):
+        assert holds(probe, float(repr(expected)))
+    if isinstance(expected, str):
+        assert holds(probe, "".join(list(expected)))
+
+
+def test_scalar_of_a_subclass(probe: ModuleType) -> None:
+    arm(probe, {"op": "kScalar", "subject": reg(0), "expected": 5})
+    assert not holds(probe, type("Int", (int,), {})(5))
+    assert probe.miss(6) == "x: 6 now, 5 before"
+
+
+def test_identity_and_type(probe: ModuleType) -> None:
+    it = Plain()
+    arm(probe, {"op": "kIs", "subject": reg(0), "expected": it})
+    assert holds(probe, it)
+    assert not holds(probe, Plain())
+    arm(probe, {"op": "kType", "subject": reg(0), "expected": bool})
+    assert holds(probe, True)
+    assert not holds(probe, 1)
+    assert probe.miss(1) == "x: int now, class bool before"
+    arm(probe, {"op": "kSame", "subject": reg(0), "number": 1}, inputs=2)
+    assert holds(probe, it, it)
+    assert not holds(probe, it, 1)
+    arm(probe, {"op": "kNotSame", "subject": reg(0), "number": 1}, inputs=2)
+    assert not holds(probe, it, it)
+    assert holds(probe, it, 1)
+
+
+def test_type_version(probe: ModuleType) -> None:
+    class Base:
+        pass
+
+    class Derived(Base):
+        pass
+
+    arm(probe, {"op": "kTypeVersion", "subject": const(Derived), "number": probe.facts(Derived)["type"]})
+    assert holds(probe, 0)
+    Base.k = 5  # type: ignore[attr-defined]
+    assert not holds(probe, 0)
+
+
+def test_function_version(probe: ModuleType) -> None:
+    def target(a: int = 1, *, b: int = 2) -> int:
+        return a + b
+
+    def guard() -> None:
+        arm(probe, {"op": "kFunction", "subject": const(target), "number": probe.facts(target)["function"]})
+        assert holds(probe, 0)
+
+    guard()
+    assert target() == 3
+    target.note = 1  # type: ignore[attr-defined]
+    assert holds(probe, 0)
+    for name, value in (
+        ("__defaults__", (5,)),
+        ("__kwdefaults__", {"b": 7}),
+        ("__code__", (lambda a=0, *, b=0: 1).__code__),
+    ):
+        guard()
+        setattr(target, name, value)
+        assert not holds(probe, 0)
+
+
+def test_instance_dict(probe: ModuleType) -> None:
+    it = Plain(a=1)
+    facts = probe.facts(it)
+    guard = {"op": "kInstance", "subject": const(it), "expected": Plain, "number": facts["instance_dict"]}
+    arm(probe, guard)
+    assert holds(probe, 0)
+    it.__dict__ = {"a": 1}
+    assert not holds(probe, 0)
+    arm(probe, {**guard, "number": 0})
+    assert holds(probe, 0)
+    it.__class__ = type("Other", (Plain,), {})
+    assert not holds(probe, 0)
+
+
+def test_inline_values(probe: ModuleType) -> None:
+    it, other = Inline(5), Inline(6)
+    keys = probe.facts(Inline)
+    slot = {
+        "op": "kInlineSlot",
+        "subject": const(it),
+        "expected": Inline,
+        "number": keys["keys_id"],
+        "items": [const(5)],
+    }
+    arm(probe, slot)
+    assert probe.facts(it)["instance_dict"] == 0
+    assert holds(probe, 0)
+    it.a = 5
+    assert holds(probe, 0)
+    other.b = 1  # type: ignore[attr-defined]
+    assert holds(probe, 0)
+    it.a = 7
+    assert not holds(probe, 0)
+    del it.a
+    assert not holds(probe, 0)
+    arm(probe, {**slot, "items": [None]})
+    assert holds(probe, 0)
+    absent = {"op": "kNoInlineSlot", "subject": const(it), "expected": Inline, "number": probe.facts(Inline)["keys"]}
+    arm(probe, absent)
+    assert holds(probe, 0)
+    other.c = 1  # type: ignore[attr-defined]
+    assert not holds(probe, 0)
+    arm(probe, {**absent, "number": probe.facts(Inline)["keys"]})
+    assert holds(probe, 0)
+    assert it.__dict__ == {}
+    assert not holds(probe, 0)
+
+
+@pytest.mark.parametrize("make", [dict, lambda **items: Plain(**items).__dict__], ids=["combined", "split"])
+def test_dict(probe: ModuleType, make: Any) -> None:
+    it = make(a=1, b=[1], c=2)
+    items = [const("a"), const(1), const("b"), const(it["b"]), const("z"), None]
+    guard = {"op": "kDict", "subject": const(it), "number": probe.facts(it)["dict"], "items": items}
+    arm(probe, guard)
+    assert holds(probe, 0)
+    it["c"] = 3  # not read
+    it["a"] = int("1")
+    assert holds(probe, 0)
+    it["b"] = [1]
+    assert not holds(probe, 0)
+    it["b"] = items[3][1]  # type: ignore[index]
+    assert holds(probe, 0)
+    it["a"] = True
+    assert not holds(probe, 0)
+    assert probe.miss(0).endswith("['a']: True now, 1 before")
+    it["a"] = 1
+    it["z"] = None
+    assert not holds(probe, 0)
+    del it["z"]
+    assert holds(probe, 0)
+    arm(probe, {**guard, "number": probe.facts(it)["dict"], "aux": 1})
+    assert holds(probe, 0)
+    it["c"] = 4
+    assert not holds(probe, 0)
+
+
+def test_dict_with_keys_that_run_code(probe: ModuleType) -> None:
+    it: dict[Any, Any] = {"a": 1}
+    arm(probe, {"op": "kDict", "subject": const(it), "number": 0, "items": [const("a"), const(1)]})
+    assert holds(probe, 0)
+    it.clear()
+    it[Noisy()] = 0
+    assert not holds(probe, 0)
+
+
+def test_large_dict(probe: ModuleType) -> None:
+    for size in (0, 5, 300, 70_000):
+        it: dict[Any, Any] = {f"k{i}": i for i in range(size)}
+        it |= {i: -i for i in range(size % 1000)}
+        for i in range(0, size, 3):
+            del it[f"k{i}"]
+        items = [
+            item
+            for i in (1, 2, 3, size - 1, size)
+            for item in (const(f"k{i}"), const(it[f"k{i}"]) if f"k{i}" in it else None)
+        ]
+        arm(probe, {"op": "kDict", "subject": const(it), "number": 0, "items": items})
+        assert holds(probe, 0)
+
+
+@pytest.mark.parametrize("make", [dict, collections.OrderedDict])
+def test_dict_order(probe: ModuleType, make: Any) -> None:
+    it = make(a=1, b=2)
+    arm(probe, {"op": "kDictSize", "subject": reg(0), "number": 2, "items": [const("a"), const("b")]})
+    assert holds(probe, it)
+    assert not holds(probe, make(b=2, a=1))
+    assert not holds(probe, make(a=1, b=2, c=3))
+    if make is collections.OrderedDict:
+        it.move_to_end("a")
+        assert not holds(probe, it)
+    arm(
+        probe,
+        {"op": "kLoadDictValueAt", "subject": reg(0), "number": 1, "out": 1},
+        {"op": "kScalar", "subject": reg(1), "expected": 1},
+        regs=2,
+    )
+    moved = collections.OrderedDict(a=1, b=2)
+    moved.move_to_end("a")
+    assert holds(probe, moved)
+    assert not holds(probe, make(a=1, b=2))
+    assert not holds(probe, {"a": 1})
+
+
+def test_lists_and_sets(probe: ModuleType) -> None:
+    inner: list[Any] = []
+    it = [inner, 5]
+    arm(probe, {"op": "kList", "subject": const(it), "items": [const(inner), const(5)]})
+    assert holds(probe, 0)
+    it[1] = int("5")
+    assert holds(probe, 0)
+    it[1] = 5.0
+    assert not holds(probe, 0)
+    it[1] = 5
+    it.append(1)
+    assert not holds(probe, 0)
+    assert probe.miss(0).endswith("3 items now, 2 before")
+    members = {"a", "b", Plain}
+    arm(probe, {"op": "kSet", "subject": const(members), "items": [const("a"), const("b"), const(Plain)]})
+    assert holds(probe, 0)
+    members.remove("b")
+    assert not holds(probe, 0)
+    members.add("c")
+    assert not holds(probe, 0)
+
+
+def test_loads(probe: ModuleType) -> None:
+    def load(op: str, **rest: Any) -> None:
+        arm(
+            probe,
+            {"op": op, "subject": reg(0), "out": 1, **rest},
+            {"op": "kScalar", "subject": reg(1), "expected": 5},
+            regs=2,
+        )
+
+    load("kLoadTupleItem", number=1)
+    assert holds(probe, (4, 5))
+    assert not holds(probe, (4, 6))
+    assert not holds(probe, (4,))
+    assert not holds(probe, [4, 5])
+    assert probe.miss((4, 6)) == "x[1]: 6 now, 5 before"
+    load("kLoadListItem", number=0)
+    assert holds(probe, [5])
+    assert not holds(probe, [])
+    load("kLoadDictItem", expected="k")
+    assert holds(probe, {"k": 5})
+    assert not holds(probe, {"j": 5})
+    assert not holds(probe, 5)
+    arm(probe, {"op": "kTupleSize", "subject": reg(0), "number": 2})
+    assert holds(probe, (1, 2))
+    assert not holds(probe, (1,))
+    assert not holds(probe, [1, 2])
+
+
+def test_cells_slots_context(probe: ModuleType) -> None:
+    value: Any = "first"
+
+    def closure() -> Any:
+        return value  # noqa: F821  (deleted below)
+
+    cell = closure.__closure__[0]  # type: ignore[index]
+    arm(probe, {"op": "kCell", "subject": const(cell), "expected": "first"})
+    assert holds(probe, 0)
+    value = "".join(["fir", "st"])
+    assert holds(probe, 0)
+    value = "second"
+    assert not holds(probe, 0)
+    del value
+    assert not holds(probe, 0)
+    arm(probe, {"op": "kCell", "subject": const(cell)})
+    assert holds(probe, 0)
+
+    pair = slice(1, 2)
+    arm(probe, {"op": "kSlot", "subject": const(pair), "number": object.__basicsize__, "expected": 1})
+    assert holds(probe, 0)
+
+    variable: contextvars.ContextVar[Any] = contextvars.ContextVar("variable", default="default")
+    arm(probe, {"op": "kContextVar", "subject": const(variable), "expected": "default"})
+    assert holds(probe, 0)
+    token = variable.set("other")
+    assert not holds(probe, 0)
+    variable.reset(token)
+    assert holds(probe, 0)
+    assert contextvars.Context().run(holds, probe, 0)
+
+    arm(probe, {"op": "kRecursionLimit", "subject": const(None), "number": sys.getrecursionlimit()})
+    assert holds(probe, 0)
+    sys.setrecursionlimit(sys.getrecursionlimit() + 1)
+    assert not holds(probe, 0)
+    sys.setrecursionlimit(sys.getrecursionlimit() - 1)

@@ -53,7 +53,8 @@ bool find_handler(PyCodeObject* code, int index, Handler* handler) noexcept {
   const auto* at = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(code->co_exceptiontable));
   const unsigned char* end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
   while (at < end) {  // sorted by start; entries do not overlap
-    const int start = read_varint(&at), size = read_varint(&at), target = read_varint(&at), depth_lasti = read_varint(&at);
+    const int start = read_varint(&at), size = read_varint(&at), target = read_varint(&at),
+              depth_lasti = read_varint(&at);
     if (start > index) return false;
     if (index < start + size) {
       *handler = {target, depth_lasti >> 1, (depth_lasti & 1) != 0};

@@ -20,26 +20,36 @@ inline constexpr int kExtendedArg = 144, kMakeCell = 135, kCopyFreeVars = 149;
 // The opcode's own name ("LOAD_ATTR"), or "<unknown>".
 const char* opcode_name(int opcode) noexcept;
 
-inline const _Py_CODEUNIT* units(PyCodeObject* code) noexcept { return _PyCode_CODE(code); }
+inline const _Py_CODEUNIT* units(PyCodeObject* code) noexcept {
+  return _PyCode_CODE(code);
+}
 // Number of code units.
-inline int unit_count(PyCodeObject* code) noexcept { return static_cast<int>(Py_SIZE(code)); }
+inline int unit_count(PyCodeObject* code) noexcept {
+  return static_cast<int>(Py_SIZE(code));
+}
 // The opcode at a code unit as it was compiled (specialisation and quickening undone).
 inline int base_opcode(PyCodeObject* code, int index) noexcept {
   return kOpcodes[_Py_OPCODE(units(code)[index])].base;
 }
 // The argument byte of one unit; EXTENDED_ARG prefixes are not included.
-inline int oparg(PyCodeObject* code, int index) noexcept { return _Py_OPARG(units(code)[index]); }
+inline int oparg(PyCodeObject* code, int index) noexcept {
+  return _Py_OPARG(units(code)[index]);
+}
 // The whole argument of the instruction at index (the unit after its EXTENDED_ARG prefixes).
 int full_oparg(PyCodeObject* code, int index) noexcept;
 // Inline cache entries that follow a base opcode.
-inline int cache_entries(int base) noexcept { return kOpcodes[static_cast<size_t>(base)].caches; }
+inline int cache_entries(int base) noexcept {
+  return kOpcodes[static_cast<size_t>(base)].caches;
+}
 // Index of the next instruction's first unit.
 inline int next_index(PyCodeObject* code, int index) noexcept {
   return index + 1 + cache_entries(base_opcode(code, index));
 }
 
 // Index of the first instruction that has events: what precedes it is the prologue.
-inline int first_traceable(PyCodeObject* code) noexcept { return code->_co_firsttraceable; }
+inline int first_traceable(PyCodeObject* code) noexcept {
+  return code->_co_firsttraceable;
+}
 
 inline bool is_generator_code(PyCodeObject* code) noexcept {
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0;

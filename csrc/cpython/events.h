@@ -1,7 +1,8 @@
-// Switches CPython's per-thread trace function on and off without sys.settrace's audit event, and without a trace object.
+// Switches CPython's per-thread trace function on and off without sys.settrace's audit event, and without a trace
+// object.
 //
-// On 3.11 a C frame of the evaluator (_PyCFrame) has its own copy of "tracing is on", inherited inwards on entry and outwards on
-// return; so ending the events means clearing the copies of all live ones.
+// On 3.11 a C frame of the evaluator (_PyCFrame) has its own copy of "tracing is on", inherited inwards on entry and
+// outwards on return; so ending the events means clearing the copies of all live ones.
 #pragma once
 #include "cpython/internals.h"
 
@@ -11,7 +12,9 @@ namespace pijit::cpython {
 inline bool untraced(PyThreadState* ts) noexcept {
   return ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && ts->tracing == 0;
 }
-inline bool events_are(PyThreadState* ts, Py_tracefunc function) noexcept { return ts->c_tracefunc == function; }
+inline bool events_are(PyThreadState* ts, Py_tracefunc function) noexcept {
+  return ts->c_tracefunc == function;
+}
 
 // Frames entered from now on, and those of the evaluator on top, report to `function`. False: somebody else traces.
 inline bool start_events(PyThreadState* ts, Py_tracefunc function) noexcept {
@@ -52,7 +55,9 @@ class EventsSuspended {
 struct EventFlags {
   char lines, opcodes;
 };
-inline EventFlags event_flags(PyFrameObject* frame) noexcept { return {frame->f_trace_lines, frame->f_trace_opcodes}; }
+inline EventFlags event_flags(PyFrameObject* frame) noexcept {
+  return {frame->f_trace_lines, frame->f_trace_opcodes};
+}
 inline void set_event_flags(PyFrameObject* frame, EventFlags flags) noexcept {
   frame->f_trace_lines = flags.lines;
   frame->f_trace_opcodes = flags.opcodes;
@@ -60,7 +65,9 @@ inline void set_event_flags(PyFrameObject* frame, EventFlags flags) noexcept {
 // What a frame object is born with, and what a recorder wants.
 inline constexpr EventFlags kDefaultEvents{1, 0};
 inline constexpr EventFlags kOpcodeEvents{0, 1};
-inline void want_opcode_events(PyFrameObject* frame) noexcept { set_event_flags(frame, kOpcodeEvents); }
+inline void want_opcode_events(PyFrameObject* frame) noexcept {
+  set_event_flags(frame, kOpcodeEvents);
+}
 // Gives a frame its birth flags back, if a frame object was made for it.
 inline void restore_trace_flags(_PyInterpreterFrame* frame) noexcept {
   if (frame->frame_obj != nullptr) set_event_flags(frame->frame_obj, kDefaultEvents);

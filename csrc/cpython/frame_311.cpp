@@ -19,8 +19,8 @@ void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {
 
 namespace {
 
-// One frame that is about to be handed over. The hook is per interpreter, but from its installation to the entry of the frame no
-// Python runs and the GIL is not given up (garbage collection is paused), so there is never more than one.
+// One frame that is about to be handed over. The hook is per interpreter, but from its installation to the entry of the
+// frame no Python runs and the GIL is not given up (garbage collection is paused), so there is never more than one.
 struct Handover {
   PyObject* function;
   EnterFrame enter;
@@ -68,7 +68,8 @@ PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame 
   Handover now{function, enter, context, get_eval_frame(ts), &pause, false};
   handover = &now;
   set_eval_frame(ts, hand_over);
-  const auto positional = static_cast<size_t>(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_argcount);
+  const auto positional =
+      static_cast<size_t>(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_argcount);
   PyObject* result = _PyFunction_Vectorcall(function, arguments.values.data(), positional, arguments.names.get());
   if (!now.entered) {
     handover = nullptr;

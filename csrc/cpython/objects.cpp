@@ -14,7 +14,9 @@ constexpr uint32_t kLowestOwnVersion = 1u << 31;
 
 constexpr Py_ssize_t kAbsent = -1, kUndecided = -2;
 
-bool same_bits(const void* a, const void* b, size_t bytes) noexcept { return memcmp(a, b, bytes) == 0; }
+bool same_bits(const void* a, const void* b, size_t bytes) noexcept {
+  return memcmp(a, b, bytes) == 0;
+}
 
 bool same_text(PyObject* a, PyObject* b) noexcept {
   if (!PyUnicode_IS_READY(a) || !PyUnicode_IS_READY(b)) return false;
@@ -61,7 +63,8 @@ Py_ssize_t find_key(PyDictKeysObject* keys, PyObject* key, Py_hash_t hash) noexc
     if (index == DKIX_EMPTY) return kAbsent;
     if (index >= 0) {
       PyObject* found = unicode ? DK_UNICODE_ENTRIES(keys)[index].me_key : DK_ENTRIES(keys)[index].me_key;
-      const Py_hash_t found_hash = unicode ? reinterpret_cast<PyASCIIObject*>(found)->hash : DK_ENTRIES(keys)[index].me_hash;
+      const Py_hash_t found_hash =
+          unicode ? reinterpret_cast<PyASCIIObject*>(found)->hash : DK_ENTRIES(keys)[index].me_hash;
       if (found == key) return index;
       if (found_hash == hash) {
         const int equal = compare_keys(found, key);
@@ -111,11 +114,14 @@ bool same_scalar(PyObject* a, PyObject* b) noexcept {
   if (type == &PyUnicode_Type) return a == b || same_text(a, b);
   if (type == &PyLong_Type) return same_int(a, b);
   if (type == &PyFloat_Type)
-    return same_bits(&reinterpret_cast<PyFloatObject*>(a)->ob_fval, &reinterpret_cast<PyFloatObject*>(b)->ob_fval, sizeof(double));
+    return same_bits(&reinterpret_cast<PyFloatObject*>(a)->ob_fval, &reinterpret_cast<PyFloatObject*>(b)->ob_fval,
+                     sizeof(double));
   if (type == &PyComplex_Type)
-    return same_bits(&reinterpret_cast<PyComplexObject*>(a)->cval, &reinterpret_cast<PyComplexObject*>(b)->cval, sizeof(Py_complex));
+    return same_bits(&reinterpret_cast<PyComplexObject*>(a)->cval, &reinterpret_cast<PyComplexObject*>(b)->cval,
+                     sizeof(Py_complex));
   if (type == &PyBytes_Type)
-    return Py_SIZE(a) == Py_SIZE(b) && same_bits(PyBytes_AS_STRING(a), PyBytes_AS_STRING(b), static_cast<size_t>(Py_SIZE(a)));
+    return Py_SIZE(a) == Py_SIZE(b) &&
+           same_bits(PyBytes_AS_STRING(a), PyBytes_AS_STRING(b), static_cast<size_t>(Py_SIZE(a)));
   return a == b && is_scalar(a);
 }
 
@@ -127,7 +133,8 @@ uint32_t type_version(PyTypeObject* type) noexcept {
 
 uint32_t function_version(PyObject* function) noexcept {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
-  if (object->func_version == 0 && next_function_version > kLowestOwnVersion) object->func_version = next_function_version--;
+  if (object->func_version == 0 && next_function_version > kLowestOwnVersion)
+    object->func_version = next_function_version--;
   return object->func_version;
 }
 

@@ -1,7 +1,9 @@
 // Private facts of objects: version tags, dict lookup that never runs user code, instance dicts and inline values.
 //
-// 1. Nothing here runs Python, raises, or makes an instance's __dict__ (an instance that has one reads its attributes slower).
-// 2. Version numbers that CPython does not export a way to assign (functions, shared keys) are assigned here from the top of
+// 1. Nothing here runs Python, raises, or makes an instance's __dict__ (an instance that has one reads its attributes
+// slower).
+// 2. Version numbers that CPython does not export a way to assign (functions, shared keys) are assigned here from the
+// top of
 //    their range downwards; CPython counts upwards from 1, so the two never meet.
 #pragma once
 #include <cstdint>
@@ -11,14 +13,17 @@
 namespace pijit::cpython {
 
 // --- versions; 0: none can be had -------------------------------------------------------------
-inline uint64_t dict_version(PyObject* dict) noexcept { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
+inline uint64_t dict_version(PyObject* dict) noexcept {
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+}
 // The valid version tag of a type; assigned if need be.
 uint32_t type_version(PyTypeObject* type) noexcept;
 // The current valid tag, 0 if there is none now.
 inline uint32_t current_type_version(PyTypeObject* type) noexcept {
   return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 }
-// Changes with __code__, __defaults__, __kwdefaults__ (the object, not its content), __annotations__; assigned if need be.
+// Changes with __code__, __defaults__, __kwdefaults__ (the object, not its content), __annotations__; assigned if need
+// be.
 uint32_t function_version(PyObject* function) noexcept;
 inline uint32_t current_function_version(PyObject* function) noexcept {
   return reinterpret_cast<PyFunctionObject*>(function)->func_version;
@@ -27,7 +32,8 @@ inline uint32_t current_function_version(PyObject* function) noexcept {
 // --- dicts ------------------------------------------------------------------------------------
 // 1 found (*value borrowed), 0 absent, -1 undecided: only user code could compare the keys.
 int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept;
-// Both of exactly the same immutable scalar type (int, float, complex, bool, None, Ellipsis, str, bytes) with the same bits.
+// Both of exactly the same immutable scalar type (int, float, complex, bool, None, Ellipsis, str, bytes) with the same
+// bits.
 bool same_scalar(PyObject* a, PyObject* b) noexcept;
 // The type of `object` is one that same_scalar() compares.
 bool is_scalar(PyObject* object) noexcept;
@@ -40,7 +46,9 @@ struct DictCursor {
 bool dict_next(PyObject* dict, DictCursor* cursor, PyObject** key, PyObject** value) noexcept;
 
 // --- instances --------------------------------------------------------------------------------
-inline bool has_managed_dict(PyTypeObject* type) noexcept { return PyType_HasFeature(type, Py_TPFLAGS_MANAGED_DICT); }
+inline bool has_managed_dict(PyTypeObject* type) noexcept {
+  return PyType_HasFeature(type, Py_TPFLAGS_MANAGED_DICT);
+}
 // Where the instance's dict pointer lives, or null when the type has none.
 PyObject** dict_slot(PyObject* object) noexcept;
 // The instance dict if it exists as an object (borrowed), or null.
@@ -52,13 +60,18 @@ inline PyObject* instance_dict(PyObject* object) noexcept {
 inline PyDictValues* inline_values(PyObject* object) noexcept {
   return has_managed_dict(Py_TYPE(object)) ? reinterpret_cast<PyDictValues**>(object)[-4] : nullptr;
 }
-inline PyObject* inline_value(PyObject* object, Py_ssize_t index) noexcept { return inline_values(object)->values[index]; }
+inline PyObject* inline_value(PyObject* object, Py_ssize_t index) noexcept {
+  return inline_values(object)->values[index];
+}
 // The keys shared by the instances of a heap type, or null. Names are only ever appended, so an index stays right.
 inline PyDictKeysObject* shared_keys(PyTypeObject* type) noexcept {
-  return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys : nullptr;
+  return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys
+                                                      : nullptr;
 }
 // What kInlineSlot guards: the address of the shared keys.
-inline uint64_t shared_keys_id(PyTypeObject* type) noexcept { return reinterpret_cast<uintptr_t>(shared_keys(type)); }
+inline uint64_t shared_keys_id(PyTypeObject* type) noexcept {
+  return reinterpret_cast<uintptr_t>(shared_keys(type));
+}
 // What kNoInlineSlot guards: changes when a name is added; unique among all keys. Assigned if need be.
 uint32_t shared_keys_version(PyTypeObject* type) noexcept;
 inline uint32_t current_shared_keys_version(PyTypeObject* type) noexcept {
@@ -69,7 +82,8 @@ inline uint32_t current_shared_keys_version(PyTypeObject* type) noexcept {
 Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) noexcept;
 
 // --- other ------------------------------------------------------------------------------------
-// True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key` only then.
+// True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key`
+// only then.
 bool set_holds(PyObject* set, PyObject* key, bool scalar) noexcept;
 
 // Stops automatic garbage collection, so that allocation cannot run Python.

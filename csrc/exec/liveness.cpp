@@ -1,9 +1,11 @@
-// Works out what the replay needs to know about a finished recording: last uses of registers, what must be held, scalar guard items.
+// Works out what the replay needs to know about a finished recording: last uses of registers, what must be held, scalar
+// guard items.
 //
-// A register lives until the last node that reads it or whose snapshot (frames, and virtual objects as of its time) may read it. Nodes
-// are visited from the last to the first, so the first mention of a register is its last use. Frame states and virtual objects are
-// expanded once: an earlier snapshot sees a prefix of what a later one saw, except that it may see the log of an object which the later
-// one takes from a register; the kBuild node between the two has then expanded that log.
+// A register lives until the last node that reads it or whose snapshot (frames, and virtual objects as of its time) may
+// read it. Nodes are visited from the last to the first, so the first mention of a register is its last use. Frame
+// states and virtual objects are expanded once: an earlier snapshot sees a prefix of what a later one saw, except that
+// it may see the log of an object which the later one takes from a register; the kBuild node between the two has then
+// expanded that log.
 #include <algorithm>
 #include <unordered_set>
 
@@ -23,15 +25,20 @@ bool may_let_die(Op op) {
     case Op::kDelItem:
     case Op::kStoreCell:
     case Op::kCall:
-    case Op::kOpaque: return true;
-    default: return false;
+    case Op::kOpaque:
+      return true;
+    default:
+      return false;
   }
 }
 
 class Liveness {
  public:
   explicit Liveness(Trace& trace)
-      : trace_(trace), last_(trace.regs.size(), kNone), states_(trace.frame_states.size()), logs_(trace.virtuals.size()) {}
+      : trace_(trace),
+        last_(trace.regs.size(), kNone),
+        states_(trace.frame_states.size()),
+        logs_(trace.virtuals.size()) {}
 
   void run();
   // The last node that may read each register; kNone: nobody.
@@ -64,7 +71,8 @@ void Liveness::use(Val value, uint32_t time) {
 void Liveness::use_log(uint32_t index, uint32_t time) {
   if (logs_[index]) return;
   logs_[index] = true;
-  for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
+  for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= time;
+       at = trace_.log[at].next) {
     use(trace_.log[at].key, time);
     use(trace_.log[at].value, time);
   }
@@ -141,7 +149,8 @@ void mark_scalars(Trace* trace) {
   };
   for (Guard& guard : trace->guards) guard.scalar = is_owned_scalar(guard.expected);
   trace->guard_item_scalar.resize(trace->guard_items.size());
-  for (size_t i = 0; i < trace->guard_items.size(); ++i) trace->guard_item_scalar[i] = is_owned_scalar(trace->guard_items[i]);
+  for (size_t i = 0; i < trace->guard_items.size(); ++i)
+    trace->guard_item_scalar[i] = is_owned_scalar(trace->guard_items[i]);
 }
 
 }  // namespace

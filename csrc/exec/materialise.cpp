@@ -17,7 +17,9 @@ PyObject* empty_tuple() noexcept {
   return empty;
 }
 
-bool is_dict_kind(PyObject* object) noexcept { return PyDict_Check(object); }
+bool is_dict_kind(PyObject* object) noexcept {
+  return PyDict_Check(object);
+}
 
 bool set_dict_item(PyObject* dict, PyObject* key, PyObject* value) noexcept {
   return (PyODict_Check(dict) ? PyODict_SetItem(dict, key, value) : PyDict_SetItem(dict, key, value)) == 0;
@@ -93,13 +95,16 @@ PyObject* Materialiser::build(uint32_t index) noexcept {
 
 PyObject* Materialiser::borrow(Val value) noexcept {
   switch (value.kind()) {
-    case ValueKind::kConst: return value.object();
-    case ValueKind::kVirtual: return object_of(value.index());
+    case ValueKind::kConst:
+      return value.object();
+    case ValueKind::kVirtual:
+      return object_of(value.index());
     case ValueKind::kReg: {
       PyObject* found = find(reg_key(value.index()));
       return found != nullptr ? found : keep(reg_key(value.index()), box_register(regs_[value.index()]));
     }
-    case ValueKind::kNull: break;
+    case ValueKind::kNull:
+      break;
   }
   unsupported("an empty slot");
   return nullptr;
@@ -125,23 +130,33 @@ PyObject* Materialiser::object_of(uint32_t index) noexcept {
 // The object as it is before its log is applied; kinds that cannot hold themselves are made complete.
 PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
   switch (object.kind) {
-    case VirtualKind::kTuple: return make_tuple(object);
-    case VirtualKind::kList: return PyList_New(0);
-    case VirtualKind::kDict: return object.type == &PyODict_Type ? PyODict_New() : PyDict_New();
-    case VirtualKind::kSet: return object.type == &PyFrozenSet_Type ? PyFrozenSet_New(nullptr) : PySet_New(nullptr);
-    case VirtualKind::kInstance: return make_instance(object.type);
-    case VirtualKind::kCell: return PyCell_New(nullptr);
+    case VirtualKind::kTuple:
+      return make_tuple(object);
+    case VirtualKind::kList:
+      return PyList_New(0);
+    case VirtualKind::kDict:
+      return object.type == &PyODict_Type ? PyODict_New() : PyDict_New();
+    case VirtualKind::kSet:
+      return object.type == &PyFrozenSet_Type ? PyFrozenSet_New(nullptr) : PySet_New(nullptr);
+    case VirtualKind::kInstance:
+      return make_instance(object.type);
+    case VirtualKind::kCell:
+      return PyCell_New(nullptr);
     case VirtualKind::kException:
     case VirtualKind::kGenerator:
-    case VirtualKind::kUnmodelled: unsupported(virtual_name(object.kind)); return nullptr;
-    default: return make_from_fields(object);
+    case VirtualKind::kUnmodelled:
+      unsupported(virtual_name(object.kind));
+      return nullptr;
+    default:
+      return make_from_fields(object);
   }
 }
 
 PyObject* Materialiser::make_tuple(const Virtual& object) noexcept {
   Py_ssize_t size = 0;
   each(object, [&](const LogEntry&) { return ++size; });
-  return object.type == nullptr || object.type == &PyTuple_Type ? PyTuple_New(size) : object.type->tp_alloc(object.type, size);
+  return object.type == nullptr || object.type == &PyTuple_Type ? PyTuple_New(size)
+                                                                : object.type->tp_alloc(object.type, size);
 }
 
 PyObject* Materialiser::make_instance(PyTypeObject* type) noexcept {
@@ -161,7 +176,8 @@ bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
     case VirtualKind::kCell:
     case VirtualKind::kFunction:
       return each(object, [&](const LogEntry& entry) { return apply(object, made, entry, &position); });
-    default: return true;
+    default:
+      return true;
   }
 }
 
@@ -179,15 +195,21 @@ bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& 
       return true;
     case LogOp::kField:  // a cell
       return PyCell_Set(made, value) == 0;
-    case LogOp::kSetAttr: return PyObject_GenericSetAttr(made, key, value) == 0;
-    case LogOp::kDelAttr: return PyObject_GenericSetAttr(made, key, nullptr) == 0;
-    case LogOp::kSetItem: return is_dict_kind(made) ? set_dict_item(made, key, value) : unsupported("an item store");
-    case LogOp::kDelItem: return is_dict_kind(made) ? delete_dict_item(made, key) : unsupported("an item delete");
+    case LogOp::kSetAttr:
+      return PyObject_GenericSetAttr(made, key, value) == 0;
+    case LogOp::kDelAttr:
+      return PyObject_GenericSetAttr(made, key, nullptr) == 0;
+    case LogOp::kSetItem:
+      return is_dict_kind(made) ? set_dict_item(made, key, value) : unsupported("an item store");
+    case LogOp::kDelItem:
+      return is_dict_kind(made) ? delete_dict_item(made, key) : unsupported("an item delete");
     case LogOp::kClear:
       if (!is_dict_kind(made)) return unsupported("a clear");
       if (!PyODict_Check(made)) return PyDict_Clear(made), true;
-      return static_cast<bool>(Ref::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyODict_Type), "clear", "O", made)));
-    default: return unsupported(virtual_name(object.kind));
+      return static_cast<bool>(
+          Ref::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyODict_Type), "clear", "O", made)));
+    default:
+      return unsupported(virtual_name(object.kind));
   }
 }
 
@@ -195,12 +217,18 @@ bool Materialiser::apply_list(PyObject* list, const LogEntry& entry) noexcept {
   PyObject* value = nullptr;
   if (!entry.value.is_null() && (value = borrow(entry.value)) == nullptr) return false;
   switch (entry.op) {
-    case LogOp::kItem: return PyList_Append(list, value) == 0;
-    case LogOp::kSetItem: return PyList_SetItem(list, list_index(entry), new_reference(value)) == 0;
-    case LogOp::kDelItem: return PySequence_DelItem(list, list_index(entry)) == 0;
-    case LogOp::kInsert: return PyList_Insert(list, list_index(entry), value) == 0;
-    case LogOp::kClear: return PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) == 0;
-    default: return unsupported("a list");
+    case LogOp::kItem:
+      return PyList_Append(list, value) == 0;
+    case LogOp::kSetItem:
+      return PyList_SetItem(list, list_index(entry), new_reference(value)) == 0;
+    case LogOp::kDelItem:
+      return PySequence_DelItem(list, list_index(entry)) == 0;
+    case LogOp::kInsert:
+      return PyList_Insert(list, list_index(entry), value) == 0;
+    case LogOp::kClear:
+      return PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) == 0;
+    default:
+      return unsupported("a list");
   }
 }
 
@@ -217,15 +245,19 @@ bool Materialiser::apply_function(PyObject* function, const LogEntry& entry) noe
   PyObject* value = borrow(entry.value);
   if (value == nullptr) return false;
   switch (entry.index) {
-    case kDefaults: return PyFunction_SetDefaults(function, value) == 0;
-    case kKwDefaults: return PyFunction_SetKwDefaults(function, value) == 0;
-    case kClosure: return PyFunction_SetClosure(function, value) == 0;
+    case kDefaults:
+      return PyFunction_SetDefaults(function, value) == 0;
+    case kKwDefaults:
+      return PyFunction_SetKwDefaults(function, value) == 0;
+    case kClosure:
+      return PyFunction_SetClosure(function, value) == 0;
     case kAnnotations: {
       auto* object = reinterpret_cast<PyFunctionObject*>(function);
       Ref old = Ref::steal(std::exchange(object->func_annotations, new_reference(value)));
       return true;
     }
-    default: return unsupported("a function");
+    default:
+      return unsupported("a function");
   }
 }
 
@@ -244,21 +276,28 @@ PyObject* Materialiser::make_from_fields(const Virtual& object) noexcept {
   for (uint32_t i = 0; i < count && ok; ++i) f[i] = borrow_optional(fields[i], &ok);
   if (!ok) return nullptr;
   switch (object.kind) {
-    case VirtualKind::kFunction: return PyFunction_NewWithQualName(f[kCode], f[kGlobals], f[kQualname]);
-    case VirtualKind::kBoundMethod: return PyMethod_New(f[0], f[1]);
+    case VirtualKind::kFunction:
+      return PyFunction_NewWithQualName(f[kCode], f[kGlobals], f[kQualname]);
+    case VirtualKind::kBoundMethod:
+      return PyMethod_New(f[0], f[1]);
     case VirtualKind::kBuiltinMethod: {
       auto* type = reinterpret_cast<PyObject*>(Py_TYPE(f[1]));
       const bool of_class = Py_TYPE(f[0]) == &PyClassMethodDescr_Type;
       return Py_TYPE(f[0])->tp_descr_get(f[0], of_class ? nullptr : f[1], of_class && PyType_Check(f[1]) ? f[1] : type);
     }
-    case VirtualKind::kSlice: return PySlice_New(f[0], f[1], f[2]);
+    case VirtualKind::kSlice:
+      return PySlice_New(f[0], f[1], f[2]);
     case VirtualKind::kSuper:
       return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), f[0], f[1], nullptr);
-    case VirtualKind::kIterator: return make_iterator(object, f[0], f[1] != nullptr && PyObject_IsTrue(f[1]) == 1);
+    case VirtualKind::kIterator:
+      return make_iterator(object, f[0], f[1] != nullptr && PyObject_IsTrue(f[1]) == 1);
     case VirtualKind::kEnumerate:
       return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyEnum_Type), f[0], f[1], nullptr);
-    case VirtualKind::kView: return object.type == &PyDictProxy_Type ? PyDictProxy_New(f[0]) : _PyDictView_New(f[0], object.type);
-    default: unsupported(virtual_name(object.kind)); return nullptr;
+    case VirtualKind::kView:
+      return object.type == &PyDictProxy_Type ? PyDictProxy_New(f[0]) : _PyDictView_New(f[0], object.type);
+    default:
+      unsupported(virtual_name(object.kind));
+      return nullptr;
   }
 }
 
@@ -275,8 +314,8 @@ PyObject* Materialiser::make_iterator(const Virtual& object, PyObject* iterable,
 }
 
 PyObject* Materialiser::make_zip(const Virtual& object) noexcept {
-  Ref iterators = Ref::steal(make_tuple(Virtual{VirtualKind::kTuple, true, &PyTuple_Type, object.birth, object.head, object.tail,
-                                                kNone, UINT32_MAX}));
+  Ref iterators = Ref::steal(make_tuple(
+      Virtual{VirtualKind::kTuple, true, &PyTuple_Type, object.birth, object.head, object.tail, kNone, UINT32_MAX}));
   if (!iterators) return nullptr;
   Py_ssize_t position = 0;
   const bool ok = each(object, [&](const LogEntry& entry) {

@@ -1,8 +1,11 @@
-// Makes Python objects of the values of a trace: registers are boxed or wrapped, virtual objects are built as of a given time.
+// Makes Python objects of the values of a trace: registers are boxed or wrapped, virtual objects are built as of a
+// given time.
 //
-// 1. One Materialiser makes each virtual object and boxes each register once, so aliases and cycles come out as they were.
+// 1. One Materialiser makes each virtual object and boxes each register once, so aliases and cycles come out as they
+// were.
 // 2. A mutable object is made empty first and then filled from its log, so that it may hold itself.
-// 3. No user code runs for the kinds of virtuals.def; the caller pauses garbage collection if the frames are not in place.
+// 3. No user code runs for the kinds of virtuals.def; the caller pauses garbage collection if the frames are not in
+// place.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -32,7 +35,7 @@ class Materialiser {
   PyObject* keep(Key key, PyObject* object) noexcept;  // steals into the memo, returns it borrowed
   PyObject* borrow(Val value) noexcept;                // from the memo (or the value itself); null with an error set
   PyObject* borrow_optional(Val value, bool* ok) noexcept;
-  PyObject* object_of(uint32_t index) noexcept;        // borrowed
+  PyObject* object_of(uint32_t index) noexcept;  // borrowed
 
   PyObject* make_empty(const Virtual& object) noexcept;
   bool fill(const Virtual& object, PyObject* made) noexcept;

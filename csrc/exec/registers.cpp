@@ -92,12 +92,18 @@ void release_all(const Trace& trace, Reg* regs) noexcept {
 
 PyObject* box_register(const Reg& reg) noexcept {
   switch (reg.rep) {
-    case Rep::kObject: return new_reference(reg.object);
-    case Rep::kTensor: return current_adapter()->wrap(reg.tensor);
-    case Rep::kInt: return PyLong_FromLongLong(reg.integer);
-    case Rep::kFloat: return PyFloat_FromDouble(reg.number);
-    case Rep::kBool: return new_reference(reg.boolean ? Py_True : Py_False);
-    case Rep::kEmpty: break;
+    case Rep::kObject:
+      return new_reference(reg.object);
+    case Rep::kTensor:
+      return current_adapter()->wrap(reg.tensor);
+    case Rep::kInt:
+      return PyLong_FromLongLong(reg.integer);
+    case Rep::kFloat:
+      return PyFloat_FromDouble(reg.number);
+    case Rep::kBool:
+      return new_reference(reg.boolean ? Py_True : Py_False);
+    case Rep::kEmpty:
+      break;
   }
   PyErr_SetString(PyExc_SystemError, "pijit: empty register");
   return nullptr;

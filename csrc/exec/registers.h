@@ -1,4 +1,5 @@
-// The register files of a thread: a stack of registers that needs no allocation once it has grown, and what a trace holds in one.
+// The register files of a thread: a stack of registers that needs no allocation once it has grown, and what a trace
+// holds in one.
 //
 // 1. Outside a replay no register of the stack is owned; so a file is handed out without being cleared.
 // 2. Files nest like C scopes (a replay may run Python that replays another trace).
@@ -41,7 +42,8 @@ void release_register(Reg* reg) noexcept;
 // Drops every reference that the replay holds. May run Python.
 void release_all(const Trace& trace, Reg* regs) noexcept;
 
-// The object of a register as a new reference (wraps a tensor, boxes a scalar); null with an error set if memory is short.
+// The object of a register as a new reference (wraps a tensor, boxes a scalar); null with an error set if memory is
+// short.
 PyObject* box_register(const Reg& reg) noexcept;
 
 }  // namespace pijit

@@ -30,6 +30,7 @@ class Operand {
   }
   PyObject* get() const noexcept { return object_; }
   bool failed() const noexcept { return failed_; }
+  Ref take() noexcept { return std::move(made_); }
 
  private:
   PyObject* object_ = nullptr;
@@ -48,30 +49,52 @@ int store(const Trace& trace, const Reg* regs, const Node& node) noexcept {
   Operand a(trace, regs, node, node.a), b(trace, regs, node, node.b), c(trace, regs, node, node.c);
   if (a.failed() || b.failed() || c.failed()) return -1;
   switch (node.op) {
-    case Op::kStoreAttr: return PyObject_GenericSetAttr(a.get(), b.get(), c.get());
-    case Op::kDelAttr: return PyObject_GenericSetAttr(a.get(), b.get(), nullptr);
-    case Op::kStoreItem: return PyObject_SetItem(a.get(), b.get(), c.get());
-    case Op::kDelItem: return PyObject_DelItem(a.get(), b.get());
-    default: return PyCell_Set(a.get(), b.get());
+    case Op::kStoreAttr:
+      return PyObject_GenericSetAttr(a.get(), b.get(), c.get());
+    case Op::kDelAttr:
+      return PyObject_GenericSetAttr(a.get(), b.get(), nullptr);
+    case Op::kStoreItem:
+      return PyObject_SetItem(a.get(), b.get(), c.get());
+    case Op::kDelItem:
+      return PyObject_DelItem(a.get(), b.get());
+    default:
+      return PyCell_Set(a.get(), b.get());
   }
 }
 
+// What a call is made with: borrowed, except for what had to be made for it.
+class Arguments {
+ public:
+  explicit Arguments(size_t count)
+      : objects_(count + 1 <= kSmall ? small_ : (large_.resize(count + 1), large_.data())) {}
+  bool add(const Trace& trace, const Reg* regs, const Node& node, Val value) {
+    Operand operand(trace, regs, node, value);
+    if (operand.failed()) return false;
+    objects_[++count_] = operand.get();
+    Ref made = operand.take();
+    if (made) made_.push_back(std::move(made));
+    return true;
+  }
+  // The slot before the first is free, as vectorcall wants it.
+  PyObject** data() noexcept { return objects_ + 1; }
+
+ private:
+  static constexpr size_t kSmall = 12;
+  PyObject* small_[kSmall];
+  std::vector<PyObject*> large_;
+  std::vector<Ref> made_;
+  PyObject** objects_;
+  size_t count_ = 0;
+};
+
 PyObject* call(const Trace& trace, const Reg* regs, const Node& node) noexcept {
   Operand callable(trace, regs, node, node.a);
-  std::vector<Operand> operands;
-  std::vector<PyObject*> args;
-  operands.reserve(node.count);
-  args.reserve(node.count + 1);
-  args.push_back(nullptr);  // vectorcall may use it
-  bool failed = callable.failed();
-  for (uint32_t i = 0; i < node.count && !failed; ++i) {
-    operands.emplace_back(trace, regs, node, trace.operands[node.first + i]);
-    args.push_back(operands.back().get());
-    failed = operands.back().failed();
-  }
-  if (failed) return nullptr;
+  Arguments args(node.count);
+  bool made = !callable.failed();
+  for (uint32_t i = 0; i < node.count && made; ++i) made = args.add(trace, regs, node, trace.operands[node.first + i]);
+  if (!made) return nullptr;
   const size_t positional = node.count - node.aux;
-  return PyObject_Vectorcall(callable.get(), args.data() + 1, positional | PY_VECTORCALL_ARGUMENTS_OFFSET, node.b.object());
+  return PyObject_Vectorcall(callable.get(), args.data(), positional | PY_VECTORCALL_ARGUMENTS_OFFSET, node.b.object());
 }
 
 bool same_number(const Reg& reg, uint64_t bits) noexcept {
@@ -86,14 +109,20 @@ enum class Outcome : uint8_t { kNext, kLeave, kRaise, kReturn, kFail };
 Outcome step(const Trace& trace, const Node& node, Reg* regs) noexcept {
   switch (node.op) {
     case Op::kAdapter:
-    case Op::kCheck: return node.adapter_op->run(regs) ? Outcome::kNext : Outcome::kLeave;
-    case Op::kGuard: return check_guard(trace, trace.guards[node.aux], regs) ? Outcome::kNext : Outcome::kLeave;
-    case Op::kGuardBool: return regs[node.a.index()].boolean == (node.aux != 0) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kCheck:
+      return node.adapter_op->run(regs) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuard:
+      return check_guard(trace, trace.guards[node.aux], regs) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuardBool:
+      return regs[node.a.index()].boolean == (node.aux != 0) ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardInt:
-    case Op::kGuardFloat: return same_number(regs[node.a.index()], node.imm) ? Outcome::kNext : Outcome::kLeave;
-    case Op::kGuardIs: return regs[node.a.index()].object == node.b.object() ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuardFloat:
+      return same_number(regs[node.a.index()], node.imm) ? Outcome::kNext : Outcome::kLeave;
+    case Op::kGuardIs:
+      return regs[node.a.index()].object == node.b.object() ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardType:
-      return Py_TYPE(regs[node.a.index()].object) == reinterpret_cast<PyTypeObject*>(node.b.object()) ? Outcome::kNext : Outcome::kLeave;
+      return Py_TYPE(regs[node.a.index()].object) == reinterpret_cast<PyTypeObject*>(node.b.object()) ? Outcome::kNext
+                                                                                                      : Outcome::kLeave;
     case Op::kBuild: {
       Materialiser make(trace, regs, node.time);
       PyObject* made = make.build(node.a.index());
@@ -126,8 +155,10 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs) noexcept {
       }
       return Outcome::kNext;
     }
-    case Op::kExit: return Outcome::kLeave;
-    case Op::kReturn: return Outcome::kReturn;
+    case Op::kExit:
+      return Outcome::kLeave;
+    case Op::kReturn:
+      return Outcome::kReturn;
   }
   return Outcome::kLeave;
 }
@@ -157,13 +188,17 @@ PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadSt
   for (const Node& node : trace.nodes) {
     if (node.snapshot != kNone && cpython::eval_breaker_set(ts)) return leave(trace, node.snapshot, regs, root, ts);
     switch (step(trace, node, regs)) {
-      case Outcome::kNext: break;
+      case Outcome::kNext:
+        break;
       case Outcome::kLeave:
         trace.exits += node.op != Op::kExit;
         return leave(trace, node.snapshot, regs, root, ts);
-      case Outcome::kRaise: return leave_raising(trace, node.snapshot, regs, root, ts);
-      case Outcome::kReturn: return finish(trace, node, regs);
-      case Outcome::kFail: return fail(trace, regs);
+      case Outcome::kRaise:
+        return leave_raising(trace, node.snapshot, regs, root, ts);
+      case Outcome::kReturn:
+        return finish(trace, node, regs);
+      case Outcome::kFail:
+        return fail(trace, regs);
     }
     for (uint32_t i = 0; i < node.release_count; ++i) release_register(&regs[releases[node.release_first + i]]);
   }

@@ -1,9 +1,12 @@
 // Runs a trace: the node program over a register file.
 //
-// 1. The caller loads the inputs, checks the guards on the same registers, and then calls replay; nothing may run in between.
-// 2. The GIL is held throughout. Whatever wants the evaluator's attention (a signal, another thread that wants the GIL) makes the
+// 1. The caller loads the inputs, checks the guards on the same registers, and then calls replay; nothing may run in
+// between.
+// 2. The GIL is held throughout. Whatever wants the evaluator's attention (a signal, another thread that wants the GIL)
+// makes the
 //    replay leave at the next snapshot, and CPython attends to it there.
-// 3. A node that fails leaves at the start of its instruction, so CPython executes the original. A call that raises has had its
+// 3. A node that fails leaves at the start of its instruction, so CPython executes the original. A call that raises has
+// had its
 //    effects: its exception is raised at the instruction instead.
 #pragma once
 #include "cpython/frame.h"
@@ -12,8 +15,8 @@
 
 namespace pijit {
 
-// To be called once on a trace that was recorded and not installed yet: when registers die, what must be held, which guard items
-// are scalars. All objects that the trace names are alive then.
+// To be called once on a trace that was recorded and not installed yet: when registers die, what must be held, which
+// guard items are scalars. All objects that the trace names are alive then.
 void finish_trace(Trace& trace);
 
 // The thread has the recursion headroom that the trace needs, and nothing wants the evaluator's attention.

@@ -40,7 +40,7 @@ class Exit {
   const Trace& trace_;
   std::vector<Level> levels_;  // root first
   std::vector<PyObject*> slots_;
-  size_t next_ = 0;            // the level that is entered next
+  size_t next_ = 0;  // the level that is entered next
   std::optional<SavedError> raised_;
 };
 
@@ -104,7 +104,8 @@ PyObject* Exit::enter(PyThreadState* ts, Frame* frame) noexcept {
     drop_slots(level);
     const Ref function = std::move(levels_[next_].function);
     result = Ref::steal(cpython::call_into_new_frame(
-        ts, function.get(), [](PyThreadState* state, Frame* inner, void* exit) { return static_cast<Exit*>(exit)->enter(state, inner); },
+        ts, function.get(),
+        [](PyThreadState* state, Frame* inner, void* exit) { return static_cast<Exit*>(exit)->enter(state, inner); },
         this));
   }
   return go_on(ts, frame, level, std::move(result));
@@ -143,7 +144,8 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
   return cpython::eval_default(ts, frame, 0);
 }
 
-PyObject* leave_at(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts, bool raising) noexcept {
+PyObject* leave_at(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts,
+                   bool raising) noexcept {
   Exit exit(trace, snapshot, raising);
   cpython::GcPause pause;
   const bool made = exit.materialise(regs, trace.snapshots[snapshot].time);

@@ -1,12 +1,16 @@
 // Side exits: the real frames are rebuilt as a snapshot describes them, and CPython goes on.
 //
-// 1. Everything is materialised before any frame is touched; if that runs out of memory the exit raises MemoryError in the root's
+// 1. Everything is materialised before any frame is touched; if that runs out of memory the exit raises MemoryError in
+// the root's
 //    caller.
-// 2. The root frame is the one the hook was called with. An inner frame is made by CPython itself: its function is called with
+// 2. The root frame is the one the hook was called with. An inner frame is made by CPython itself: its function is
+// called with
 //    placeholder arguments and the new frame is taken over before its first instruction (cpython::call_into_new_frame).
-// 3. The innermost frame is evaluated first; the outer ones are the thread's current frames meanwhile, standing at their calls. Then
+// 3. The innermost frame is evaluated first; the outer ones are the thread's current frames meanwhile, standing at
+// their calls. Then
 //    each takes the result (or the exception) of the one inside and is evaluated itself.
-// 4. The GIL is held from the exit to the first instruction, and garbage collection is paused while frames are incomplete.
+// 4. The GIL is held from the exit to the first instruction, and garbage collection is paused while frames are
+// incomplete.
 #pragma once
 #include "cpython/frame.h"
 #include "ir/trace.h"
@@ -16,6 +20,7 @@ namespace pijit {
 // Releases all registers, goes on in CPython at the snapshot, and returns what the root frame returns.
 PyObject* leave(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept;
 // The same, but the innermost frame's instruction raises the exception that is set.
-PyObject* leave_raising(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept;
+PyObject* leave_raising(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root,
+                        PyThreadState* ts) noexcept;
 
 }  // namespace pijit

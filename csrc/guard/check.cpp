@@ -21,7 +21,9 @@ bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept {
   return is_same(now, trace.guard_items[index], trace.guard_item_scalar[index] != 0);
 }
 
-PyTypeObject* expected_type(const Guard& guard) noexcept { return reinterpret_cast<PyTypeObject*>(guard.expected); }
+PyTypeObject* expected_type(const Guard& guard) noexcept {
+  return reinterpret_cast<PyTypeObject*>(guard.expected);
+}
 
 // A register that a load writes: borrowed, never null.
 bool load(const Guard& guard, Reg* regs, PyObject* object) noexcept {
@@ -39,7 +41,8 @@ bool check_dict(const Trace& trace, const Guard& guard, PyObject* dict) noexcept
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* value;
     if (trace.guard_item_scalar[i] == 0) return false;  // a key that may be dead
-    if (cpython::dict_lookup_exact(dict, trace.guard_items[i], &value) < 0 || !is_item(trace, i + 1, value)) return false;
+    if (cpython::dict_lookup_exact(dict, trace.guard_items[i], &value) < 0 || !is_item(trace, i + 1, value))
+      return false;
   }
   guard.number = version;
   return true;
@@ -72,7 +75,8 @@ bool check_inline(const Trace& trace, const Guard& guard, PyObject* object) noex
   PyTypeObject* type = Py_TYPE(object);
   if (type != expected_type(guard) || cpython::inline_values(object) == nullptr) return false;
   if (guard.op == GuardOp::kNoInlineSlot) return cpython::current_shared_keys_version(type) == guard.number;
-  return cpython::shared_keys_id(type) == guard.number && is_item(trace, guard.first, cpython::inline_value(object, guard.aux));
+  return cpython::shared_keys_id(type) == guard.number &&
+         is_item(trace, guard.first, cpython::inline_value(object, guard.aux));
 }
 
 bool check_instance(const Guard& guard, PyObject* object) noexcept {
@@ -110,20 +114,28 @@ PyObject* item_at(PyObject* sequence, uint64_t index) noexcept {
 // What the address held before may have died and something of another type live there now.
 bool has_layout(GuardOp op, PyObject* subject) noexcept {
   switch (op) {
-    case GuardOp::kTypeVersion: return PyType_Check(subject) != 0;
+    case GuardOp::kTypeVersion:
+      return PyType_Check(subject) != 0;
     case GuardOp::kDict:
     case GuardOp::kDictSize:
     case GuardOp::kLoadDictItem:
-    case GuardOp::kLoadDictValueAt: return PyDict_Check(subject) != 0;
+    case GuardOp::kLoadDictValueAt:
+      return PyDict_Check(subject) != 0;
     case GuardOp::kList:
     case GuardOp::kListSize:
-    case GuardOp::kLoadListItem: return PyList_Check(subject) != 0;
-    case GuardOp::kSet: return PyAnySet_Check(subject) != 0;
+    case GuardOp::kLoadListItem:
+      return PyList_Check(subject) != 0;
+    case GuardOp::kSet:
+      return PyAnySet_Check(subject) != 0;
     case GuardOp::kTupleSize:
-    case GuardOp::kLoadTupleItem: return PyTuple_Check(subject) != 0;
-    case GuardOp::kFunction: return PyFunction_Check(subject) != 0;
-    case GuardOp::kCell: return PyCell_Check(subject) != 0;
-    default: return true;
+    case GuardOp::kLoadTupleItem:
+      return PyTuple_Check(subject) != 0;
+    case GuardOp::kFunction:
+      return PyFunction_Check(subject) != 0;
+    case GuardOp::kCell:
+      return PyCell_Check(subject) != 0;
+    default:
+      return true;
   }
 }
 
@@ -133,31 +145,51 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
   PyObject* subject = subject_of(guard, regs);
   if (subject == nullptr || !has_layout(guard.op, subject)) return false;
   switch (guard.op) {
-    case GuardOp::kIs: return subject == guard.expected;
-    case GuardOp::kType: return Py_TYPE(subject) == expected_type(guard);
-    case GuardOp::kScalar: return is_same(subject, guard.expected, guard.scalar);
-    case GuardOp::kTypeVersion: return cpython::current_type_version(reinterpret_cast<PyTypeObject*>(subject)) == guard.number;
-    case GuardOp::kInstance: return check_instance(guard, subject);
+    case GuardOp::kIs:
+      return subject == guard.expected;
+    case GuardOp::kType:
+      return Py_TYPE(subject) == expected_type(guard);
+    case GuardOp::kScalar:
+      return is_same(subject, guard.expected, guard.scalar);
+    case GuardOp::kTypeVersion:
+      return cpython::current_type_version(reinterpret_cast<PyTypeObject*>(subject)) == guard.number;
+    case GuardOp::kInstance:
+      return check_instance(guard, subject);
     case GuardOp::kInlineSlot:
-    case GuardOp::kNoInlineSlot: return check_inline(trace, guard, subject);
-    case GuardOp::kDict: return check_dict(trace, guard, subject);
-    case GuardOp::kDictSize: return check_dict_size(trace, guard, subject);
-    case GuardOp::kList: return check_list(trace, guard, subject);
-    case GuardOp::kSet: return check_set(trace, guard, subject);
+    case GuardOp::kNoInlineSlot:
+      return check_inline(trace, guard, subject);
+    case GuardOp::kDict:
+      return check_dict(trace, guard, subject);
+    case GuardOp::kDictSize:
+      return check_dict_size(trace, guard, subject);
+    case GuardOp::kList:
+      return check_list(trace, guard, subject);
+    case GuardOp::kSet:
+      return check_set(trace, guard, subject);
     case GuardOp::kTupleSize:
-    case GuardOp::kListSize: return static_cast<uint64_t>(Py_SIZE(subject)) == guard.number;
-    case GuardOp::kFunction: return cpython::current_function_version(subject) == guard.number;
-    case GuardOp::kCell: return is_same(PyCell_GET(subject), guard.expected, guard.scalar);
+    case GuardOp::kListSize:
+      return static_cast<uint64_t>(Py_SIZE(subject)) == guard.number;
+    case GuardOp::kFunction:
+      return cpython::current_function_version(subject) == guard.number;
+    case GuardOp::kCell:
+      return is_same(PyCell_GET(subject), guard.expected, guard.scalar);
     case GuardOp::kSlot:
-      return is_same(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(subject) + guard.number), guard.expected, guard.scalar);
-    case GuardOp::kContextVar: return check_context_var(guard, subject);
+      return is_same(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(subject) + guard.number), guard.expected,
+                     guard.scalar);
+    case GuardOp::kContextVar:
+      return check_context_var(guard, subject);
     case GuardOp::kLoadTupleItem:
-    case GuardOp::kLoadListItem: return load(guard, regs, item_at(subject, guard.number));
+    case GuardOp::kLoadListItem:
+      return load(guard, regs, item_at(subject, guard.number));
     case GuardOp::kLoadDictItem:
-    case GuardOp::kLoadDictValueAt: return load_from_dict(guard, regs, subject);
-    case GuardOp::kSame: return subject == regs[guard.number].object;
-    case GuardOp::kNotSame: return subject != regs[guard.number].object;
-    case GuardOp::kRecursionLimit: return static_cast<uint64_t>(Py_GetRecursionLimit()) == guard.number;
+    case GuardOp::kLoadDictValueAt:
+      return load_from_dict(guard, regs, subject);
+    case GuardOp::kSame:
+      return subject == regs[guard.number].object;
+    case GuardOp::kNotSame:
+      return subject != regs[guard.number].object;
+    case GuardOp::kRecursionLimit:
+      return static_cast<uint64_t>(Py_GetRecursionLimit()) == guard.number;
   }
   return false;
 }

@@ -1,9 +1,12 @@
 // The guards of a trace: checked before a replay, and explained from the same rows when one does not hold.
 //
 // 1. No check runs Python, allocates, or raises.
-// 2. Guards run in order: the modes of the framework, then Trace::guards, then the tensors. A guard looks only into objects that are
-//    known to be alive: an argument, something that an earlier guard found in its place, or an object that the trace owns.
-// 3. What a guard expects may be dead. It is compared by address; it is looked into only if it is a scalar that the trace owns.
+// 2. Guards run in order: the modes of the framework, then Trace::guards, then the tensors. A guard looks only into
+// objects that are
+//    known to be alive: an argument, something that an earlier guard found in its place, or an object that the trace
+//    owns.
+// 3. What a guard expects may be dead. It is compared by address; it is looked into only if it is a scalar that the
+// trace owns.
 #pragma once
 #include <string>
 

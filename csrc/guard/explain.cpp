@@ -11,7 +11,9 @@ PyObject* subject_of(const Guard& guard, const Reg* regs) {
   return guard.subject.is_reg() ? regs[guard.subject.index()].object : guard.subject.object();
 }
 
-std::string type_name(PyObject* object) { return object == nullptr ? "nothing" : Py_TYPE(object)->tp_name; }
+std::string type_name(PyObject* object) {
+  return object == nullptr ? "nothing" : Py_TYPE(object)->tp_name;
+}
 
 // What the container holds now where `key` was: only objects that are alive are looked into.
 std::string dict_miss(const Trace& trace, const Guard& guard, PyObject* dict, const Printer& print) {
@@ -20,10 +22,11 @@ std::string dict_miss(const Trace& trace, const Guard& guard, PyObject* dict, co
     if (trace.guard_item_scalar[i] == 0) continue;
     const int found = cpython::dict_lookup_exact(dict, trace.guard_items[i], &value);
     PyObject* expected = trace.guard_items[i + 1];
-    const bool same = value == expected || (value != nullptr && trace.guard_item_scalar[i + 1] != 0 && cpython::same_scalar(value, expected));
+    const bool same = value == expected || (value != nullptr && trace.guard_item_scalar[i + 1] != 0 &&
+                                            cpython::same_scalar(value, expected));
     if (found < 0 || !same)
-      return print.source(guard.subject) + "[" + print.object(trace.guard_items[i]) + "]: " + describe(value) + " now, " +
-             print.object(expected) + " before";
+      return print.source(guard.subject) + "[" + print.object(trace.guard_items[i]) + "]: " + describe(value) +
+             " now, " + print.object(expected) + " before";
   }
   return print.source(guard.subject) + ": a dict that has changed";
 }
@@ -35,8 +38,10 @@ std::string sequence_miss(const Trace& trace, const Guard& guard, PyObject* list
     return name + ": " + std::to_string(size) + " items now, " + std::to_string(guard.count) + " before";
   for (uint32_t i = 0; i < guard.count; ++i) {
     PyObject *item = PyList_GET_ITEM(list, i), *expected = trace.guard_items[guard.first + i];
-    const bool same = item == expected || (trace.guard_item_scalar[guard.first + i] != 0 && cpython::same_scalar(item, expected));
-    if (!same) return name + "[" + std::to_string(i) + "]: " + describe(item) + " now, " + print.object(expected) + " before";
+    const bool same =
+        item == expected || (trace.guard_item_scalar[guard.first + i] != 0 && cpython::same_scalar(item, expected));
+    if (!same)
+      return name + "[" + std::to_string(i) + "]: " + describe(item) + " now, " + print.object(expected) + " before";
   }
   return name + ": changed";
 }
@@ -46,39 +51,57 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
   PyObject* subject = subject_of(guard, regs);
   const std::string name = print.source(guard.subject);
   if (subject == nullptr) return name + ": missing";
-  const auto pair = [&](const std::string& is, const std::string& was) { return name + ": " + is + " now, " + was + " before"; };
+  const auto pair = [&](const std::string& is, const std::string& was) {
+    return name + ": " + is + " now, " + was + " before";
+  };
   switch (guard.op) {
-    case GuardOp::kIs: return pair(describe(subject), print.object(guard.expected));
-    case GuardOp::kScalar: return pair(describe(subject), print.object(guard.expected));
+    case GuardOp::kIs:
+      return pair(describe(subject), print.object(guard.expected));
+    case GuardOp::kScalar:
+      return pair(describe(subject), print.object(guard.expected));
     case GuardOp::kType:
     case GuardOp::kInstance:
-      if (Py_TYPE(subject) == reinterpret_cast<PyTypeObject*>(guard.expected)) return name + ": its __dict__ was replaced";
+      if (Py_TYPE(subject) == reinterpret_cast<PyTypeObject*>(guard.expected))
+        return name + ": its __dict__ was replaced";
       return pair(type_name(subject), print.object(guard.expected));
     case GuardOp::kInlineSlot:
     case GuardOp::kNoInlineSlot:
-      if (Py_TYPE(subject) != reinterpret_cast<PyTypeObject*>(guard.expected)) return pair(type_name(subject), print.object(guard.expected));
+      if (Py_TYPE(subject) != reinterpret_cast<PyTypeObject*>(guard.expected))
+        return pair(type_name(subject), print.object(guard.expected));
       return name + ": an attribute was changed";
-    case GuardOp::kTypeVersion: return name + ": the class or a base of it was changed";
-    case GuardOp::kDict: return PyDict_Check(subject) ? dict_miss(trace, guard, subject, print) : name + ": no dict any more";
-    case GuardOp::kList: return PyList_Check(subject) ? sequence_miss(trace, guard, subject, print) : name + ": no list any more";
+    case GuardOp::kTypeVersion:
+      return name + ": the class or a base of it was changed";
+    case GuardOp::kDict:
+      return PyDict_Check(subject) ? dict_miss(trace, guard, subject, print) : name + ": no dict any more";
+    case GuardOp::kList:
+      return PyList_Check(subject) ? sequence_miss(trace, guard, subject, print) : name + ": no list any more";
     case GuardOp::kDictSize:
-    case GuardOp::kSet: return name + ": its keys changed";
+    case GuardOp::kSet:
+      return name + ": its keys changed";
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
       return pair(std::to_string(Py_SIZE(subject)) + " items", std::to_string(guard.number));
-    case GuardOp::kFunction: return name + ": its code or defaults were changed";
+    case GuardOp::kFunction:
+      return name + ": its code or defaults were changed";
     case GuardOp::kCell:
-      return PyCell_Check(subject) ? pair(describe(PyCell_GET(subject)), print.object(guard.expected)) : name + ": no cell any more";
-    case GuardOp::kSlot: return name + ": a slot was changed";
-    case GuardOp::kContextVar: return name + ": another value in this context";
-    case GuardOp::kSame: return name + ": no longer the same object as " + print.source(Val::reg(static_cast<uint32_t>(guard.number)));
-    case GuardOp::kNotSame: return name + ": now the same object as " + print.source(Val::reg(static_cast<uint32_t>(guard.number)));
+      return PyCell_Check(subject) ? pair(describe(PyCell_GET(subject)), print.object(guard.expected))
+                                   : name + ": no cell any more";
+    case GuardOp::kSlot:
+      return name + ": a slot was changed";
+    case GuardOp::kContextVar:
+      return name + ": another value in this context";
+    case GuardOp::kSame:
+      return name + ": no longer the same object as " + print.source(Val::reg(static_cast<uint32_t>(guard.number)));
+    case GuardOp::kNotSame:
+      return name + ": now the same object as " + print.source(Val::reg(static_cast<uint32_t>(guard.number)));
     case GuardOp::kRecursionLimit:
-      return "recursion limit: " + std::to_string(Py_GetRecursionLimit()) + " now, " + std::to_string(guard.number) + " before";
+      return "recursion limit: " + std::to_string(Py_GetRecursionLimit()) + " now, " + std::to_string(guard.number) +
+             " before";
     case GuardOp::kLoadTupleItem:
     case GuardOp::kLoadListItem:
     case GuardOp::kLoadDictItem:
-    case GuardOp::kLoadDictValueAt: return name + ": an item is gone";
+    case GuardOp::kLoadDictValueAt:
+      return name + ": an item is gone";
   }
   return name;
 }

@@ -57,8 +57,10 @@ std::string describe(PyObject* object) {
     return shortened(text_of(text.get()));
   }
   if (PyType_Check(object)) return std::string("class ") + reinterpret_cast<PyTypeObject*>(object)->tp_name;
-  if (PyFunction_Check(object)) return "function " + text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
-  if (PyCFunction_Check(object)) return std::string("builtin ") + reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+  if (PyFunction_Check(object))
+    return "function " + text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
+  if (PyCFunction_Check(object))
+    return std::string("builtin ") + reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
   if (PyModule_Check(object)) {
     const char* name = PyModule_GetName(object);
     if (name == nullptr) PyErr_Clear();
@@ -81,10 +83,14 @@ std::string Printer::object(PyObject* object) const {
 
 std::string Printer::value(Val value) const {
   switch (value.kind()) {
-    case ValueKind::kNull: return "-";
-    case ValueKind::kConst: return object(value.object());
-    case ValueKind::kReg: return "r" + std::to_string(value.index());
-    case ValueKind::kVirtual: return "v" + std::to_string(value.index());
+    case ValueKind::kNull:
+      return "-";
+    case ValueKind::kConst:
+      return object(value.object());
+    case ValueKind::kReg:
+      return "r" + std::to_string(value.index());
+    case ValueKind::kVirtual:
+      return "v" + std::to_string(value.index());
   }
   return "?";
 }
@@ -134,22 +140,33 @@ void Printer::find_sources() {
         }
         break;
       }
-      case GuardOp::kInlineSlot: name_item(item(0), subject + ".<slot " + std::to_string(guard.aux) + ">"); break;
+      case GuardOp::kInlineSlot:
+        name_item(item(0), subject + ".<slot " + std::to_string(guard.aux) + ">");
+        break;
       case GuardOp::kList:
         for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
         break;
-      case GuardOp::kCell: name_item(guard.expected, subject + ".cell_contents"); break;
-      case GuardOp::kContextVar: name_item(guard.expected, subject + ".get()"); break;
+      case GuardOp::kCell:
+        name_item(guard.expected, subject + ".cell_contents");
+        break;
+      case GuardOp::kContextVar:
+        name_item(guard.expected, subject + ".get()");
+        break;
       case GuardOp::kIs:
         if (guard.subject.is_reg()) name_item(guard.expected, subject);
         break;
       case GuardOp::kLoadTupleItem:
-      case GuardOp::kLoadListItem: registers_.emplace(guard.out, subject + "[" + std::to_string(guard.number) + "]"); break;
-      case GuardOp::kLoadDictItem: registers_.emplace(guard.out, subject + "[" + object(guard.expected) + "]"); break;
+      case GuardOp::kLoadListItem:
+        registers_.emplace(guard.out, subject + "[" + std::to_string(guard.number) + "]");
+        break;
+      case GuardOp::kLoadDictItem:
+        registers_.emplace(guard.out, subject + "[" + object(guard.expected) + "]");
+        break;
       case GuardOp::kLoadDictValueAt:
         registers_.emplace(guard.out, "list(" + subject + ".values())[" + std::to_string(guard.number) + "]");
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -169,8 +186,10 @@ std::string Printer::guard(const Guard& guard) const {
   if (guard.expected != nullptr) text += " is " + object(guard.expected);
   switch (guard.op) {
     case GuardOp::kSame:
-    case GuardOp::kNotSame: return text + " r" + std::to_string(guard.number);
-    case GuardOp::kInlineSlot: return text + " slot " + std::to_string(guard.aux) + " is " + items(guard);
+    case GuardOp::kNotSame:
+      return text + " r" + std::to_string(guard.number);
+    case GuardOp::kInlineSlot:
+      return text + " slot " + std::to_string(guard.aux) + " is " + items(guard);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
     case GuardOp::kDictSize:
@@ -178,8 +197,11 @@ std::string Printer::guard(const Guard& guard) const {
     case GuardOp::kLoadTupleItem:
     case GuardOp::kLoadListItem:
     case GuardOp::kLoadDictValueAt:
-    case GuardOp::kRecursionLimit: text += " " + std::to_string(guard.number); break;
-    default: break;
+    case GuardOp::kRecursionLimit:
+      text += " " + std::to_string(guard.number);
+      break;
+    default:
+      break;
   }
   return guard.count == 0 ? text : text + " {" + items(guard) + "}";
 }
@@ -187,7 +209,8 @@ std::string Printer::guard(const Guard& guard) const {
 std::string Printer::node(const Node& node) const {
   std::string text;
   if (node.out != kNone) text += "r" + std::to_string(node.out);
-  for (uint32_t i = 0; i < node.outs_count; ++i) text += (text.empty() ? "r" : ", r") + std::to_string(trace_.outs[node.outs_first + i]);
+  for (uint32_t i = 0; i < node.outs_count; ++i)
+    text += (text.empty() ? "r" : ", r") + std::to_string(trace_.outs[node.outs_first + i]);
   if (!text.empty()) text += " = ";
   if (node.adapter_op != nullptr) {
     text += node.adapter_op->describe();
@@ -209,7 +232,8 @@ std::string Printer::node(const Node& node) const {
 
 std::string Printer::virtual_object(uint32_t index) const {
   const Virtual& object = trace_.virtuals[index];
-  std::string text = "v" + std::to_string(index) + " = " + virtual_name(object.kind) + " @" + std::to_string(object.birth);
+  std::string text =
+      "v" + std::to_string(index) + " = " + virtual_name(object.kind) + " @" + std::to_string(object.birth);
   if (object.reg != kNone) text += " in r" + std::to_string(object.reg) + " from @" + std::to_string(object.reg_time);
   for (uint32_t at = object.head; at != kNone; at = trace_.log[at].next) {
     const LogEntry& entry = trace_.log[at];
@@ -229,7 +253,8 @@ std::string Printer::snapshot(uint32_t index) const {
     text += "\n    " + text_of(state.code->co_qualname) + " at " + std::to_string(state.resume) + " (";
     for (uint32_t i = 0; i < state.locals; ++i) text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + i]);
     text += " | ";
-    for (uint32_t i = 0; i < state.stack; ++i) text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + state.locals + i]);
+    for (uint32_t i = 0; i < state.stack; ++i)
+      text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + state.locals + i]);
     text += ")";
   }
   return text;
@@ -246,7 +271,8 @@ std::string Printer::all() const {
   std::string text = "guards\n";
   if (trace_.state != nullptr) text += "  state " + trace_.state->describe() + "\n";
   for (const Guard& guard : trace_.guards) text += "  " + this->guard(guard) + "\n";
-  for (size_t i = 0; trace_.tensors != nullptr && i < trace_.tensors->size(); ++i) text += "  tensor " + trace_.tensors->describe(i) + "\n";
+  for (size_t i = 0; trace_.tensors != nullptr && i < trace_.tensors->size(); ++i)
+    text += "  tensor " + trace_.tensors->describe(i) + "\n";
   text += "registers\n ";
   for (const RegInfo& info : trace_.regs) text += std::string(" ") + rep_name(info.rep);
   text += "\nnodes\n";
@@ -258,6 +284,8 @@ std::string Printer::all() const {
   return text;
 }
 
-std::string print_trace(const Trace& trace, bool alive) { return Printer(trace, alive).all(); }
+std::string print_trace(const Trace& trace, bool alive) {
+  return Printer(trace, alive).all();
+}
 
 }  // namespace pijit

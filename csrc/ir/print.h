@@ -1,7 +1,8 @@
 // Traces as text: values, guards, nodes, snapshots, with the user's own names where the trace still knows them.
 //
-// A trace keeps most of the objects that it names alive by nothing but its guards. So `alive` says whether the caller knows that they
-// are (right after recording, or after the guards held); otherwise only what the trace owns is looked into.
+// A trace keeps most of the objects that it names alive by nothing but its guards. So `alive` says whether the caller
+// knows that they are (right after recording, or after the guards held); otherwise only what the trace owns is looked
+// into.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -39,8 +40,8 @@ class Printer {
   const Trace& trace_;
   bool alive_;
   std::unordered_set<PyObject*> owned_;
-  std::unordered_map<PyObject*, std::string> names_;      // of constants
-  std::unordered_map<uint32_t, std::string> registers_;   // of registers that guards load
+  std::unordered_map<PyObject*, std::string> names_;     // of constants
+  std::unordered_map<uint32_t, std::string> registers_;  // of registers that guards load
 };
 
 std::string print_trace(const Trace& trace, bool alive);

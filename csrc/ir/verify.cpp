@@ -1,7 +1,7 @@
 // The verifier.
 //
-// Order of definition: inputs, guards in order, tensor inputs (any register nobody else writes), nodes in order. A snapshot is checked
-// at its first node; virtual objects are followed as of the snapshot's time.
+// Order of definition: inputs, guards in order, tensor inputs (any register nobody else writes), nodes in order. A
+// snapshot is checked at its first node; virtual objects are followed as of the snapshot's time.
 #include "ir/verify.h"
 
 #include <vector>
@@ -32,7 +32,7 @@ class Verifier {
 
   const Trace& trace_;
   std::vector<bool> defined_;
-  std::vector<uint32_t> seen_;        // per virtual object: the walk that saw it
+  std::vector<uint32_t> seen_;  // per virtual object: the walk that saw it
   std::vector<bool> snapshot_seen_;
   uint32_t walk_ = 0;
   std::string where_ = "trace", wrong_;
@@ -73,9 +73,12 @@ void Verifier::use_snapshot(uint32_t index) {
   for (uint32_t at = taken.frame; at != kNone; at = trace_.frame_states[at].parent, inner = true) {
     if (at >= trace_.frame_states.size()) return fail("frame state out of range");
     const FrameState& state = trace_.frame_states[at];
-    if ((state.continuation != Continuation::kNone) != inner) fail("s" + std::to_string(index) + ": continuation of the wrong frame");
-    if (state.parent != kNone && state.function.is_null()) fail("s" + std::to_string(index) + ": inner frame without a function");
-    if (state.continuation == Continuation::kInit && state.extra.is_null()) fail("s" + std::to_string(index) + ": no instance");
+    if ((state.continuation != Continuation::kNone) != inner)
+      fail("s" + std::to_string(index) + ": continuation of the wrong frame");
+    if (state.parent != kNone && state.function.is_null())
+      fail("s" + std::to_string(index) + ": inner frame without a function");
+    if (state.continuation == Continuation::kInit && state.extra.is_null())
+      fail("s" + std::to_string(index) + ": no instance");
     use(state.function, taken.time);
     use(state.extra, taken.time);
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], taken.time);
@@ -140,7 +143,8 @@ void Verifier::check_node(const Node& node) {
   const bool leaves = node.op != Op::kBuild && node.op != Op::kBox && node.op != Op::kReturn;
   if (leaves && node.snapshot == kNone) fail("no snapshot");
   if (node.snapshot != kNone) use_snapshot(node.snapshot);
-  if (node.op == Op::kBuild ? !node.a.is_virtual() || node.a.index() >= trace_.virtuals.size() || node.out == kNone : false)
+  if (node.op == Op::kBuild ? !node.a.is_virtual() || node.a.index() >= trace_.virtuals.size() || node.out == kNone
+                            : false)
     return fail("builds nothing");
   ++walk_;
   if (node.op == Op::kBuild) {
@@ -157,7 +161,8 @@ void Verifier::check_node(const Node& node) {
   for (uint32_t i = 0; i < node.count; ++i) use(trace_.operands[node.first + i], node.time);
   if (node.op == Op::kGuard && node.aux >= trace_.guards.size()) fail("guard out of range");
   if ((node.op == Op::kAdapter || node.op == Op::kCheck) && node.adapter_op == nullptr) fail("no adapter operation");
-  if ((node.op == Op::kCall || node.op == Op::kOpaque) && (node.aux > node.count || (node.aux != 0 && node.b.object() == nullptr)))
+  if ((node.op == Op::kCall || node.op == Op::kOpaque) &&
+      (node.aux > node.count || (node.aux != 0 && node.b.object() == nullptr)))
     fail("keyword names");
   if (node.out != kNone) define(node.out);
   for (uint32_t i = 0; i < node.outs_count; ++i) define(trace_.outs[node.outs_first + i]);
@@ -200,6 +205,8 @@ std::string Verifier::run() {
 
 }  // namespace
 
-std::string verify_trace(const Trace& trace) { return Verifier(trace).run(); }
+std::string verify_trace(const Trace& trace) {
+  return Verifier(trace).run();
+}
 
 }  // namespace pijit

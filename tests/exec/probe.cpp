@@ -1,8 +1,9 @@
-// A test module that builds traces from Python descriptions and replays them, so that execution is tested without a recorder.
+// A test module that builds traces from Python descriptions and replays them, so that execution is tested without a
+// recorder.
 //
 // arm(code, trace): the next call of a function with this code object is replayed by the trace, if its guards hold.
-// A trace is a dict: inputs, regs (names of representations), guards, nodes, virtuals, log, frames, snapshots, clock, depth, owned.
-// A value is NULL, ("reg", i), ("virtual", i) or ("const", object).
+// A trace is a dict: inputs, regs (names of representations), guards, nodes, virtuals, log, frames, snapshots, clock,
+// depth, owned. A value is NULL, ("reg", i), ("virtual", i) or ("const", object).
 #include <string>
 
 #include "common/ref.h"
@@ -19,7 +20,9 @@ PyObject* evaluate(PyThreadState* ts, cpython::Frame* frame, int throwflag);
 Trace* armed = nullptr;
 PyObject* armed_code = nullptr;
 
-PyObject* get(PyObject* mapping, const char* key) { return PyDict_GetItemString(mapping, key); }
+PyObject* get(PyObject* mapping, const char* key) {
+  return PyDict_GetItemString(mapping, key);
+}
 
 long number(PyObject* mapping, const char* key, long otherwise) {
   PyObject* value = get(mapping, key);
@@ -70,7 +73,8 @@ constexpr const char* kVirtuals[] = {
 #include "ir/virtuals.def"
 #undef PIJIT_VIRTUAL
 };
-constexpr const char* kLogOps[] = {"item", "setitem", "delitem", "insert", "clear", "setattr", "delattr", "field", "index"};
+constexpr const char* kLogOps[] = {"item",    "setitem", "delitem", "insert", "clear",
+                                   "setattr", "delattr", "field",   "index"};
 constexpr const char* kContinuations[] = {"none", "push", "init", "drop"};
 
 void add_virtual(Trace* trace, PyObject* item) {
@@ -227,7 +231,8 @@ uint32_t capture_frame(Trace* trace, cpython::Frame* frame, bool innermost) {
   state.first = static_cast<uint32_t>(trace->slots.size());
   state.locals = static_cast<uint32_t>(cpython::local_count(frame));
   state.stack = static_cast<uint32_t>(cpython::stack_depth(frame));
-  for (uint32_t i = 0; i < state.locals + state.stack; ++i) trace->slots.push_back(own(trace, cpython::slots(frame)[i]));
+  for (uint32_t i = 0; i < state.locals + state.stack; ++i)
+    trace->slots.push_back(own(trace, cpython::slots(frame)[i]));
   trace->frame_states.push_back(state);
   return static_cast<uint32_t>(trace->frame_states.size() - 1);
 }
@@ -255,8 +260,8 @@ int on_event(PyObject*, PyFrameObject* object, int what, PyObject*) {
   return -1;
 }
 
-// capture(function, args, n) -> True: armed with an exit at the n-th instruction; False: no exit there; None: no such instruction.
-// The call is abandoned at that instruction.
+// capture(function, args, n) -> True: armed with an exit at the n-th instruction; False: no exit there; None: no such
+// instruction. The call is abandoned at that instruction.
 PyObject* capture_call(PyObject*, PyObject* args) {
   PyObject *function, *arguments;
   Capture now;
@@ -264,7 +269,8 @@ PyObject* capture_call(PyObject*, PyObject* args) {
   PyThreadState* ts = PyThreadState_Get();
   now.root = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
   capture = &now;
-  // An instruction that no handler covers is not one that raises: abandoning it there leaves the handled exception behind.
+  // An instruction that no handler covers is not one that raises: abandoning it there leaves the handled exception
+  // behind.
   PyObject *type, *value, *traceback;
   PyErr_GetExcInfo(&type, &value, &traceback);
   cpython::start_events(ts, on_event);
@@ -337,13 +343,15 @@ PyObject* miss(PyObject*, PyObject* args) {
 
 // facts(object) -> numbers that guards compare.
 PyObject* facts(PyObject*, PyObject* object) {
-  const bool type = PyType_Check(object) != 0, dict = PyDict_Check(object) != 0, function = PyFunction_Check(object) != 0;
+  const bool type = PyType_Check(object) != 0, dict = PyDict_Check(object) != 0,
+             function = PyFunction_Check(object) != 0;
   auto* own = reinterpret_cast<PyTypeObject*>(object);
   return Py_BuildValue(
       "{sKsIsIsIsKsK}", "dict", dict ? static_cast<unsigned long long>(cpython::dict_version(object)) : 0ULL, "type",
       type ? cpython::type_version(own) : 0, "function", function ? cpython::function_version(object) : 0, "keys",
-      type ? cpython::shared_keys_version(own) : 0, "keys_id", type ? static_cast<unsigned long long>(cpython::shared_keys_id(own)) : 0ULL,
-      "instance_dict", reinterpret_cast<unsigned long long>(cpython::instance_dict(object)));
+      type ? cpython::shared_keys_version(own) : 0, "keys_id",
+      type ? static_cast<unsigned long long>(cpython::shared_keys_id(own)) : 0ULL, "instance_dict",
+      reinterpret_cast<unsigned long long>(cpython::instance_dict(object)));
 }
 
 // handler(code, index) -> (target, depth, push_lasti) or None
@@ -356,13 +364,18 @@ PyObject* handler(PyObject*, PyObject* args) {
   return Py_BuildValue("iiO", found.target, found.depth, found.push_lasti ? Py_True : Py_False);
 }
 
-PyMethodDef methods[] = {{"arm", arm, METH_VARARGS, nullptr},       {"disarm", disarm, METH_NOARGS, nullptr},
-                         {"miss", miss, METH_VARARGS, nullptr},     {"facts", facts, METH_O, nullptr},
-                         {"handler", handler, METH_VARARGS, nullptr}, {"capture", capture_call, METH_VARARGS, nullptr},
+PyMethodDef methods[] = {{"arm", arm, METH_VARARGS, nullptr},
+                         {"disarm", disarm, METH_NOARGS, nullptr},
+                         {"miss", miss, METH_VARARGS, nullptr},
+                         {"facts", facts, METH_O, nullptr},
+                         {"handler", handler, METH_VARARGS, nullptr},
+                         {"capture", capture_call, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "probe", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 }  // namespace pijit
 
-PyMODINIT_FUNC PyInit_probe() { return PyModule_Create(&pijit::module); }
+PyMODINIT_FUNC PyInit_probe() {
+  return PyModule_Create(&pijit::module);
+}

@@ -127,6 +127,12 @@ class Adapter {
   // The instruction raised: forget the operators that were seen.
   virtual void cancel_call() noexcept = 0;
 
+  // Code that the recording does not follow may have run (an opaque call): what was known of tensors is checked anew.
+  virtual void foreign_code() noexcept {}
+  // Why the recording must not be kept: operators were dispatched that no observed call explains. Null: nothing. Asked before a
+  // recording is finished.
+  virtual const char* trouble() noexcept { return nullptr; }
+
   // Number of operators dispatched on this thread while counting is on (to find roots under enable()).
   virtual void count_operators(bool on) noexcept = 0;
   virtual uint64_t operators_counted() const noexcept = 0;

@@ -6,7 +6,9 @@
 namespace pijit::torch_adapter {
 namespace {
 
-bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool same_bits(double a, double b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
 
 bool same_device(const Arg& arg, c10::Device seen) {
   c10::Device device = seen;
@@ -34,7 +36,8 @@ bool same_data(const c10::IValue& a, const c10::IValue& b) {
     auto absent = [](const c10::IValue& v) { return v.isNone() || (v.isTensor() && !v.toTensor().defined()); };
     return absent(a) && absent(b);
   }
-  if (a.isInt()) return (b.isInt() && a.toInt() == b.toInt()) || (b.isDouble() && static_cast<double>(a.toInt()) == b.toDouble());
+  if (a.isInt())
+    return (b.isInt() && a.toInt() == b.toInt()) || (b.isDouble() && static_cast<double>(a.toInt()) == b.toDouble());
   if (a.isDouble()) return (b.isDouble() && same_bits(a.toDouble(), b.toDouble())) || (b.isInt() && same_data(b, a));
   if (a.isBool()) return b.isBool() && a.toBool() == b.toBool();
   if (a.isString()) return b.isString() && a.toStringRef() == b.toStringRef();
@@ -55,8 +58,10 @@ bool same_value(const Arg& arg, const c10::IValue& value, Form form) {
       case ArgKind::kBool:
       case ArgKind::kDtype:
       case ArgKind::kLayout:
-      case ArgKind::kMemoryFormat: return arg.integer == value.toInt();
-      default: return false;
+      case ArgKind::kMemoryFormat:
+        return arg.integer == value.toInt();
+      default:
+        return false;
     }
   }
   if (value.isDouble()) {
@@ -64,7 +69,8 @@ bool same_value(const Arg& arg, const c10::IValue& value, Form form) {
     return arg.kind == ArgKind::kInt && form == Form::kFloat && static_cast<double>(arg.integer) == value.toDouble();
   }
   if (value.isBool()) return arg.kind == ArgKind::kBool && (arg.integer != 0) == value.toBool();
-  if (value.isDevice()) return (arg.kind == ArgKind::kDevice || arg.kind == ArgKind::kString) && same_device(arg, value.toDevice());
+  if (value.isDevice())
+    return (arg.kind == ArgKind::kDevice || arg.kind == ArgKind::kString) && same_device(arg, value.toDevice());
   if (value.isString()) return arg.kind == ArgKind::kString && same_string(arg, value.toStringRef());
   if (value.isGenerator())
     return arg.kind == ArgKind::kGenerator && reinterpret_cast<THPGenerator*>(arg.object)->cdata == value.toGenerator();
@@ -96,7 +102,8 @@ void Lowering::constant(size_t argument, const SeenValue& seen) {
     op_->set_constant(argument, seen.value);
 }
 
-// The operand of each schema argument: its index, or -1. `gathered`: the only positional list takes all positional operands.
+// The operand of each schema argument: its index, or -1. `gathered`: the only positional list takes all positional
+// operands.
 bool Lowering::place_operands(const SeenOp& op, bool method, std::vector<int>* given, bool* gathered) {
   const OperatorInfo& info = *op.info;
   size_t count = info.arguments.size(), next = 0, positional = recording_.operands - recording_.keywords;
@@ -130,8 +137,9 @@ bool Lowering::place_operands(const SeenOp& op, bool method, std::vector<int>* g
 
 bool Lowering::place_keyword(const OperatorInfo& info, PyObject* name, size_t operand, std::vector<int>* given) {
   // NumPy's names, which the bindings accept too.
-  static constexpr const char* kOther[][2] = {{"input", "self"}, {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "self"},
-                                              {"a", "self"},     {"x1", "self"},  {"x2", "other"}};
+  static constexpr const char* kOther[][2] = {{"input", "self"}, {"axis", "dim"}, {"keepdims", "keepdim"},
+                                              {"x", "self"},     {"a", "self"},   {"x1", "self"},
+                                              {"x2", "other"}};
   const Arg& arg = recording_.arg(operand);
   const char* text = PyUnicode_AsUTF8(name);
   if (text == nullptr) return refuse();

@@ -1,9 +1,10 @@
-// Binds the Python operands of a call to the arguments of the operators that the eye reported, and emits those operators.
+// Binds the Python operands of a call to the arguments of the operators that the eye reported, and emits those
+// operators.
 //
-// An argument of an operator is explained by an operand if it is the same tensor, or the same value of a fitting type; by a default
-// of the schema; by an option that modes decide (dtype, device, ... of factories); or by the result of an earlier operator of the same
-// call. A scalar keeps the register it came from. If one argument cannot be explained, nothing is emitted: the binding did something
-// of its own, and the call is not lowered here.
+// An argument of an operator is explained by an operand if it is the same tensor, or the same value of a fitting type;
+// by a default of the schema; by an option that modes decide (dtype, device, ... of factories); or by the result of an
+// earlier operator of the same call. A scalar keeps the register it came from. If one argument cannot be explained,
+// nothing is emitted: the binding did something of its own, and the call is not lowered here.
 #pragma once
 #include "torch/lowered.h"
 #include "torch/recording.h"
@@ -17,12 +18,15 @@ class Lowering {
 
   // One operator whose arguments are those of the Python call, by position and name.
   bool bind_call(const SeenOp& op, bool method);
-  // Operators whose first arguments are the operands in any order (binary operators and the like); the rest are defaults.
+  // Operators whose first arguments are the operands in any order (binary operators and the like); the rest are
+  // defaults.
   bool bind_free(const SeenOp& op);
-  // One operator as it was seen: every argument that is not a tensor operand is a constant. For bindings that decide by constants.
+  // One operator as it was seen: every argument that is not a tensor operand is a constant. For bindings that decide by
+  // constants.
   bool bind_as_seen(const SeenOp& op);
 
-  // The value of what CPython returned, made of results of the bound operators and of operands. False: it is not made of those.
+  // The value of what CPython returned, made of results of the bound operators and of operands. False: it is not made
+  // of those.
   bool find_result(PyObject* object, Val* result);
   // Results of operator `op` (in binding order), e.g. the rows of unbind.
   std::vector<Val> tensors_of(size_t op) const;

@@ -7,7 +7,8 @@ namespace pijit::torch_adapter {
 bool Lowering::explain(const SeenOp& op, size_t argument, const Arg& arg) {
   const SeenValue& seen = recording_.eye.argument(op, argument);
   const ArgumentInfo& info = op.info->arguments[argument];
-  if (arg.kind == ArgKind::kNone && !(seen.kind == SeenKind::kValue && seen.value.isNone())) return explain_missing(op, argument);
+  if (arg.kind == ArgKind::kNone && !(seen.kind == SeenKind::kValue && seen.value.isNone()))
+    return explain_missing(op, argument);
   if (seen.kind == SeenKind::kTensor) return explain_tensor(op, argument, arg, seen);
   if (seen.kind == SeenKind::kValue) return explain_value(op, argument, arg, seen.value);
   // A list with tensors.
@@ -66,7 +67,8 @@ bool Lowering::explain_value(const SeenOp& op, size_t argument, const Arg& arg, 
       }
       return explain_ints(argument, &recording_.child(arg, 0), size, false, value);
     }
-    return size != 0 && (arg.kind == ArgKind::kInt || arg.kind == ArgKind::kFloat) && explain_ints(argument, &arg, size, true, value);
+    return size != 0 && (arg.kind == ArgKind::kInt || arg.kind == ArgKind::kFloat) &&
+           explain_ints(argument, &arg, size, true, value);
   }
   if (!same_value(arg, value, form)) return false;
   if (!arg.dynamic) {
@@ -104,7 +106,8 @@ bool Lowering::explain_ints(size_t argument, const Arg* items, size_t count, boo
   for (size_t i = 0; i < count; ++i) {
     const Arg& item = items[repeat ? 0 : i];
     if (item.dynamic) op_->inputs.push_back(item.value);
-    uint32_t part = op_->add_part({!item.dynamic, item.dynamic ? static_cast<int64_t>(item.value.index()) : item.integer});
+    uint32_t part =
+        op_->add_part({!item.dynamic, item.dynamic ? static_cast<int64_t>(item.value.index()) : item.integer});
     if (i == 0) slot.first = part;
   }
   op_->set_slot(argument, slot);
@@ -118,7 +121,7 @@ bool Lowering::explain_missing(const SeenOp& op, size_t argument) {
   if (seen.kind == SeenKind::kTensorList || (seen.kind == SeenKind::kTensor && seen.tensor != nullptr)) return false;
   c10::IValue value = seen.kind == SeenKind::kTensor ? c10::IValue(at::Tensor()) : seen.value;
   if (info.options) {
-    options_ |= !value.isNone();
+    options_ |= !value.isNone() && info.name() != "pin_memory";
     op_->set_constant(argument, value);
     return true;
   }
@@ -221,9 +224,13 @@ std::vector<Val> Lowering::tensors_of(size_t op) const {
   return values;
 }
 
-void Lowering::invert_result() { ops_.back()->outs().back().invert = true; }
+void Lowering::invert_result() {
+  ops_.back()->outs().back().invert = true;
+}
 
-Val Lowering::scalar() const { return scalar_; }
+Val Lowering::scalar() const {
+  return scalar_;
+}
 
 void Lowering::require_options() {
   if (!options_) return;

@@ -1,7 +1,7 @@
 // A Python callable of torch as an operation: called by vectorcall with registers as objects.
 //
-// For bindings that do more than dispatch one operator and have no effect on Python objects: factories that fill tensors themselves,
-// setters of modes, generated bindings whose operator could not be explained.
+// For bindings that do more than dispatch one operator and have no effect on Python objects: factories that fill
+// tensors themselves, setters of modes, generated bindings whose operator could not be explained.
 #include <sstream>
 
 #include "common/ref.h"
@@ -56,7 +56,8 @@ class CallableOp final : public AdapterOp {
     size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (i != 0) text << ", ";
-      if (i >= sources_.size() - names) text << PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames_, i + names - sources_.size())) << "=";
+      if (i >= sources_.size() - names)
+        text << PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames_, i + names - sources_.size())) << "=";
       if (sources_[i].constant == nullptr) {
         text << "r" << sources_[i].reg;
         continue;
@@ -73,18 +74,25 @@ class CallableOp final : public AdapterOp {
  private:
   static Ref box(const Reg& reg) {
     switch (reg.rep) {
-      case Rep::kObject: return Ref::borrow(reg.object);
-      case Rep::kTensor: return Ref::steal(THPVariable_Wrap(share(reg.tensor)));
-      case Rep::kInt: return Ref::steal(PyLong_FromLongLong(reg.integer));
-      case Rep::kFloat: return Ref::steal(PyFloat_FromDouble(reg.number));
-      case Rep::kBool: return Ref::borrow(reg.boolean ? Py_True : Py_False);
-      default: return Ref();
+      case Rep::kObject:
+        return Ref::borrow(reg.object);
+      case Rep::kTensor:
+        return Ref::steal(THPVariable_Wrap(share(reg.tensor)));
+      case Rep::kInt:
+        return Ref::steal(PyLong_FromLongLong(reg.integer));
+      case Rep::kFloat:
+        return Ref::steal(PyFloat_FromDouble(reg.number));
+      case Rep::kBool:
+        return Ref::borrow(reg.boolean ? Py_True : Py_False);
+      default:
+        return Ref();
     }
   }
 
   bool store(PyObject* value, Reg* regs) const {
     switch (take_) {
-      case Take::kNothing: return true;
+      case Take::kNothing:
+        return true;
       case Take::kInt: {
         if (Py_TYPE(value) != &PyLong_Type) return false;
         int overflow = 0;
@@ -122,9 +130,13 @@ class CallableOp final : public AdapterOp {
 };
 
 // Methods whose name ends with one underscore write to their operand and return it.
-bool writes(const std::string& name) { return name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_'; }
+bool writes(const std::string& name) {
+  return name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_';
+}
 
-bool usable(PyObject* object) { return is_tensor_type(Py_TYPE(object)) && is_plain_tensor(object); }
+bool usable(PyObject* object) {
+  return is_tensor_type(Py_TYPE(object)) && is_plain_tensor(object);
+}
 
 // Registers for what the call returned; false: of no known kind.
 bool plan_result(Recording& recording, CallableOp& op, PyObject* object, std::vector<Val>& outputs, Val* result) {
@@ -162,7 +174,8 @@ bool plan_result(Recording& recording, CallableOp& op, PyObject* object, std::ve
     regs.push_back(outputs.back().index());
   }
   op.take(Take::kTuple, std::move(regs));
-  *result = tuple ? api.new_tuple(Py_TYPE(object), outputs.data(), outputs.size()) : api.new_list(outputs.data(), outputs.size());
+  *result = tuple ? api.new_tuple(Py_TYPE(object), outputs.data(), outputs.size())
+                  : api.new_list(outputs.data(), outputs.size());
   return !result->is_null();
 }
 

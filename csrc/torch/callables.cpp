@@ -94,7 +94,9 @@ void add(PyObject* object, Family family, const char* name, Rule rule) {
   g_table.add(key_of(object), &rows().back());
 }
 
-bool is_function(PyObject* object) { return Py_TYPE(object) == &PyCFunction_Type; }
+bool is_function(PyObject* object) {
+  return Py_TYPE(object) == &PyCFunction_Type;
+}
 
 // All builtin functions that a namespace offers.
 bool add_functions(PyObject* space) {
@@ -156,13 +158,34 @@ bool add_types(PyObject* torch) {
 }
 
 constexpr const char* kBinary[] = {
-    "add", "__and__|bitwise_and", "floor_divide", "__lshift__|bitwise_left_shift", "matmul", "mul", "remainder",
-    "__or__|bitwise_or", "pow", "__rshift__|bitwise_right_shift", "sub|rsub", "div|reciprocal mul", "__xor__|bitwise_xor",
+    "add",
+    "__and__|bitwise_and",
+    "floor_divide",
+    "__lshift__|bitwise_left_shift",
+    "matmul",
+    "mul",
+    "remainder",
+    "__or__|bitwise_or",
+    "pow",
+    "__rshift__|bitwise_right_shift",
+    "sub|rsub",
+    "div|reciprocal mul",
+    "__xor__|bitwise_xor",
 };
 constexpr const char* kInPlace[] = {
-    "add_|add", "__iand__|bitwise_and_|__and__", "floor_divide_|floor_divide", "__ilshift__|__lshift__|bitwise_left_shift", "matmul",
-    "mul_|mul", "remainder_|remainder", "__ior__|bitwise_or_|__or__", "pow_|pow", "__irshift__|__rshift__|bitwise_right_shift",
-    "sub_|sub|rsub", "div_|div|reciprocal mul", "__ixor__|bitwise_xor_|__xor__",
+    "add_|add",
+    "__iand__|bitwise_and_|__and__",
+    "floor_divide_|floor_divide",
+    "__ilshift__|__lshift__|bitwise_left_shift",
+    "matmul",
+    "mul_|mul",
+    "remainder_|remainder",
+    "__ior__|bitwise_or_|__or__",
+    "pow_|pow",
+    "__irshift__|__rshift__|bitwise_right_shift",
+    "sub_|sub|rsub",
+    "div_|div|reciprocal mul",
+    "__ixor__|bitwise_xor_|__xor__",
 };
 constexpr const char* kCompare[] = {"lt|gt", "le|ge", "eq", "ne", "gt|lt", "ge|le"};
 constexpr const char* kUnary[] = {"neg", "positive", "bitwise_not", "is_nonzero"};
@@ -193,13 +216,19 @@ const char* site_operators(const CallSite& site) noexcept {
     case SiteKind::kBinary:
       if (site.oparg < 0 || site.oparg > 25) return nullptr;
       return site.oparg < 13 ? kBinary[site.oparg] : kInPlace[site.oparg - 13];
-    case SiteKind::kCompare: return site.oparg >= 0 && site.oparg < 6 ? kCompare[site.oparg] : nullptr;
-    case SiteKind::kUnary: return site.oparg >= 0 && site.oparg < 4 ? kUnary[site.oparg] : nullptr;
-    case SiteKind::kBool: return "is_nonzero";
-    case SiteKind::kContains: return "eq any item";
+    case SiteKind::kCompare:
+      return site.oparg >= 0 && site.oparg < 6 ? kCompare[site.oparg] : nullptr;
+    case SiteKind::kUnary:
+      return site.oparg >= 0 && site.oparg < 4 ? kUnary[site.oparg] : nullptr;
+    case SiteKind::kBool:
+      return "is_nonzero";
+    case SiteKind::kContains:
+      return "eq any item";
     case SiteKind::kIter:
-    case SiteKind::kUnpack: return "unbind";
-    default: return nullptr;
+    case SiteKind::kUnpack:
+      return "unbind";
+    default:
+      return nullptr;
   }
 }
 

@@ -1,7 +1,8 @@
 // The callables and attributes of torch that the adapter knows, each with its rule; found by identity.
 //
-// A builtin function or method is known by its PyMethodDef, an attribute by its PyGetSetDef: both live as long as the process, and
-// two objects made of one definition are one row. Everything else is known by the object, which the table keeps alive.
+// A builtin function or method is known by its PyMethodDef, an attribute by its PyGetSetDef: both live as long as the
+// process, and two objects made of one definition are one row. Everything else is known by the object, which the table
+// keeps alive.
 #pragma once
 #include <string>
 
@@ -27,8 +28,8 @@ struct Callable {
   Family family;
   Rule rule;
   std::string name;
-  std::string op;      // the operator's base name for kOperator and kView
-  PyObject* object;    // kept alive by the table
+  std::string op;    // the operator's base name for kOperator and kView
+  PyObject* object;  // kept alive by the table
 };
 
 // Fills the table; false with a Python error set.
@@ -37,7 +38,8 @@ bool build_callables();
 // The row of a callable or descriptor, or null.
 const Callable* find_callable(PyObject* object) noexcept;
 
-// Operators that a binary, unary or comparison operator may dispatch, one after the other ("reciprocal mul"), alternatives by '|'.
+// Operators that a binary, unary or comparison operator may dispatch, one after the other ("reciprocal mul"),
+// alternatives by '|'.
 const char* site_operators(const CallSite& site) noexcept;
 
 }  // namespace pijit::torch_adapter

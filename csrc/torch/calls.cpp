@@ -39,7 +39,8 @@ bool finish_operator(Recording& recording, const CallSite& site, PyObject* objec
   const Callable& callable = *recording.callable;
   if (recording.eye.ops.size() == 1 && recording.eye.ops[0].info->base == callable.op) {
     Lowering lowering(recording, site);
-    if (lowering.bind_call(recording.eye.ops[0], callable.family == Family::kMethod) && take(lowering, object, result)) return true;
+    if (lowering.bind_call(recording.eye.ops[0], callable.family == Family::kMethod) && take(lowering, object, result))
+      return true;
   }
   return !recording.stopped && finish_callable(recording, site, object, result);
 }

@@ -45,9 +45,13 @@ Eye& Eye::of_thread() {
   return *owner.eye;
 }
 
-void Eye::set_key() const { c10::impl::tls_set_dispatch_key_included(kKey, recording_ || counting_); }
+void Eye::set_key() const {
+  c10::impl::tls_set_dispatch_key_included(kKey, recording_ || counting_);
+}
 
-bool Eye::has_key() const { return c10::impl::tls_is_dispatch_key_included(kKey); }
+bool Eye::has_key() const {
+  return c10::impl::tls_is_dispatch_key_included(kKey);
+}
 
 void Eye::start() {
   close();

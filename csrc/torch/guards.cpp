@@ -14,15 +14,24 @@ std::string lower(std::string text) {
 
 std::string type_words(c10::ScalarType dtype) {
   switch (dtype) {
-    case at::kFloat: return "float32";
-    case at::kDouble: return "float64";
-    case at::kHalf: return "float16";
-    case at::kLong: return "int64";
-    case at::kInt: return "int32";
-    case at::kShort: return "int16";
-    case at::kChar: return "int8";
-    case at::kByte: return "uint8";
-    default: return lower(c10::toString(dtype));
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kHalf:
+      return "float16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
+    case at::kShort:
+      return "int16";
+    case at::kChar:
+      return "int8";
+    case at::kByte:
+      return "uint8";
+    default:
+      return lower(c10::toString(dtype));
   }
 }
 
@@ -30,8 +39,9 @@ std::string type_words(c10::ScalarType dtype) {
 
 void TensorInputs::add(Val source, PyObject* tensor, uint32_t out) {
   const Impl* impl = impl_of(tensor);
-  entries_.push_back({source.object(), Py_TYPE(tensor), impl->key_set().raw_repr(), source.is_reg() ? source.index() : 0, out,
-                      c10::typeMetaToScalarType(impl->dtype()), impl->device(), static_cast<int32_t>(impl->dim())});
+  entries_.push_back({source.object(), Py_TYPE(tensor), impl->key_set().raw_repr(),
+                      source.is_reg() ? source.index() : 0, out, c10::typeMetaToScalarType(impl->dtype()),
+                      impl->device(), static_cast<int32_t>(impl->dim())});
 }
 
 bool TensorInputs::matches(const Entry& entry, PyObject* object) noexcept {

@@ -1,8 +1,9 @@
 // The tensor inputs of a trace: one flat array, checked and loaded in one loop.
 //
-// Checked are those properties on which rules relied or that decide which kernels are meant at all: class, dispatch keys (backend,
-// layout, conjugate and negative bits, inference tensors), dtype, device, number of dimensions. Sizes, strides, requires_grad are
-// checked where something looked at them (metadata.h): operators themselves read them anew at every replay.
+// Checked are those properties on which rules relied or that decide which kernels are meant at all: class, dispatch
+// keys (backend, layout, conjugate and negative bits, inference tensors), dtype, device, number of dimensions. Sizes,
+// strides, requires_grad are checked where something looked at them (metadata.h): operators themselves read them anew
+// at every replay.
 #pragma once
 #include "adapter.h"
 #include "torch/tensor.h"

@@ -1,7 +1,8 @@
 // x[index] and x[index] = value, replayed through the same C++ functions that torch's Python binding calls.
 //
-// The binding decides by sizes what it dispatches (x[:, :5] is alias or slice). Calling at::indexing::get_item and set_item at replay
-// repeats the decision, so nothing has to be guarded but the kinds of the indices; integers keep their registers.
+// The binding decides by sizes what it dispatches (x[:, :5] is alias or slice). Calling at::indexing::get_item and
+// set_item at replay repeats the decision, so nothing has to be guarded but the kinds of the indices; integers keep
+// their registers.
 #include <sstream>
 
 #include "torch/calls.h"
@@ -19,8 +20,8 @@ struct Bound {
 
 struct Index {
   enum Kind : uint8_t { kNone, kEllipsis, kBool, kInt, kSlice, kTensor } kind;
-  Bound bounds[3];  // kInt: [0]; kSlice: start, stop, step; kBool: [0]
-  uint32_t reg = 0; // kTensor
+  Bound bounds[3];   // kInt: [0]; kSlice: start, stop, step; kBool: [0]
+  uint32_t reg = 0;  // kTensor
 };
 
 class IndexProgram {
@@ -49,15 +50,25 @@ class IndexProgram {
     indices.reserve(parts_.size());
     for (const Index& part : parts_) {
       switch (part.kind) {
-        case Index::kNone: indices.emplace_back(std::nullopt); break;
-        case Index::kEllipsis: indices.emplace_back(at::indexing::Ellipsis); break;
-        case Index::kBool: indices.emplace_back(part.bounds[0].value != 0); break;
-        case Index::kInt: indices.emplace_back(*number(part.bounds[0], regs)); break;
-        case Index::kSlice:
-          indices.emplace_back(
-              at::indexing::Slice(number(part.bounds[0], regs), number(part.bounds[1], regs), number(part.bounds[2], regs)));
+        case Index::kNone:
+          indices.emplace_back(std::nullopt);
           break;
-        case Index::kTensor: indices.emplace_back(share(regs[part.reg].tensor)); break;
+        case Index::kEllipsis:
+          indices.emplace_back(at::indexing::Ellipsis);
+          break;
+        case Index::kBool:
+          indices.emplace_back(part.bounds[0].value != 0);
+          break;
+        case Index::kInt:
+          indices.emplace_back(*number(part.bounds[0], regs));
+          break;
+        case Index::kSlice:
+          indices.emplace_back(at::indexing::Slice(number(part.bounds[0], regs), number(part.bounds[1], regs),
+                                                   number(part.bounds[2], regs)));
+          break;
+        case Index::kTensor:
+          indices.emplace_back(share(regs[part.reg].tensor));
+          break;
       }
     }
     return indices;
@@ -81,11 +92,21 @@ std::string IndexProgram::describe() const {
     const Index& part = parts_[i];
     if (i != 0) text << ", ";
     switch (part.kind) {
-      case Index::kNone: text << "None"; break;
-      case Index::kEllipsis: text << "..."; break;
-      case Index::kBool: text << (part.bounds[0].value != 0 ? "True" : "False"); break;
-      case Index::kInt: bound(part.bounds[0]); break;
-      case Index::kTensor: text << "r" << part.reg; break;
+      case Index::kNone:
+        text << "None";
+        break;
+      case Index::kEllipsis:
+        text << "...";
+        break;
+      case Index::kBool:
+        text << (part.bounds[0].value != 0 ? "True" : "False");
+        break;
+      case Index::kInt:
+        bound(part.bounds[0]);
+        break;
+      case Index::kTensor:
+        text << "r" << part.reg;
+        break;
       case Index::kSlice:
         bound(part.bounds[0]);
         text << ":";
@@ -100,7 +121,9 @@ std::string IndexProgram::describe() const {
 
 class GetItemOp final : public AdapterOp {
  public:
-  GetItemOp(uint32_t self, uint32_t out, IndexProgram program) : self_(self), out_(out), program_(std::move(program)) { program_.freeze(); }
+  GetItemOp(uint32_t self, uint32_t out, IndexProgram program) : self_(self), out_(out), program_(std::move(program)) {
+    program_.freeze();
+  }
   bool run(Reg* regs) noexcept override {
     try {
       at::Tensor self = share(regs[self_].tensor), result;
@@ -173,8 +196,12 @@ bool take_bound(const Arg& arg, Bound* bound, std::vector<Val>* inputs) {
 bool take_index(const Recording& recording, const Arg& arg, IndexProgram* program, std::vector<Val>* inputs) {
   Index index{};
   switch (arg.kind) {
-    case ArgKind::kNone: index.kind = Index::kNone; break;
-    case ArgKind::kEllipsis: index.kind = Index::kEllipsis; break;
+    case ArgKind::kNone:
+      index.kind = Index::kNone;
+      break;
+    case ArgKind::kEllipsis:
+      index.kind = Index::kEllipsis;
+      break;
     case ArgKind::kBool:
       if (arg.dynamic) return false;
       index.kind = Index::kBool;
@@ -194,7 +221,8 @@ bool take_index(const Recording& recording, const Arg& arg, IndexProgram* progra
       index.reg = arg.value.index();
       inputs->push_back(arg.value);
       break;
-    default: return false;
+    default:
+      return false;
   }
   program->add(index);
   return true;
@@ -211,8 +239,9 @@ bool take_program(const Recording& recording, const Arg& arg, IndexProgram* prog
   return true;
 }
 
-constexpr const char* kIndexOperators[] = {"select", "slice", "unsqueeze", "alias", "index", "item",       "_local_scalar_dense", "copy_",
-                                           "fill_",  "view",  "index_put_", "expand", "empty", "zeros", "scalar_tensor"};
+constexpr const char* kIndexOperators[] = {
+    "select", "slice", "unsqueeze",  "alias",  "index", "item",  "_local_scalar_dense", "copy_",
+    "fill_",  "view",  "index_put_", "expand", "empty", "zeros", "scalar_tensor",       "lift_fresh"};
 
 bool known_operators(const Eye& eye) {
   for (const SeenOp& op : eye.ops) {
@@ -230,7 +259,8 @@ CallFate begin_index(Recording& recording, const CallSite& site) {
   if (recording.operands != (store ? 3u : 2u) || recording.arg(0).kind != ArgKind::kTensor) return CallFate::kUnknown;
   if (store) {
     ArgKind kind = recording.arg(2).kind;
-    if (kind != ArgKind::kTensor && kind != ArgKind::kInt && kind != ArgKind::kFloat && kind != ArgKind::kBool) return CallFate::kUnknown;
+    if (kind != ArgKind::kTensor && kind != ArgKind::kInt && kind != ArgKind::kFloat && kind != ArgKind::kBool)
+      return CallFate::kUnknown;
   }
   return CallFate::kObserve;
 }

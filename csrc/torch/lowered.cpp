@@ -36,10 +36,13 @@ WarningTrap::WarningTrap()
 
 WarningTrap::~WarningTrap() {
   c10::WarningUtils::set_warning_handler(outer_);
-  if (t_warnings.kept.size() > before_) t_warnings.kept.resize(before_, c10::Warning(c10::UserWarning(), {}, "", false));
+  if (t_warnings.kept.size() > before_)
+    t_warnings.kept.resize(before_, c10::Warning(c10::UserWarning(), {}, "", false));
 }
 
-bool WarningTrap::warned() const { return t_warnings.kept.size() > before_; }
+bool WarningTrap::warned() const {
+  return t_warnings.kept.size() > before_;
+}
 
 void WarningTrap::issue() {
   for (size_t i = before_; i < t_warnings.kept.size(); ++i) {
@@ -54,13 +57,27 @@ void LoweredOp::push(torch::jit::Stack& stack, size_t argument, const Reg* regs)
   const Slot& slot = slots_[argument];
   const Reg& reg = regs[slot.reg];
   switch (slot.kind) {
-    case Slot::kConst: stack.push_back(values_[argument]); break;
-    case Slot::kTensor: stack.emplace_back(share(reg.tensor)); break;
-    case Slot::kInt: stack.emplace_back(reg.integer); break;
-    case Slot::kIntAsFloat: stack.emplace_back(static_cast<double>(reg.integer)); break;
-    case Slot::kFloat: stack.emplace_back(reg.number); break;
-    case Slot::kBool: stack.emplace_back(reg.boolean); break;
-    case Slot::kBoolAsInt: stack.emplace_back(static_cast<int64_t>(reg.boolean)); break;
+    case Slot::kConst:
+      stack.push_back(values_[argument]);
+      break;
+    case Slot::kTensor:
+      stack.emplace_back(share(reg.tensor));
+      break;
+    case Slot::kInt:
+      stack.emplace_back(reg.integer);
+      break;
+    case Slot::kIntAsFloat:
+      stack.emplace_back(static_cast<double>(reg.integer));
+      break;
+    case Slot::kFloat:
+      stack.emplace_back(reg.number);
+      break;
+    case Slot::kBool:
+      stack.emplace_back(reg.boolean);
+      break;
+    case Slot::kBoolAsInt:
+      stack.emplace_back(static_cast<int64_t>(reg.boolean));
+      break;
     case Slot::kNumber: {
       c10::Scalar number = reg.rep == Rep::kInt     ? c10::Scalar(reg.integer)
                            : reg.rep == Rep::kFloat ? c10::Scalar(reg.number)
@@ -106,12 +123,23 @@ bool LoweredOp::store(torch::jit::Stack& stack, Reg* regs) const {
   for (size_t i = 0; i < outs_.size(); ++i) {
     const c10::IValue& value = stack[i];
     switch (outs_[i].kind) {
-      case Out::kDrop: break;
-      case Out::kTensor: if (!value.isTensor() || !value.toTensor().defined()) return false; break;
-      case Out::kTensorList: if (!value.isTensorList() || value.toListRef().size() != outs_[i].count) return false; break;
-      case Out::kInt: if (!value.isInt()) return false; break;
-      case Out::kFloat: if (!value.isDouble()) return false; break;
-      case Out::kBool: if (!value.isBool()) return false; break;
+      case Out::kDrop:
+        break;
+      case Out::kTensor:
+        if (!value.isTensor() || !value.toTensor().defined()) return false;
+        break;
+      case Out::kTensorList:
+        if (!value.isTensorList() || value.toListRef().size() != outs_[i].count) return false;
+        break;
+      case Out::kInt:
+        if (!value.isInt()) return false;
+        break;
+      case Out::kFloat:
+        if (!value.isDouble()) return false;
+        break;
+      case Out::kBool:
+        if (!value.isBool()) return false;
+        break;
     }
   }
   for (size_t i = 0; i < outs_.size(); ++i) {
@@ -160,6 +188,7 @@ bool LoweredOp::run(Reg* regs) noexcept {
 }
 
 std::string LoweredOp::describe() const {
+  EyeClosed closed;
   std::ostringstream text;
   text << info_.full << "(";
   for (size_t i = 0; i < slots_.size(); ++i) {
@@ -189,7 +218,8 @@ std::string LoweredOp::describe() const {
         }
         text << "]";
         break;
-      default: text << "r" << slot.reg;
+      default:
+        text << "r" << slot.reg;
     }
   }
   text << ")";

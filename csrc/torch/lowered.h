@@ -1,12 +1,15 @@
 // Executable operations of a trace: a boxed ATen operator, and a Python callable called with registers.
 //
-// An operator keeps everything that is constant as IValues, prepared while recording; a run pushes them and the registers on a stack
-// that the thread reuses, calls the operator below all Python, and moves the results into registers.
+// An operator keeps everything that is constant as IValues, prepared while recording; a run pushes them and the
+// registers on a stack that the thread reuses, calls the operator below all Python, and moves the results into
+// registers.
 //
-// 1. False means that nothing happened. An operator that raised checked its arguments before it wrote; those that may fail in the
-//    middle and would count double when run again (OperatorInfo::accumulates) are never lowered. Others that fail in the middle write
-//    the same values again when CPython runs the original, and then raise its error.
-// 2. An operator that warned and has no side effect is undone: CPython runs it again and warns with the right line. One with side
+// 1. False means that nothing happened. An operator that raised checked its arguments before it wrote; those that may
+// fail in the
+//    middle and would count double when run again (OperatorInfo::accumulates) are never lowered. Others that fail in
+//    the middle write the same values again when CPython runs the original, and then raise its error.
+// 2. An operator that warned and has no side effect is undone: CPython runs it again and warns with the right line. One
+// with side
 //    effects issues its warning at once.
 // 3. Release of the GIL is the core's decision.
 #pragma once
@@ -18,9 +21,9 @@ namespace pijit::torch_adapter {
 // How one argument is pushed.
 struct Slot {
   enum Kind : uint8_t {
-    kConst,         // `value`
-    kTensor,        // register
-    kInt,           // int register as it is
+    kConst,   // `value`
+    kTensor,  // register
+    kInt,     // int register as it is
     kIntAsFloat,
     kFloat,
     kBool,
@@ -44,8 +47,8 @@ struct Part {
 struct Out {
   enum Kind : uint8_t { kDrop, kTensor, kTensorList, kInt, kFloat, kBool };
   Kind kind = kDrop;
-  bool invert = false;            // kBool: not
-  uint32_t reg = 0;               // kTensorList: first in `regs`
+  bool invert = false;  // kBool: not
+  uint32_t reg = 0;     // kTensorList: first in `regs`
   uint32_t count = 0;
 };
 

@@ -59,15 +59,24 @@ class TensorCheck final : public AdapterOp {
 
 bool* known_flag(Known& known, Fact fact) {
   switch (fact) {
-    case Fact::kDtype: return &known.dtype;
-    case Fact::kDevice: return &known.device;
-    case Fact::kKeys: return &known.keys;
-    case Fact::kDim: return &known.dim;
-    case Fact::kStrides: return &known.strides;
-    case Fact::kOffset: return &known.offset;
-    case Fact::kRequiresGrad: return &known.requires_grad;
-    case Fact::kLeaf: return &known.leaf;
-    default: return nullptr;
+    case Fact::kDtype:
+      return &known.dtype;
+    case Fact::kDevice:
+      return &known.device;
+    case Fact::kKeys:
+      return &known.keys;
+    case Fact::kDim:
+      return &known.dim;
+    case Fact::kStrides:
+      return &known.strides;
+    case Fact::kOffset:
+      return &known.offset;
+    case Fact::kRequiresGrad:
+      return &known.requires_grad;
+    case Fact::kLeaf:
+      return &known.leaf;
+    default:
+      return nullptr;
   }
 }
 
@@ -75,14 +84,18 @@ void emit_check(Recording& recording, const Arg& tensor, Fact fact, int64_t dim)
   recording.api.emit(std::make_unique<TensorCheck>(tensor, fact, dim), {tensor.value}, {}, true);
 }
 
-uint64_t all_sizes(const Impl* tensor) { return tensor->dim() >= 64 ? ~0ull : (1ull << tensor->dim()) - 1; }
+uint64_t all_sizes(const Impl* tensor) {
+  return tensor->dim() >= 64 ? ~0ull : (1ull << tensor->dim()) - 1;
+}
 
 Val integer(Recording& recording, int64_t value) {
   Ref number = Ref::steal(PyLong_FromLongLong(value));
   return number ? recording.api.own_const(number.get()) : Val();
 }
 
-Val boolean(bool value) { return Val::constant(value ? Py_True : Py_False); }
+Val boolean(bool value) {
+  return Val::constant(value ? Py_True : Py_False);
+}
 
 // Wraps a dimension; false: out of range or not a constant.
 bool dimension(Recording& recording, const Arg& tensor, const Arg& dim, PyObject* object, int64_t* out) {
@@ -114,19 +127,28 @@ CallFate all_dimensions(Recording& recording, const Arg& self, Val* result) {
 
 int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim) noexcept {
   switch (fact) {
-    case Fact::kDtype: return static_cast<int64_t>(c10::typeMetaToScalarType(tensor->dtype()));
-    case Fact::kDevice: return (static_cast<int64_t>(tensor->device().type()) << 8) | (tensor->device().index() & 0xff);
-    case Fact::kKeys: return static_cast<int64_t>(tensor->key_set().raw_repr());
-    case Fact::kDim: return tensor->dim();
-    case Fact::kSize: return tensor->sizes()[dim];
-    case Fact::kOffset: return tensor->storage_offset();
-    case Fact::kContiguous: return tensor->is_contiguous(static_cast<at::MemoryFormat>(dim));
-    case Fact::kRequiresGrad: return tensor->requires_grad();
+    case Fact::kDtype:
+      return static_cast<int64_t>(c10::typeMetaToScalarType(tensor->dtype()));
+    case Fact::kDevice:
+      return (static_cast<int64_t>(tensor->device().type()) << 8) | (tensor->device().index() & 0xff);
+    case Fact::kKeys:
+      return static_cast<int64_t>(tensor->key_set().raw_repr());
+    case Fact::kDim:
+      return tensor->dim();
+    case Fact::kSize:
+      return tensor->sizes()[dim];
+    case Fact::kOffset:
+      return tensor->storage_offset();
+    case Fact::kContiguous:
+      return tensor->is_contiguous(static_cast<at::MemoryFormat>(dim));
+    case Fact::kRequiresGrad:
+      return tensor->requires_grad();
     case Fact::kLeaf: {
       const c10::AutogradMetaInterface* meta = tensor->autograd_meta();
       return meta == nullptr || static_cast<const torch::autograd::AutogradMeta*>(meta)->grad_fn_ == nullptr;
     }
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -186,7 +208,8 @@ CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
       require(recording, self, Fact::kContiguous, static_cast<int64_t>(format));
       return done(recording, boolean(tensor->is_contiguous(format)), result);
     }
-    default: break;
+    default:
+      break;
   }
   if (!plain) return CallFate::kUnknown;
   at::ScalarType type = c10::typeMetaToScalarType(tensor->dtype());
@@ -209,7 +232,8 @@ CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
     case Rule::kIsComplex:
       require(recording, self, Fact::kDtype);
       return done(recording, boolean(at::isComplexType(type)), result);
-    default: return CallFate::kUnknown;
+    default:
+      return CallFate::kUnknown;
   }
 }
 
@@ -218,7 +242,8 @@ CallFate begin_attribute(Recording& recording, const CallSite&, Val* result) {
   if (self.kind != ArgKind::kTensor) return CallFate::kUnknown;
   const Impl* tensor = self.tensor;
   switch (recording.callable->rule) {
-    case Rule::kShape: return all_dimensions(recording, self, result);
+    case Rule::kShape:
+      return all_dimensions(recording, self, result);
     case Rule::kDim:
       require(recording, self, Fact::kDim);
       return done(recording, integer(recording, tensor->dim()), result);
@@ -231,10 +256,17 @@ CallFate begin_attribute(Recording& recording, const CallSite&, Val* result) {
     case Rule::kIsLeaf:
       require(recording, self, Fact::kLeaf);
       return done(recording, boolean(read_fact(tensor, Fact::kLeaf) != 0), result);
-    case Rule::kDtype: require(recording, self, Fact::kDtype); return CallFate::kObserve;
-    case Rule::kDevice: require(recording, self, Fact::kDevice); return CallFate::kObserve;
-    case Rule::kKeys: require(recording, self, Fact::kKeys); return CallFate::kObserve;
-    default: return CallFate::kUnknown;
+    case Rule::kDtype:
+      require(recording, self, Fact::kDtype);
+      return CallFate::kObserve;
+    case Rule::kDevice:
+      require(recording, self, Fact::kDevice);
+      return CallFate::kObserve;
+    case Rule::kKeys:
+      require(recording, self, Fact::kKeys);
+      return CallFate::kObserve;
+    default:
+      return CallFate::kUnknown;
   }
 }
 

@@ -1,7 +1,7 @@
 // Callables that read or set modes: grad mode, autocast, default dtype, tracing, __torch_function__.
 //
-// A mode that was read is a constant: the state guard proves it at entry, and the trace changes modes only with constants. Getters of
-// what the state guard leaves out are called again at replay, once a trace.
+// A mode that was read is a constant: the state guard proves it at entry, and the trace changes modes only with
+// constants. Getters of what the state guard leaves out are called again at replay, once a trace.
 #include "common/ref.h"
 #include "torch/calls.h"
 
@@ -48,12 +48,14 @@ bool comparable(PyObject* object) {
 // No object of these types can have a __torch_function__.
 bool is_simple(const Recording& recording, const Arg& arg) {
   switch (arg.kind) {
-    case ArgKind::kOther: return arg.type != nullptr && !(arg.type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !is_tensor_type(arg.type);
+    case ArgKind::kOther:
+      return arg.type != nullptr && !(arg.type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !is_tensor_type(arg.type);
     case ArgKind::kSequence:
       for (uint32_t i = 0; i < arg.count; ++i)
         if (!is_simple(recording, recording.child(arg, i))) return false;
       return true;
-    default: return true;
+    default:
+      return true;
   }
 }
 
@@ -81,12 +83,15 @@ CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
         if (!is_simple(recording, recording.arg(i))) return CallFate::kUnknown;
       *result = Val::constant(Py_False);
       return CallFate::kDone;
-    case Rule::kCheckedMode: return recording.operands == 0 ? CallFate::kObserve : CallFate::kUnknown;
+    case Rule::kCheckedMode:
+      return recording.operands == 0 ? CallFate::kObserve : CallFate::kUnknown;
     case Rule::kSetGrad:
     case Rule::kSetMode:
     case Rule::kMode:
-    case Rule::kConstantMaker: return constants_only(recording) ? CallFate::kObserve : CallFate::kUnknown;
-    default: return CallFate::kUnknown;
+    case Rule::kConstantMaker:
+      return constants_only(recording) ? CallFate::kObserve : CallFate::kUnknown;
+    default:
+      return CallFate::kUnknown;
   }
 }
 
@@ -96,7 +101,9 @@ bool finish_mode(Recording& recording, const CallSite& site, PyObject* object, V
   RecordApi& api = recording.api;
   switch (callable.rule) {
     case Rule::kMode:
-    case Rule::kConstantMaker: *result = api.own_const(object); return !result->is_null();
+    case Rule::kConstantMaker:
+      *result = api.own_const(object);
+      return !result->is_null();
     case Rule::kCheckedMode: {
       if (!comparable(object)) return false;
       *result = api.own_const(object);
@@ -112,8 +119,10 @@ bool finish_mode(Recording& recording, const CallSite& site, PyObject* object, V
       api.emit(std::make_unique<SetGradOp>(recording.arg(0).integer != 0), {}, {}, false);
       *result = Val::constant(Py_None);
       return true;
-    case Rule::kSetMode: return finish_callable(recording, site, object, result);
-    default: return false;
+    case Rule::kSetMode:
+      return finish_callable(recording, site, object, result);
+    default:
+      return false;
   }
 }
 

@@ -36,18 +36,32 @@ PyObject* attach(PyObject*, PyObject*) {
   return core ? PyObject_CallMethod(core.get(), "attach_adapter", "O", capsule.get()) : nullptr;
 }
 
-PyObject* built_against(PyObject*, PyObject*) { return PyUnicode_FromString(PIJIT_TORCH_VERSION); }
+PyObject* built_against(PyObject*, PyObject*) {
+  return PyUnicode_FromString(PIJIT_TORCH_VERSION);
+}
 
 PyMethodDef kMethods[] = {
     {"attach", attach, METH_NOARGS,
-     "attach()\n--\n\nHands the PyTorch adapter to pijit._core. RuntimeError if another torch is running than it was built against."},
-    {"built_against", built_against, METH_NOARGS, "built_against()\n--\n\nThe version of torch that this module was built against."},
+     "attach()\n--\n\nHands the PyTorch adapter to pijit._core. RuntimeError if another torch is running than it was "
+     "built against."},
+    {"built_against", built_against, METH_NOARGS,
+     "built_against()\n--\n\nThe version of torch that this module was built against."},
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "pijit._torch", "The PyTorch adapter of pijit.", -1, kMethods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef kModule = {PyModuleDef_HEAD_INIT,
+                       "pijit._torch",
+                       "The PyTorch adapter of pijit.",
+                       -1,
+                       kMethods,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr};
 
 }  // namespace
 }  // namespace pijit::torch_adapter
 
-PyMODINIT_FUNC PyInit__torch() { return PyModule_Create(&pijit::torch_adapter::kModule); }
+PyMODINIT_FUNC PyInit__torch() {
+  return PyModule_Create(&pijit::torch_adapter::kModule);
+}

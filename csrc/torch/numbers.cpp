@@ -11,7 +11,8 @@ constexpr const char* kNumberNames[] = {"item", "int", "float", "bool", "not"};
 // One element as a scalar register. Reads only.
 class NumberOp final : public AdapterOp {
  public:
-  NumberOp(uint32_t self, Number number, Val out, Rep rep) : self_(self), out_(out.index()), number_(number), rep_(rep) {}
+  NumberOp(uint32_t self, Number number, Val out, Rep rep)
+      : self_(self), out_(out.index()), number_(number), rep_(rep) {}
 
   bool run(Reg* regs) noexcept override {
     try {
@@ -30,7 +31,9 @@ class NumberOp final : public AdapterOp {
     }
   }
 
-  std::string describe() const override { return std::string(kNumberNames[static_cast<size_t>(number_)]) + "(r" + std::to_string(self_) + ")"; }
+  std::string describe() const override {
+    return std::string(kNumberNames[static_cast<size_t>(number_)]) + "(r" + std::to_string(self_) + ")";
+  }
 
  private:
   bool store(const c10::Scalar& value, Reg& out) const {
@@ -111,14 +114,18 @@ class SetRequiresGradOp final : public AdapterOp {
       return refuse();
     }
   }
-  std::string describe() const override { return "r" + std::to_string(self_) + ".requires_grad = " + (value_ ? "True" : "False"); }
+  std::string describe() const override {
+    return "r" + std::to_string(self_) + ".requires_grad = " + (value_ ? "True" : "False");
+  }
 
  private:
   uint32_t self_;
   bool value_;
 };
 
-bool only(const Eye& eye, const char* base) { return eye.ops.size() == 1 && eye.ops[0].info->base == base; }
+bool only(const Eye& eye, const char* base) {
+  return eye.ops.size() == 1 && eye.ops[0].info->base == base;
+}
 
 }  // namespace
 
@@ -140,7 +147,8 @@ bool finish_number(Recording& recording, const CallSite&, PyObject* object, Val*
 }
 
 bool finish_truth(Recording& recording, const CallSite& site, Val* result) {
-  if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kTensor || !only(recording.eye, "is_nonzero")) return false;
+  if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kTensor || !only(recording.eye, "is_nonzero"))
+    return false;
   bool invert = site.kind == SiteKind::kUnary;
   Val self = recording.arg(0).value;
   *result = recording.api.new_reg(Rep::kBool, &PyBool_Type);

@@ -19,24 +19,32 @@ Py_ssize_t g_python_kernel_count = 0;
 uint64_t g_generation = 1;
 
 // Writes that add to what is there: a kernel that fails in the middle must not be run again.
-constexpr const char* kAccumulating[] = {"index_add_",     "scatter_add_", "scatter_reduce_", "index_reduce_", "index_put_",
-                                         "put_",           "_index_put_impl_", "segment_reduce", "embedding_renorm_"};
+constexpr const char* kAccumulating[] = {"index_add_",       "scatter_add_",   "scatter_reduce_",
+                                         "index_reduce_",    "index_put_",     "put_",
+                                         "_index_put_impl_", "segment_reduce", "embedding_renorm_"};
 
 Form form_of(const c10::Type& type) {
   switch (type.kind()) {
-    case c10::TypeKind::TensorType: return Form::kTensor;
+    case c10::TypeKind::TensorType:
+      return Form::kTensor;
     case c10::TypeKind::IntType:
-    case c10::TypeKind::SymIntType: return Form::kInt;
-    case c10::TypeKind::FloatType: return Form::kFloat;
-    case c10::TypeKind::NumberType: return Form::kScalar;
-    case c10::TypeKind::BoolType: return Form::kBool;
-    case c10::TypeKind::OptionalType: return form_of(*type.containedType(0));
+    case c10::TypeKind::SymIntType:
+      return Form::kInt;
+    case c10::TypeKind::FloatType:
+      return Form::kFloat;
+    case c10::TypeKind::NumberType:
+      return Form::kScalar;
+    case c10::TypeKind::BoolType:
+      return Form::kBool;
+    case c10::TypeKind::OptionalType:
+      return form_of(*type.containedType(0));
     case c10::TypeKind::ListType: {
       Form element = form_of(*type.containedType(0));
       if (element == Form::kTensor) return Form::kTensorList;
       return element == Form::kInt ? Form::kIntList : Form::kOther;
     }
-    default: return Form::kOther;
+    default:
+      return Form::kOther;
   }
 }
 
@@ -62,7 +70,8 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& op) : handle(op) {
     reshapes |= argument.is_out();
   }
   returns = schema.returns().size();
-  reshapes |= mutates && (op.hasTag(at::Tag::inplace_view) || base == "set_" || base == "resize_" || base == "resize_as_");
+  reshapes |=
+      mutates && (op.hasTag(at::Tag::inplace_view) || base == "set_" || base == "resize_" || base == "resize_as_");
   random = op.hasTag(at::Tag::nondeterministic_seeded);
   accumulates = mutates && base.rfind("_foreach_", 0) == 0;
   for (const char* accumulating : kAccumulating) accumulates |= base == accumulating;

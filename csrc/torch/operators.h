@@ -21,11 +21,11 @@ struct OperatorInfo {
   explicit OperatorInfo(const c10::OperatorHandle& op);
 
   c10::OperatorHandle handle;
-  std::string base;      // "add" for aten::add.Tensor
-  std::string full;      // "aten::add.Tensor"
+  std::string base;  // "add" for aten::add.Tensor
+  std::string full;  // "aten::add.Tensor"
   std::vector<ArgumentInfo> arguments;
   size_t returns;
-  size_t positional = 0; // arguments before the keyword-only ones
+  size_t positional = 0;  // arguments before the keyword-only ones
   bool aten;
   bool mutates = false;      // writes to an argument
   bool reshapes = false;     // changes sizes, strides or storage of an argument in place

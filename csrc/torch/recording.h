@@ -1,7 +1,8 @@
-// One recording under way: the operands of the current call as values, and what the trace has checked about each register.
+// One recording under way: the operands of the current call as values, and what the trace has checked about each
+// register.
 //
-// Operands are converted before CPython runs the call: afterwards temporaries are gone. What is not a tensor, a scalar register or a
-// sequence becomes a constant, guarded in place by the core.
+// Operands are converted before CPython runs the call: afterwards temporaries are gone. What is not a tensor, a scalar
+// register or a sequence becomes a constant, guarded in place by the core.
 #pragma once
 #include "adapter.h"
 #include "torch/eye.h"
@@ -11,7 +12,20 @@ namespace pijit::torch_adapter {
 struct Callable;
 
 enum class ArgKind : uint8_t {
-  kNull, kNone, kEllipsis, kTensor, kBool, kInt, kFloat, kComplex, kString, kDtype, kLayout, kMemoryFormat, kDevice, kGenerator,
+  kNull,
+  kNone,
+  kEllipsis,
+  kTensor,
+  kBool,
+  kInt,
+  kFloat,
+  kComplex,
+  kString,
+  kDtype,
+  kLayout,
+  kMemoryFormat,
+  kDevice,
+  kGenerator,
   kSequence,  // tuple, list or torch.Size with known items
   kSlice,     // three children
   kOther,     // something else; only its exact type is known
@@ -25,12 +39,13 @@ struct Arg {
   PyTypeObject* type = nullptr;  // exact type, null if not known
   union {
     Impl* tensor;
-    int64_t integer;             // kInt, kBool; dtype, layout and memory format by number
+    int64_t integer;  // kInt, kBool; dtype, layout and memory format by number
     double number;
-    PyObject* object;            // borrowed; alive while constant
+    PyObject* object;  // borrowed; alive while constant
   };
-  uint32_t first = 0, count = 0; // children in Recording::args
-  int64_t dtype = 0, device = 0; // kTensor: as Fact::kDtype and Fact::kDevice read them (a temporary is gone after the call)
+  uint32_t first = 0, count = 0;  // children in Recording::args
+  int64_t dtype = 0,
+          device = 0;  // kTensor: as Fact::kDtype and Fact::kDevice read them (a temporary is gone after the call)
   Arg() : object(nullptr) {}
 };
 
@@ -52,9 +67,12 @@ class Recording {
   const Arg& child(const Arg& parent, size_t i) const { return args[parent.first + i]; }
 
   Known& known(Val reg);
-  void forget_layouts();     // an operator changed sizes, strides or storage in place
-  void forget_autograd();    // an operator wrote in place: requires_grad and is_leaf may differ now
-  void forget_all() { known_.clear(); checked_getters.clear(); }
+  void forget_layouts();   // an operator changed sizes, strides or storage in place
+  void forget_autograd();  // an operator wrote in place: requires_grad and is_leaf may differ now
+  void forget_all() {
+    known_.clear();
+    checked_getters.clear();
+  }
 
   bool stop(std::string reason) {
     api.stop("PJ209", std::move(reason));
@@ -65,10 +83,11 @@ class Recording {
   RecordApi& api;
   Eye& eye;
   const Callable* callable = nullptr;
-  std::vector<Arg> args;     // [0, operands), then their children
+  std::vector<Arg> args;  // [0, operands), then their children
   size_t operands = 0;
-  size_t keywords = 0;       // the last ones, named by kwnames
-  std::vector<std::pair<PyObject*, PyObject*>> checked_getters;  // mode getters checked in this trace (borrowed, never compared deeply)
+  size_t keywords = 0;  // the last ones, named by kwnames
+  std::vector<std::pair<PyObject*, PyObject*>>
+      checked_getters;  // mode getters checked in this trace (borrowed, never compared deeply)
   bool stopped = false;
 
  private:

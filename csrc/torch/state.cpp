@@ -14,11 +14,17 @@ namespace {
 int64_t without_eye(c10::DispatchKeySet keys) {
   return static_cast<int64_t>(keys.remove(c10::DispatchKey::TESTING_ONLY_GenericMode).raw_repr());
 }
-int64_t included_keys() { return without_eye(c10::impl::tls_local_dispatch_key_set().included_); }
-int64_t excluded_keys() { return without_eye(c10::impl::tls_local_dispatch_key_set().excluded_); }
+int64_t included_keys() {
+  return without_eye(c10::impl::tls_local_dispatch_key_set().included_);
+}
+int64_t excluded_keys() {
+  return without_eye(c10::impl::tls_local_dispatch_key_set().excluded_);
+}
 
 // Changes when an attribute of the class or of a base is set: Python operators on tensors go through them.
-int64_t class_version(const PyTypeObject* type) { return type->tp_version_tag; }
+int64_t class_version(const PyTypeObject* type) {
+  return type->tp_version_tag;
+}
 
 enum Mode : size_t {
 #define PIJIT_STATE(name, value, words) name,
@@ -36,10 +42,12 @@ constexpr const char* kWords[] = {
 int64_t read_mode(size_t mode) {
   switch (mode) {
 #define PIJIT_STATE(name, value, words) \
-  case name: return static_cast<int64_t>(value);
+  case name:                            \
+    return static_cast<int64_t>(value);
 #include "torch/state.def"
 #undef PIJIT_STATE
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -71,7 +79,8 @@ class ModeGuard final : public StateGuard {
 
   std::string explain() override {
     for (size_t i = 0; i < kModes; ++i)
-      if (read_mode(i) != saved_[i]) return std::string(kWords[i]) + ": " + word(i, read_mode(i)) + " now, " + word(i, saved_[i]) + " before";
+      if (read_mode(i) != saved_[i])
+        return std::string(kWords[i]) + ": " + word(i, read_mode(i)) + " now, " + word(i, saved_[i]) + " before";
     return "";
   }
 
@@ -80,14 +89,18 @@ class ModeGuard final : public StateGuard {
     switch (mode) {
       case kAutocastCpu:
       case kAutocastCuda:
-      case kDefaultDtype: return c10::toString(static_cast<at::ScalarType>(value));
+      case kDefaultDtype:
+        return c10::toString(static_cast<at::ScalarType>(value));
       case kIncluded:
-      case kExcluded: return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, static_cast<uint64_t>(value)));
+      case kExcluded:
+        return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, static_cast<uint64_t>(value)));
       case kFunctionModes:
       case kDispatchModes:
       case kTensorClass:
-      case kParameterClass: return std::to_string(value);
-      default: return value != 0 ? "on" : "off";
+      case kParameterClass:
+        return std::to_string(value);
+      default:
+        return value != 0 ? "on" : "off";
     }
   }
 
@@ -96,8 +109,8 @@ class ModeGuard final : public StateGuard {
 
 // Keys that a thread includes when nothing special is going on.
 const c10::DispatchKeySet& usual_keys() {
-  static const c10::DispatchKeySet keys({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView,
-                                         c10::DispatchKey::TESTING_ONLY_GenericMode});
+  static const c10::DispatchKeySet keys(
+      {c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView, c10::DispatchKey::TESTING_ONLY_GenericMode});
   return keys;
 }
 
@@ -113,7 +126,8 @@ const char* must_step_aside() noexcept {
   using at::impl::PythonTorchFunctionTLS;
   if (torch::jit::tracer::isTracing()) return "torch.jit is tracing";
   if (PythonTorchFunctionTLS::stack_len() != 0) return "a __torch_function__ mode is active";
-  if (PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED) return "__torch_function__ is disabled";
+  if (PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED)
+    return "__torch_function__ is disabled";
   if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return "a __torch_dispatch__ mode is active";
   if (torch::autograd::AnomalyMode::is_enabled()) return "anomaly mode is on";
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return "saved-tensor hooks are set";

@@ -58,6 +58,15 @@ class TorchAdapter final : public Adapter {
     if (t_recording != nullptr) t_recording->eye.close();
   }
 
+  void foreign_code() noexcept override {
+    if (t_recording != nullptr) t_recording->forget_all();
+  }
+  const char* trouble() noexcept override {
+    if (t_recording == nullptr) return nullptr;
+    if (t_recording->eye.unexpected != 0) return "an operator ran outside of the calls that were observed";
+    return t_recording->eye.has_key() ? nullptr : "the dispatcher's thread-local state was replaced";
+  }
+
   void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }
   uint64_t operators_counted() const noexcept override { return Eye::of_thread().counted(); }
 
@@ -78,9 +87,12 @@ bool any_tensor(const Recording& recording) {
 std::string words(const Recording& recording, const CallSite& site) {
   switch (site.kind) {
     case SiteKind::kCall:
-    case SiteKind::kGetAttr: return recording.callable != nullptr ? recording.callable->name : "a call";
-    case SiteKind::kSubscr: return "indexing";
-    case SiteKind::kStoreSubscr: return "assignment to an index";
+    case SiteKind::kGetAttr:
+      return recording.callable != nullptr ? recording.callable->name : "a call";
+    case SiteKind::kSubscr:
+      return "indexing";
+    case SiteKind::kStoreSubscr:
+      return "assignment to an index";
     default: {
       const char* names = site_operators(site);
       return names != nullptr ? names : "an operation on a tensor";
@@ -92,22 +104,28 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
   if (recording.callable == nullptr) return CallFate::kUnknown;
   const Callable& callable = *recording.callable;
   bool attribute = callable.family == Family::kAttribute;
-  if (attribute != (site.kind == SiteKind::kGetAttr) || (attribute && recording.operands == 0)) return CallFate::kUnknown;
-  if (callable.family == Family::kMethod && (recording.operands == 0 || recording.arg(0).kind != ArgKind::kTensor)) return CallFate::kUnknown;
+  if (attribute != (site.kind == SiteKind::kGetAttr) || (attribute && recording.operands == 0))
+    return CallFate::kUnknown;
+  if (callable.family == Family::kMethod && (recording.operands == 0 || recording.arg(0).kind != ArgKind::kTensor))
+    return CallFate::kUnknown;
   switch (callable.rule) {
-    case Rule::kRefuse: return CallFate::kUnknown;
+    case Rule::kRefuse:
+      return CallFate::kUnknown;
     case Rule::kOperator:
     case Rule::kAsSeen:
     case Rule::kCallable:
     case Rule::kContiguous:
     case Rule::kView:
     case Rule::kData:
-    case Rule::kItem: return CallFate::kObserve;
+    case Rule::kItem:
+      return CallFate::kObserve;
     case Rule::kToBool:
     case Rule::kToInt:
     case Rule::kToFloat:
-      return recording.operands == 1 && recording.arg(0).kind == ArgKind::kTensor ? CallFate::kObserve : CallFate::kUnknown;
-    case Rule::kSetRequiresGrad: return begin_set_requires_grad(recording, site);
+      return recording.operands == 1 && recording.arg(0).kind == ArgKind::kTensor ? CallFate::kObserve
+                                                                                  : CallFate::kUnknown;
+    case Rule::kSetRequiresGrad:
+      return begin_set_requires_grad(recording, site);
     case Rule::kMode:
     case Rule::kCheckedMode:
     case Rule::kNotTracing:
@@ -115,19 +133,16 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
     case Rule::kSetMode:
     case Rule::kTorchFunction:
     case Rule::kOnce:
-    case Rule::kConstantMaker: return begin_mode(recording, site, result);
-    default: return attribute ? begin_attribute(recording, site, result) : begin_query(recording, site, result);
+    case Rule::kConstantMaker:
+      return begin_mode(recording, site, result);
+    default:
+      return attribute ? begin_attribute(recording, site, result) : begin_query(recording, site, result);
   }
 }
 
 CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* result) {
-  Eye& eye = recording.eye;
-  if (eye.unexpected != 0) {
-    recording.stop("an operator ran outside of the calls that were observed");
-    return CallFate::kStop;
-  }
-  if (!eye.has_key()) {
-    recording.stop("the dispatcher's thread-local state was replaced (inference mode, or a mode that pijit does not know)");
+  if (const char* why = the_adapter()->trouble()) {
+    recording.stop(why);
     return CallFate::kStop;
   }
   bool named = site.kind == SiteKind::kCall || site.kind == SiteKind::kGetAttr;
@@ -138,7 +153,8 @@ CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* re
   if (!any_tensor(recording)) return CallFate::kUnknown;
   switch (site.kind) {
     case SiteKind::kSubscr:
-    case SiteKind::kStoreSubscr: return begin_index(recording, site);
+    case SiteKind::kStoreSubscr:
+      return begin_index(recording, site);
     case SiteKind::kLen: {
       const Arg self = recording.arg(0);
       if (self.tensor->dim() == 0) return CallFate::kUnknown;
@@ -146,48 +162,71 @@ CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* re
       *result = size_value(recording, self, 0);
       return result->is_null() ? CallFate::kStop : CallFate::kDone;
     }
-    default: return CallFate::kObserve;
+    default:
+      return CallFate::kObserve;
   }
 }
 
 bool TorchAdapter::finish_rule(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
   switch (recording.callable->rule) {
-    case Rule::kOperator: return finish_operator(recording, site, object, result);
-    case Rule::kAsSeen: return finish_as_seen(recording, site, object, result);
-    case Rule::kCallable: return finish_callable(recording, site, object, result);
-    case Rule::kContiguous: return finish_contiguous(recording, site, object, result);
-    case Rule::kView: return finish_view(recording, site, object, result);
-    case Rule::kData: return finish_data(recording, site, object, result);
+    case Rule::kOperator:
+      return finish_operator(recording, site, object, result);
+    case Rule::kAsSeen:
+      return finish_as_seen(recording, site, object, result);
+    case Rule::kCallable:
+      return finish_callable(recording, site, object, result);
+    case Rule::kContiguous:
+      return finish_contiguous(recording, site, object, result);
+    case Rule::kView:
+      return finish_view(recording, site, object, result);
+    case Rule::kData:
+      return finish_data(recording, site, object, result);
     case Rule::kItem:
     case Rule::kToInt:
-    case Rule::kToFloat: return finish_number(recording, site, object, result);
-    case Rule::kToBool: return finish_truth(recording, site, result);
-    case Rule::kSetRequiresGrad: return finish_set_requires_grad(recording, site, object, result);
+    case Rule::kToFloat:
+      return finish_number(recording, site, object, result);
+    case Rule::kToBool:
+      return finish_truth(recording, site, result);
+    case Rule::kSetRequiresGrad:
+      return finish_set_requires_grad(recording, site, object, result);
     case Rule::kDtype:
     case Rule::kDevice:
-    case Rule::kKeys: return finish_attribute(recording, site, object, result);
-    default: return finish_mode(recording, site, object, result);
+    case Rule::kKeys:
+      return finish_attribute(recording, site, object, result);
+    default:
+      return finish_mode(recording, site, object, result);
   }
 }
 
 bool TorchAdapter::finish(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
   Eye& eye = recording.eye;
-  if (!eye.has_key()) return recording.stop("the dispatcher's thread-local state was replaced while " + words(recording, site) + " ran");
+  if (!eye.has_key())
+    return recording.stop("the dispatcher's thread-local state was replaced while " + words(recording, site) + " ran");
   if (eye.warnings != 0) return recording.stop(words(recording, site) + " warned");
   bool done;
   switch (site.kind) {
     case SiteKind::kCall:
-    case SiteKind::kGetAttr: done = finish_rule(recording, site, object, result); break;
+    case SiteKind::kGetAttr:
+      done = finish_rule(recording, site, object, result);
+      break;
     case SiteKind::kSubscr:
-    case SiteKind::kStoreSubscr: done = finish_index(recording, site, object, result); break;
-    case SiteKind::kBool: done = finish_truth(recording, site, result); break;
-    case SiteKind::kUnary: done = site.oparg == 3 ? finish_truth(recording, site, result) : finish_site(recording, site, object, result); break;
-    default: done = finish_site(recording, site, object, result);
+    case SiteKind::kStoreSubscr:
+      done = finish_index(recording, site, object, result);
+      break;
+    case SiteKind::kBool:
+      done = finish_truth(recording, site, result);
+      break;
+    case SiteKind::kUnary:
+      done = site.oparg == 3 ? finish_truth(recording, site, result) : finish_site(recording, site, object, result);
+      break;
+    default:
+      done = finish_site(recording, site, object, result);
   }
   if (done || recording.stopped) return done;
   std::string seen;
   for (const SeenOp& op : eye.ops) seen += (seen.empty() ? "" : ", ") + op.info->full;
-  return recording.stop(words(recording, site) + " cannot be replayed: " + (seen.empty() ? "no operator was dispatched" : seen));
+  return recording.stop(words(recording, site) +
+                        " cannot be replayed: " + (seen.empty() ? "no operator was dispatched" : seen));
 }
 
 CallFate TorchAdapter::begin_call(const CallSite& site, Val* result) {

@@ -143,13 +143,27 @@ bool add_core(PyObject* space) {
   return true;
 }
 
+// Attributes of objects that never change: dtype.itemsize, finfo.min, ...
+void add_constant_attributes(PyTypeObject* type) {
+  PyObject *key = nullptr, *item = nullptr;
+  Py_ssize_t position = 0;
+  while (type->tp_dict != nullptr && PyDict_Next(type->tp_dict, &position, &key, &item)) {
+    const char* name = PyUnicode_AsUTF8(key);
+    if (name != nullptr && (Py_TYPE(item) == &PyGetSetDescr_Type || Py_TYPE(item) == &PyMemberDescr_Type))
+      add(item, Family::kAttribute, name, Rule::kConstantMaker);
+  }
+}
+
 bool add_types(PyObject* torch) {
   add(reinterpret_cast<PyObject*>(&THPDeviceType), Family::kType, "device", Rule::kConstantMaker);
   for (const char* name : {"finfo", "iinfo"}) {
     Ref type = Ref::steal(PyObject_GetAttrString(torch, name));
     if (!type) return false;
     add(type.get(), Family::kType, name, Rule::kConstantMaker);
+    add_constant_attributes(reinterpret_cast<PyTypeObject*>(type.get()));
   }
+  add_constant_attributes(&THPDtypeType);
+  add_constant_attributes(&THPDeviceType);
   // int(x), float(x), bool(x) on a tensor.
   add(reinterpret_cast<PyObject*>(&PyLong_Type), Family::kType, "int", Rule::kToInt);
   add(reinterpret_cast<PyObject*>(&PyFloat_Type), Family::kType, "float", Rule::kToFloat);

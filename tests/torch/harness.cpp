@@ -3,6 +3,7 @@
 //
 // Tensors are inputs; scalars are constants, or registers when the caller wants them dynamic; tuples, lists and slices
 // are virtual.
+#include <chrono>
 #include <deque>
 #include <stdexcept>
 
@@ -273,6 +274,35 @@ PyObject* replay(PyObject*, PyObject* args) {
   return result.release();
 }
 
+// times(trace, operands, repeat) -> nanoseconds of (state guard, input guards, operations)
+PyObject* times(PyObject*, PyObject* args) {
+  PyObject *capsule, *operands;
+  int repeat = 0;
+  if (!PyArg_ParseTuple(args, "OOi", &capsule, &operands, &repeat)) return nullptr;
+  auto* trace = static_cast<Recorded*>(PyCapsule_GetPointer(capsule, "trace"));
+  if (trace == nullptr) return nullptr;
+  std::vector<Reg> regs(trace->regs.size() + 1);
+  uint32_t next = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); ++i)
+    Recorder::load(*trace, PyTuple_GET_ITEM(operands, i), regs.data(), &next);
+  auto measure = [repeat](auto body) {
+    auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeat; ++i) body();
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / repeat;
+  };
+  volatile bool good = true;
+  double state = measure([&] { good = trace->state->check(); });
+  double inputs = measure([&] { good = trace->inputs->check(regs.data()); });
+  double ops = measure([&] {
+    for (auto& op : trace->ops) good = op->run(regs.data());
+    for (Reg& reg : regs) {
+      if (reg.owned != 0 && reg.rep == Rep::kTensor) g_adapter->release(reg.tensor);
+      reg.owned = 0;
+    }
+  });
+  return Py_BuildValue("ddd", state, inputs, ops);
+}
+
 PyObject* describe(PyObject*, PyObject* capsule) {
   auto* trace = static_cast<Recorded*>(PyCapsule_GetPointer(capsule, "trace"));
   Ref list = Ref::steal(PyList_New(0));
@@ -298,13 +328,10 @@ PyObject* count(PyObject*, PyObject* execute) {
   return result ? PyLong_FromUnsignedLongLong(g_adapter->operators_counted()) : nullptr;
 }
 
-PyMethodDef kMethods[] = {{"connect", connect, METH_O, nullptr},
-                          {"record", record, METH_VARARGS, nullptr},
-                          {"replay", replay, METH_VARARGS, nullptr},
-                          {"describe", describe, METH_O, nullptr},
-                          {"claims", claims, METH_O, nullptr},
-                          {"count", count, METH_O, nullptr},
-                          {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kMethods[] = {{"connect", connect, METH_O, nullptr},     {"record", record, METH_VARARGS, nullptr},
+                          {"replay", replay, METH_VARARGS, nullptr}, {"describe", describe, METH_O, nullptr},
+                          {"claims", claims, METH_O, nullptr},       {"count", count, METH_O, nullptr},
+                          {"times", times, METH_VARARGS, nullptr},   {nullptr, nullptr, 0, nullptr}};
 PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "harness", nullptr, -1, kMethods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace

@@ -57,7 +57,8 @@ def load() -> Any:
     if path is None:
         return None
     spec = importlib.util.spec_from_file_location("harness", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     harness = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(harness)
     import pijit._torch as adapter

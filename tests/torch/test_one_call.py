@@ -62,7 +62,11 @@ CALLS: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = [
     (VF.einsum, ("ij,jk->ik", (x(2, 3), x(3, 4))), ("ij,jk->ik", (x(5, 3), x(3, 1)))),
     (VF.rsqrt, (x().abs(),), (x(1, 1, 2).abs(),)),
     (VF.addmm, (B, x(2, 3), x(3, 5)), (B, x(7, 3), x(3, 5))),
-    (VF.conv2d, (x(1, 3, 8, 8), x(4, 3, 3, 3), None, (1, 1), (1, 1), (1, 1), 1), (x(2, 3, 9, 9), x(4, 3, 3, 3), None, (1, 1), (1, 1), (1, 1), 1)),
+    (
+        VF.conv2d,
+        (x(1, 3, 8, 8), x(4, 3, 3, 3), None, (1, 1), (1, 1), (1, 1), 1),
+        (x(2, 3, 9, 9), x(4, 3, 3, 3), None, (1, 1), (1, 1), (1, 1), 1),
+    ),
     (VF.max_pool2d, (x(1, 3, 8, 8), 2, None, 0, 1, False), (x(2, 3, 9, 9), 2, None, 0, 1, False)),
     (VF.flatten, (x(), 1), (x(3, 5, 7), 1)),
     (VF.arange, (5,), (5,)),
@@ -99,7 +103,7 @@ CALLS: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = [
     (float, (torch.tensor(3),), (torch.tensor(-7),)),
     (int, (torch.tensor(3.7),), (torch.tensor(-5.2),)),
     (bool, (torch.tensor(1.0),), (torch.tensor(0.0),)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("function", "first", "second"), CALLS)
@@ -170,11 +174,29 @@ def test_compare_with_none(calls: Calls) -> None:
 @pytest.mark.parametrize(
     "index",
     [
-        0, -1, slice(None, 2), slice(0, 3), slice(1, None), slice(None, None, 2), None, ..., (..., slice(0, 2)), (0,), (slice(None),),
-        (slice(None), 1), (slice(None), None, 0), (slice(0, 2), slice(0, 3)), True, (0, 1, 2), (slice(None), slice(None), slice(-3, None)),
-        torch.tensor([0, 1]), torch.tensor(1), (torch.tensor([0, 1]), slice(1, 3)), (slice(None), torch.tensor([[0], [1]])),
+        0,
+        -1,
+        slice(None, 2),
+        slice(0, 3),
+        slice(1, None),
+        slice(None, None, 2),
+        None,
+        ...,
+        (..., slice(0, 2)),
+        (0,),
+        (slice(None),),
+        (slice(None), 1),
+        (slice(None), None, 0),
+        (slice(0, 2), slice(0, 3)),
+        True,
+        (0, 1, 2),
+        (slice(None), slice(None), slice(-3, None)),
+        torch.tensor([0, 1]),
+        torch.tensor(1),
+        (torch.tensor([0, 1]), slice(1, 3)),
+        (slice(None), torch.tensor([[0], [1]])),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("sizes", [(2, 3, 4), (3, 3, 4), (2, 4, 6)])
 def test_index(calls: Calls, index: Any, sizes: tuple[int, ...]) -> None:
     for recorded in ((2, 3, 4), (3, 3, 3)):
@@ -232,6 +254,14 @@ def test_attribute(calls: Calls, name: str) -> None:
     check(trace, lambda o: getattr(o, name), x(2, 3))
 
 
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(torch.finfo(torch.float32), "min"), (torch.float16, "itemsize"), (torch.device("cpu"), "type")],
+)
+def test_attribute_of_a_constant(calls: Calls, owner: Any, name: str) -> None:
+    assert calls.attribute(name, owner)(owner) == getattr(owner, name)
+
+
 def test_data_is_detached_and_shares(calls: Calls) -> None:
     trace = calls.attribute("data", W)
     assert trace(W).data_ptr() == W.data_ptr()
@@ -267,7 +297,8 @@ def test_modes_are_guarded(calls: Calls) -> None:
 def test_truth_length_and_rows(calls: Calls) -> None:
     one = torch.tensor(1.0)
     trace = calls.site(BOOL, (one,), lambda: bool(one))
-    assert trace(one) is True and trace(torch.tensor(0.0)) is False
+    assert trace(one) is True
+    assert trace(torch.tensor(0.0)) is False
     assert calls.unary(3, one)(torch.tensor(0.0)) is True
     t = x()
     assert calls.site(LEN, (t,), lambda: len(t))(t) == 2

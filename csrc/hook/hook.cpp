@@ -127,6 +127,8 @@ void note_miss(Root& root, cpython::Frame* frame) {
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   if (!root->disabled.empty() || !cpython::untraced(ts)) return plain(ts, frame, 0);
   PyObject* result = nullptr;
+  for (auto& trace : root->traces)
+    if (!may_replay(*trace, ts)) return plain(ts, frame, 0);
   if (run_trace(*root, ts, frame, &result)) return result;
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
     note_miss(*root, frame);

@@ -81,11 +81,23 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     }
     return Val();
   }
-  if (PyCode_Check(self) && has_name(name, "co_varnames")) {
-    // The tuple is made anew from localsplusnames; its content is fixed, so the object seen now stands for it.
-    return Val();
-  }
   return Val();
+}
+
+void take_attribute(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  bool plain = cpython::is_scalar(result);
+  if (PyTuple_CheckExact(result)) {
+    plain = true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) plain = plain && cpython::is_scalar(PyTuple_GET_ITEM(result, i));
+  }
+  if (!plain) return recorder.stop(Abort::kUnknownAttribute, Py_TYPE(result)->tp_name);
+  frame.pending.result = recorder.own_const(result);
+}
+
+// An attribute that C computes from an immutable object: what CPython finds is what it always is.
+bool is_fixed(Val object) {
+  PyObject* self = object.object();
+  return self != nullptr && (PyCode_Check(self) || PyLong_CheckExact(self) || PyFloat_CheckExact(self) || PyComplex_CheckExact(self) || PyRange_Check(self));
 }
 
 Val bound_method(Recorder& recorder, Val function, Val self) {
@@ -152,6 +164,10 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind == &PyMemberDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
+    if (is_fixed(object)) {
+      recorder.observe(lookup.frame, lookup.pops, take_attribute);
+      return Invoke::kStarted;
+    }
     const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
     if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
     if (object.is_virtual()) {
@@ -168,6 +184,10 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind == &PyGetSetDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
+    if (is_fixed(object) && !has_name(name, "__class__")) {
+      recorder.observe(lookup.frame, lookup.pops, take_attribute);
+      return Invoke::kStarted;
+    }
     Val value = c_getter(recorder, object, name);
     return value.is_null() ? Invoke::kUnknown : found(lookup, value);
   }
@@ -181,6 +201,9 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   return Invoke::kUnknown;
 }
+
+// Whether a tensor has an attribute of its own: results have none yet, inputs are guarded.
+int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value);
 
 // The instance's own attribute. 1 found, 0 absent, -1 unknown (or stopped).
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
@@ -215,6 +238,47 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
   if (item == nullptr) return 0;
   *value = recorder.constant(item);
   return 1;
+}
+
+int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value) {
+  Val source = recorder.tensor_source(tensor);
+  if (source.is_null()) return 0;
+  if (source.is_const()) return own_attribute(recorder, source, name, value);
+  PyObject* object = recorder.real(tensor);
+  PyTypeObject* type = Py_TYPE(object);
+  Trace& trace = recorder.trace();
+  if (cpython::attribute_storage(object) == cpython::Storage::kUnset) {
+    Guard unset{};
+    unset.op = GuardOp::kSlot;
+    unset.subject = source;
+    unset.number = static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
+    trace.guards.push_back(unset);
+    if (cpython::has_managed_dict(type)) {
+      unset.number -= sizeof(void*);  // the inline values are in front of the dict pointer
+      trace.guards.push_back(unset);
+    }
+    return 0;
+  }
+  if (cpython::attribute_storage(object) != cpython::Storage::kInline) return -1;
+  Py_ssize_t index = cpython::shared_key_index(type, name);
+  if (index >= 0 && cpython::inline_value(object, index) != nullptr) return -1;
+  Guard guard{};
+  guard.subject = source;
+  guard.expected = reinterpret_cast<PyObject*>(type);
+  if (index < 0) {
+    guard.op = GuardOp::kNoInlineSlot;
+    guard.number = cpython::shared_keys_version(type);
+    if (guard.number == 0) return -1;
+  } else {
+    guard.op = GuardOp::kInlineSlot;
+    guard.number = cpython::shared_keys_id(type);
+    guard.aux = static_cast<uint32_t>(index);
+    guard.first = static_cast<uint32_t>(trace.guard_items.size());
+    guard.count = 1;
+    trace.guard_items.push_back(nullptr);
+  }
+  trace.guards.push_back(guard);
+  return 0;
 }
 
 Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {
@@ -309,9 +373,11 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
     lookup.frame.pending.y = recorder.owned(name);
     return outcome;
   }
-  auto* wrapper = reinterpret_cast<PyWrapperDescrObject*>(getattribute);
-  if (Py_TYPE(getattribute) != &PyWrapperDescr_Type || wrapper->d_wrapped != reinterpret_cast<void*>(PyObject_GenericGetAttr)) return Invoke::kUnknown;
-  Invoke outcome = generic_attribute(lookup, object, name);
+  if (Py_TYPE(getattribute) != &PyWrapperDescr_Type) return Invoke::kUnknown;
+  void* wrapped = reinterpret_cast<PyWrapperDescrObject*>(getattribute)->d_wrapped;
+  bool module = wrapped == reinterpret_cast<void*>(PyModule_Type.tp_getattro) && object.is_const();
+  if (!module && wrapped != reinterpret_cast<void*>(PyObject_GenericGetAttr)) return Invoke::kUnknown;
+  Invoke outcome = module ? module_attribute(lookup, object, name) : generic_attribute(lookup, object, name);
   if (outcome != Invoke::kUnknown || !*lookup.missing || getattr == nullptr) return outcome;
   *lookup.missing = false;
   if (Py_TYPE(getattr) != &PyFunction_Type) return Invoke::kUnknown;
@@ -331,8 +397,12 @@ Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, T
       *result = Val();
       return live_ ? Invoke::kStarted : Invoke::kStopped;
     }
-    if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set == nullptr)
-      return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+    if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr && Py_TYPE(descriptor) != &PyProperty_Type) return Invoke::kUnknown;
+    Val own;
+    int has = tensor_attribute(*this, object, name, &own);
+    if (has != 0 || !live_) return has > 0 ? found(lookup, own) : Invoke::kUnknown;
+    if (descriptor != nullptr) return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+    *missing = true;
     return Invoke::kUnknown;
   }
   if (object.is_reg()) return Invoke::kUnknown;

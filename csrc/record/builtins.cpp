@@ -131,6 +131,8 @@ void add_builtin(const char* module, const char* name, Builtin handler) {
   (void)found.release();  // the table lives as long as the process
 }
 
+bool is_known_builtin(PyObject* callable) noexcept { return table().count(identity(callable)) > 0; }
+
 void build_builtin_table() {
   if (!table().empty()) return;
   cpython::slot_functions();  // runs Python once, so not while recording

@@ -317,13 +317,10 @@ Invoke type_enumerate(Recorder& recorder, ShadowFrame& frame, Arguments& args, i
 
 Invoke type_zip(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (!args.names.empty()) return Invoke::kUnknown;
-  std::vector<Val> sources;
-  for (Val value : args.values) {
-    Val inner;
-    if (!inner_iterator(recorder, value, &inner)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-    sources.push_back(inner);
-  }
-  return give(recorder, frame, pops, recorder.new_sequence(VirtualKind::kZip, &PyZip_Type, sources.data(), sources.size()));
+  frame.saved = args.values;
+  frame.collected.clear();
+  recorder.go_on_zip(frame, pops);
+  return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
 }
 
 Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
@@ -357,6 +354,32 @@ void add_folding() {
 }
 
 }  // namespace
+
+// zip(...) asks its arguments for their iterators, one after the other; __iter__ in Python interrupts that.
+void Recorder::go_on_zip(ShadowFrame& frame, int pops) {
+  for (size_t i = frame.collected.size(); i < frame.saved.size(); ++i) {
+    Val value = frame.saved[i], inner;
+    PyTypeObject* type = type_of(value);
+    if (is_virtual(value, VirtualKind::kGenerator)) {
+      inner = value;
+    } else if (type != nullptr && !value.is_reg() && type->tp_iter == cpython::slot_functions().iter) {
+      PyObject* dict = nullptr;
+      if (value.is_const() && !guard_instance(value.object(), &dict)) return;
+      PyObject* method = lookup_type(type, names().iter);
+      Arguments args;
+      args.values = {value};
+      if (!live_) return;
+      if (method == nullptr || invoke_function(frame, Val::constant(method), args, Then::kZipBuild, pops) != Invoke::kStarted)
+        stop(Abort::kUnknownOperand, "an argument of zip");
+      return;
+    } else if (!inner_iterator(*this, value, &inner)) {
+      return stop(Abort::kUnknownOperand, "an argument of zip");
+    }
+    frame.collected.push_back(inner);
+  }
+  Val zip = new_sequence(VirtualKind::kZip, &PyZip_Type, frame.collected.data(), frame.collected.size());
+  known(frame, pops, zip);
+}
 
 void add_container_builtins() {
   for (const char* type : {"dict", "OrderedDict"}) {

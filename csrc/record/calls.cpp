@@ -129,7 +129,9 @@ Invoke Recorder::invoke_type(ShadowFrame& frame, Val callable, Arguments& args, 
     }
     if (meta->tp_call != PyType_Type.tp_call) return Invoke::kUnknown;
   }
-  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return invoke_builtin(*this, frame, callable, args, pops);
+  bool exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || is_known_builtin(callable.object()))
+    return exception ? invoke_builtin_exception(frame, type, args, pops) : invoke_builtin(*this, frame, callable, args, pops);
   guard_type_version(type);
   if (!live_) return Invoke::kStopped;
   frame.saved = args.values;
@@ -143,7 +145,7 @@ Invoke Recorder::invoke_type(ShadowFrame& frame, Val callable, Arguments& args, 
     if (outcome == Invoke::kStarted) frame.pending.x = callable;
     return outcome;
   }
-  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return invoke_builtin_exception(frame, type, args, pops);
+  if (exception) return invoke_builtin_exception(frame, type, args, pops);
   bool dict_like = PyType_IsSubtype(type, &PyDict_Type);
   if (!is_plain_new(type) && !dict_like) return Invoke::kUnknown;
   if (dict_like && type->tp_new != PyDict_Type.tp_new && type->tp_new != PyODict_Type.tp_new) return Invoke::kUnknown;

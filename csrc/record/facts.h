@@ -7,7 +7,7 @@
 
 namespace pijit {
 
-enum class FactKind : uint8_t { kTypeVersion, kInstance, kDict, kDictWhole, kList, kSet, kFunction, kCell, kSlot, kTensor, kContextVar, kOwned };
+enum class FactKind : uint8_t { kTypeVersion, kInstance, kDict, kDictWhole, kList, kSet, kFunction, kCell, kSlot, kTensor, kContextVar, kOwned, kNoInline };
 
 struct Fact {
   const void* key = nullptr;

@@ -86,6 +86,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   if (adapter_ != nullptr && adapter_->is_tensor(object)) {
     Val tensor = add_reg(Rep::kTensor, Py_TYPE(object), object);
     adapter_->add_input(*trace_->tensors, source, object, tensor.index());
+    tensor_sources_[tensor.index()] = source;
     return tensor;
   }
   if (cpython::is_scalar(object)) {

@@ -65,8 +65,6 @@ bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
       return false;
     }
     fact.stamp = reinterpret_cast<uintptr_t>(*dict);  // the recorded code made the dict itself
-    Guard& guard = trace_->guards[fact.guard];
-    (void)guard;
   }
   return true;
 }
@@ -253,7 +251,7 @@ bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) 
   *value = index < 0 ? nullptr : cpython::inline_value(object, index);
   if (index < 0) {
     bool created;
-    Fact& fact = facts_.find(object, FactKind::kInstance, &created);
+    Fact& fact = facts_.find(object, FactKind::kNoInline, &created);
     uint32_t version = cpython::shared_keys_version(type);
     if (version == 0) return false;
     if (created || fact.stamp != version) {

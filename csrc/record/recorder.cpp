@@ -107,6 +107,7 @@ void Recorder::abandon(const char* why) {
 }
 
 std::unique_ptr<Trace> Recorder::finish() {
+  if (adapter_on_ && adapter_->trouble() != nullptr) abandon(adapter_->trouble());
   end_events();
   if (abandoned_ || !finished_ || foreign_) return nullptr;
   close_dict_guards();
@@ -205,7 +206,7 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
     run_prologue(*this, top_frame());
     return true;
   }
-  if (!(pending.active && pending.ignores_frames)) foreign_ = true;
+  if (!(pending.active && (pending.ignores_frames || pending.adapter))) foreign_ = true;
   return false;
 }
 
@@ -254,6 +255,10 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
   } else if (shadow->generator != kNone) {
     // The generator ran to its end: its driver sees StopIteration.
     model(shadow->generator).suspended = nullptr;
+    if (outer.pending.then == Then::kZipNext) {
+      outer.pending.then = Then::kNext;
+      outer.pending.has_result = false;
+    }
     if (outer.pending.then != Then::kNext && outer.pending.then != Then::kCollect) stop(Abort::kGenerator, "");
   } else {
     inner_returned(outer, shadow->result);
@@ -312,6 +317,12 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
     case Then::kCollect:
       outer.collected.push_back(value);
       return;
+    case Then::kZipBuild:
+      outer.collected.push_back(value);
+      return go_on_zip(outer, pending.pops);
+    case Then::kZipNext:
+      outer.collected.push_back(value);
+      return go_on_zip_next(outer, pending.x);
     case Then::kNew:
       if (after_new(outer, value) != Invoke::kStarted) stop(Abort::kUnknownCall, "__init__ of a class");
       return;
@@ -329,7 +340,7 @@ void Recorder::inner_raised(ShadowFrame& outer) {
       if (fallback == nullptr) break;
       Arguments args;
       args.values = {pending.x, pending.y};
-      foreseen_ = false;
+      foreseen_ = exception_ = false;
       Then then = pending.outer_then;
       Val z = pending.z;
       int pops = pending.pops, pushes = pending.pushes;
@@ -341,19 +352,19 @@ void Recorder::inner_raised(ShadowFrame& outer) {
     }
     case Then::kGetAttrDefault:
       if (!attribute_error) break;
-      foreseen_ = false;
+      foreseen_ = exception_ = false;
       pending.result = pending.z;
       pending.has_result = true;
       return;
     case Then::kHasAttr:
       if (!attribute_error) break;
-      foreseen_ = false;
+      foreseen_ = exception_ = false;
       pending.result = Val::constant(Py_False);
       pending.has_result = true;
       return;
     case Then::kNext:
       if (!current_exception_is(PyExc_StopIteration)) break;
-      foreseen_ = false;
+      foreseen_ = exception_ = false;
       return;
     default:
       break;
@@ -363,7 +374,7 @@ void Recorder::inner_raised(ShadowFrame& outer) {
 void Recorder::on_exception(cpython::Frame* frame, PyObject*) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
-  if (pending.active && pending.then == Then::kNext) return;  // FOR_ITER tells its StopIteration to tracers
+  if (pending.active && (pending.then == Then::kNext || pending.then == Then::kZipNext)) return;  // FOR_ITER tells its StopIteration to tracers
   exception_ = true;
   if (pending.active && pending.raises) foreseen_ = true;
 }
@@ -391,6 +402,19 @@ bool Recorder::unwind(ShadowFrame& frame) {
   return true;
 }
 
+void Recorder::note_real(Val value, PyObject* object) {
+  if (object == nullptr) return;
+  if (value.is_reg()) {
+    if (reg_objects_[value.index()] == nullptr) reg_objects_[value.index()] = object;
+  } else if (value.is_virtual()) {
+    Model& content = model(value);
+    bool tuple = PyTuple_Check(object);
+    if (!tuple && !PyList_CheckExact(object)) return;
+    for (size_t i = 0; i < content.items.size(); ++i)
+      note_real(content.items[i], tuple ? PyTuple_GET_ITEM(object, static_cast<Py_ssize_t>(i)) : PyList_GET_ITEM(object, static_cast<Py_ssize_t>(i)));
+  }
+}
+
 void Recorder::complete(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   if (pending.expects_frame && !pending.entered && pending.then != Then::kCollect) return stop(Abort::kUnknownCall, "the frame was not entered");
@@ -413,6 +437,7 @@ void Recorder::complete(ShadowFrame& frame) {
       if (live_) stop(Abort::kAdapter, "");
       return;
     }
+    note_real(value, result);
     pending.result = value;
     if (pending.branch) {
       finish_branch(frame, value);

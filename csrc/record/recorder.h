@@ -46,6 +46,8 @@ enum class Then : uint8_t {
   kTruth,           // truth of the result is the result (contains, bool)
   kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
   kCollect,         // a C callable drives a generator; values go to `collected`, the finish function takes them
+  kZipBuild,        // zip() asked an argument for its iterator; goes on with the next argument
+  kZipNext,         // zip's next drew from a generator; goes on with the next source
   kCheckIter,       // __iter__ returned an iterator: replaces the operand
 };
 
@@ -147,6 +149,7 @@ class Recorder final : public RecordApi {
   // -- values (values.cpp)
   Val constant(PyObject* object);                          // borrowed: proven by a guard already taken; tensors become inputs
   Val owned(PyObject* object);                             // immutable: kept by the trace
+  Val tensor_source(Val tensor) const;                     // where an input tensor's object is; Null for a result
   PyObject* real(Val value) const;                         // the object it stands for now, if known
   PyTypeObject* type_of(Val value) const;                  // exact type, or null
   Model& model(Val value) { return *models_[value.index()]; }
@@ -202,6 +205,8 @@ class Recorder final : public RecordApi {
   Invoke get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing);
   Invoke get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing);
   Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing);
+  void go_on_zip(ShadowFrame& frame, int pops);            // zip(saved...): iterators so far are in frame.collected
+  void go_on_zip_next(ShadowFrame& frame, Val zip);        // FOR_ITER over zip: items so far are in frame.collected
   void expect_generator(ShadowFrame& frame, Val generator, Then then, int pops);
 
   // -- completion
@@ -266,6 +271,7 @@ class Recorder final : public RecordApi {
   Val keep_key(PyObject* key);
   bool view_items(const Model& view, std::vector<Val>* out);
   void note_stop(Abort reason, const std::string& detail);
+  void note_real(Val value, PyObject* object);             // registers of a result learn their objects
   void drop_generator(cpython::Frame* frame);
   void leave_root(ShadowFrame& shadow, PyObject* result);
   void inner_returned(ShadowFrame& outer, Val value);
@@ -291,6 +297,7 @@ class Recorder final : public RecordApi {
   std::vector<std::unique_ptr<ShadowFrame>> spare_;
   std::vector<std::unique_ptr<Model>> models_;
   std::vector<PyObject*> reg_objects_;
+  std::unordered_map<uint32_t, Val> tensor_sources_;
   std::vector<bool> unusable_;                              // per FrameState
   std::vector<uint32_t> visited_;                           // per virtual object, the last visit
   uint32_t visit_ = 0;
@@ -328,6 +335,7 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg);
 
 // C callables whose meaning is known (builtins.cpp). kUnknown: not in the table.
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops);
+bool is_known_builtin(PyObject* callable) noexcept;
 void build_builtin_table();
 
 }  // namespace pijit

@@ -145,7 +145,7 @@ void Recorder::stop(Abort reason, std::string detail) {
 // The trace ends at the start of the instruction under way, if its shadow is intact and usable; else at the last usable snapshot.
 void Recorder::end_here() {
   ShadowFrame& frame = top_frame();
-  bool intact = !frame.changed && !frame.pending.entered;
+  bool intact = !frame.changed && !(frame.pending.active && frame.pending.entered);
   if (intact) {
     uint32_t here = snapshot();
     trace_->nodes.resize(frame.node_mark);

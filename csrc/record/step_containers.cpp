@@ -7,6 +7,8 @@
 namespace pijit {
 namespace {
 
+void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result);
+
 void take_string(Recorder& recorder, ShadowFrame& frame, PyObject* result) { frame.pending.result = recorder.owned(result); }
 
 void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* names) {
@@ -67,6 +69,12 @@ void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
   frame.sp -= 1;
 }
 
+// A part or concatenation of known sequences, now in frame.collected; its class is what CPython made of it.
+void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  VirtualKind kind = PyList_Check(result) ? VirtualKind::kList : VirtualKind::kTuple;
+  frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
+}
+
 bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
   if (key.is_reg() && !recorder.touches_tensor(key)) key = recorder.force(key);
   PyObject* object = key.object();
@@ -102,9 +110,8 @@ bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, V
     Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
     std::vector<Val> part;
     for (Py_ssize_t i = 0; i < count; ++i) part.push_back(items[static_cast<size_t>(start + i * step)]);
-    bool list = PyType_IsSubtype(recorder.type_of(container), &PyList_Type);
-    VirtualKind kind = list ? VirtualKind::kList : VirtualKind::kTuple;
-    recorder.known(frame, pops, recorder.new_sequence(kind, list ? &PyList_Type : &PyTuple_Type, part.data(), part.size()));
+    frame.collected = part;
+    recorder.observe(frame, pops, take_sequence);
     return true;
   }
   if (!index_of(recorder, key, size, &index)) return false;
@@ -168,7 +175,8 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
     if (!forced.is_null()) key = forced;
   }
   if (is_builtin_dict(type)) return dict_subscript(recorder, frame, container, key, pops);
-  if (type == &PyList_Type || (PyType_IsSubtype(type, &PyTuple_Type) && type->tp_as_mapping->mp_subscript == PyTuple_Type.tp_as_mapping->mp_subscript))
+  bool own = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript;
+  if (type == &PyList_Type || (PyType_IsSubtype(type, &PyTuple_Type) && !own))
     return sequence_subscript(recorder, frame, container, key, pops);
   if (recorder.is_virtual(container, VirtualKind::kView) && type == &PyDictProxy_Type) return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
   if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript)
@@ -364,6 +372,33 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
   return -1;
 }
 
+// FOR_ITER over zip: draws from each source in turn; a generator's frame interrupts that.
+void Recorder::go_on_zip_next(ShadowFrame& frame, Val zip) {
+  std::vector<Val> sources = model(zip).items;
+  for (size_t i = frame.collected.size(); i < sources.size(); ++i) {
+    if (is_virtual(sources[i], VirtualKind::kGenerator) && model(sources[i]).suspended != nullptr) {
+      std::vector<Val> drawn = frame.collected;
+      expect_generator(frame, sources[i], Then::kZipNext, 0);
+      frame.pending.x = zip;
+      return;
+    }
+    Val item;
+    int more = is_virtual(sources[i], VirtualKind::kGenerator) ? 0 : next_item(*this, sources[i], &item);
+    if (!live_) return;
+    if (more < 0) return stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
+    if (more == 0) {
+      await(frame, 0, 1).then = Then::kNext;
+      return;
+    }
+    frame.collected.push_back(item);
+  }
+  Val row = new_tuple(&PyTuple_Type, frame.collected.data(), frame.collected.size());
+  Pending& pending = await(frame, 0, 1);
+  pending.then = Then::kNext;
+  pending.has_result = true;
+  pending.result = row;
+}
+
 void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterable = frame.top();
   if (recorder.ask_about(frame, SiteKind::kIter, {iterable}, 1, 1)) return;
@@ -382,6 +417,10 @@ void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
       return;
     }
     return recorder.expect_generator(frame, iterator, Then::kNext, 0);
+  }
+  if (recorder.is_virtual(iterator, VirtualKind::kZip)) {
+    frame.collected.clear();
+    return recorder.go_on_zip_next(frame, iterator);
   }
   Val item;
   int more = next_item(recorder, iterator, &item);

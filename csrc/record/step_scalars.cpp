@@ -28,6 +28,12 @@ void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   }
 }
 
+void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!PyList_CheckExact(result) && !PyTuple_Check(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  VirtualKind kind = PyList_CheckExact(result) ? VirtualKind::kList : VirtualKind::kTuple;
+  frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
+}
+
 // Makes scalar registers constant so that an operation on them folds.
 Val plain_const(Recorder& recorder, Val value) {
   if (value.is_reg() && !recorder.touches_tensor(value)) {
@@ -176,16 +182,17 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   if (!recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
-  // Concatenation of known lists and tuples.
+  // Concatenation of known lists and tuples: the class of the result is what CPython makes it.
   std::vector<Val> items;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
-  bool add = oparg == NB_ADD || (oparg == NB_INPLACE_ADD && left_type == &PyTuple_Type);
-  if (add && left_type == right_type && (left_type == &PyTuple_Type || left_type == &PyList_Type)) {
+  auto is_tuple = [](PyTypeObject* type) { return type != nullptr && PyType_IsSubtype(type, &PyTuple_Type); };
+  bool tuples = is_tuple(left_type) && is_tuple(right_type), lists = left_type == &PyList_Type && right_type == &PyList_Type;
+  if ((oparg == NB_ADD && (tuples || lists)) || (oparg == NB_INPLACE_ADD && tuples)) {
     std::vector<Val> more;
     if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
       items.insert(items.end(), more.begin(), more.end());
-      VirtualKind kind = left_type == &PyTuple_Type ? VirtualKind::kTuple : VirtualKind::kList;
-      return recorder.known(frame, 2, recorder.new_sequence(kind, left_type, items.data(), items.size()));
+      frame.collected = std::move(items);
+      return recorder.observe(frame, 2, take_concatenation);
     }
   }
   if (!recorder.live()) return;

@@ -65,10 +65,16 @@ Val Recorder::tensor_input(PyObject* tensor) {
   if (created) {
     Val reg = add_reg(Rep::kTensor, Py_TYPE(tensor), tensor);
     fact.guard = reg.index();
+    tensor_sources_[reg.index()] = Val::constant(tensor);
     adapter_->add_input(*trace_->tensors, Val::constant(tensor), tensor, reg.index());
     return reg;
   }
   return Val::reg(fact.guard);
+}
+
+Val Recorder::tensor_source(Val tensor) const {
+  auto found = tensor_sources_.find(tensor.index());
+  return found == tensor_sources_.end() ? Val() : found->second;
 }
 
 Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {

@@ -80,7 +80,7 @@ bool Exit::materialise_level(Materialiser* make, Level* level) noexcept {
     level->function = Ref::steal(make->value(state.function));
     if (!level->function) return false;
   }
-  if (state.extra.is_null() || state.continuation != Continuation::kInit) return true;
+  if (state.extra.is_null()) return true;
   level->extra = Ref::steal(make->value(state.extra));
   return static_cast<bool>(level->extra);
 }
@@ -138,6 +138,7 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
   if (state.continuation == Continuation::kDrop) {
     result = Ref();
   } else {
+    if (state.continuation == Continuation::kEnter) cpython::push(frame, level->extra.release());
     cpython::push(frame, result.release());
   }
   cpython::resume_at(frame, state.resume);

@@ -58,6 +58,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (has_name(name, "__qualname__")) return recorder.owned(function->func_qualname);
     if (has_name(name, "__defaults__")) return Val::constant(function->func_defaults == nullptr ? Py_None : function->func_defaults);
     if (has_name(name, "__kwdefaults__")) return Val::constant(function->func_kwdefaults == nullptr ? Py_None : function->func_kwdefaults);
+    if (has_name(name, "__annotations__") && function->func_annotations != nullptr && PyDict_Check(function->func_annotations)) return Val::constant(function->func_annotations);
     if (has_name(name, "__globals__")) return Val::constant(function->func_globals);
     if (has_name(name, "__closure__")) return Val::constant(function->func_closure == nullptr ? Py_None : function->func_closure);
     return Val();
@@ -189,6 +190,11 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       return Invoke::kStarted;
     }
     Val value = c_getter(recorder, object, name);
+    if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) && has_name(name, "__annotations__")) {
+      // Reading them makes the dict that the function then keeps.
+      recorder.observe(lookup.frame, lookup.pops, [](Recorder&, ShadowFrame& frame, PyObject* result) { frame.pending.result = Val::constant(result); });
+      return Invoke::kStarted;
+    }
     return value.is_null() ? Invoke::kUnknown : found(lookup, value);
   }
   if (kind->tp_descr_get == nullptr) return found(lookup, recorder.constant(descriptor));
@@ -222,8 +228,7 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
       if (!recorder.guard_instance(self, &dict)) return -1;
       return 0;
     case cpython::Storage::kUnset:
-      if (!recorder.guard_instance(self, &dict)) return -1;
-      return PyType_HasFeature(Py_TYPE(self), Py_TPFLAGS_MANAGED_DICT) || PyFunction_Check(self) || PyType_Check(self) ? 0 : -1;
+      return recorder.guard_no_dict(self) ? 0 : -1;
     case cpython::Storage::kInline:
       if (!recorder.guard_inline(self, name, &item)) return -1;
       break;
@@ -248,15 +253,7 @@ int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value)
   PyTypeObject* type = Py_TYPE(object);
   Trace& trace = recorder.trace();
   if (cpython::attribute_storage(object) == cpython::Storage::kUnset) {
-    Guard unset{};
-    unset.op = GuardOp::kSlot;
-    unset.subject = source;
-    unset.number = static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
-    trace.guards.push_back(unset);
-    if (cpython::has_managed_dict(type)) {
-      unset.number -= sizeof(void*);  // the inline values are in front of the dict pointer
-      trace.guards.push_back(unset);
-    }
+    recorder.guard_no_dict(object, source);
     return 0;
   }
   if (cpython::attribute_storage(object) != cpython::Storage::kInline) return -1;
@@ -376,7 +373,9 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   if (Py_TYPE(getattribute) != &PyWrapperDescr_Type) return Invoke::kUnknown;
   void* wrapped = reinterpret_cast<PyWrapperDescrObject*>(getattribute)->d_wrapped;
   bool module = wrapped == reinterpret_cast<void*>(PyModule_Type.tp_getattro) && object.is_const();
-  if (!module && wrapped != reinterpret_cast<void*>(PyObject_GenericGetAttr)) return Invoke::kUnknown;
+  bool type_like = wrapped == reinterpret_cast<void*>(PyType_Type.tp_getattro) && object.is_const();
+  if (!module && !type_like && wrapped != reinterpret_cast<void*>(PyObject_GenericGetAttr)) return Invoke::kUnknown;
+  if (type_like) return type_attribute(lookup, object, name);
   Invoke outcome = module ? module_attribute(lookup, object, name) : generic_attribute(lookup, object, name);
   if (outcome != Invoke::kUnknown || !*lookup.missing || getattr == nullptr) return outcome;
   *lookup.missing = false;

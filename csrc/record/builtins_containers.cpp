@@ -283,6 +283,10 @@ Invoke builtin_iter(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
 
 Invoke builtin_next(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.empty() || args.values.size() > 2) return Invoke::kUnknown;
+  if (args.values.size() == 1 && recorder.is_virtual(args.values[0], VirtualKind::kGenerator) && recorder.model(args.values[0]).suspended != nullptr) {
+    recorder.expect_generator(frame, args.values[0], Then::kPush, pops);
+    return Invoke::kStarted;
+  }
   Val item;
   int more = next_item(recorder, args.values[0], &item);
   if (more < 0) return Invoke::kUnknown;
@@ -308,7 +312,20 @@ bool inner_iterator(Recorder& recorder, Val iterable, Val* out) {
 Invoke type_enumerate(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.empty() || args.values.size() > 2) return Invoke::kUnknown;
   Val inner, start = args.values.size() == 2 ? recorder.force(args.values[1]) : recorder.owned(Ref::steal(PyLong_FromLong(0)).get());
-  if (start.object() == nullptr || !PyLong_CheckExact(start.object()) || !inner_iterator(recorder, args.values[0], &inner)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (!recorder.live()) return Invoke::kStopped;
+  if (start.object() == nullptr || !PyLong_CheckExact(start.object())) return Invoke::kUnknown;
+  PyTypeObject* type = recorder.type_of(args.values[0]);
+  if (type != nullptr && !args.values[0].is_reg() && type->tp_iter == cpython::slot_functions().iter) {
+    PyObject *dict = nullptr, *method = recorder.lookup_type(type, names().iter);
+    if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
+    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+    Arguments inner_args;
+    inner_args.values = {args.values[0]};
+    Invoke outcome = recorder.invoke_function(frame, Val::constant(method), inner_args, Then::kEnumerate, pops);
+    if (outcome == Invoke::kStarted) frame.pending.x = start;
+    return outcome;
+  }
+  if (!inner_iterator(recorder, args.values[0], &inner)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   Val result = recorder.new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
   recorder.set_field(result, 0, inner);
   recorder.set_field(result, 1, start);

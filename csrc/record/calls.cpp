@@ -217,8 +217,15 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
         if (!try_items(content.items[1], &fixed)) return Invoke::kUnknown;
         std::vector<PyObject*> keys;
         std::vector<Val> values;
-        if (!dict_content(content.items[2], &keys, &values) || !keys.empty()) return Invoke::kUnknown;
+        if (!dict_content(content.items[2], &keys, &values)) return Invoke::kUnknown;
         args.values.insert(args.values.begin(), fixed.begin(), fixed.end());
+        for (size_t i = 0; i < keys.size(); ++i) {
+          bool given = false;
+          for (PyObject* name : args.names) given = given || same_name(name, keys[i]);
+          if (given) continue;
+          args.names.push_back(keys[i]);
+          args.values.push_back(values[i]);
+        }
         return invoke(frame, content.items[0], args, then, pops);
       }
       case VirtualKind::kInstance:

@@ -245,6 +245,28 @@ bool Recorder::guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value)
   return true;
 }
 
+// The object (found at `source`) has neither an instance dict nor inline values yet.
+void Recorder::guard_no_dict(PyObject* object, Val source) {
+  Guard unset{};
+  unset.op = GuardOp::kSlot;
+  unset.subject = source;
+  unset.number = static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
+  add_guard(unset);
+  if (!cpython::has_managed_dict(Py_TYPE(object))) return;
+  unset.number -= sizeof(void*);  // the inline values are in front of the dict pointer
+  add_guard(unset);
+}
+
+bool Recorder::guard_no_dict(PyObject* object) {
+  PyObject* dict = nullptr;
+  bool created;
+  if (!guard_instance(object, &dict)) return false;
+  Fact& fact = facts_.find(object, FactKind::kNoInline, &created);
+  fact.stamp = 0;
+  if (created) guard_no_dict(object, Val::constant(object));
+  return true;
+}
+
 bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) {
   PyTypeObject* type = Py_TYPE(object);
   Py_ssize_t index = cpython::shared_key_index(type, name);

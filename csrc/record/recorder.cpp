@@ -31,12 +31,6 @@ int on_event(PyObject*, PyFrameObject* object, int what, PyObject* argument) {
   return 0;
 }
 
-// Native check of the exception that is on its way (builtin classes only).
-bool current_exception_is(PyObject* type) {
-  PyObject* raised = PyErr_Occurred();
-  return raised != nullptr && PyType_Check(raised) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(raised), reinterpret_cast<PyTypeObject*>(type));
-}
-
 }  // namespace
 
 Recorder* active_recorder() noexcept { return t_active; }
@@ -206,23 +200,72 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
     run_prologue(*this, top_frame());
     return true;
   }
-  if (!(pending.active && (pending.ignores_frames || pending.adapter))) foreign_ = true;
+  if (!(pending.active && (pending.ignores_frames || pending.adapter))) note_foreign(frame);
   return false;
 }
 
-// A generator that is closed or thrown into. One of ours that has no handlers just ends; for any other, who knows.
+namespace {
+
+// The class that a LOAD_GLOBAL in an except clause names, if a GeneratorExit surely does not match it.
+bool cannot_match(cpython::Frame* frame, int name) {
+  PyObject* key = PyTuple_GET_ITEM(cpython::code(frame)->co_names, name);
+  PyObject* found = nullptr;
+  if (cpython::dict_lookup(cpython::globals(frame), key, &found) == 0) cpython::dict_lookup(cpython::builtins(frame), key, &found);
+  if (found == nullptr || Py_TYPE(found) != &PyType_Type || !PyExceptionClass_Check(found)) return false;
+  return !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(PyExc_GeneratorExit), reinterpret_cast<PyTypeObject*>(found));
+}
+
+// Closing the generator where it stands only passes by except clauses of other exceptions: no code of the user's runs.
+bool closes_silently(cpython::Frame* frame) {
+  PyCodeObject* code = cpython::code(frame);
+  cpython::Handler handler;
+  if (!cpython::find_handler(code, cpython::instruction_index(frame), &handler)) return true;
+  int at = handler.target;
+  if (cpython::base_opcode(code, at) != PUSH_EXC_INFO) return false;
+  at = cpython::next_index(code, at);
+  while (cpython::base_opcode(code, at) == LOAD_GLOBAL) {
+    if (!cannot_match(frame, cpython::oparg(code, at) >> 1)) return false;
+    at = cpython::next_index(code, at);
+    if (cpython::base_opcode(code, at) != CHECK_EXC_MATCH) return false;
+    at = cpython::next_index(code, at);
+    if (cpython::base_opcode(code, at) != POP_JUMP_FORWARD_IF_FALSE) return false;
+    at = cpython::next_index(code, at) + cpython::oparg(code, at);
+  }
+  if (cpython::base_opcode(code, at) != RERAISE) return false;
+  if (!cpython::find_handler(code, at, &handler)) return true;
+  at = handler.target;  // the clean-up of a handler: COPY, POP_EXCEPT, RERAISE
+  return cpython::base_opcode(code, at) == COPY && cpython::base_opcode(code, at + 1) == POP_EXCEPT && cpython::base_opcode(code, at + 2) == RERAISE &&
+         !cpython::find_handler(code, at + 2, &handler);
+}
+
+}  // namespace
+
+// A generator that is closed or thrown into. One of ours may just end; for any other, who knows.
 void Recorder::drop_generator(cpython::Frame* frame) {
+  SavedError thrown;
   for (auto& content : models_) {
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr || content->suspended->frame != frame) continue;
     content->suspended = nullptr;
-    if (PyBytes_GET_SIZE(cpython::code(frame)->co_exceptiontable) == 0) return;
+    if (closes_silently(frame)) return;
     break;
   }
+  note_foreign(frame);
+}
+
+void Recorder::note_foreign(cpython::Frame* frame) {
+  if (foreign_) return;
   foreign_ = true;
+  note_stop(Abort::kForeignCode, "");
+  const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);
+  if (name == nullptr) PyErr_Clear();
+  trace_->stop.reason += std::string(": ") + (name == nullptr ? "?" : name);
 }
 
 void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
   if (!live_ || frames_.empty() || top_frame().frame != frame) return;
+  PyObject* raised = result == nullptr ? PyErr_Occurred() : nullptr;
+  raised_ = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
+  SavedError error;
   std::unique_ptr<ShadowFrame> shadow = std::move(frames_.back());
   frames_.pop_back();
   if (frames_.empty()) {
@@ -308,9 +351,11 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
     case Then::kHasAttr:
       pending.result = Val::constant(Py_True);
       break;
-    case Then::kTruth: {
+    case Then::kTruth:
+    case Then::kNotTruth: {
       bool yes = false;
       if (!truth(value, &yes)) return stop(Abort::kUnknownOperand, "truth of a result");
+      if (pending.then == Then::kNotTruth) yes = !yes;
       pending.result = Val::constant(yes ? Py_True : Py_False);
       break;
     }
@@ -320,6 +365,17 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
     case Then::kZipBuild:
       outer.collected.push_back(value);
       return go_on_zip(outer, pending.pops);
+    case Then::kBinary:
+      if (value.object() == Py_NotImplemented) return stop(Abort::kUnknownOperand, "a reflected operator");
+      pending.result = value;
+      break;
+    case Then::kEnumerate: {
+      Val result = new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
+      set_field(result, 0, value);
+      set_field(result, 1, pending.x);
+      pending.result = result;
+      break;
+    }
     case Then::kZipNext:
       outer.collected.push_back(value);
       return go_on_zip_next(outer, pending.x);
@@ -330,9 +386,14 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
   pending.has_result = true;
 }
 
+// The exception that left the inner frame is of this built-in class.
+bool Recorder::is_raised(PyObject* type) const {
+  return raised_ != nullptr && PyType_IsSubtype(raised_, reinterpret_cast<PyTypeObject*>(type));
+}
+
 void Recorder::inner_raised(ShadowFrame& outer) {
   Pending& pending = outer.pending;
-  bool attribute_error = current_exception_is(PyExc_AttributeError);
+  bool attribute_error = is_raised(PyExc_AttributeError);
   switch (pending.then) {
     case Then::kGetAttribute: {
       if (!attribute_error) break;
@@ -363,7 +424,7 @@ void Recorder::inner_raised(ShadowFrame& outer) {
       pending.has_result = true;
       return;
     case Then::kNext:
-      if (!current_exception_is(PyExc_StopIteration)) break;
+      if (!is_raised(PyExc_StopIteration)) break;
       foreseen_ = exception_ = false;
       return;
     default:

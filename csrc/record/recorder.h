@@ -43,11 +43,14 @@ enum class Then : uint8_t {
   kGetAttribute,    // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
   kGetAttrDefault,  // getattr(x, y, z): on AttributeError pushes z
   kHasAttr,         // hasattr: pushes True, or False on AttributeError
+  kNotTruth,        // the opposite of its truth (not in)
   kTruth,           // truth of the result is the result (contains, bool)
   kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
   kCollect,         // a C callable drives a generator; values go to `collected`, the finish function takes them
   kZipBuild,        // zip() asked an argument for its iterator; goes on with the next argument
   kZipNext,         // zip's next drew from a generator; goes on with the next source
+  kEnumerate,       // enumerate() asked its argument for its iterator; x is the start
+  kBinary,          // an operator's method: pushes, unless it is NotImplemented
   kCheckIter,       // __iter__ returned an iterator: replaces the operand
 };
 
@@ -184,6 +187,8 @@ class Recorder final : public RecordApi {
   bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value);
   bool guard_context_var(PyObject* var, PyObject** value);
   bool guard_inline(PyObject* object, PyObject* name, PyObject** value);  // attribute of an instance with inline values
+  void guard_no_dict(PyObject* object, Val source);
+  bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
   PyObject* lookup_type(PyTypeObject* type, PyObject* name);   // MRO, guarded; borrowed or null
   void written_dict(PyObject* dict);                       // after our own write: the tag moved on
@@ -272,6 +277,8 @@ class Recorder final : public RecordApi {
   bool view_items(const Model& view, std::vector<Val>* out);
   void note_stop(Abort reason, const std::string& detail);
   void note_real(Val value, PyObject* object);             // registers of a result learn their objects
+  bool is_raised(PyObject* type) const;
+  void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
   void leave_root(ShadowFrame& shadow, PyObject* result);
   void inner_returned(ShadowFrame& outer, Val value);
@@ -288,6 +295,7 @@ class Recorder final : public RecordApi {
   Adapter* adapter_;
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
+  PyTypeObject* raised_ = nullptr;                          // class of the exception that left the inner frame
   bool exception_ = false;                                  // an exception event since the last instruction
   bool foreseen_ = false;                                   // ... that follows from guarded facts
   bool foreign_ = false;                                    // code that is not followed ran in between
@@ -301,6 +309,7 @@ class Recorder final : public RecordApi {
   std::vector<bool> unusable_;                              // per FrameState
   std::vector<uint32_t> visited_;                           // per virtual object, the last visit
   uint32_t visit_ = 0;
+  const char* unusable_reason_ = "";
   Facts facts_;
   std::vector<std::vector<PyObject*>> dict_items_;          // per dict guard: key, value, ...; odd length: the tag alone decides
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;

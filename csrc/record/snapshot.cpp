@@ -23,10 +23,8 @@ constexpr AbortRow kAborts[] = {
 bool continuation_of(const Pending& pending, Continuation* out) {
   switch (pending.then) {
     case Then::kPush:
-    case Then::kGetAttribute:
-    case Then::kGetAttrDefault:
-      *out = Continuation::kPush;
-      return pending.pushes == 1 && pending.then == Then::kPush;
+      *out = pending.pushes == 3 ? Continuation::kEnter : Continuation::kPush;
+      return pending.pushes != 2;
     case Then::kInit:
       *out = Continuation::kInit;
       return pending.pushes == 1;
@@ -67,7 +65,8 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
     state.stack = static_cast<uint32_t>(frame.sp);
   } else {
     usable = continuation_of(frame.pending, &state.continuation) && usable;
-    state.extra = frame.pending.x;
+    if (state.continuation == Continuation::kInit) state.extra = frame.pending.x;
+    if (state.continuation == Continuation::kEnter) state.extra = frame.pending.y;
     state.resume = cpython::next_index(frame.code, frame.operation);
     state.stack = static_cast<uint32_t>(frame.sp - frame.pending.pops);
   }
@@ -175,6 +174,7 @@ void Recorder::cut_at_last_snapshot() {
       return end_with_exit(last.snapshot);
     }
   }
+  if (trace_->stop.code == nullptr) note_stop(Abort::kUnbuildable, unusable_reason_);
   abandoned_ = true;
   end_events();
 }
@@ -182,7 +182,10 @@ void Recorder::cut_at_last_snapshot() {
 bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
   const Virtual& object = trace_->virtuals[index];
   if (object.reg != kNone && object.reg_time <= time) return true;
-  if (!object.buildable || models_[index]->owner != kNone) return false;
+  if (!object.buildable || models_[index]->owner != kNone) {
+    unusable_reason_ = virtual_name(object.kind);
+    return false;
+  }
   if (visited_[index] == visit_) return true;
   visited_[index] = visit_;
   for (uint32_t at = object.head; at != kNone; at = trace_->log[at].next) {
@@ -196,7 +199,10 @@ bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
 
 bool Recorder::snapshot_usable(uint32_t index) {
   const Snapshot& taken = trace_->snapshots[index];
-  if (unusable_[taken.frame]) return false;
+  if (unusable_[taken.frame]) {
+    unusable_reason_ = "a frame that C code called";
+    return false;
+  }
   ++visit_;
   visited_.resize(trace_->virtuals.size(), 0);
   for (uint32_t at = taken.frame; at != kNone; at = trace_->frame_states[at].parent) {
@@ -223,7 +229,7 @@ void Recorder::check_snapshots() {
     }
     if (trace_->stop.code == nullptr) {
       trace_->stop.code = kAborts[static_cast<size_t>(Abort::kUnbuildable)].code;
-      trace_->stop.reason = kAborts[static_cast<size_t>(Abort::kUnbuildable)].text;
+      trace_->stop.reason = std::string(kAborts[static_cast<size_t>(Abort::kUnbuildable)].text) + ": " + unusable_reason_;
       const FrameState& state = trace_->frame_states[trace_->snapshots[taken].frame];
       const char* file = PyUnicode_AsUTF8(state.code->co_filename);
       const char* function = PyUnicode_AsUTF8(state.code->co_qualname);

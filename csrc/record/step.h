@@ -36,6 +36,9 @@ void step_unpack(Recorder&, ShadowFrame&, int oparg);
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);
 
+// Comparing objects of this class runs no Python and looks at nothing mutable.
+bool native_comparison(PyTypeObject* type) noexcept;
+
 // Shared by instructions and built-in functions. Each sets up the pending result, or returns false: not known (or stopped).
 bool subscript(Recorder&, ShadowFrame&, Val container, Val key, int pops);
 bool contains(Recorder&, ShadowFrame&, Val container, Val key, int pops, bool invert);

@@ -75,6 +75,17 @@ void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
 }
 
+// Equality of two existing objects as containers test it, if that runs no Python. 1, 0, or -1.
+int native_equal(Recorder& recorder, PyObject* a, PyObject* b) {
+  if (a == b) return 1;
+  if (!native_comparison(Py_TYPE(a)) || !native_comparison(Py_TYPE(b))) return -1;
+  recorder.guard_type_version(Py_TYPE(a));
+  recorder.guard_type_version(Py_TYPE(b));
+  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return recorder.live() ? equal : -1;
+}
+
 bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
   if (key.is_reg() && !recorder.touches_tensor(key)) key = recorder.force(key);
   PyObject* object = key.object();
@@ -206,12 +217,11 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
     if (recorder.model(container.is_virtual() ? container : Val::virtual_object(0)).kind == VirtualKind::kView) return false;
     type = recorder.type_of(container);
   }
-  if (container.is_virtual() && (type == &PyDict_Type || type == &PySet_Type || type == &PyFrozenSet_Type || recorder.model(container).kind == VirtualKind::kInstance)) {
+  if (container.is_virtual() && (is_builtin_dict(type) || type == &PySet_Type || type == &PyFrozenSet_Type || recorder.model(container).kind == VirtualKind::kInstance)) {
     Val value;
     if (recorder.model(container).kind == VirtualKind::kInstance) {
       if (type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains != PyDict_Type.tp_as_sequence->sq_contains) {
-        if (invert) return false;
-        return invoke_special(recorder, frame, container, names().contains, {key}, Then::kTruth, pops) == Invoke::kStarted;
+        return invoke_special(recorder, frame, container, names().contains, {key}, invert ? Then::kNotTruth : Then::kTruth, pops) == Invoke::kStarted;
       }
     }
     if (object == nullptr || !cpython::is_native_key(object)) return false;
@@ -239,18 +249,15 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
         found = 1;
         break;
       }
-      if (item.object() == nullptr || object == nullptr || !cpython::is_native_key(item.object()) || !cpython::is_native_key(object)) {
-        if (recorder.type_of(item) != recorder.type_of(key) && (item.is_virtual() || key.is_virtual())) return false;
-        return false;
-      }
-      if (cpython::scalars_equal(item.object(), object)) {
+      int equal = item.object() == nullptr || object == nullptr ? -1 : native_equal(recorder, item.object(), object);
+      if (equal < 0) return false;
+      if (equal > 0) {
         found = 1;
         break;
       }
     }
   } else if (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_contains == cpython::slot_functions().contains) {
-    if (invert) return false;
-    return invoke_special(recorder, frame, container, names().contains, {key}, Then::kTruth, pops) == Invoke::kStarted;
+    return invoke_special(recorder, frame, container, names().contains, {key}, invert ? Then::kNotTruth : Then::kTruth, pops) == Invoke::kStarted;
   }
   if (found < 0 || !recorder.live()) return false;
   recorder.known(frame, pops, Val::constant((found != 0) != invert ? Py_True : Py_False));

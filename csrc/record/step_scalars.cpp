@@ -45,6 +45,12 @@ Val plain_const(Recorder& recorder, Val value) {
 
 }  // namespace
 
+bool native_comparison(PyTypeObject* type) noexcept {
+  for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type, &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
+    if (type->tp_richcompare == known->tp_richcompare) return true;
+  return type->tp_richcompare == nullptr;
+}
+
 bool Recorder::truth(Val value, bool* out) {
   if (value.is_virtual()) {
     Model& content = model(value);
@@ -174,6 +180,24 @@ void Recorder::finish_branch(ShadowFrame& frame, Val value) {
   frame.pending.keep = false;
 }
 
+// The method of a class that takes a binary operator, if it is the left operand's own.
+Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right, int oparg) {
+  static const char* const kNames[] = {"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"};
+  PyTypeObject *type = recorder.type_of(left), *other = recorder.type_of(right);
+  if (type == nullptr || left.is_reg() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return Invoke::kUnknown;
+  if (other == nullptr || (other != type && PyType_IsSubtype(other, type))) return Invoke::kUnknown;
+  PyObject *dict = nullptr, *method = nullptr;
+  if (left.is_const() && !recorder.guard_instance(left.object(), &dict)) return Invoke::kStopped;
+  const int base = oparg >= NB_INPLACE_ADD ? oparg - NB_INPLACE_ADD : oparg;
+  if (oparg >= NB_INPLACE_ADD) method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__i%s__", kNames[base])).get());
+  if (method == nullptr) method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__%s__", kNames[base])).get());
+  if (!recorder.live()) return Invoke::kStopped;
+  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+  Arguments args;
+  args.values = {left, right};
+  return recorder.invoke_function(frame, Val::constant(method), args, Then::kBinary, 2);
+}
+
 void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val left = frame.top(2), right = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, oparg)) return;
@@ -195,7 +219,7 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
       return recorder.observe(frame, 2, take_concatenation);
     }
   }
-  if (!recorder.live()) return;
+  if (!recorder.live() || binary_method(recorder, frame, left, right, oparg) == Invoke::kStarted || !recorder.live()) return;
   // A string is formatted with known arguments.
   if (oparg == NB_REMAINDER && a != nullptr && PyUnicode_CheckExact(a) && left_type == &PyUnicode_Type && recorder.is_virtual(right, VirtualKind::kTuple)) {
     bool plain = true;
@@ -231,10 +255,8 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
   if (a != nullptr && b != nullptr) {
     if (is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
     PyTypeObject *x = Py_TYPE(a), *y = Py_TYPE(b);
-    auto native = [](PyTypeObject* type, PyObject* object) {
-      return cpython::is_scalar(object) || type->tp_richcompare == PyBaseObject_Type.tp_richcompare || type->tp_richcompare == PyType_Type.tp_richcompare || type == &PyCFunction_Type;
-    };
-    if ((oparg == Py_EQ || oparg == Py_NE) && native(x, a) && native(y, b)) {
+    // Objects whose comparison is C code of a built-in class: what CPython finds is what it always finds for these two.
+    if (native_comparison(x) && native_comparison(y)) {
       PyObject* dict = nullptr;
       if (!recorder.guard_instance(a, &dict) || !recorder.guard_instance(b, &dict)) return;
       recorder.guard_type_version(x);

@@ -1,0 +1,1288 @@
+# ruff: noqa
+"""Classes, instances and their attributes; each followed by a change of what was looked up."""
+
+
+# %% class_attribute_changed
+class C:
+    k = 2
+
+
+c = C()
+
+
+def f():
+    return c.k, C.k
+
+
+def change():
+    C.k = 5
+
+
+# %% class_attribute_through_base
+class A:
+    k = 1
+
+
+class B(A):
+    pass
+
+
+class D(B):
+    pass
+
+
+d = D()
+
+
+def f():
+    return d.k
+
+
+def change():
+    A.k = 2
+
+
+def undo():
+    B.k = 3
+
+
+# %% instance_attribute_changed
+class C:
+    def __init__(self):
+        self.v = 1
+
+
+c = C()
+
+
+def f():
+    return c.v
+
+
+def change():
+    c.v = "two"
+
+
+def undo():
+    del c.v
+
+
+# %% instance_attribute_added
+class C:
+    v = 1
+
+
+c = C()
+
+
+def f():
+    return c.v, hasattr(c, "w"), getattr(c, "w", None)
+
+
+def change():
+    c.w = 3
+
+
+def undo():
+    c.v = 4
+    del c.w
+
+
+# %% instance_attribute_of_argument
+class C:
+    def __init__(self, v):
+        self.v = v
+
+
+one, two = C(1), C([2])
+now = one
+
+
+def f(x):
+    return x.v
+
+
+def args():
+    return (now,)
+
+
+def change():
+    global now
+    now = two
+
+
+def undo():
+    global now
+    now = one
+    one.v = 11
+
+
+# %% attribute_stored
+class C:
+    pass
+
+
+c = C()
+
+
+def f(x):
+    c.first = x
+    c.second = c.first + 1
+    x = c.second
+    del c.first
+    return x
+
+
+def args():
+    return (1,)
+
+
+def change():
+    C.second = "class"
+
+
+# %% attribute_counted: stops
+class C:
+    def __init__(self):
+        self.n = 0
+
+    def bump(self):
+        self.n += 1
+        return self.n
+
+
+c = C()
+
+
+def f():
+    return c.bump() + c.bump()
+
+
+def change():
+    c.n = 100
+
+
+# %% method_shadowed_on_instance
+class C:
+    def m(self):
+        return "class"
+
+
+c = C()
+
+
+def f():
+    return c.m()
+
+
+def change():
+    object.__setattr__(c, "m", lambda: "instance")
+
+
+def undo():
+    del c.m
+
+
+# %% method_replaced_on_class
+class C:
+    def m(self):
+        return "class"
+
+
+c = C()
+
+
+def f():
+    return c.m()
+
+
+def change():
+    C.m = lambda self: ["new", self]
+
+
+def undo():
+    C.m = staticmethod(lambda: "static")
+
+
+# %% class_reassigned
+class A:
+    k = "A"
+
+    def m(self):
+        return 1
+
+
+class B:
+    k = "B"
+
+    def m(self):
+        return 2
+
+
+o = A()
+
+
+def f():
+    return o.k, o.m(), isinstance(o, A), type(o) is A
+
+
+def change():
+    o.__class__ = B
+
+
+def undo():
+    o.__class__ = A
+
+
+# %% bases_reassigned
+class A:
+    k = "A"
+
+
+class B:
+    k = "B"
+
+
+class Base:
+    pass
+
+
+class C(Base, A):
+    pass
+
+
+c = C()
+
+
+def f():
+    return c.k, isinstance(c, B)
+
+
+def change():
+    C.__bases__ = (Base, B)
+
+
+# %% dict_replaced
+class C:
+    pass
+
+
+c = C()
+c.v = 1
+
+
+def f():
+    return c.v
+
+
+def change():
+    c.__dict__ = {"v": 2}
+
+
+# %% dict_written_directly
+class C:
+    pass
+
+
+c = C()
+c.v = 1
+
+
+def f():
+    return c.v, vars(c)["v"]
+
+
+def change():
+    c.__dict__["v"] = 2
+
+
+# %% property: leaves
+class C:
+    def __init__(self):
+        self._v = 1
+
+    @property
+    def v(self):
+        return self._v * 2
+
+    @v.setter
+    def v(self, value):
+        self._v = value + 1
+
+
+c = C()
+
+
+def f(x):
+    c.v = x
+    c.v += 1
+    return c.v, c._v
+
+
+def args():
+    return (10,)
+
+
+def change():
+    C.v = property(lambda self: "replaced", lambda self, value: None)
+
+
+# %% property_without_setter
+class C:
+    @property
+    def v(self):
+        return 1
+
+
+c = C()
+
+
+def f():
+    c.v = 2
+
+
+def change():
+    del C.v
+
+
+# %% property_raises_attribute_error
+class C:
+    @property
+    def v(self):
+        return self.missing
+
+    def __getattr__(self, name):
+        return name + "?"
+
+
+c = C()
+
+
+def f():
+    return c.v
+
+
+def change():
+    del C.__getattr__
+
+
+# %% slots
+class C:
+    __slots__ = ("a", "b")
+
+
+c = C()
+c.a = 1
+
+
+def f():
+    c.b = c.a + 1
+    return c.b, hasattr(c, "a")
+
+
+def change():
+    c.a = 5
+
+
+def undo():
+    del c.a
+
+
+# %% slots_read_only
+class C:
+    __slots__ = ("a",)
+
+
+c = C()
+c.a = 1
+
+
+def f():
+    return c.a
+
+
+def change():
+    c.a = 2
+
+
+def undo():
+    del c.a
+
+
+# %% dataclass
+from dataclasses import dataclass, field, replace
+
+
+@dataclass
+class P:
+    x: int
+    y: int = 2
+    z: list = field(default_factory=list)
+
+    def norm(self):
+        return self.x**2 + self.y**2
+
+
+def f(v):
+    p = P(v)
+    q = P(v, y=3)
+    p.z.append(q)
+    return p, p.norm(), p == q, q.norm()
+
+
+def args():
+    return (1,)
+
+
+def change():
+    P.__init__.__defaults__ = (7, P.__init__.__defaults__[1])
+
+
+# %% dataclass_frozen
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class P:
+    x: int
+    y: int
+
+
+def f(v):
+    p, q = P(v, 1), P(1, v)
+    return p, p < q, p == q, hash(p) == hash(P(v, 1))
+
+
+def args():
+    return (1,)
+
+
+# %% dataclass_slots_frozen_set: stops
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class P:
+    x: int
+
+
+def f():
+    p = P(1)
+    p.x = 2
+
+
+# %% namedtuple: stops
+from collections import namedtuple
+
+P = namedtuple("P", "x y", defaults=(0,))
+
+
+def f(v):
+    p = P(v)
+    q = p._replace(y=v)
+    return p, q, p.x, q[1], q == (v, v)
+
+
+def args():
+    return (3,)
+
+
+def change():
+    P.__new__.__defaults__ = (9,)
+
+
+# %% enum_members
+import enum
+
+
+class E(enum.Enum):
+    A = 1
+    B = 2
+
+
+class I(enum.IntEnum):  # noqa: E742
+    X = 1
+
+
+table = {E.A: "a", E.B: "b"}
+key = E.A
+
+
+def f(x):
+    return table[x], x is E.A, x.name, x.value, I.X + 1, I.X == 1
+
+
+def args():
+    return (key,)
+
+
+def change():
+    global key
+    key = E.B
+
+
+def undo():
+    table[E.B] = "other"
+
+
+# %% getattr_fallback: stops
+class C:
+    def __init__(self):
+        self.table = {"a": 1}
+
+    def __getattr__(self, name):
+        try:
+            return self.table[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+c = C()
+
+
+def f():
+    return c.a, hasattr(c, "b"), getattr(c, "b", 0)
+
+
+def change():
+    c.table["b"] = 2
+
+
+def undo():
+    c.b = 3
+    c.table["a"] = 4
+
+
+# %% getattribute
+class C:
+    def __init__(self):
+        self.v = 1
+
+    def __getattribute__(self, name):
+        found = object.__getattribute__(self, name)
+        return found + 1 if name == "v" else found
+
+
+c = C()
+
+
+def f():
+    return c.v
+
+
+def change():
+    c.v = 10
+
+
+def undo():
+    del C.__getattribute__
+
+
+# %% setattr_delattr
+log = []
+
+
+class C:
+    def __setattr__(self, name, value):
+        log.append((name, value))
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        log.append(name)
+        super().__delattr__(name)
+
+
+c = C()
+
+
+def f(x):
+    c.v = x
+    del c.v
+    setattr(c, "w", x)
+    return c.w
+
+
+def args():
+    return (4,)
+
+
+def change():
+    del C.__setattr__
+
+
+# %% super_calls
+class A:
+    def __init__(self, x):
+        self.x = x
+
+    def m(self):
+        return ["A", self.x]
+
+
+class B(A):
+    def __init__(self, x):
+        super().__init__(x + 1)
+
+    def m(self):
+        return super().m() + ["B"]
+
+
+class C(B):
+    def m(self):
+        return super(C, self).m() + ["C"]
+
+
+def f(x):
+    return C(x).m()
+
+
+def args():
+    return (1,)
+
+
+def change():
+    A.m = lambda self: ["new A"]
+
+
+# %% super_mro_insert
+class A:
+    def m(self):
+        return "A"
+
+
+class B(A):
+    def m(self):
+        return "B" + super().m()
+
+
+class Mixin(A):
+    def m(self):
+        return "Mixin" + super().m()
+
+
+class C(B):
+    pass
+
+
+c = C()
+
+
+def f():
+    return c.m()
+
+
+def change():
+    C.__bases__ = (B, Mixin)
+
+
+# %% classmethod_staticmethod
+class C:
+    k = 1
+
+    @classmethod
+    def make(cls, x):
+        return cls, x + cls.k
+
+    @staticmethod
+    def stat(x):
+        return x * 2
+
+
+class D(C):
+    k = 10
+
+
+def f(x):
+    return C.make(x), D.make(x), D().make(x), C.stat(x), D().stat(x)
+
+
+def args():
+    return (1,)
+
+
+def change():
+    C.stat = classmethod(lambda cls, x: (cls, x))
+
+
+# %% descriptor_replaced
+class Get:
+    def __init__(self, v):
+        self.v = v
+
+    def __get__(self, instance, owner):
+        return self.v, instance is None
+
+
+class C:
+    d = Get(1)
+
+
+c = C()
+
+
+def f():
+    return c.d, C.d
+
+
+def change():
+    C.__dict__["d"].v = 2
+
+
+def undo():
+    C.d = 3
+
+
+# %% descriptor_becomes_data
+class Get:
+    def __get__(self, instance, owner):
+        return "descriptor"
+
+
+class C:
+    d = Get()
+
+
+c = C()
+c.d = "instance"
+
+
+def f():
+    return c.d
+
+
+def change():
+    Get.__set__ = lambda self, instance, value: None
+
+
+def undo():
+    del Get.__set__
+
+
+# %% set_name_and_init_subclass
+log = []
+
+
+class Field:
+    def __set_name__(self, owner, name):
+        self.name = name
+        log.append(name)
+
+    def __get__(self, instance, owner):
+        return self.name if instance is None else instance.__dict__[self.name]
+
+    def __set__(self, instance, value):
+        instance.__dict__[self.name] = value
+
+
+class C:
+    x = Field()
+    y = Field()
+
+    def __init__(self, x):
+        self.x = x
+        self.y = self.x * 2
+
+
+def f(x):
+    c = C(x)
+    return c, c.x + c.y
+
+
+def args():
+    return (2,)
+
+
+def change():
+    C.y = Field()
+    C.y.__dict__ if False else C.__dict__["y"].__set_name__(C, "z")
+
+
+# %% metaclass_attribute
+class M(type):
+    k = "meta"
+
+    def hello(cls):
+        return cls.__name__
+
+    def __call__(cls, *args):
+        made = super().__call__(*args)
+        made.tag = M.k
+        return made
+
+
+class C(metaclass=M):
+    def __init__(self, v=0):
+        self.v = v
+
+
+def f(x):
+    return C.k, C.hello(), C(x)
+
+
+def args():
+    return (1,)
+
+
+def change():
+    M.k = "other"
+
+
+def undo():
+    C.k = "own"
+
+
+# %% new_returns_other
+class C:
+    def __new__(cls, x):
+        if x > 1:
+            return object.__new__(cls)
+        return [x]
+
+    def __init__(self, x):
+        self.x = x
+
+
+value = 1
+
+
+def f(x):
+    return C(x)
+
+
+def args():
+    return (value,)
+
+
+def change():
+    global value
+    value = 2
+
+
+# %% singleton_new: stops
+class C:
+    one = None
+
+    def __new__(cls):
+        if cls.one is None:
+            cls.one = super().__new__(cls)
+        return cls.one
+
+    def __init__(self):
+        self.n = getattr(self, "n", 0) + 1
+
+
+def f():
+    return C(), C() is C()
+
+
+def change():
+    C.one = None
+
+
+# %% operators_overloaded
+class V:
+    def __init__(self, v):
+        self.v = v
+
+    def __add__(self, other):
+        return V(self.v + (other.v if isinstance(other, V) else other))
+
+    def __radd__(self, other):
+        return ("radd", other, self.v)
+
+    def __iadd__(self, other):
+        self.v += other
+        return self
+
+    def __eq__(self, other):
+        return self.v == other
+
+    def __lt__(self, other):
+        return self.v < other.v
+
+    def __getitem__(self, i):
+        return self.v, i
+
+    def __setitem__(self, i, value):
+        self.v = (i, value)
+
+    def __contains__(self, x):
+        return x == self.v
+
+    def __len__(self):
+        return 3
+
+    def __bool__(self):
+        return self.v != 0
+
+    def __neg__(self):
+        return V(-self.v)
+
+    def __hash__(self):
+        return 1
+
+
+def f(x):
+    a, b = V(x), V(2)
+    a += 5
+    out = [a + b, a + 1, 1 + a, a == 6, a < b, a[1:2], 6 in a, len(a), bool(V(0)), -a, not a]
+    b[0] = 7
+    return out, b
+
+
+def args():
+    return (1,)
+
+
+def change():
+    V.__add__ = lambda self, other: "changed"
+    V.__bool__ = lambda self: False
+    V.__len__ = lambda self: 4
+
+
+# %% operator_falls_back: stops
+class A:
+    def __add__(self, other):
+        return NotImplemented
+
+    def __eq__(self, other):
+        return NotImplemented
+
+
+class B:
+    def __radd__(self, other):
+        return "radd"
+
+
+a, b = A(), B()
+
+
+def f():
+    return a + b, a == b, a != b
+
+
+def change():
+    del B.__radd__
+
+
+# %% bool_or_len
+class C:
+    def __init__(self, n):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+
+c = C(0)
+
+
+def f():
+    return "full" if c else "empty"
+
+
+def change():
+    c.n = 2
+
+
+def undo():
+    C.__bool__ = lambda self: False
+
+
+# %% int_subclass
+class N(int):
+    def __add__(self, other):
+        return "mine"
+
+
+value = N(3)
+
+
+def f(x):
+    return x + 1, x * 2, x == 3
+
+
+def args():
+    return (value,)
+
+
+def change():
+    global value
+    value = 3
+
+
+def undo():
+    global value
+    value = N(3)
+    del N.__add__
+
+
+# %% str_subclass_key
+class S(str):
+    def __hash__(self):
+        return hash("other")
+
+    def __eq__(self, other):
+        return other == "other"
+
+
+table = {"other": 1, "key": 2}
+key = "key"
+
+
+def f(x):
+    return table[x]
+
+
+def args():
+    return (key,)
+
+
+def change():
+    global key
+    key = S("key")
+
+
+def undo():
+    global key
+    key = "".join(["k", "ey"])
+
+
+# %% class_made_inside
+def f(x):
+    class C:
+        k = x
+
+        def m(self):
+            return self.k + x
+
+    return C().m()
+
+
+def args():
+    return (2,)
+
+
+# %% type_of_and_isinstance
+class A:
+    pass
+
+
+class B(A):
+    pass
+
+
+value = B()
+
+
+def f(x):
+    return isinstance(x, A), isinstance(x, (int, B)), issubclass(type(x), A), type(x).__name__, callable(x)
+
+
+def args():
+    return (value,)
+
+
+def change():
+    global value
+    value = A()
+
+
+def undo():
+    A.__call__ = lambda self: 1
+
+
+# %% instancecheck_and_class_property
+class M(type):
+    answer = True
+
+    def __instancecheck__(cls, x):
+        return cls.answer
+
+
+class C(metaclass=M):
+    pass
+
+
+class Liar:
+    @property
+    def __class__(self):
+        return list
+
+
+liar = Liar()
+
+
+def f():
+    return isinstance(1, C), isinstance(liar, list), isinstance(liar, Liar)
+
+
+def change():
+    M.answer = False
+
+
+# %% abc_registered
+import abc
+from collections.abc import Sized
+
+
+class Base(abc.ABC):
+    @abc.abstractmethod
+    def m(self): ...
+
+
+class C:
+    def __len__(self):
+        return 1
+
+
+c = C()
+
+
+def f():
+    return isinstance(c, Base), isinstance(c, Sized)
+
+
+def change():
+    Base.register(C)
+
+
+# %% weak_reference
+import weakref
+
+
+class C:
+    pass
+
+
+c = C()
+c.v = 1
+r = weakref.ref(c)
+
+
+def f():
+    return r() is c, r().v
+
+
+def change():
+    global c
+    c = C()
+
+
+# %% cached_property
+import functools
+
+log = []
+
+
+class C:
+    @functools.cached_property
+    def v(self):
+        log.append("computed")
+        return [1]
+
+
+c = C()
+
+
+def f():
+    return c.v
+
+
+def change():
+    del c.v
+
+
+# %% instance_with_many_attributes
+class C:
+    pass
+
+
+c = C()
+for i in range(40):
+    setattr(c, f"a{i}", i)
+
+
+def f():
+    return c.a0 + c.a39
+
+
+def change():
+    c.a39 = 100
+
+
+def undo():
+    del c.a0
+
+
+# %% container_in_class
+class C:
+    seen = []
+
+    def m(self, x):
+        self.seen.append(x)
+        return len(self.seen)
+
+
+c = C()
+
+
+def f(x):
+    return c.m(x)
+
+
+def args():
+    return (1,)
+
+
+def change():
+    c.seen = []
+
+
+# %% instance_as_key
+class K:
+    def __init__(self, v):
+        self.v = v
+
+    def __hash__(self):
+        return hash(self.v)
+
+    def __eq__(self, other):
+        log.append("eq")
+        return isinstance(other, K) and self.v == other.v
+
+
+log = []
+table = {K(1): "one"}
+
+
+def f():
+    return table[K(1)], K(2) in table
+
+
+def change():
+    table[K(2)] = "two"
+
+
+# %% init_side_effects
+made = []
+
+
+class C:
+    def __init__(self, v):
+        made.append(self)
+        self.v = v
+
+
+def f(x):
+    c = C(x)
+    d = C(c)
+    return d.v is c, made[-1] is d, len(made)
+
+
+def args():
+    return (1,)
+
+
+def change():
+    made.clear()

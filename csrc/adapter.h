@@ -1,13 +1,16 @@
-// The face that a tensor framework shows to the core: what a tensor is, how its operators are observed, guarded and replayed.
+// The face that a tensor framework shows to the core: what a tensor is, how its operators are observed, guarded and
+// replayed.
 //
-// The core routes every instruction that touches a tensor, and every call of a C callable that the adapter claims, through
-// begin_call (before CPython executes it) and finish_call (after). In between CPython runs the original; the adapter's dispatcher
-// observer notes the operators. The adapter then emits operations through RecordApi. Registers are numbered once and for all when
-// they are made, so an AdapterOp keeps the indices it was built with.
+// The core routes every instruction that touches a tensor, and every call of a C callable that the adapter claims,
+// through begin_call (before CPython executes it) and finish_call (after). In between CPython runs the original; the
+// adapter's dispatcher observer notes the operators. The adapter then emits operations through RecordApi. Registers are
+// numbered once and for all when they are made, so an AdapterOp keeps the indices it was built with.
 //
-// 1. An AdapterOp that returns false must have left everything as it was: the core rebuilds the frames at the start of the
+// 1. An AdapterOp that returns false must have left everything as it was: the core rebuilds the frames at the start of
+// the
 //    instruction and CPython runs the original callable again (so errors and warnings are the framework's own).
-// 2. begin_call and finish_call run inside a trace function: no Python code, no GC objects, no dropping of last references.
+// 2. begin_call and finish_call run inside a trace function: no Python code, no GC objects, no dropping of last
+// references.
 // 3. All of it runs with the GIL held, on the recording thread.
 #pragma once
 #include <memory>
@@ -26,19 +29,19 @@ inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
 enum class SiteKind : uint8_t {
-  kCall,        // callable(*operands); kwnames name the last ones
-  kGetAttr,     // operands[0].name; callable is the descriptor found on the type, or null
-  kSetAttr,     // operands[0].name = operands[1]
-  kBinary,      // operands[0] <oparg> operands[1]; oparg as in BINARY_OP (NB_ADD, ..., in-place forms too)
-  kUnary,       // oparg: 0 -x, 1 +x, 2 ~x, 3 not x (kBool then)
-  kCompare,     // oparg: Py_LT ... Py_GE
-  kSubscr,      // operands[0][operands[1]]
-  kStoreSubscr, // operands[0][operands[1]] = operands[2]
-  kBool,        // truth value of operands[0]; result must be a Bool register or a Const
+  kCall,         // callable(*operands); kwnames name the last ones
+  kGetAttr,      // operands[0].name; callable is the descriptor found on the type, or null
+  kSetAttr,      // operands[0].name = operands[1]
+  kBinary,       // operands[0] <oparg> operands[1]; oparg as in BINARY_OP (NB_ADD, ..., in-place forms too)
+  kUnary,        // oparg: 0 -x, 1 +x, 2 ~x, 3 not x (kBool then)
+  kCompare,      // oparg: Py_LT ... Py_GE
+  kSubscr,       // operands[0][operands[1]]
+  kStoreSubscr,  // operands[0][operands[1]] = operands[2]
+  kBool,         // truth value of operands[0]; result must be a Bool register or a Const
   kLen,
-  kIter,        // iter(operands[0]): result may be a virtual tuple of its rows
-  kUnpack,      // unpacking into oparg targets: result must be a virtual tuple
-  kContains,    // operands[1] in operands[0]
+  kIter,      // iter(operands[0]): result may be a virtual tuple of its rows
+  kUnpack,    // unpacking into oparg targets: result must be a virtual tuple
+  kContains,  // operands[1] in operands[0]
 };
 
 // An operand: its shadow and the object that is really there while recording (borrowed; null for NULL).
@@ -49,12 +52,12 @@ struct Operand {
 
 struct CallSite {
   SiteKind kind;
-  PyObject* callable = nullptr;       // kCall: the C callable (method descriptors unbound, self is operands[0]); borrowed
-  PyObject* name = nullptr;           // attribute name; borrowed
+  PyObject* callable = nullptr;  // kCall: the C callable (method descriptors unbound, self is operands[0]); borrowed
+  PyObject* name = nullptr;      // attribute name; borrowed
   int oparg = 0;
   const Operand* operands = nullptr;
   size_t count = 0;
-  PyObject* kwnames = nullptr;        // tuple of str or null
+  PyObject* kwnames = nullptr;  // tuple of str or null
 };
 
 enum class CallFate : uint8_t {
@@ -77,7 +80,8 @@ class RecordApi {
   virtual RegFacts facts(Val reg) const = 0;
   // A fresh register of this representation. `type` is the exact Python type that the value has when boxed.
   virtual Val new_reg(Rep rep, PyTypeObject* type) = 0;
-  // Makes a constant of a register (guard in place at the start of the current instruction); consts pass through. Null: stopped.
+  // Makes a constant of a register (guard in place at the start of the current instruction); consts pass through. Null:
+  // stopped.
   virtual Val force_const(Val value, PyObject* observed) = 0;
   // A constant that the trace keeps alive (immutable objects only).
   virtual Val own_const(PyObject* object) = 0;
@@ -87,11 +91,13 @@ class RecordApi {
   virtual bool slice_fields(Operand slice, Operand fields[3]) = 0;
   virtual Val new_tuple(PyTypeObject* type, const Val* items, size_t count) = 0;
   virtual Val new_list(const Val* items, size_t count) = 0;
-  // A register (or constant) with the real object, emitting what builds it. Null: cannot be built; recording has stopped.
+  // A register (or constant) with the real object, emitting what builds it. Null: cannot be built; recording has
+  // stopped.
   virtual Val materialize(Operand operand) = 0;
-  // Appends an operation of the current instruction. inputs: every register or const it reads; outputs: registers it writes.
-  // check_only: it only looks (its failure means "not as recorded").
-  virtual void emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs, bool check_only) = 0;
+  // Appends an operation of the current instruction. inputs: every register or const it reads; outputs: registers it
+  // writes. check_only: it only looks (its failure means "not as recorded").
+  virtual void emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs,
+                    bool check_only) = 0;
   // Ends the recording at the start of the current instruction.
   virtual void stop(const char* code, std::string reason) = 0;
 };
@@ -109,18 +115,19 @@ class Adapter {
 
   virtual void retain(void* tensor) noexcept = 0;
   virtual void release(void* tensor) noexcept = 0;
-  virtual PyObject* wrap(void* tensor) noexcept = 0;       // new reference; null with an error set
-  virtual void* unwrap(PyObject* object) noexcept = 0;     // borrowed
+  virtual PyObject* wrap(void* tensor) noexcept = 0;    // new reference; null with an error set
+  virtual void* unwrap(PyObject* object) noexcept = 0;  // borrowed
 
   // Why the framework is in a state in which pijit steps aside (unknown modes, FakeTensor, tracing, ...), or null.
   virtual const char* must_step_aside() noexcept = 0;
   virtual std::unique_ptr<StateGuard> capture_state() = 0;
   virtual std::unique_ptr<InputGuards> new_inputs() = 0;
-  // Adds a tensor input. source: a Const tensor object, or a register holding the object; tensor: the object itself now.
+  // Adds a tensor input. source: a Const tensor object, or a register holding the object; tensor: the object itself
+  // now.
   virtual void add_input(InputGuards& inputs, Val source, PyObject* tensor, uint32_t out) = 0;
 
-  virtual bool begin_recording(RecordApi& api) = 0;        // switches the operator eye on for this thread
-  virtual void end_recording() noexcept = 0;               // always called, also after a stop
+  virtual bool begin_recording(RecordApi& api) = 0;  // switches the operator eye on for this thread
+  virtual void end_recording() noexcept = 0;         // always called, also after a stop
   virtual CallFate begin_call(const CallSite& site, Val* result) = 0;
   // result_object: what CPython returned (borrowed; null for stores). Sets *result; false: stopped.
   virtual bool finish_call(const CallSite& site, PyObject* result_object, Val* result) = 0;
@@ -129,8 +136,8 @@ class Adapter {
 
   // Code that the recording does not follow may have run (an opaque call): what was known of tensors is checked anew.
   virtual void foreign_code() noexcept {}
-  // Why the recording must not be kept: operators were dispatched that no observed call explains. Null: nothing. Asked before a
-  // recording is finished.
+  // Why the recording must not be kept: operators were dispatched that no observed call explains. Null: nothing. Asked
+  // before a recording is finished.
   virtual const char* trouble() noexcept { return nullptr; }
 
   // Number of operators dispatched on this thread while counting is on (to find roots under enable()).

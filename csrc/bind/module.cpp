@@ -37,7 +37,10 @@ int py_add_root(py::object code, py::object function, py::object instance, std::
 py::tuple py_root_status(int id) {
   auto root = root_or_raise(id);
   std::string reason = root->disabled.empty() ? root->last_stop.reason : root->disabled;
-  const char* state = !root->disabled.empty() ? "disabled" : root->traces.empty() ? "cold" : root->replays > 0 ? "replaying" : "recorded";
+  const char* state = !root->disabled.empty() ? "disabled"
+                      : root->traces.empty()  ? "cold"
+                      : root->replays > 0     ? "replaying"
+                                              : "recorded";
   return py::make_tuple(state, reason);
 }
 
@@ -50,7 +53,8 @@ void py_reset(int id) {
 void py_attach(py::object capsule) {
   auto* adapter = static_cast<Adapter*>(PyCapsule_GetPointer(capsule.ptr(), kAdapterCapsule));
   if (adapter == nullptr) throw py::error_already_set();
-  if (adapter->version() != kAdapterVersion) throw py::import_error("this adapter was built against another pijit; reinstall pijit");
+  if (adapter->version() != kAdapterVersion)
+    throw py::import_error("this adapter was built against another pijit; reinstall pijit");
   build_builtin_table();
   set_adapter(adapter);
 }
@@ -90,7 +94,8 @@ PYBIND11_MODULE(_core, m) {
   });
   m.def("hook_remove", [] { remove_hook(); });
   m.def("hook_installed", [] { return hook_installed(); });
-  m.def("add_root", &py_add_root, py::arg("code"), py::arg("function"), py::arg("instance"), py::arg("name"), py::arg("strict"));
+  m.def("add_root", &py_add_root, py::arg("code"), py::arg("function"), py::arg("instance"), py::arg("name"),
+        py::arg("strict"));
   m.def("remove_root", [](int id) { remove_root(id); }, py::arg("root"));
   m.def("set_auto", [](bool on) { set_automatic(on); }, py::arg("on"));
   m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));

@@ -35,7 +35,8 @@ py::dict node_view(const Trace& trace, const Printer& printer, const Node& node)
   view["line"] = placed ? cpython::line_of(trace.sites[node.site].code, trace.sites[node.site].instruction) : 0;
   py::list inputs, outputs;
   for (uint32_t i = 0; i < node.count; ++i) inputs.append(printer.value(trace.operands[node.first + i]));
-  for (uint32_t i = 0; i < node.outs_count; ++i) outputs.append(printer.value(Val::reg(trace.outs[node.outs_first + i])));
+  for (uint32_t i = 0; i < node.outs_count; ++i)
+    outputs.append(printer.value(Val::reg(trace.outs[node.outs_first + i])));
   if (node.out != kNone) outputs.append(printer.value(Val::reg(node.out)));
   view["inputs"] = inputs;
   view["outputs"] = outputs;
@@ -64,10 +65,12 @@ py::list snapshots_view(const Trace& trace) {
 }
 
 size_t bytes_of(const Trace& trace) {
-  return trace.guards.capacity() * sizeof(Guard) + trace.guard_items.capacity() * sizeof(PyObject*) + trace.nodes.capacity() * sizeof(Node) +
-         trace.operands.capacity() * sizeof(Val) + trace.regs.capacity() * sizeof(RegInfo) + trace.virtuals.capacity() * sizeof(Virtual) +
-         trace.log.capacity() * sizeof(LogEntry) + trace.frame_states.capacity() * sizeof(FrameState) + trace.slots.capacity() * sizeof(Val) +
-         trace.snapshots.capacity() * sizeof(Snapshot) + trace.sites.capacity() * sizeof(Site) + trace.owned.capacity() * sizeof(Ref);
+  return trace.guards.capacity() * sizeof(Guard) + trace.guard_items.capacity() * sizeof(PyObject*) +
+         trace.nodes.capacity() * sizeof(Node) + trace.operands.capacity() * sizeof(Val) +
+         trace.regs.capacity() * sizeof(RegInfo) + trace.virtuals.capacity() * sizeof(Virtual) +
+         trace.log.capacity() * sizeof(LogEntry) + trace.frame_states.capacity() * sizeof(FrameState) +
+         trace.slots.capacity() * sizeof(Val) + trace.snapshots.capacity() * sizeof(Snapshot) +
+         trace.sites.capacity() * sizeof(Site) + trace.owned.capacity() * sizeof(Ref);
 }
 
 py::dict trace_view(const Root& root, const Trace& trace) {
@@ -87,7 +90,8 @@ py::dict trace_view(const Root& root, const Trace& trace) {
     guards.append(row);
   };
   if (trace.state != nullptr) add_guard(trace.state->describe(), "", "state");
-  for (const Guard& guard : trace.guards) add_guard(printer.guard(guard), printer.source(guard.subject), guard_name(guard.op));
+  for (const Guard& guard : trace.guards)
+    add_guard(printer.guard(guard), printer.source(guard.subject), guard_name(guard.op));
   if (trace.tensors != nullptr)
     for (size_t i = 0; i < trace.tensors->size(); ++i) add_guard(trace.tensors->describe(i), "", "tensor");
   size_t opaque = 0;

@@ -9,7 +9,9 @@ namespace {
 Py_ssize_t g_slot = -1;
 int g_next = 1;
 
-void free_state(void* state) { delete static_cast<CodeState*>(state); }
+void free_state(void* state) {
+  delete static_cast<CodeState*>(state);
+}
 
 // Called when the function or instance of a root dies; `self` is the root's number.
 PyObject* on_death(PyObject* self, PyObject*) {
@@ -54,7 +56,8 @@ CodeState* code_state(PyCodeObject* code, bool create) noexcept {
   return state;
 }
 
-int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict, bool automatic) {
+int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict,
+             bool automatic) {
   CodeState* state = code_state(code, true);
   if (state == nullptr) {
     PyErr_NoMemory();
@@ -82,7 +85,9 @@ void remove_root(int id) {
   auto root = find_root(id);
   if (root == nullptr) return;
   root->dead = true;
-  auto erase = [&](std::vector<std::shared_ptr<Root>>& roots) { roots.erase(std::remove(roots.begin(), roots.end(), root), roots.end()); };
+  auto erase = [&](std::vector<std::shared_ptr<Root>>& roots) {
+    roots.erase(std::remove(roots.begin(), roots.end(), root), roots.end());
+  };
   erase(all_roots());
   CodeState* state = code_state(root->code, false);
   if (state != nullptr) erase(state->roots);
@@ -97,7 +102,8 @@ std::shared_ptr<Root> find_root(int id) {
 
 int root_of(PyObject* object) noexcept {
   for (auto& root : all_roots())
-    if (root->function == object || root->instance == object || reinterpret_cast<PyObject*>(root->code) == object) return root->id;
+    if (root->function == object || root->instance == object || reinterpret_cast<PyObject*>(root->code) == object)
+      return root->id;
   return -1;
 }
 

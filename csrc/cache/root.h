@@ -1,8 +1,8 @@
 // Roots: the functions and objects whose calls are recorded and replayed, and the traces of each.
 //
-// A root belongs to one function object or to one instance (the first local of the frame), so that what the trace takes for granted about
-// closure and self holds at entry. Both are held weakly: when they die the root and its traces go. All members are guarded by the GIL; a
-// trace that runs is kept by a shared pointer.
+// A root belongs to one function object or to one instance (the first local of the frame), so that what the trace takes
+// for granted about closure and self holds at entry. Both are held weakly: when they die the root and its traces go.
+// All members are guarded by the GIL; a trace that runs is kept by a shared pointer.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,21 +14,21 @@
 namespace pijit {
 
 struct Limits {
-  int traces = 8;           // per root
-  int aborted = 3;          // recordings that gave nothing
-  uint64_t misses = 64;     // calls in a row that no trace took, before the root is left alone
+  int traces = 8;        // per root
+  int aborted = 3;       // recordings that gave nothing
+  uint64_t misses = 64;  // calls in a row that no trace took, before the root is left alone
 };
 
 struct Root {
   int id = 0;
-  PyCodeObject* code = nullptr;      // borrowed: lives while function or instance does
-  PyObject* function = nullptr;      // borrowed, compared only; null for an instance root
-  PyObject* instance = nullptr;      // borrowed, compared only; null for a function root
-  Ref weak;                          // its callback removes the root
+  PyCodeObject* code = nullptr;  // borrowed: lives while function or instance does
+  PyObject* function = nullptr;  // borrowed, compared only; null for an instance root
+  PyObject* instance = nullptr;  // borrowed, compared only; null for a function root
+  Ref weak;                      // its callback removes the root
   std::string name;
   bool strict = false, automatic = false, dead = false;
   std::vector<std::shared_ptr<Trace>> traces;
-  std::string disabled;              // why it is left alone; empty: it is not
+  std::string disabled;  // why it is left alone; empty: it is not
   uint64_t records = 0, aborts = 0, replays = 0, exits = 0, misses = 0, misses_in_a_row = 0;
   StopInfo last_stop;
   std::string last_miss;
@@ -41,7 +41,7 @@ struct Root {
 // What the hook keeps on a code object.
 struct CodeState {
   std::vector<std::shared_ptr<Root>> roots;
-  uint32_t plain_calls = 0;          // under enable(): outermost calls without tensor operators
+  uint32_t plain_calls = 0;  // under enable(): outermost calls without tensor operators
   bool has_operators = false;
 };
 

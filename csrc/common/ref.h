@@ -48,7 +48,9 @@ inline PyObject* new_reference(PyObject* object) noexcept {
 }
 
 // Drops a reference that CPython or a register owned.
-inline void drop_reference(PyObject* object) noexcept { Py_XDECREF(object); }
+inline void drop_reference(PyObject* object) noexcept {
+  Py_XDECREF(object);
+}
 
 // Keeps the error indicator of the thread while code in between may disturb it.
 class SavedError {

@@ -8,7 +8,8 @@ namespace pijit::cpython {
 
 // Equal as dict keys are (1 == True == 1.0); false unless both are scalars.
 bool scalars_equal(PyObject* a, PyObject* b) noexcept;
-// A key whose hash and equality run no Python: a scalar, a tuple of native keys, or an object with the hash and equality of `object`.
+// A key whose hash and equality run no Python: a scalar, a tuple of native keys, or an object with the hash and
+// equality of `object`.
 bool is_native_key(PyObject* key) noexcept;
 // All keys of the dict are native.
 bool dict_is_native(PyObject* dict) noexcept;

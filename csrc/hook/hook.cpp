@@ -7,12 +7,13 @@
 //
 // 1. Everything here runs with the GIL; the switches are plain globals.
 // 2. A foreign evaluator that was installed before ours is what frames are handed on to.
-// 3. The hook makes every Python call take C stack, so near the end of the stack it takes itself off until the stack unwinds.
+// 3. The hook makes every Python call take C stack, so near the end of the stack it takes itself off until the stack
+// unwinds.
 #include "hook/hook.h"
 
 #include "cache/root.h"
-#include "exec/replay.h"
 #include "exec/registers.h"
+#include "exec/replay.h"
 #include "guard/check.h"
 #include "hook/stack.h"
 #include "ir/adapter_slot.h"
@@ -23,9 +24,9 @@ namespace pijit {
 namespace {
 
 bool g_automatic = false;
-cpython::FrameEval g_before = nullptr;       // what was installed before; null: CPython's own
-thread_local int t_outermost = 0;            // a function watched by enable() runs on this thread
-constexpr uint32_t kPlainCalls = 3;          // outermost calls without operators after which a code object is left alone
+cpython::FrameEval g_before = nullptr;  // what was installed before; null: CPython's own
+thread_local int t_outermost = 0;       // a function watched by enable() runs on this thread
+constexpr uint32_t kPlainCalls = 3;     // outermost calls without operators after which a code object is left alone
 
 PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag);
 
@@ -60,7 +61,8 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
     root.aborts += 1;
     stats().aborts += 1;
     root.last_stop = recorder.stop_info_or_none();
-    if (root.aborts >= static_cast<uint64_t>(limits().aborted)) root.disabled = "nothing could be recorded: " + root.last_stop.reason;
+    if (root.aborts >= static_cast<uint64_t>(limits().aborted))
+      root.disabled = "nothing could be recorded: " + root.last_stop.reason;
     return;
   }
   root.last_stop = trace->stop;
@@ -80,7 +82,8 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   Recorder recorder(ts, frame, current_adapter());
   if (!recorder.start()) {
     root->aborts += 1;
-    if (root->aborts >= static_cast<uint64_t>(limits().aborted)) root->disabled = "its arguments cannot be guarded, or the framework is in a state that is not recorded";
+    if (root->aborts >= static_cast<uint64_t>(limits().aborted))
+      root->disabled = "its arguments cannot be guarded, or the framework is in a state that is not recorded";
     return plain(ts, frame, 0);
   }
   PyObject* result = plain(ts, frame, 0);
@@ -132,7 +135,8 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   if (run_trace(*root, ts, frame, &result)) return result;
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
     note_miss(*root, frame);
-    if (root->misses_in_a_row >= limits().misses) root->disabled = "its calls keep differing from every recorded one: " + root->last_miss;
+    if (root->misses_in_a_row >= limits().misses)
+      root->disabled = "its calls keep differing from every recorded one: " + root->last_miss;
     return plain(ts, frame, 0);
   }
   if (!root->traces.empty()) note_miss(*root, frame);
@@ -184,7 +188,8 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (recorder != nullptr) return watched(*recorder, ts, frame, throwflag);
   PyCodeObject* code = cpython::code(frame);
   CodeState* state = code_state(code, false);
-  if (throwflag != 0 || !cpython::is_fresh(frame) || cpython::is_generator_frame(frame)) return plain(ts, frame, throwflag);
+  if (throwflag != 0 || !cpython::is_fresh(frame) || cpython::is_generator_frame(frame))
+    return plain(ts, frame, throwflag);
   if (state != nullptr && !state->roots.empty()) {
     for (auto& candidate : state->roots) {
       if (!candidate->matches(frame)) continue;
@@ -216,8 +221,12 @@ void remove_hook() noexcept {
   g_before = nullptr;
 }
 
-bool hook_installed() noexcept { return cpython::get_eval_frame(PyThreadState_Get()) == eval_frame; }
+bool hook_installed() noexcept {
+  return cpython::get_eval_frame(PyThreadState_Get()) == eval_frame;
+}
 
-void set_automatic(bool on) noexcept { g_automatic = on; }
+void set_automatic(bool on) noexcept {
+  g_automatic = on;
+}
 
 }  // namespace pijit

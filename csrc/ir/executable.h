@@ -11,7 +11,8 @@ namespace pijit {
 class AdapterOp {
  public:
   virtual ~AdapterOp() = default;
-  // Reads and writes registers. False: raised or refused, nothing changed (a Python error indicator, if set, is cleared by the op).
+  // Reads and writes registers. False: raised or refused, nothing changed (a Python error indicator, if set, is cleared
+  // by the op).
   virtual bool run(Reg* regs) noexcept = 0;
   // One line for people, e.g. "aten::linear(r4, r5, r6)".
   virtual std::string describe() const = 0;

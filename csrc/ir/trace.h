@@ -1,12 +1,16 @@
-// A trace as data: entry guards, nodes, snapshots, virtual objects. Written once by the recorder, read-only after installation.
+// A trace as data: entry guards, nodes, snapshots, virtual objects. Written once by the recorder, read-only after
+// installation.
 //
-// Registers are in single-assignment form: a register is written by one entry guard or one node, so a register index is valid for the
-// whole trace. Virtual objects carry a log of what was done to them, each entry with the time (Trace::clock) at which it was done; a
-// snapshot names a time and sees the entries before it. So taking a snapshot copies one frame and no heap.
+// Registers are in single-assignment form: a register is written by one entry guard or one node, so a register index is
+// valid for the whole trace. Virtual objects carry a log of what was done to them, each entry with the time
+// (Trace::clock) at which it was done; a snapshot names a time and sees the entries before it. So taking a snapshot
+// copies one frame and no heap.
 //
-// 1. A Const that is an immutable scalar, str, bytes, tuple of such, code or range is kept by `owned`; every other Const is borrowed: a
+// 1. A Const that is an immutable scalar, str, bytes, tuple of such, code or range is kept by `owned`; every other
+// Const is borrowed: a
 //    guard proves that a container which is itself proven holds it.
-// 2. Once a node may drop foreign references (effect `write` on Python objects), Consts that are used later are in `pins` and are
+// 2. Once a node may drop foreign references (effect `write` on Python objects), Consts that are used later are in
+// `pins` and are
 //    held by the replay itself.
 #pragma once
 #include <cstdint>
@@ -41,35 +45,36 @@ inline constexpr uint32_t kNone = UINT32_MAX;
 // One entry guard; see guards.def for the meaning of the fields of each op.
 struct Guard {
   GuardOp op;
-  uint32_t out = kNone;            // register that a load writes (borrowed object)
-  Val subject;                     // Const or Reg
-  PyObject* expected = nullptr;    // borrowed; kept by `owned` or proven by an earlier guard
-  mutable uint64_t number = 0;     // tag, version, address, size or index (a refreshed dict tag is published here)
+  uint32_t out = kNone;          // register that a load writes (borrowed object)
+  Val subject;                   // Const or Reg
+  PyObject* expected = nullptr;  // borrowed; kept by `owned` or proven by an earlier guard
+  mutable uint64_t number = 0;   // tag, version, address, size or index (a refreshed dict tag is published here)
   uint32_t aux = 0;
-  uint32_t first = 0, count = 0;   // range in Trace::guard_items
-  bool scalar = false;             // `expected` is a scalar kept by `owned`: equal bits will do (filled by finish_trace)
+  uint32_t first = 0, count = 0;  // range in Trace::guard_items
+  bool scalar = false;            // `expected` is a scalar kept by `owned`: equal bits will do (filled by finish_trace)
 };
 
 // One node; see ops.def. Operands beyond a, b, c are in Trace::operands [first, first + count).
 struct Node {
   Op op;
-  uint32_t out = kNone;            // register written
-  uint32_t snapshot = kNone;       // where a failing node leaves to: the start of its instruction
-  uint32_t time = 0;               // Trace clock when it was recorded
-  uint32_t site = 0;               // index in Trace::sites: code and instruction, for printing
+  uint32_t out = kNone;       // register written
+  uint32_t snapshot = kNone;  // where a failing node leaves to: the start of its instruction
+  uint32_t time = 0;          // Trace clock when it was recorded
+  uint32_t site = 0;          // index in Trace::sites: code and instruction, for printing
   Val a, b, c;
   uint64_t imm = 0;
-  uint32_t aux = 0;                // guard index; bool expected; number of keyword names
-  uint32_t first = 0, count = 0;   // operands
+  uint32_t aux = 0;                         // guard index; bool expected; number of keyword names
+  uint32_t first = 0, count = 0;            // operands
   uint32_t outs_first = 0, outs_count = 0;  // kAdapter: registers written, in Trace::outs (`out` is kNone then)
-  AdapterOp* adapter_op = nullptr; // owned by Trace::adapter_ops
-  uint32_t release_first = 0, release_count = 0;  // registers to drop after the node, in Trace::releases (filled by liveness)
+  AdapterOp* adapter_op = nullptr;          // owned by Trace::adapter_ops
+  uint32_t release_first = 0,
+           release_count = 0;  // registers to drop after the node, in Trace::releases (filled by liveness)
 };
 
 // A register's static facts.
 struct RegInfo {
   Rep rep = Rep::kObject;
-  PyTypeObject* type = nullptr;    // exact type if known (borrowed, kept like a Const)
+  PyTypeObject* type = nullptr;  // exact type if known (borrowed, kept like a Const)
 };
 
 enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex };
@@ -79,7 +84,7 @@ struct LogEntry {
   LogOp op;
   uint32_t time;
   uint32_t next = kNone;
-  uint32_t index = 0;              // kField: field number; kIndex: position; list ops: index
+  uint32_t index = 0;  // kField: field number; kIndex: position; list ops: index
   Val key, value;
 };
 
@@ -87,7 +92,7 @@ struct Virtual {
   VirtualKind kind;
   bool buildable = true;
   PyTypeObject* type = nullptr;
-  uint32_t birth = 0;              // clock at allocation
+  uint32_t birth = 0;                   // clock at allocation
   uint32_t head = kNone, tail = kNone;  // log
   uint32_t reg = kNone;            // once built (or an input container): the register that holds the real object ...
   uint32_t reg_time = UINT32_MAX;  // ... from this time on
@@ -95,40 +100,40 @@ struct Virtual {
 
 // How an outer frame's instruction takes the result of the inner frame.
 enum class Continuation : uint8_t {
-  kNone,       // innermost frame: resume at the instruction
-  kPush,       // push the result, go on at the next instruction
-  kInit,       // the result is dropped (must be None), push `extra` instead (the new instance)
-  kEnter,      // push `extra` (the bound __exit__), then the result: BEFORE_WITH
-  kDrop,       // the result is dropped, nothing is pushed (setters, __delitem__, ...)
+  kNone,   // innermost frame: resume at the instruction
+  kPush,   // push the result, go on at the next instruction
+  kInit,   // the result is dropped (must be None), push `extra` instead (the new instance)
+  kEnter,  // push `extra` (the bound __exit__), then the result: BEFORE_WITH
+  kDrop,   // the result is dropped, nothing is pushed (setters, __delitem__, ...)
 };
 
 // One frame of a snapshot; the outer ones are shared by all snapshots of the inner calls.
 struct FrameState {
-  uint32_t parent = kNone;         // the caller's FrameState (kNone: this is the root frame)
+  uint32_t parent = kNone;  // the caller's FrameState (kNone: this is the root frame)
   Continuation continuation = Continuation::kNone;
-  PyCodeObject* code = nullptr;    // borrowed from the function
-  Val function;                    // Const function or Virtual function; Null for the root
-  int32_t resume = 0;              // index (code units) of the instruction to go on with
-  int32_t call = 0;                // index of the instruction that is under way (outer frames: the call), for tracebacks
-  uint32_t first = 0;              // slots: localsplus then stack, in Trace::slots
+  PyCodeObject* code = nullptr;  // borrowed from the function
+  Val function;                  // Const function or Virtual function; Null for the root
+  int32_t resume = 0;            // index (code units) of the instruction to go on with
+  int32_t call = 0;              // index of the instruction that is under way (outer frames: the call), for tracebacks
+  uint32_t first = 0;            // slots: localsplus then stack, in Trace::slots
   uint32_t locals = 0, stack = 0;  // how many of each
   Val extra;                       // see Continuation
 };
 
 struct Snapshot {
-  uint32_t frame = kNone;          // innermost FrameState
-  uint32_t time = 0;               // virtual objects are built as of this time
+  uint32_t frame = kNone;  // innermost FrameState
+  uint32_t time = 0;       // virtual objects are built as of this time
 };
 
 // Where a node came from.
 struct Site {
   PyCodeObject* code;
-  int32_t instruction;             // code units
+  int32_t instruction;  // code units
 };
 
 // Why and where recording stopped (code kept by owned).
 struct StopInfo {
-  const char* code = nullptr;      // "PJ203", null: recorded to its return
+  const char* code = nullptr;  // "PJ203", null: recorded to its return
   std::string reason;
   std::string file, function;
   int line = 0;
@@ -136,16 +141,16 @@ struct StopInfo {
 
 struct Trace {
   std::vector<Guard> guards;
-  std::vector<PyObject*> guard_items;           // borrowed; kept by owned or proven
-  std::vector<uint8_t> guard_item_scalar;       // 1: that item is a scalar kept by `owned` (filled by finish_trace)
-  std::unique_ptr<StateGuard> state;            // thread and global modes of the adapter; may be null
-  std::unique_ptr<InputGuards> tensors;         // tensor inputs: checked and loaded after all `guards`; may be null
+  std::vector<PyObject*> guard_items;      // borrowed; kept by owned or proven
+  std::vector<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)
+  std::unique_ptr<StateGuard> state;       // thread and global modes of the adapter; may be null
+  std::unique_ptr<InputGuards> tensors;    // tensor inputs: checked and loaded after all `guards`; may be null
   std::vector<Node> nodes;
   std::vector<Val> operands;
   std::vector<uint32_t> outs;
   std::vector<uint32_t> releases;
   std::vector<std::unique_ptr<AdapterOp>> adapter_ops;
-  std::vector<RegInfo> regs;                    // regs[0..inputs): the argument slots of the root frame, borrowed objects
+  std::vector<RegInfo> regs;  // regs[0..inputs): the argument slots of the root frame, borrowed objects
   uint32_t inputs = 0;
   std::vector<Virtual> virtuals;
   std::vector<LogEntry> log;
@@ -154,12 +159,12 @@ struct Trace {
   std::vector<Snapshot> snapshots;
   std::vector<Site> sites;
   std::vector<Ref> owned;
-  std::vector<PyObject*> pins;                  // held from entry to return when not empty
-  std::vector<uint32_t> retained;               // registers loaded borrowed that a node might let die (filled by finish_trace)
-  Ref code;                                     // root code object
+  std::vector<PyObject*> pins;     // held from entry to return when not empty
+  std::vector<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by finish_trace)
+  Ref code;                        // root code object
   uint32_t clock = 0;
-  uint32_t depth = 1;                           // deepest inlined level
-  uint64_t operations = 0;                      // bytecodes observed
+  uint32_t depth = 1;       // deepest inlined level
+  uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
   mutable uint64_t replays = 0, exits = 0;

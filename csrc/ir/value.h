@@ -8,11 +8,11 @@
 // Reg      a register of the trace: an input or the result of a node; it differs from call to call.
 // Virtual  an object that was allocated while recording and need not be built unless it escapes.
 //
-// Worked example: `h = self.lin(x)[0:n]` with n = 3 read from a guarded attribute: `self.lin` is Const, `x` and the result of the
-// call are Reg, the slice is Virtual, its bounds are Const.
+// Worked example: `h = self.lin(x)[0:n]` with n = 3 read from a guarded attribute: `self.lin` is Const, `x` and the
+// result of the call are Reg, the slice is Virtual, its bounds are Const.
 //
-// Objects are 16-byte aligned (checked where a constant is made), so the two low bits carry the kind and a shadow slot costs one word
-// and needs no table. A Const borrows: see Trace::owned and Trace::pins for who keeps it alive.
+// Objects are 16-byte aligned (checked where a constant is made), so the two low bits carry the kind and a shadow slot
+// costs one word and needs no table. A Const borrows: see Trace::owned and Trace::pins for who keeps it alive.
 #pragma once
 #include <cstdint>
 

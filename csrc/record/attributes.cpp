@@ -1,6 +1,7 @@
 // Attribute access, mirrored: the lookup that CPython is about to make, on shadows, under guards.
 //
-// A lookup is followed step by step as the type's slot would: generic lookup, module, type, super, or a class's own __getattribute__ and
+// A lookup is followed step by step as the type's slot would: generic lookup, module, type, super, or a class's own
+// __getattribute__ and
 // __getattr__ (whose frames are followed). C getters are mirrored one by one in kGetters; what is not in it is unknown.
 #include "record/recorder.h"
 
@@ -11,7 +12,9 @@
 namespace pijit {
 namespace {
 
-bool has_name(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+bool has_name(PyObject* name, const char* text) {
+  return PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
 
 // A C getter whose value is decided by guarded facts. Returns Null if it is not known.
 Val c_getter(Recorder& recorder, Val object, PyObject* name) {
@@ -40,7 +43,8 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kFunction) {
       Model& content = recorder.model(object);
       if (has_name(name, "__code__")) return content.items[0];
-      if (has_name(name, "__name__")) return recorder.owned(reinterpret_cast<PyCodeObject*>(content.items[0].object())->co_name);
+      if (has_name(name, "__name__"))
+        return recorder.owned(reinterpret_cast<PyCodeObject*>(content.items[0].object())->co_name);
       if (has_name(name, "__qualname__")) return content.items[2];
       if (has_name(name, "__defaults__")) return content.items[3].is_null() ? Val::constant(Py_None) : content.items[3];
     }
@@ -56,18 +60,24 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (has_name(name, "__code__")) return Val::constant(function->func_code);
     if (has_name(name, "__name__")) return recorder.owned(function->func_name);
     if (has_name(name, "__qualname__")) return recorder.owned(function->func_qualname);
-    if (has_name(name, "__defaults__")) return Val::constant(function->func_defaults == nullptr ? Py_None : function->func_defaults);
-    if (has_name(name, "__kwdefaults__")) return Val::constant(function->func_kwdefaults == nullptr ? Py_None : function->func_kwdefaults);
-    if (has_name(name, "__annotations__") && function->func_annotations != nullptr && PyDict_Check(function->func_annotations)) return Val::constant(function->func_annotations);
+    if (has_name(name, "__defaults__"))
+      return Val::constant(function->func_defaults == nullptr ? Py_None : function->func_defaults);
+    if (has_name(name, "__kwdefaults__"))
+      return Val::constant(function->func_kwdefaults == nullptr ? Py_None : function->func_kwdefaults);
+    if (has_name(name, "__annotations__") && function->func_annotations != nullptr &&
+        PyDict_Check(function->func_annotations))
+      return Val::constant(function->func_annotations);
     if (has_name(name, "__globals__")) return Val::constant(function->func_globals);
-    if (has_name(name, "__closure__")) return Val::constant(function->func_closure == nullptr ? Py_None : function->func_closure);
+    if (has_name(name, "__closure__"))
+      return Val::constant(function->func_closure == nullptr ? Py_None : function->func_closure);
     return Val();
   }
   if (PyType_Check(self)) {
     auto* of = reinterpret_cast<PyTypeObject*>(self);
     recorder.guard_type_version(of);
     if (has_name(name, "__name__")) {
-      if ((of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return recorder.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_name);
+      if ((of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0)
+        return recorder.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_name);
       const char* dot = strrchr(of->tp_name, '.');
       return recorder.owned(Ref::steal(PyUnicode_InternFromString(dot == nullptr ? of->tp_name : dot + 1)).get());
     }
@@ -75,7 +85,8 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
       return recorder.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_qualname);
     if (has_name(name, "__mro__")) return Val::constant(of->tp_mro);
     if (has_name(name, "__bases__")) return Val::constant(of->tp_bases);
-    if (has_name(name, "__base__")) return Val::constant(of->tp_base == nullptr ? Py_None : reinterpret_cast<PyObject*>(of->tp_base));
+    if (has_name(name, "__base__"))
+      return Val::constant(of->tp_base == nullptr ? Py_None : reinterpret_cast<PyObject*>(of->tp_base));
     if (has_name(name, "__module__")) {
       PyObject* module = of->tp_dict == nullptr ? nullptr : PyDict_GetItemWithError(of->tp_dict, name);
       if (module != nullptr && (of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return recorder.constant(module);
@@ -89,7 +100,8 @@ void take_attribute(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   bool plain = cpython::is_scalar(result);
   if (PyTuple_CheckExact(result)) {
     plain = true;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) plain = plain && cpython::is_scalar(PyTuple_GET_ITEM(result, i));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i)
+      plain = plain && cpython::is_scalar(PyTuple_GET_ITEM(result, i));
   }
   if (!plain) return recorder.stop(Abort::kUnknownAttribute, Py_TYPE(result)->tp_name);
   frame.pending.result = recorder.own_const(result);
@@ -98,7 +110,8 @@ void take_attribute(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 // An attribute that C computes from an immutable object: what CPython finds is what it always is.
 bool is_fixed(Val object) {
   PyObject* self = object.object();
-  return self != nullptr && (PyCode_Check(self) || PyLong_CheckExact(self) || PyFloat_CheckExact(self) || PyComplex_CheckExact(self) || PyRange_Check(self));
+  return self != nullptr && (PyCode_Check(self) || PyLong_CheckExact(self) || PyFloat_CheckExact(self) ||
+                             PyComplex_CheckExact(self) || PyRange_Check(self));
 }
 
 Val bound_method(Recorder& recorder, Val function, Val self) {
@@ -138,7 +151,8 @@ Invoke found(Lookup& lookup, Val value) {
   return Invoke::kStarted;
 }
 
-// descriptor.__get__(object, type) for a descriptor that is not data, or a data descriptor's get. object may be Null (access through a class).
+// descriptor.__get__(object, type) for a descriptor that is not data, or a data descriptor's get. object may be Null
+// (access through a class).
 Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   PyTypeObject* kind = Py_TYPE(descriptor);
@@ -190,9 +204,12 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       return Invoke::kStarted;
     }
     Val value = c_getter(recorder, object, name);
-    if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) && has_name(name, "__annotations__")) {
+    if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) &&
+        has_name(name, "__annotations__")) {
       // Reading them makes the dict that the function then keeps.
-      recorder.observe(lookup.frame, lookup.pops, [](Recorder&, ShadowFrame& frame, PyObject* result) { frame.pending.result = Val::constant(result); });
+      recorder.observe(lookup.frame, lookup.pops, [](Recorder&, ShadowFrame& frame, PyObject* result) {
+        frame.pending.result = Val::constant(result);
+      });
       return Invoke::kStarted;
     }
     return value.is_null() ? Invoke::kUnknown : found(lookup, value);
@@ -215,7 +232,8 @@ int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value)
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
   if (object.is_virtual()) {
     const Model& content = recorder.model(object);
-    if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction || content.kind == VirtualKind::kException)
+    if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction ||
+        content.kind == VirtualKind::kException)
       return recorder.attr_find(object, name, value) ? 1 : 0;
     return 0;
   }
@@ -284,7 +302,8 @@ Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {
   PyObject* descriptor = recorder.lookup_type(type, name);
   if (!recorder.live()) return Invoke::kStopped;
   Val type_value = Val::constant(reinterpret_cast<PyObject*>(type));
-  if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr) return bind(lookup, descriptor, object, type_value, name);
+  if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr)
+    return bind(lookup, descriptor, object, type_value, name);
   Val value;
   int own = own_attribute(recorder, object, name, &value);
   if (!recorder.live()) return Invoke::kStopped;
@@ -301,7 +320,8 @@ Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   PyTypeObject* meta = Py_TYPE(type);
   PyObject* of_meta = recorder.lookup_type(meta, name);
   Val meta_value = Val::constant(reinterpret_cast<PyObject*>(meta));
-  if (of_meta != nullptr && Py_TYPE(of_meta)->tp_descr_set != nullptr) return bind(lookup, of_meta, object, meta_value, name);
+  if (of_meta != nullptr && Py_TYPE(of_meta)->tp_descr_set != nullptr)
+    return bind(lookup, of_meta, object, meta_value, name);
   PyObject* own = recorder.lookup_type(type, name);
   if (!recorder.live()) return Invoke::kStopped;
   if (own != nullptr) return bind(lookup, own, Val(), object, name);
@@ -321,7 +341,8 @@ Invoke super_attribute(Lookup& lookup, Val object, PyObject* name) {
   Val start = recorder.virtual_field(object, 0), self = recorder.virtual_field(object, 1);
   PyTypeObject* type = recorder.type_of(self);
   bool through_class = self.is_const() && PyType_Check(self.object());
-  if (through_class && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self.object()), reinterpret_cast<PyTypeObject*>(start.object())))
+  if (through_class &&
+      PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self.object()), reinterpret_cast<PyTypeObject*>(start.object())))
     type = reinterpret_cast<PyTypeObject*>(self.object());
   else
     through_class = false;
@@ -335,7 +356,8 @@ Invoke super_attribute(Lookup& lookup, Val object, PyObject* name) {
     PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
     PyObject* item = nullptr;
     if (cpython::dict_lookup(dict, name, &item) < 0) return Invoke::kUnknown;
-    if (item != nullptr) return bind(lookup, item, through_class ? Val() : self, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+    if (item != nullptr)
+      return bind(lookup, item, through_class ? Val() : self, Val::constant(reinterpret_cast<PyObject*>(type)), name);
   }
   *lookup.missing = true;
   return Invoke::kUnknown;
@@ -363,8 +385,10 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   Arguments args;
   args.values = {object, recorder.owned(name)};
   if (Py_TYPE(getattribute) == &PyFunction_Type) {
-    if (getattr == nullptr) return recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, lookup.then, lookup.pops);
-    Invoke outcome = recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, Then::kGetAttribute, lookup.pops);
+    if (getattr == nullptr)
+      return recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, lookup.then, lookup.pops);
+    Invoke outcome =
+        recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, Then::kGetAttribute, lookup.pops);
     lookup.frame.pending.outer_then = lookup.then;
     lookup.frame.pending.x = object;
     lookup.frame.pending.y = recorder.owned(name);
@@ -385,7 +409,8 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
 
 }  // namespace
 
-Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing) {
+Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+                               bool* missing) {
   *missing = false;
   PyTypeObject* type = type_of(object);
   if (type == nullptr) return Invoke::kUnknown;
@@ -396,18 +421,22 @@ Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, T
       *result = Val();
       return live_ ? Invoke::kStarted : Invoke::kStopped;
     }
-    if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr && Py_TYPE(descriptor) != &PyProperty_Type) return Invoke::kUnknown;
+    if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr &&
+        Py_TYPE(descriptor) != &PyProperty_Type)
+      return Invoke::kUnknown;
     Val own;
     int has = tensor_attribute(*this, object, name, &own);
     if (has != 0 || !live_) return has > 0 ? found(lookup, own) : Invoke::kUnknown;
-    if (descriptor != nullptr) return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+    if (descriptor != nullptr)
+      return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
     *missing = true;
     return Invoke::kUnknown;
   }
   if (object.is_reg()) return Invoke::kUnknown;
   getattrofunc getter = type->tp_getattro;
   const cpython::SlotFunctions& slots = cpython::slot_functions();
-  if (type == &PySuper_Type) return is_virtual(object, VirtualKind::kSuper) ? super_attribute(lookup, object, name) : Invoke::kUnknown;
+  if (type == &PySuper_Type)
+    return is_virtual(object, VirtualKind::kSuper) ? super_attribute(lookup, object, name) : Invoke::kUnknown;
   if (getter == PyObject_GenericGetAttr || type == &PyMethod_Type) {
     if (type == &PyMethod_Type) return method_attribute(frame, object, name, then, pops, result, missing);
     return generic_attribute(lookup, object, name);
@@ -419,7 +448,8 @@ Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, T
 }
 
 // A bound method hands attributes on to its function.
-Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing) {
+Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+                                  bool* missing) {
   Val function, self;
   if (object.is_virtual()) {
     function = virtual_field(object, 0);
@@ -432,13 +462,15 @@ Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name
   if (has_name(name, "__self__")) return *result = self, Invoke::kStarted;
   PyObject* own = lookup_type(&PyMethod_Type, name);
   if (own != nullptr && Py_TYPE(own)->tp_descr_get != nullptr && !has_name(name, "__doc__")) {
-    if (has_name(name, "__class__")) return *result = Val::constant(reinterpret_cast<PyObject*>(&PyMethod_Type)), Invoke::kStarted;
+    if (has_name(name, "__class__"))
+      return *result = Val::constant(reinterpret_cast<PyObject*>(&PyMethod_Type)), Invoke::kStarted;
     return Invoke::kUnknown;
   }
   return get_attribute(frame, function, name, then, pops, result, missing);
 }
 
-Invoke Recorder::get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing) {
+Invoke Recorder::get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+                                       bool* missing) {
   *missing = false;
   Lookup lookup{*this, frame, then, pops, result, missing};
   if (type_of(object) == nullptr || object.is_reg()) return Invoke::kUnknown;

@@ -16,7 +16,8 @@ std::unordered_map<const void*, Builtin>& table() {
 // What identifies a C callable: its PyMethodDef, else the object.
 const void* identity(PyObject* callable) {
   if (PyCFunction_CheckExact(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
-  if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyClassMethodDescr_Type) return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyClassMethodDescr_Type)
+    return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
   return callable;
 }
 
@@ -29,8 +30,8 @@ void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 bool only_computes(PyObject* callable) {
   if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) {
     PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
-    return owner == &PyUnicode_Type || owner == &PyLong_Type || owner == &PyFloat_Type || owner == &PyBytes_Type || owner == &PyBool_Type ||
-           owner == &PyComplex_Type || owner == &PyTuple_Type;
+    return owner == &PyUnicode_Type || owner == &PyLong_Type || owner == &PyFloat_Type || owner == &PyBytes_Type ||
+           owner == &PyBool_Type || owner == &PyComplex_Type || owner == &PyTuple_Type;
   }
   return false;
 }
@@ -51,7 +52,8 @@ Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* 
   site.count = operands.size();
   if (!args.names.empty()) {
     Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.names.size())));
-    for (size_t i = 0; i < args.names.size(); ++i) PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
+    for (size_t i = 0; i < args.names.size(); ++i)
+      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
     site.kwnames = names.get();
     recorder.trace().owned.push_back(std::move(names));
   }
@@ -76,7 +78,8 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
     if (value.object() != nullptr && is_plain_const(value.object())) continue;
     if (recorder.is_virtual(value, VirtualKind::kTuple)) {
       bool plain = true;
-      for (Val item : recorder.model(value).items) plain = plain && item.object() != nullptr && is_plain_const(item.object());
+      for (Val item : recorder.model(value).items)
+        plain = plain && item.object() != nullptr && is_plain_const(item.object());
       if (plain) continue;
     }
     return Invoke::kUnknown;
@@ -131,7 +134,9 @@ void add_builtin(const char* module, const char* name, Builtin handler) {
   (void)found.release();  // the table lives as long as the process
 }
 
-bool is_known_builtin(PyObject* callable) noexcept { return table().count(identity(callable)) > 0; }
+bool is_known_builtin(PyObject* callable) noexcept {
+  return table().count(identity(callable)) > 0;
+}
 
 void build_builtin_table() {
   if (!table().empty()) return;
@@ -146,7 +151,8 @@ Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Argu
   if (object == nullptr) return Invoke::kUnknown;
   if (PyCFunction_CheckExact(object)) {
     PyObject* self = reinterpret_cast<PyCFunctionObject*>(object)->m_self;
-    bool bound = self != nullptr && !PyModule_Check(self) && (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
+    bool bound = self != nullptr && !PyModule_Check(self) &&
+                 (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
     auto row = table().find(identity(object));
     if (row != table().end()) {
       if (bound) args.values.insert(args.values.begin(), recorder.constant(self));

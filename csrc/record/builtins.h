@@ -6,7 +6,8 @@ namespace pijit {
 
 using Builtin = Invoke (*)(Recorder&, ShadowFrame&, Arguments&, int pops);
 
-// Adds a row. The callable is found by name: a function of a module, a method or wrapper of a type ("dict.get"), or a type itself.
+// Adds a row. The callable is found by name: a function of a module, a method or wrapper of a type ("dict.get"), or a
+// type itself.
 void add_builtin(const char* module, const char* name, Builtin handler);
 
 void add_object_builtins();     // builtins_objects.cpp

@@ -8,7 +8,8 @@ namespace {
 bool is_dict_like(Recorder& recorder, Val value) {
   if (value.is_virtual()) {
     VirtualKind kind = recorder.model(value).kind;
-    return kind == VirtualKind::kDict || (kind == VirtualKind::kInstance && PyType_IsSubtype(recorder.model(value).type, &PyDict_Type));
+    return kind == VirtualKind::kDict ||
+           (kind == VirtualKind::kInstance && PyType_IsSubtype(recorder.model(value).type, &PyDict_Type));
   }
   return value.object() != nullptr && PyDict_Check(value.object());
 }
@@ -64,26 +65,46 @@ Invoke view_of(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops
   return give(recorder, frame, pops, view);
 }
 
-Invoke dict_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<false>(r, f, a, p, &PyDictKeys_Type); }
-Invoke dict_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<false>(r, f, a, p, &PyDictValues_Type); }
-Invoke dict_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<false>(r, f, a, p, &PyDictItems_Type); }
-Invoke odict_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<true>(r, f, a, p, &PyODictKeys_Type); }
-Invoke odict_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<true>(r, f, a, p, &PyODictValues_Type); }
-Invoke odict_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return view_of<true>(r, f, a, p, &PyODictItems_Type); }
+Invoke dict_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return view_of<false>(r, f, a, p, &PyDictKeys_Type);
+}
+Invoke dict_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return view_of<false>(r, f, a, p, &PyDictValues_Type);
+}
+Invoke dict_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return view_of<false>(r, f, a, p, &PyDictItems_Type);
+}
+Invoke odict_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return view_of<true>(r, f, a, p, &PyODictKeys_Type);
+}
+Invoke odict_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return view_of<true>(r, f, a, p, &PyODictValues_Type);
+}
+Invoke odict_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return view_of<true>(r, f, a, p, &PyODictItems_Type);
+}
 
 // A proxy hands its methods on to the mapping: the type of the view is the mapping's own.
-Invoke proxy_view(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, PyTypeObject* plain, PyTypeObject* ordered) {
+Invoke proxy_view(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, PyTypeObject* plain,
+                  PyTypeObject* ordered) {
   if (args.values.size() != 1 || !recorder.is_virtual(args.values[0], VirtualKind::kView)) return Invoke::kUnknown;
   PyTypeObject* type = recorder.type_of(recorder.virtual_field(args.values[0], 0));
   if (type != &PyDict_Type && type != &PyODict_Type) return Invoke::kUnknown;
   return view_of<false>(recorder, frame, args, pops, type == &PyDict_Type ? plain : ordered);
 }
-Invoke proxy_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return proxy_view(r, f, a, p, &PyDictKeys_Type, &PyODictKeys_Type); }
-Invoke proxy_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return proxy_view(r, f, a, p, &PyDictValues_Type, &PyODictValues_Type); }
-Invoke proxy_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) { return proxy_view(r, f, a, p, &PyDictItems_Type, &PyODictItems_Type); }
+Invoke proxy_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return proxy_view(r, f, a, p, &PyDictKeys_Type, &PyODictKeys_Type);
+}
+Invoke proxy_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return proxy_view(r, f, a, p, &PyDictValues_Type, &PyODictValues_Type);
+}
+Invoke proxy_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
+  return proxy_view(r, f, a, p, &PyDictItems_Type, &PyODictItems_Type);
+}
 
 Invoke dict_setitem(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 3 || !args.values[0].is_virtual() || !is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
+  if (args.values.size() != 3 || !args.values[0].is_virtual() || !is_dict_like(recorder, args.values[0]))
+    return Invoke::kUnknown;
   PyObject* key = args.values[1].object();
   if (key == nullptr || !cpython::is_native_key(key)) return Invoke::kUnknown;
   recorder.dict_set(args.values[0], key, args.values[2]);
@@ -91,10 +112,12 @@ Invoke dict_setitem(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
 }
 
 Invoke dict_update(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty() || !recorder.is_virtual(args.values[0], VirtualKind::kDict) || args.positional() > 2) return Invoke::kUnknown;
+  if (args.values.empty() || !recorder.is_virtual(args.values[0], VirtualKind::kDict) || args.positional() > 2)
+    return Invoke::kUnknown;
   std::vector<PyObject*> keys;
   std::vector<Val> values;
-  if (args.positional() == 2 && !recorder.dict_content(args.values[1], &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (args.positional() == 2 && !recorder.dict_content(args.values[1], &keys, &values))
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   keys.insert(keys.end(), args.names.begin(), args.names.end());
   values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());
   for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(args.values[0], keys[i], values[i]);
@@ -131,7 +154,8 @@ Invoke list_extend(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
 
 Invoke sequence_index(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   std::vector<Val> items;
-  if (args.values.size() != 2 || args.values[1].object() == nullptr || !recorder.try_items(args.values[0], &items)) return Invoke::kUnknown;
+  if (args.values.size() != 2 || args.values[1].object() == nullptr || !recorder.try_items(args.values[0], &items))
+    return Invoke::kUnknown;
   for (size_t i = 0; i < items.size(); ++i) {
     PyObject* item = items[i].object();
     if (item == nullptr || !is_plain_const(item) || !is_plain_const(args.values[1].object())) return Invoke::kUnknown;
@@ -143,7 +167,9 @@ Invoke sequence_index(Recorder& recorder, ShadowFrame& frame, Arguments& args, i
 }
 
 Invoke list_insert(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 3 || !recorder.is_virtual(args.values[0], VirtualKind::kList) || args.values[1].object() == nullptr) return Invoke::kUnknown;
+  if (args.values.size() != 3 || !recorder.is_virtual(args.values[0], VirtualKind::kList) ||
+      args.values[1].object() == nullptr)
+    return Invoke::kUnknown;
   auto& items = recorder.model(args.values[0]).items;
   long at = PyLong_AsLong(args.values[1].object());
   if (PyErr_Occurred() != nullptr) return PyErr_Clear(), Invoke::kUnknown;
@@ -169,7 +195,8 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   PyTypeObject* type = recorder.type_of(value);
   if (type == nullptr) return Invoke::kUnknown;
   if (recorder.touches_tensor(value)) {
-    if (recorder.ask_about(frame, SiteKind::kLen, {value}, pops, 1)) return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+    if (recorder.ask_about(frame, SiteKind::kLen, {value}, pops, 1))
+      return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
     return Invoke::kUnknown;
   }
   Py_ssize_t size = -1;
@@ -180,11 +207,13 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   } else if (recorder.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder, value)) {
     bool python = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length == cpython::slot_functions().len;
     if (!python && recorder.dict_content(value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());
-  } else if (value.object() != nullptr && (PyUnicode_CheckExact(value.object()) || PyBytes_CheckExact(value.object()))) {
+  } else if (value.object() != nullptr &&
+             (PyUnicode_CheckExact(value.object()) || PyBytes_CheckExact(value.object()))) {
     return fold(recorder, frame, args, pops);
   } else if (value.object() != nullptr && PyAnySet_CheckExact(value.object())) {
     if (recorder.guard_set(value.object())) size = PySet_GET_SIZE(value.object());
-  } else if (type == &PyList_Type || type == &PyTuple_Type || PyType_IsSubtype(type, &PyTuple_Type) || (value.object() != nullptr && PyRange_Check(value.object()))) {
+  } else if (type == &PyList_Type || type == &PyTuple_Type || PyType_IsSubtype(type, &PyTuple_Type) ||
+             (value.object() != nullptr && PyRange_Check(value.object()))) {
     if (recorder.try_items(value, &items)) size = static_cast<Py_ssize_t>(items.size());
   }
   if (!recorder.live()) return Invoke::kStopped;
@@ -223,7 +252,8 @@ void take_list(Recorder& recorder, ShadowFrame& frame, PyObject*) {
 void take_set(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Val set = recorder.new_virtual(VirtualKind::kSet, Py_TYPE(result));
   for (Val value : frame.collected) {
-    if (value.object() == nullptr || !cpython::is_native_key(value.object())) return recorder.stop(Abort::kUnknownOperand, "a set item");
+    if (value.object() == nullptr || !cpython::is_native_key(value.object()))
+      return recorder.stop(Abort::kUnknownOperand, "a set item");
     recorder.dict_set(set, value.object(), value);
   }
   frame.pending.result = set;
@@ -232,7 +262,8 @@ void take_dict(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Val dict = recorder.new_virtual(VirtualKind::kDict, Py_TYPE(result));
   for (Val pair : frame.collected) {
     std::vector<Val> fields;
-    if (!recorder.try_items(pair, &fields) || fields.size() != 2 || fields[0].object() == nullptr || !cpython::is_native_key(fields[0].object()))
+    if (!recorder.try_items(pair, &fields) || fields.size() != 2 || fields[0].object() == nullptr ||
+        !cpython::is_native_key(fields[0].object()))
       return recorder.stop(Abort::kUnknownOperand, "a pair");
     recorder.dict_set(dict, fields[0].object(), fields[1]);
   }
@@ -257,7 +288,8 @@ Invoke type_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pop
 template <PyTypeObject* kType>
 Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.positional() > 1) return Invoke::kUnknown;
-  if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) && !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
+  if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) &&
+      !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
     if (!args.names.empty()) return Invoke::kUnknown;
     return consume(recorder, frame, args.values[0], pops, take_dict);
   }
@@ -266,7 +298,8 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
   if (args.positional() == 1) {
     Val source = args.values[0];
     PyTypeObject* type = recorder.type_of(source);
-    if (recorder.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type) return consume(recorder, frame, source, pops, take_dict);
+    if (recorder.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type)
+      return consume(recorder, frame, source, pops, take_dict);
     if (!recorder.dict_content(source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());
@@ -278,12 +311,15 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
 
 Invoke builtin_iter(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 1) return Invoke::kUnknown;
-  return make_iterator(recorder, frame, args.values[0], pops) ? Invoke::kStarted : recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  return make_iterator(recorder, frame, args.values[0], pops) ? Invoke::kStarted
+         : recorder.live()                                    ? Invoke::kUnknown
+                                                              : Invoke::kStopped;
 }
 
 Invoke builtin_next(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.empty() || args.values.size() > 2) return Invoke::kUnknown;
-  if (args.values.size() == 1 && recorder.is_virtual(args.values[0], VirtualKind::kGenerator) && recorder.model(args.values[0]).suspended != nullptr) {
+  if (args.values.size() == 1 && recorder.is_virtual(args.values[0], VirtualKind::kGenerator) &&
+      recorder.model(args.values[0]).suspended != nullptr) {
     recorder.expect_generator(frame, args.values[0], Then::kPush, pops);
     return Invoke::kStarted;
   }
@@ -298,7 +334,8 @@ Invoke builtin_next(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
 
 // An iterator over a known iterable without an object of its own, for enumerate and zip.
 bool inner_iterator(Recorder& recorder, Val iterable, Val* out) {
-  if (recorder.is_virtual(iterable, VirtualKind::kIterator) || recorder.is_virtual(iterable, VirtualKind::kEnumerate) || recorder.is_virtual(iterable, VirtualKind::kZip)) {
+  if (recorder.is_virtual(iterable, VirtualKind::kIterator) || recorder.is_virtual(iterable, VirtualKind::kEnumerate) ||
+      recorder.is_virtual(iterable, VirtualKind::kZip)) {
     *out = iterable;
     return true;
   }
@@ -311,7 +348,8 @@ bool inner_iterator(Recorder& recorder, Val iterable, Val* out) {
 
 Invoke type_enumerate(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.empty() || args.values.size() > 2) return Invoke::kUnknown;
-  Val inner, start = args.values.size() == 2 ? recorder.force(args.values[1]) : recorder.owned(Ref::steal(PyLong_FromLong(0)).get());
+  Val inner, start = args.values.size() == 2 ? recorder.force(args.values[1])
+                                             : recorder.owned(Ref::steal(PyLong_FromLong(0)).get());
   if (!recorder.live()) return Invoke::kStopped;
   if (start.object() == nullptr || !PyLong_CheckExact(start.object())) return Invoke::kUnknown;
   PyTypeObject* type = recorder.type_of(args.values[0]);
@@ -350,7 +388,8 @@ Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
 Invoke list_copy_sorted(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   // sorted() of plain constants: the observed order is the order.
   std::vector<Val> items;
-  if (args.values.size() != 1 || !args.names.empty() || !recorder.try_items(args.values[0], &items)) return Invoke::kUnknown;
+  if (args.values.size() != 1 || !args.names.empty() || !recorder.try_items(args.values[0], &items))
+    return Invoke::kUnknown;
   for (Val item : items)
     if (item.object() == nullptr || !is_plain_const(item.object())) return Invoke::kUnknown;
   recorder.observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) {
@@ -362,11 +401,15 @@ Invoke list_copy_sorted(Recorder& recorder, ShadowFrame& frame, Arguments& args,
 }
 
 void add_folding() {
-  for (const char* name : {"abs", "divmod", "max", "min", "pow", "round", "chr", "ord", "hash", "repr", "ascii", "bin", "hex", "oct", "format", "int", "float", "complex", "range", "bytes"})
+  for (const char* name : {"abs",   "divmod", "max", "min", "pow",    "round", "chr",   "ord",     "hash",  "repr",
+                           "ascii", "bin",    "hex", "oct", "format", "int",   "float", "complex", "range", "bytes"})
     add_builtin("builtins", name, fold);
-  for (const char* name : {"sqrt", "floor", "ceil", "exp", "log", "log2", "log10", "pow", "sin", "cos", "tan", "isfinite", "isinf", "isnan", "prod", "gcd", "fabs", "trunc", "tanh", "copysign", "fmod", "hypot", "atan2", "atan", "asin", "acos"})
+  for (const char* name : {"sqrt", "floor",    "ceil",     "exp",   "log",   "log2", "log10", "pow",  "sin",
+                           "cos",  "tan",      "isfinite", "isinf", "isnan", "prod", "gcd",   "fabs", "trunc",
+                           "tanh", "copysign", "fmod",     "hypot", "atan2", "atan", "asin",  "acos"})
     add_builtin("math", name, fold);
-  for (const char* name : {"add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "lt", "le", "eq", "ne", "ge", "gt", "not_", "index", "and_", "or_", "xor"})
+  for (const char* name : {"add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "lt", "le", "eq", "ne",
+                           "ge", "gt", "not_", "index", "and_", "or_", "xor"})
     add_builtin("_operator", name, fold);
 }
 
@@ -386,7 +429,8 @@ void Recorder::go_on_zip(ShadowFrame& frame, int pops) {
       Arguments args;
       args.values = {value};
       if (!live_) return;
-      if (method == nullptr || invoke_function(frame, Val::constant(method), args, Then::kZipBuild, pops) != Invoke::kStarted)
+      if (method == nullptr ||
+          invoke_function(frame, Val::constant(method), args, Then::kZipBuild, pops) != Invoke::kStarted)
         stop(Abort::kUnknownOperand, "an argument of zip");
       return;
     } else if (!inner_iterator(*this, value, &inner)) {
@@ -418,7 +462,8 @@ void add_container_builtins() {
   add_builtin("types", "MappingProxyType.values", proxy_values);
   add_builtin("types", "MappingProxyType.items", proxy_items);
   add_builtin("types", "MappingProxyType", type_proxy);
-  for (const char* name : {"frozenset.__contains__", "set.__contains__", "list.__contains__", "tuple.__contains__"}) add_builtin("builtins", name, container_contains);
+  for (const char* name : {"frozenset.__contains__", "set.__contains__", "list.__contains__", "tuple.__contains__"})
+    add_builtin("builtins", name, container_contains);
   add_builtin("builtins", "list.append", list_append);
   add_builtin("builtins", "list.extend", list_extend);
   add_builtin("builtins", "list.insert", list_insert);

@@ -5,7 +5,9 @@
 namespace pijit {
 namespace {
 
-Val truth_value(bool yes) { return Val::constant(yes ? Py_True : Py_False); }
+Val truth_value(bool yes) {
+  return Val::constant(yes ? Py_True : Py_False);
+}
 
 // isinstance for one class, without running Python. 1, 0, or -1: not decidable here.
 int instance_of(Recorder& recorder, Val object, PyObject* cls) {
@@ -34,7 +36,8 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
     if (yes >= 0) return give(recorder, frame, pops, truth_value(yes > 0));
     static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
     PyObject* method = recorder.lookup_type(Py_TYPE(single), check);
-    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type || recorder.type_of(object) == nullptr) return Invoke::kUnknown;
+    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type || recorder.type_of(object) == nullptr)
+      return Invoke::kUnknown;
     Arguments inner;
     inner.values = {args.values[1], object};
     return recorder.invoke_function(frame, Val::constant(method), inner, Then::kTruth, pops);
@@ -44,7 +47,8 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
     if (single == nullptr || strcmp(Py_TYPE(single)->tp_name, "types.UnionType") != 0) return Invoke::kUnknown;
     Ref members = Ref::steal(PyObject_GetAttrString(single, "__args__"));
     if (!members) return Invoke::kUnknown;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(members.get()); ++i) classes.push_back(Val::constant(PyTuple_GET_ITEM(members.get(), i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(members.get()); ++i)
+      classes.push_back(Val::constant(PyTuple_GET_ITEM(members.get(), i)));
   }
   for (Val cls : classes) {
     int yes = cls.object() == nullptr ? -1 : instance_of(recorder, object, cls.object());
@@ -63,12 +67,16 @@ Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   PyObject* method = recorder.lookup_type(Py_TYPE(b), check);
   if (method == nullptr || Py_TYPE(method) == &PyFunction_Type) return Invoke::kUnknown;
   recorder.guard_type_version(reinterpret_cast<PyTypeObject*>(a));
-  return give(recorder, frame, pops, truth_value(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a), reinterpret_cast<PyTypeObject*>(b))));
+  return give(recorder, frame, pops,
+              truth_value(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a), reinterpret_cast<PyTypeObject*>(b))));
 }
 
-void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) { frame.pending.result = recorder.owned(result); }
+void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  frame.pending.result = recorder.owned(result);
+}
 
-// The registries behind an abstract class decide by the class of the instance; what they answer is kept by that class's version.
+// The registries behind an abstract class decide by the class of the instance; what they answer is kept by that class's
+// version.
 Invoke builtin_abc_check(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 2) return Invoke::kUnknown;
   PyTypeObject* type = recorder.type_of(args.values[1]);
@@ -104,12 +112,18 @@ Invoke attribute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, i
   return Invoke::kStarted;
 }
 
-Invoke builtin_getattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) { return attribute_call(recorder, frame, args, pops, false); }
-Invoke builtin_hasattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) { return attribute_call(recorder, frame, args, pops, true); }
+Invoke builtin_getattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return attribute_call(recorder, frame, args, pops, false);
+}
+Invoke builtin_hasattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return attribute_call(recorder, frame, args, pops, true);
+}
 
 Invoke builtin_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 3 || args.values[1].object() == nullptr || !PyUnicode_CheckExact(args.values[1].object())) return Invoke::kUnknown;
-  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), args.values[2], pops)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (args.values.size() != 3 || args.values[1].object() == nullptr || !PyUnicode_CheckExact(args.values[1].object()))
+    return Invoke::kUnknown;
+  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), args.values[2], pops))
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (frame.pending.active) return Invoke::kUnknown;
   recorder.known(frame, pops, Val::constant(Py_None));
   frame.pending.x = args.values[0];
@@ -126,7 +140,8 @@ Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& ar
   if (args.values.size() != 2 || args.values[1].object() == nullptr) return Invoke::kUnknown;
   Val result;
   bool missing = false;
-  Invoke outcome = recorder.get_generic_attribute(frame, args.values[0], args.values[1].object(), Then::kPush, pops, &result, &missing);
+  Invoke outcome = recorder.get_generic_attribute(frame, args.values[0], args.values[1].object(), Then::kPush, pops,
+                                                  &result, &missing);
   if (!recorder.live()) return Invoke::kStopped;
   if (outcome == Invoke::kStarted) return frame.pending.active ? outcome : give(recorder, frame, pops, result);
   if (!missing) return Invoke::kUnknown;
@@ -136,13 +151,17 @@ Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& ar
 
 // object.__new__(cls), dict.__new__(cls): one C function for all types, bound to the type that it allocates for.
 Invoke object_new(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyObject *base = args.values.size() < 2 ? nullptr : args.values[0].object(), *cls = args.values.size() < 2 ? nullptr : args.values[1].object();
+  PyObject *base = args.values.size() < 2 ? nullptr : args.values[0].object(),
+           *cls = args.values.size() < 2 ? nullptr : args.values[1].object();
   if (base == nullptr || cls == nullptr || !PyType_Check(cls)) return Invoke::kUnknown;
   auto* of = reinterpret_cast<PyTypeObject*>(base);
   if (of != &PyBaseObject_Type && of != &PyDict_Type && of != &PyODict_Type) return Invoke::kUnknown;
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || type->tp_finalize != nullptr || type->tp_del != nullptr) return Invoke::kUnknown;
-  if (of == &PyBaseObject_Type && type->tp_base->tp_new != PyBaseObject_Type.tp_new && PyType_IsSubtype(type, &PyDict_Type)) return Invoke::kUnknown;
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || type->tp_finalize != nullptr || type->tp_del != nullptr)
+    return Invoke::kUnknown;
+  if (of == &PyBaseObject_Type && type->tp_base->tp_new != PyBaseObject_Type.tp_new &&
+      PyType_IsSubtype(type, &PyDict_Type))
+    return Invoke::kUnknown;
   recorder.guard_type_version(type);
   return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kInstance, type));
 }
@@ -162,7 +181,8 @@ Invoke builtin_callable(Recorder& recorder, ShadowFrame& frame, Arguments& args,
 }
 
 Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 1 || args.values[0].object() == nullptr || cpython::is_scalar(args.values[0].object())) return Invoke::kUnknown;
+  if (args.values.size() != 1 || args.values[0].object() == nullptr || cpython::is_scalar(args.values[0].object()))
+    return Invoke::kUnknown;
   recorder.observe(frame, pops, take_bool);
   return Invoke::kStarted;
 }
@@ -202,7 +222,8 @@ Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
     object = frame.local(0);
     if (recorder.is_virtual(object, VirtualKind::kCell)) object = recorder.virtual_field(object, 0);
   }
-  if (type.object() == nullptr || !PyType_Check(type.object()) || recorder.type_of(object) == nullptr) return Invoke::kUnknown;
+  if (type.object() == nullptr || !PyType_Check(type.object()) || recorder.type_of(object) == nullptr)
+    return Invoke::kUnknown;
   Val result = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
   recorder.set_field(result, 0, type);
   recorder.set_field(result, 1, object);
@@ -216,7 +237,8 @@ void take_string(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 
 Invoke type_str(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   PyObject* object = args.values.size() == 1 ? args.values[0].object() : nullptr;
-  if (object != nullptr && PyType_Check(object) && Py_TYPE(object)->tp_repr == PyType_Type.tp_repr && Py_TYPE(object)->tp_str == PyBaseObject_Type.tp_str) {
+  if (object != nullptr && PyType_Check(object) && Py_TYPE(object)->tp_repr == PyType_Type.tp_repr &&
+      Py_TYPE(object)->tp_str == PyBaseObject_Type.tp_str) {
     recorder.guard_type_version(reinterpret_cast<PyTypeObject*>(object));
     recorder.guard_type_version(Py_TYPE(object));
     recorder.observe(frame, pops, take_string);
@@ -227,7 +249,8 @@ Invoke type_str(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pop
 
 Invoke type_bool(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   bool yes = false;
-  if (args.values.size() != 1 || !recorder.truth(args.values[0], &yes)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (args.values.size() != 1 || !recorder.truth(args.values[0], &yes))
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   return give(recorder, frame, pops, truth_value(yes));
 }
 
@@ -291,7 +314,8 @@ Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   PyObject *var = args.values.empty() ? nullptr : args.values[0].object(), *value = nullptr;
   if (var == nullptr) return Invoke::kUnknown;
   Val changed;
-  if (recorder.overlay_find(var, Py_None, &changed)) return changed.is_null() ? Invoke::kUnknown : give(recorder, frame, pops, changed);
+  if (recorder.overlay_find(var, Py_None, &changed))
+    return changed.is_null() ? Invoke::kUnknown : give(recorder, frame, pops, changed);
   if (!recorder.guard_context_var(var, &value)) return Invoke::kUnknown;
   if (value != nullptr) return give(recorder, frame, pops, recorder.constant(value));
   if (args.values.size() == 2) return give(recorder, frame, pops, args.values[1]);
@@ -306,7 +330,8 @@ Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
   }();
   Val result = recorder.new_virtual(VirtualKind::kPartial, type);
   Val keywords = recorder.new_dict();
-  for (size_t i = 0; i < args.names.size(); ++i) recorder.dict_set(keywords, args.names[i], args.values[args.positional() + i]);
+  for (size_t i = 0; i < args.names.size(); ++i)
+    recorder.dict_set(keywords, args.names[i], args.values[args.positional() + i]);
   recorder.set_field(result, 0, args.values[0]);
   recorder.set_field(result, 1, recorder.new_tuple(&PyTuple_Type, args.values.data() + 1, args.positional() - 1));
   recorder.set_field(result, 2, keywords);

@@ -1,7 +1,7 @@
 // Calls: what the callable is, how its arguments bind, which frame is to be entered.
 //
-// Binding mirrors CPython's for Python functions: positional, keyword, defaults, *args and **kwargs as virtual tuple and dict. A call
-// that would not bind (a TypeError) is not mirrored: the recording stops there.
+// Binding mirrors CPython's for Python functions: positional, keyword, defaults, *args and **kwargs as virtual tuple
+// and dict. A call that would not bind (a TypeError) is not mirrored: the recording stops there.
 #include "cpython/keys.h"
 #include "record/limits.h"
 #include "record/recorder.h"
@@ -36,14 +36,18 @@ bool function_parts(Recorder& recorder, Val function, FunctionParts* parts) {
 
 Py_ssize_t tuple_size(Recorder& recorder, Val tuple) {
   if (tuple.is_null()) return 0;
-  return tuple.is_virtual() ? static_cast<Py_ssize_t>(recorder.model(tuple).items.size()) : PyTuple_GET_SIZE(tuple.object());
+  return tuple.is_virtual() ? static_cast<Py_ssize_t>(recorder.model(tuple).items.size())
+                            : PyTuple_GET_SIZE(tuple.object());
 }
 
 Val tuple_item(Recorder& recorder, Val tuple, Py_ssize_t i) {
-  return tuple.is_virtual() ? recorder.model(tuple).items[static_cast<size_t>(i)] : recorder.constant(PyTuple_GET_ITEM(tuple.object(), i));
+  return tuple.is_virtual() ? recorder.model(tuple).items[static_cast<size_t>(i)]
+                            : recorder.constant(PyTuple_GET_ITEM(tuple.object(), i));
 }
 
-bool same_name(PyObject* a, PyObject* b) { return a == b || cpython::scalars_equal(a, b); }
+bool same_name(PyObject* a, PyObject* b) {
+  return a == b || cpython::scalars_equal(a, b);
+}
 
 // Fills `slots` as initialize_locals does. False: it would raise, or is not understood.
 bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Arguments& args, std::vector<Val>& slots) {
@@ -55,7 +59,8 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
   size_t taken = given < static_cast<size_t>(positional) ? given : static_cast<size_t>(positional);
   for (size_t i = 0; i < taken; ++i) slots[i] = args.values[i];
   if (given > taken && !star) return false;
-  if (star) slots[static_cast<size_t>(named)] = recorder.new_tuple(&PyTuple_Type, args.values.data() + taken, given - taken);
+  if (star)
+    slots[static_cast<size_t>(named)] = recorder.new_tuple(&PyTuple_Type, args.values.data() + taken, given - taken);
   Val extra;
   if (double_star) slots[static_cast<size_t>(named + star)] = extra = recorder.new_dict();
   for (size_t k = 0; k < args.names.size(); ++k) {
@@ -97,14 +102,17 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
 }
 
 // The first type along the bases whose tp_new is not inherited from a Python class: object.__new__ or a builtin one.
-bool is_plain_new(PyTypeObject* type) { return type->tp_new == PyBaseObject_Type.tp_new; }
+bool is_plain_new(PyTypeObject* type) {
+  return type->tp_new == PyBaseObject_Type.tp_new;
+}
 
 }  // namespace
 
 Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
   FunctionParts parts;
   if (!function_parts(*this, function, &parts)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
-  if ((parts.code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0) return Invoke::kUnknown;
+  if ((parts.code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0)
+    return Invoke::kUnknown;
   if (frames_.size() >= record_limits().depth) return Invoke::kUnknown;
   if (!bind_arguments(*this, parts, args, bound_)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
   PyObject* object = function.is_virtual() ? model(function).real : function.object();
@@ -131,7 +139,8 @@ Invoke Recorder::invoke_type(ShadowFrame& frame, Val callable, Arguments& args, 
   }
   bool exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || is_known_builtin(callable.object()))
-    return exception ? invoke_builtin_exception(frame, type, args, pops) : invoke_builtin(*this, frame, callable, args, pops);
+    return exception ? invoke_builtin_exception(frame, type, args, pops)
+                     : invoke_builtin(*this, frame, callable, args, pops);
   guard_type_version(type);
   if (!live_) return Invoke::kStopped;
   frame.saved = args.values;
@@ -243,7 +252,8 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
     return invoke(frame, Val::constant(PyMethod_GET_FUNCTION(object)), args, then, pops);
   }
   if (PyType_Check(object)) return then == Then::kPush ? invoke_type(frame, callable, args, pops) : Invoke::kUnknown;
-  if (type == &PyCFunction_Type || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type)
+  if (type == &PyCFunction_Type || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
+      type == &PyClassMethodDescr_Type)
     return invoke_builtin(*this, frame, callable, args, pops);
   if (type->tp_call == cpython::slot_functions().call) return invoke_instance(frame, callable, args, then, pops);
   return invoke_builtin(*this, frame, callable, args, pops);

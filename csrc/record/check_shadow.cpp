@@ -11,7 +11,8 @@ namespace {
 [[noreturn]] void fail(ShadowFrame& frame, int slot, const char* what) {
   const char* name = PyUnicode_AsUTF8(frame.code->co_qualname);
   std::fprintf(stderr, "pijit: the shadow is wrong before %s in %s at unit %d, slot %d of %d+%d: %s\n",
-               cpython::opcode_name(cpython::base_opcode(frame.code, frame.operation)), name == nullptr ? "?" : name, frame.operation, slot, frame.locals, frame.sp, what);
+               cpython::opcode_name(cpython::base_opcode(frame.code, frame.operation)), name == nullptr ? "?" : name,
+               frame.operation, slot, frame.locals, frame.sp, what);
   std::abort();
 }
 
@@ -27,12 +28,16 @@ void check_shadow(Recorder& recorder, ShadowFrame& frame) {
   PyObject** slots = cpython::slots(frame.frame);
   for (int i = 0; i < frame.locals + frame.sp; ++i) {
     Val value = frame.slots[static_cast<size_t>(i)];
-    if (value.is_null() != (slots[i] == nullptr)) fail(frame, i, value.is_null() ? "empty in the shadow" : "empty in the frame");
+    if (value.is_null() != (slots[i] == nullptr))
+      fail(frame, i, value.is_null() ? "empty in the shadow" : "empty in the frame");
     if (value.is_null()) continue;
-    if (value.is_const() && value.object() != slots[i] && !PyUnicode_CheckExact(slots[i]) && !PyLong_CheckExact(slots[i]) && !PyFloat_CheckExact(slots[i])) fail(frame, i, "another object");
+    if (value.is_const() && value.object() != slots[i] && !PyUnicode_CheckExact(slots[i]) &&
+        !PyLong_CheckExact(slots[i]) && !PyFloat_CheckExact(slots[i]))
+      fail(frame, i, "another object");
     PyTypeObject* type = recorder.type_of(value);
     if (type != nullptr && type != Py_TYPE(slots[i])) fail(frame, i, type->tp_name);
-    if (value.is_virtual() && recorder.real(value) != nullptr && recorder.real(value) != slots[i]) fail(frame, i, "another new object");
+    if (value.is_virtual() && recorder.real(value) != nullptr && recorder.real(value) != slots[i])
+      fail(frame, i, "another new object");
   }
 }
 

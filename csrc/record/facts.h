@@ -1,19 +1,34 @@
 // What the recording has guarded already, by container: an open-addressing table from (address, kind) to the guard.
 //
-// One lookup per guarded read, so it is flat and never shrinks. Addresses are those of objects proven alive by earlier guards.
+// One lookup per guarded read, so it is flat and never shrinks. Addresses are those of objects proven alive by earlier
+// guards.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace pijit {
 
-enum class FactKind : uint8_t { kTypeVersion, kInstance, kDict, kDictWhole, kList, kSet, kFunction, kCell, kSlot, kTensor, kContextVar, kOwned, kNoInline };
+enum class FactKind : uint8_t {
+  kTypeVersion,
+  kInstance,
+  kDict,
+  kDictWhole,
+  kList,
+  kSet,
+  kFunction,
+  kCell,
+  kSlot,
+  kTensor,
+  kContextVar,
+  kOwned,
+  kNoInline
+};
 
 struct Fact {
   const void* key = nullptr;
   FactKind kind = FactKind::kDict;
-  uint32_t guard = 0;      // index of the guard, or of the register for kTensor
-  uint64_t stamp = 0;      // version tag last seen
+  uint32_t guard = 0;  // index of the guard, or of the register for kTensor
+  uint64_t stamp = 0;  // version tag last seen
 };
 
 class Facts {

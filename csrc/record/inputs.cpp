@@ -1,7 +1,7 @@
 // The root frame's arguments: each is a tensor input, a guarded constant, or a container of such.
 //
-// A container that the caller passed is an object of its own (its register is the argument); the tuple of *args and the dict of **kwargs
-// were made for this call, so they are virtual like any other.
+// A container that the caller passed is an object of its own (its register is the argument); the tuple of *args and the
+// dict of **kwargs were made for this call, so they are virtual like any other.
 #include "cpython/keys.h"
 #include "record/recorder.h"
 
@@ -49,7 +49,8 @@ Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh
     items.push_back(input(item, loaded, depth + 1));
     if (items.back().is_null()) return Val();
   }
-  Val result = new_sequence(tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(), items.size());
+  Val result =
+      new_sequence(tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(), items.size());
   model(result).real = object;
   if (!tuple) containers_.push_back(source);
   return fresh ? result : real_container(result, source);

@@ -1,7 +1,9 @@
-// Reads of objects that existed before: each leaves one guard per container, and later reads of the same container merge into it.
+// Reads of objects that existed before: each leaves one guard per container, and later reads of the same container
+// merge into it.
 //
 // 1. A guard is emitted where the first read happens, so everything it names was proven by the guards before it.
-// 2. A container that changed since its guard was taken, and not by a write that the trace itself replays, ends the recording.
+// 2. A container that changed since its guard was taken, and not by a write that the trace itself replays, ends the
+// recording.
 #include "cpython/keys.h"
 #include "record/recorder.h"
 
@@ -9,7 +11,9 @@ namespace pijit {
 
 namespace {
 
-bool is_heap_type(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0; }
+bool is_heap_type(PyTypeObject* type) {
+  return (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
+}
 
 Guard make_guard(GuardOp op, PyObject* subject) {
   Guard guard{};
@@ -140,7 +144,9 @@ void Recorder::overlay_set(PyObject* container, PyObject* key, Val value) {
 
 namespace {
 
-uint64_t mix(uint64_t hash, const void* pointer) { return (hash ^ (reinterpret_cast<uintptr_t>(pointer) >> 4)) * 0x9E3779B97F4A7C15ull; }
+uint64_t mix(uint64_t hash, const void* pointer) {
+  return (hash ^ (reinterpret_cast<uintptr_t>(pointer) >> 4)) * 0x9E3779B97F4A7C15ull;
+}
 
 }  // namespace
 
@@ -250,7 +256,8 @@ void Recorder::guard_no_dict(PyObject* object, Val source) {
   Guard unset{};
   unset.op = GuardOp::kSlot;
   unset.subject = source;
-  unset.number = static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
+  unset.number =
+      static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
   add_guard(unset);
   if (!cpython::has_managed_dict(Py_TYPE(object))) return;
   unset.number -= sizeof(void*);  // the inline values are in front of the dict pointer

@@ -1,15 +1,21 @@
-// The recorder: watches one call instruction by instruction and keeps, for every slot, a shadow of where its content came from.
+// The recorder: watches one call instruction by instruction and keeps, for every slot, a shadow of where its content
+// came from.
 //
 //   cold --start()--> recording --root returns--> finished (trace ends in Return)
 //                         | stop(reason)          cut (trace ends in Exit at the start of an instruction)
 //                         ` abandon()             nothing is kept
 //
-// 1. It observes and never executes: CPython runs every instruction itself. No Python code, no GC object, no last reference dropped.
-// 2. An instruction has two halves. begin (before CPython executes it) reads operands; complete (at the frame's next event) takes the
-//    result. A handler that may still fail leaves the shadow as it was, so that a cut at the start of the instruction is possible.
-// 3. Whatever is not understood stops the recording; it never guesses. What a replay may rely on without looking is a Const, and every
+// 1. It observes and never executes: CPython runs every instruction itself. No Python code, no GC object, no last
+// reference dropped.
+// 2. An instruction has two halves. begin (before CPython executes it) reads operands; complete (at the frame's next
+// event) takes the
+//    result. A handler that may still fail leaves the shadow as it was, so that a cut at the start of the instruction
+//    is possible.
+// 3. Whatever is not understood stops the recording; it never guesses. What a replay may rely on without looking is a
+// Const, and every
 //    Const is backed by guards.
-// 4. A mutable object that existed before is read under a guard on its container; one that was allocated while recording is virtual
+// 4. A mutable object that existed before is read under a guard on its container; one that was allocated while
+// recording is virtual
 //    and its content model is here.
 #pragma once
 #include <memory>
@@ -57,17 +63,17 @@ enum class Then : uint8_t {
 // What the current instruction of a frame is waiting for.
 struct Pending {
   bool active = false;
-  bool expects_frame = false;     // a followed frame of `function` is to be entered
-  bool entered = false;           // it was
-  bool has_result = false;        // `result` is the shadow of what the instruction produced
-  bool raises = false;            // it will raise, as a consequence of guarded facts
-  bool ignores_frames = false;    // frames under it read only (import of a loaded module)
-  bool adapter = false;           // the adapter's finish_call decides
+  bool expects_frame = false;   // a followed frame of `function` is to be entered
+  bool entered = false;         // it was
+  bool has_result = false;      // `result` is the shadow of what the instruction produced
+  bool raises = false;          // it will raise, as a consequence of guarded facts
+  bool ignores_frames = false;  // frames under it read only (import of a loaded module)
+  bool adapter = false;         // the adapter's finish_call decides
   Then then = Then::kPush;
-  uint8_t pushes = 1;             // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH)
-  int pops = 0;                   // operands it takes
+  uint8_t pushes = 1;  // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH)
+  int pops = 0;        // operands it takes
   PyFunctionObject* function = nullptr;
-  uint32_t generator = kNone;     // virtual generator that is to be resumed
+  uint32_t generator = kNone;  // virtual generator that is to be resumed
   Val result, x, y, z;
   Val x_function;                 // the shadow of `function`
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
@@ -80,26 +86,26 @@ struct Pending {
 struct ShadowFrame {
   cpython::Frame* frame = nullptr;
   PyCodeObject* code = nullptr;
-  Val function;                   // Const or virtual function; Null for the root
-  int locals = 0;                 // nlocalsplus
-  int sp = 0;                     // stack entries in use
-  int instruction = 0;            // unit index of the instruction under way, EXTENDED_ARG included
-  int operation = 0;              // unit index of the operation itself
+  Val function;                           // Const or virtual function; Null for the root
+  int locals = 0;                         // nlocalsplus
+  int sp = 0;                             // stack entries in use
+  int instruction = 0;                    // unit index of the instruction under way, EXTENDED_ARG included
+  int operation = 0;                      // unit index of the operation itself
   uint32_t node_mark = 0, time_mark = 0;  // nodes and clock when the instruction began
-  uint32_t snapshot = kNone;      // of the instruction under way, once taken
-  bool changed = false;           // the shadow was changed by the instruction under way
-  int call_start = -1;            // KW_NAMES or PRECALL of the CALL under way
-  std::vector<Val> slots;         // localsplus, then the stack
+  uint32_t snapshot = kNone;              // of the instruction under way, once taken
+  bool changed = false;                   // the shadow was changed by the instruction under way
+  int call_start = -1;                    // KW_NAMES or PRECALL of the CALL under way
+  std::vector<Val> slots;                 // localsplus, then the stack
   Pending pending;
-  Val result;                     // shadow of the value it returns or yields
+  Val result;  // shadow of the value it returns or yields
   bool yielded = false;
-  PyObject* kwnames = nullptr;    // set by KW_NAMES for the next CALL
-  uint32_t generator = kNone;     // the virtual generator that this frame is
-  uint32_t outer_state = kNone;   // FrameState of the caller, made at the first snapshot inside
-  std::vector<Val> saved;         // arguments kept for a second step (__init__ after __new__)
+  PyObject* kwnames = nullptr;   // set by KW_NAMES for the next CALL
+  uint32_t generator = kNone;    // the virtual generator that this frame is
+  uint32_t outer_state = kNone;  // FrameState of the caller, made at the first snapshot inside
+  std::vector<Val> saved;        // arguments kept for a second step (__init__ after __new__)
   std::vector<PyObject*> saved_names;
-  std::vector<Val> collected;     // values that a driven generator yielded
-  int handled = 0;                // exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
+  std::vector<Val> collected;  // values that a driven generator yielded
+  int handled = 0;             // exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
 
   Val& local(int i) { return slots[i]; }
   Val& top(int depth = 1) { return slots[locals + sp - depth]; }
@@ -111,20 +117,20 @@ struct ShadowFrame {
 struct Model {
   VirtualKind kind;
   PyTypeObject* type;
-  PyObject* real = nullptr;              // the object, when it was seen (borrowed, may be gone)
-  std::vector<Val> items;                // sequence items; dict values; fields
-  std::vector<PyObject*> keys;           // dict keys or set items, in order (immutable scalars, kept by owned)
-  std::vector<PyObject*> names;          // attribute names ...
-  std::vector<Val> attrs;                // ... and values
-  uint32_t owner = kNone;                // the instance whose __dict__ this is
-  uint32_t position = 0;                 // iterators
-  bool building = false;                 // being materialised
-  std::unique_ptr<ShadowFrame> suspended;// generators
+  PyObject* real = nullptr;                // the object, when it was seen (borrowed, may be gone)
+  std::vector<Val> items;                  // sequence items; dict values; fields
+  std::vector<PyObject*> keys;             // dict keys or set items, in order (immutable scalars, kept by owned)
+  std::vector<PyObject*> names;            // attribute names ...
+  std::vector<Val> attrs;                  // ... and values
+  uint32_t owner = kNone;                  // the instance whose __dict__ this is
+  uint32_t position = 0;                   // iterators
+  bool building = false;                   // being materialised
+  std::unique_ptr<ShadowFrame> suspended;  // generators
 };
 
 struct Arguments {
-  std::vector<Val> values;               // positional, then keyword values
-  std::vector<PyObject*> names;          // names of the last ones
+  std::vector<Val> values;       // positional, then keyword values
+  std::vector<PyObject*> names;  // names of the last ones
   size_t positional() const { return values.size() - names.size(); }
 };
 
@@ -136,8 +142,8 @@ class Recorder final : public RecordApi {
   ~Recorder() override;
 
   // -- life (recorder.cpp)
-  bool start();                                            // false: cannot record this call now
-  std::unique_ptr<Trace> finish();                         // after the root returned; null: abandoned
+  bool start();                     // false: cannot record this call now
+  std::unique_ptr<Trace> finish();  // after the root returned; null: abandoned
   bool live() const { return live_; }
   void on_instruction(cpython::Frame* frame);
   void on_exception(cpython::Frame* frame, PyObject* exc_value);
@@ -145,41 +151,43 @@ class Recorder final : public RecordApi {
   void leave_frame(cpython::Frame* frame, PyObject* result);
 
   // -- outcome
-  void stop(Abort reason, std::string detail);             // cut at the start of the current instruction
-  void abandon(const char* why);                           // keep nothing
+  void stop(Abort reason, std::string detail);  // cut at the start of the current instruction
+  void abandon(const char* why);                // keep nothing
   StopInfo stop_info_or_none() const { return trace_ ? trace_->stop : StopInfo(); }
 
   // -- values (values.cpp)
-  Val constant(PyObject* object);                          // borrowed: proven by a guard already taken; tensors become inputs
-  Val owned(PyObject* object);                             // immutable: kept by the trace
-  Val tensor_source(Val tensor) const;                     // where an input tensor's object is; Null for a result
-  PyObject* real(Val value) const;                         // the object it stands for now, if known
-  PyTypeObject* type_of(Val value) const;                  // exact type, or null
+  Val constant(PyObject* object);          // borrowed: proven by a guard already taken; tensors become inputs
+  Val owned(PyObject* object);             // immutable: kept by the trace
+  Val tensor_source(Val tensor) const;     // where an input tensor's object is; Null for a result
+  PyObject* real(Val value) const;         // the object it stands for now, if known
+  PyTypeObject* type_of(Val value) const;  // exact type, or null
   Model& model(Val value) { return *models_[value.index()]; }
   Model& model(uint32_t index) { return *models_[index]; }
-  bool is_virtual(Val value, VirtualKind kind) const { return value.is_virtual() && models_[value.index()]->kind == kind; }
+  bool is_virtual(Val value, VirtualKind kind) const {
+    return value.is_virtual() && models_[value.index()]->kind == kind;
+  }
   Val new_virtual(VirtualKind kind, PyTypeObject* type);
   void log(Val object, LogOp op, Val key, Val value, uint32_t index = 0);
   Val new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count);
   Val new_dict();
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
-  void dict_set(Val dict, PyObject* key, Val value);       // virtual dict (or __dict__ of a virtual instance)
+  void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
   bool dict_delete(Val dict, PyObject* key);
-  bool dict_find(Val dict, PyObject* key, Val* value);     // virtual dict
+  bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict
   void attr_set(Val object, PyObject* name, Val value);
   bool attr_find(Val object, PyObject* name, Val* value);
   bool dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values);
   bool try_items(Val iterable, std::vector<Val>* out);
-  bool truth(Val value, bool* out);                        // decides a branch, guarding if needed; false: a frame or the adapter must
-  Val force(Val value);                                    // a Const: guards a scalar register in place; Null: stopped
-  Val materialize(Val value);                              // a Reg or Const holding the real object; Null: stopped
+  bool truth(Val value, bool* out);  // decides a branch, guarding if needed; false: a frame or the adapter must
+  Val force(Val value);              // a Const: guards a scalar register in place; Null: stopped
+  Val materialize(Val value);        // a Reg or Const holding the real object; Null: stopped
 
   // -- reads under guard (reads.cpp)
   void guard_type_version(PyTypeObject* type);
   bool guard_instance(PyObject* object, PyObject** dict);  // class and dict pointer; *dict null: none or inline values
   bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
-  bool guard_dict_whole(PyObject* dict);                   // its items, in order
+  bool guard_dict_whole(PyObject* dict);                            // its items, in order
   bool guard_list(PyObject* list);
   bool guard_set(PyObject* set);
   bool guard_function(PyFunctionObject* function);
@@ -190,14 +198,14 @@ class Recorder final : public RecordApi {
   void guard_no_dict(PyObject* object, Val source);
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
-  PyObject* lookup_type(PyTypeObject* type, PyObject* name);   // MRO, guarded; borrowed or null
-  void written_dict(PyObject* dict);                       // after our own write: the tag moved on
+  PyObject* lookup_type(PyTypeObject* type, PyObject* name);  // MRO, guarded; borrowed or null
+  void written_dict(PyObject* dict);                          // after our own write: the tag moved on
   bool overlay_find(PyObject* container, PyObject* key, Val* value);
   void overlay_set(PyObject* container, PyObject* key, Val value);
 
   // -- nodes
-  Node& emit_node(Op op);                                  // with a snapshot at the start of the current instruction when the op may leave
-  uint32_t snapshot();                                     // of the current instruction; kNone: stopped
+  Node& emit_node(Op op);  // with a snapshot at the start of the current instruction when the op may leave
+  uint32_t snapshot();     // of the current instruction; kNone: stopped
   Val add_reg(Rep rep, PyTypeObject* type, PyObject* observed);
 
   // -- calls (calls.cpp); the operands are still on the shadow stack, `pops` says how many
@@ -206,33 +214,36 @@ class Recorder final : public RecordApi {
   Invoke invoke_type(ShadowFrame& frame, Val callable, Arguments& args, int pops);
   Invoke invoke_instance(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops);
   Invoke invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops);
-  Invoke after_new(ShadowFrame& frame, Val instance);      // type.__call__ goes on with __init__
+  Invoke after_new(ShadowFrame& frame, Val instance);  // type.__call__ goes on with __init__
   Invoke get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing);
-  Invoke get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing);
-  Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing);
-  void go_on_zip(ShadowFrame& frame, int pops);            // zip(saved...): iterators so far are in frame.collected
-  void go_on_zip_next(ShadowFrame& frame, Val zip);        // FOR_ITER over zip: items so far are in frame.collected
+  Invoke get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+                               bool* missing);
+  Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+                          bool* missing);
+  void go_on_zip(ShadowFrame& frame, int pops);      // zip(saved...): iterators so far are in frame.collected
+  void go_on_zip_next(ShadowFrame& frame, Val zip);  // FOR_ITER over zip: items so far are in frame.collected
   void expect_generator(ShadowFrame& frame, Val generator, Then then, int pops);
 
   // -- completion
-  void done(ShadowFrame& frame, int pops, Val result);     // the result is known and the instruction cannot fail any more
-  void known(ShadowFrame& frame, int pops, Val result);    // the result is known, if the instruction does not raise
+  void done(ShadowFrame& frame, int pops, Val result);   // the result is known and the instruction cannot fail any more
+  void known(ShadowFrame& frame, int pops, Val result);  // the result is known, if the instruction does not raise
   Pending& await(ShadowFrame& frame, int pops, int pushes);
-  bool ask_about(ShadowFrame& frame, SiteKind kind, std::initializer_list<Val> operands, int pops, int pushes, int oparg = 0, PyObject* name = nullptr,
-                 PyObject* callable = nullptr);            // true: the adapter handles it (or recording stopped)
+  bool ask_about(ShadowFrame& frame, SiteKind kind, std::initializer_list<Val> operands, int pops, int pushes,
+                 int oparg = 0, PyObject* name = nullptr,
+                 PyObject* callable = nullptr);  // true: the adapter handles it (or recording stopped)
   void observe(ShadowFrame& frame, int pops, Finish finish);
-  void will_raise(ShadowFrame& frame, int pops);           // guarded facts say that it raises
+  void will_raise(ShadowFrame& frame, int pops);  // guarded facts say that it raises
   ShadowFrame& top_frame() { return *frames_.back(); }
   Trace& trace() { return *trace_; }
   Adapter* adapter() { return adapter_; }
   bool ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, int pushes);  // true: handled (or stopped)
   bool touches_tensor(Val value) const;
-  bool handling() const {                                  // some followed frame handles an exception
+  bool handling() const {  // some followed frame handles an exception
     for (auto& frame : frames_)
       if (frame->handled > 0) return true;
     return false;
   }
-  PyObject* stack_real(int depth) const;                   // real operand of the current instruction
+  PyObject* stack_real(int depth) const;  // real operand of the current instruction
 
   // -- RecordApi
   RegFacts facts(Val reg) const override;
@@ -244,27 +255,30 @@ class Recorder final : public RecordApi {
   Val new_tuple(PyTypeObject* type, const Val* items, size_t count) override;
   Val new_list(const Val* items, size_t count) override;
   Val materialize(Operand operand) override { return materialize(operand.value); }
-  void emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs, bool check_only) override;
+  void emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs,
+            bool check_only) override;
   void stop(const char* code, std::string reason) override;
 
   std::vector<Operand>& operands() { return operands_; }
-  std::vector<std::pair<Val, std::pair<Val, Val>>>& tokens() { return tokens_; }  // ContextVar tokens: variable and value before
+  std::vector<std::pair<Val, std::pair<Val, Val>>>& tokens() {
+    return tokens_;
+  }  // ContextVar tokens: variable and value before
 
-  Arguments scratch;                                        // reused by call instructions
+  Arguments scratch;  // reused by call instructions
 
  private:
   friend void step(Recorder&, ShadowFrame&, int opcode, int oparg);
   bool bind_root();
-  Val input(PyObject* object, Val source, int depth);      // classifies an argument (inputs.cpp)
+  Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
   Val input_sequence(PyObject* object, Val source, int depth, bool fresh);
   Val input_dict(PyObject* object, Val source, int depth, bool fresh);
   Val load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object);
   Val real_container(Val object, Val source);
   Guard& input_guard(GuardOp op, Val source);
   void complete(ShadowFrame& frame);
-  bool unwind(ShadowFrame& frame);                         // the previous instruction raised
+  bool unwind(ShadowFrame& frame);  // the previous instruction raised
   uint32_t frame_state(size_t level, bool innermost);
-  void cut(size_t level);                                  // ends the trace at the instruction of that frame
+  void cut(size_t level);  // ends the trace at the instruction of that frame
   void end_events();
   void push_frame(std::unique_ptr<ShadowFrame> shadow);
   Val tensor_input(PyObject* tensor);
@@ -276,7 +290,7 @@ class Recorder final : public RecordApi {
   Val keep_key(PyObject* key);
   bool view_items(const Model& view, std::vector<Val>* out);
   void note_stop(Abort reason, const std::string& detail);
-  void note_real(Val value, PyObject* object);             // registers of a result learn their objects
+  void note_real(Val value, PyObject* object);  // registers of a result learn their objects
   bool is_raised(PyObject* type) const;
   void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
@@ -289,35 +303,36 @@ class Recorder final : public RecordApi {
   void end_here();
   bool snapshot_usable(uint32_t index);
   bool virtual_usable(uint32_t index, uint32_t time);
-  void check_snapshots();                                  // cuts the trace where a snapshot cannot be rebuilt
+  void check_snapshots();  // cuts the trace where a snapshot cannot be rebuilt
 
   PyThreadState* thread_;
   Adapter* adapter_;
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
-  PyTypeObject* raised_ = nullptr;                          // class of the exception that left the inner frame
-  bool exception_ = false;                                  // an exception event since the last instruction
-  bool foreseen_ = false;                                   // ... that follows from guarded facts
-  bool foreign_ = false;                                    // code that is not followed ran in between
-  uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;       // where the exception under way was raised
+  PyTypeObject* raised_ = nullptr;                     // class of the exception that left the inner frame
+  bool exception_ = false;                             // an exception event since the last instruction
+  bool foreseen_ = false;                              // ... that follows from guarded facts
+  bool foreign_ = false;                               // code that is not followed ran in between
+  uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;  // where the exception under way was raised
   std::unique_ptr<Trace> trace_;
   std::vector<std::unique_ptr<ShadowFrame>> frames_;
   std::vector<std::unique_ptr<ShadowFrame>> spare_;
   std::vector<std::unique_ptr<Model>> models_;
   std::vector<PyObject*> reg_objects_;
   std::unordered_map<uint32_t, Val> tensor_sources_;
-  std::vector<bool> unusable_;                              // per FrameState
-  std::vector<uint32_t> visited_;                           // per virtual object, the last visit
+  std::vector<bool> unusable_;     // per FrameState
+  std::vector<uint32_t> visited_;  // per virtual object, the last visit
   uint32_t visit_ = 0;
   const char* unusable_reason_ = "";
   Facts facts_;
-  std::vector<std::vector<PyObject*>> dict_items_;          // per dict guard: key, value, ...; odd length: the tag alone decides
+  std::vector<std::vector<PyObject*>>
+      dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
-  std::vector<Val> containers_;                             // registers of mutable containers among the arguments
-  std::unique_ptr<cpython::GcPause> gc_;                    // collections would run code that is not the program's
-  std::vector<Val> bound_;                                  // slots of the frame that is expected
-  std::vector<Operand> operands_;                           // of the site that the adapter is asked about
+  std::vector<Val> containers_;           // registers of mutable containers among the arguments
+  std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
+  std::vector<Val> bound_;                // slots of the frame that is expected
+  std::vector<Operand> operands_;         // of the site that the adapter is asked about
   CallSite site_;
   uint64_t limit_;
   double started_ = 0;
@@ -328,8 +343,9 @@ Recorder* active_recorder() noexcept;
 
 // Interned names that the recorder looks up.
 struct Names {
-  PyObject *getattr, *getattribute, *setattr, *delattr, *call, *init, *new_, *bool_, *len, *iter, *next, *contains, *getitem, *setitem, *delitem,
-      *get, *set, *dict, *class_, *enter, *exit, *hash, *eq, *code, *name, *module, *mro, *missing, *classcell;
+  PyObject *getattr, *getattribute, *setattr, *delattr, *call, *init, *new_, *bool_, *len, *iter, *next, *contains,
+      *getitem, *setitem, *delitem, *get, *set, *dict, *class_, *enter, *exit, *hash, *eq, *code, *name, *module, *mro,
+      *missing, *classcell;
 };
 const Names& names() noexcept;
 

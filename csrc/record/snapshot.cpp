@@ -1,8 +1,8 @@
 // Nodes, snapshots, and how a recording ends early.
 //
-// A snapshot copies the shadow of the innermost frame; the outer frames are waiting in a call and are copied once per call. A frame
-// whose C caller takes the result in a way that no continuation describes (see Continuation) makes the snapshots inside it unusable:
-// the trace is then cut at the last one that is usable.
+// A snapshot copies the shadow of the innermost frame; the outer frames are waiting in a call and are copied once per
+// call. A frame whose C caller takes the result in a way that no continuation describes (see Continuation) makes the
+// snapshots inside it unusable: the trace is then cut at the last one that is usable.
 #include "cpython/keys.h"
 #include "record/recorder.h"
 
@@ -36,7 +36,9 @@ bool continuation_of(const Pending& pending, Continuation* out) {
   }
 }
 
-bool may_leave(Op op) { return op != Op::kBuild && op != Op::kBox && op != Op::kReturn; }
+bool may_leave(Op op) {
+  return op != Op::kBuild && op != Op::kBox && op != Op::kReturn;
+}
 
 }  // namespace
 
@@ -44,7 +46,8 @@ uint32_t Recorder::site() {
   ShadowFrame& frame = top_frame();
   if (!trace_->sites.empty()) {
     const Site& last = trace_->sites.back();
-    if (last.code == frame.code && last.instruction == frame.operation) return static_cast<uint32_t>(trace_->sites.size() - 1);
+    if (last.code == frame.code && last.instruction == frame.operation)
+      return static_cast<uint32_t>(trace_->sites.size() - 1);
   }
   trace_->sites.push_back({frame.code, frame.operation});
   return static_cast<uint32_t>(trace_->sites.size() - 1);
@@ -101,7 +104,8 @@ Node& Recorder::emit_node(Op op) {
   return trace_->nodes.back();
 }
 
-void Recorder::emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs, bool check_only) {
+void Recorder::emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs,
+                    bool check_only) {
   Node& node = emit_node(check_only ? Op::kCheck : Op::kAdapter);
   node.adapter_op = op.get();
   trace_->adapter_ops.push_back(std::move(op));
@@ -141,7 +145,8 @@ void Recorder::stop(Abort reason, std::string detail) {
   end_here();
 }
 
-// The trace ends at the start of the instruction under way, if its shadow is intact and usable; else at the last usable snapshot.
+// The trace ends at the start of the instruction under way, if its shadow is intact and usable; else at the last usable
+// snapshot.
 void Recorder::end_here() {
   ShadowFrame& frame = top_frame();
   bool intact = !frame.changed && !(frame.pending.active && frame.pending.entered);
@@ -229,7 +234,8 @@ void Recorder::check_snapshots() {
     }
     if (trace_->stop.code == nullptr) {
       trace_->stop.code = kAborts[static_cast<size_t>(Abort::kUnbuildable)].code;
-      trace_->stop.reason = std::string(kAborts[static_cast<size_t>(Abort::kUnbuildable)].text) + ": " + unusable_reason_;
+      trace_->stop.reason =
+          std::string(kAborts[static_cast<size_t>(Abort::kUnbuildable)].text) + ": " + unusable_reason_;
       const FrameState& state = trace_->frame_states[trace_->snapshots[taken].frame];
       const char* file = PyUnicode_AsUTF8(state.code->co_filename);
       const char* function = PyUnicode_AsUTF8(state.code->co_qualname);

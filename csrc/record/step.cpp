@@ -1,17 +1,23 @@
-// One instruction: which family handles it. The pure stack and local traffic is here; the rest is in the files of the families.
+// One instruction: which family handles it. The pure stack and local traffic is here; the rest is in the files of the
+// families.
 #include "record/step.h"
 
-#include <opcode.h>
-
 #include "cpython/keys.h"
+#include "cpython/opcodes.h"
 
 namespace pijit {
 namespace {
 
-PyObject* co_const(ShadowFrame& frame, int i) { return PyTuple_GET_ITEM(frame.code->co_consts, i); }
-PyObject* co_name(ShadowFrame& frame, int i) { return PyTuple_GET_ITEM(frame.code->co_names, i); }
+PyObject* co_const(ShadowFrame& frame, int i) {
+  return PyTuple_GET_ITEM(frame.code->co_consts, i);
+}
+PyObject* co_name(ShadowFrame& frame, int i) {
+  return PyTuple_GET_ITEM(frame.code->co_names, i);
+}
 
-PyObject* frame_globals(ShadowFrame& frame) { return cpython::globals(frame.frame); }
+PyObject* frame_globals(ShadowFrame& frame) {
+  return cpython::globals(frame.frame);
+}
 
 void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
   PyObject* name = co_name(frame, oparg >> 1);
@@ -119,7 +125,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       frame.local(oparg) = Val();
       return true;
     case LOAD_CONST:
-      frame.push(recorder.constant(co_const(frame, oparg)));
+      frame.push(Val::constant(co_const(frame, oparg)));  // its code keeps it
       return true;
     case LOAD_CLOSURE:
       frame.push(frame.local(oparg));

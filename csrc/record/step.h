@@ -39,7 +39,8 @@ void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);
 // Comparing objects of this class runs no Python and looks at nothing mutable.
 bool native_comparison(PyTypeObject* type) noexcept;
 
-// Shared by instructions and built-in functions. Each sets up the pending result, or returns false: not known (or stopped).
+// Shared by instructions and built-in functions. Each sets up the pending result, or returns false: not known (or
+// stopped).
 bool subscript(Recorder&, ShadowFrame&, Val container, Val key, int pops);
 bool contains(Recorder&, ShadowFrame&, Val container, Val key, int pops, bool invert);
 bool make_iterator(Recorder&, ShadowFrame&, Val iterable, int pops);

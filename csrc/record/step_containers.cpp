@@ -1,7 +1,6 @@
 // Containers on shadows: building, items, membership, iteration.
-#include <opcode.h>
-
 #include "cpython/keys.h"
+#include "cpython/opcodes.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -9,7 +8,9 @@ namespace {
 
 void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result);
 
-void take_string(Recorder& recorder, ShadowFrame& frame, PyObject* result) { frame.pending.result = recorder.owned(result); }
+void take_string(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  frame.pending.result = recorder.owned(result);
+}
 
 void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* names) {
   Val dict = recorder.new_dict();
@@ -17,7 +18,8 @@ void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* name
   for (int i = 0; i < count; ++i) {
     Val key = names != nullptr ? recorder.constant(PyTuple_GET_ITEM(names, i)) : frame.top(2 * (count - i));
     Val value = names != nullptr ? frame.top(count + 1 - i) : frame.top(2 * (count - i) - 1);
-    if (key.object() == nullptr || !cpython::is_native_key(key.object())) return recorder.stop(Abort::kUnknownOperand, "a dict key");
+    if (key.object() == nullptr || !cpython::is_native_key(key.object()))
+      return recorder.stop(Abort::kUnknownOperand, "a dict key");
     recorder.dict_set(dict, key.object(), value);
   }
   recorder.known(frame, pops, dict);
@@ -35,7 +37,8 @@ void format_value(Recorder& recorder, ShadowFrame& frame, int oparg) {
   if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
   if (!recorder.live()) return;
   PyObject* object = value.object();
-  if (object == nullptr || !cpython::is_scalar(object)) return recorder.stop(Abort::kUnknownOperand, "formatting of an object");
+  if (object == nullptr || !cpython::is_scalar(object))
+    return recorder.stop(Abort::kUnknownOperand, "formatting of an object");
   recorder.observe(frame, pops, take_string);
 }
 
@@ -48,7 +51,8 @@ void extend(Recorder& recorder, ShadowFrame& frame, Val target, Val iterable, in
   }
   for (Val item : items) {
     if (recorder.model(target).kind == VirtualKind::kSet) {
-      if (item.object() == nullptr || !cpython::is_native_key(item.object())) return recorder.stop(Abort::kUnknownOperand, "a set item");
+      if (item.object() == nullptr || !cpython::is_native_key(item.object()))
+        return recorder.stop(Abort::kUnknownOperand, "a set item");
       recorder.dict_set(target, item.object(), item);
     } else {
       recorder.model(target).items.push_back(item);
@@ -151,10 +155,13 @@ bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val k
   return true;
 }
 
-bool is_builtin_dict(PyTypeObject* type) { return type == &PyDict_Type || type == &PyODict_Type; }
+bool is_builtin_dict(PyTypeObject* type) {
+  return type == &PyDict_Type || type == &PyODict_Type;
+}
 
 // A method that the class defines in Python for an operator slot.
-Invoke invoke_special(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, std::initializer_list<Val> more, Then then, int pops) {
+Invoke invoke_special(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name,
+                      std::initializer_list<Val> more, Then then, int pops) {
   PyTypeObject* type = recorder.type_of(object);
   if (type == nullptr || object.is_reg()) return Invoke::kUnknown;
   PyObject* dict = nullptr;
@@ -189,10 +196,12 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
   bool own = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript;
   if (type == &PyList_Type || (PyType_IsSubtype(type, &PyTuple_Type) && !own))
     return sequence_subscript(recorder, frame, container, key, pops);
-  if (recorder.is_virtual(container, VirtualKind::kView) && type == &PyDictProxy_Type) return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
+  if (recorder.is_virtual(container, VirtualKind::kView) && type == &PyDictProxy_Type)
+    return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
   if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript)
     return invoke_special(recorder, frame, container, names().getitem, {key}, Then::kPush, pops) == Invoke::kStarted;
-  if (container.object() != nullptr && PyUnicode_CheckExact(container.object()) && key.object() != nullptr && cpython::is_scalar(key.object()))
+  if (container.object() != nullptr && PyUnicode_CheckExact(container.object()) && key.object() != nullptr &&
+      cpython::is_scalar(key.object()))
     return recorder.observe(frame, pops, take_string), true;
   return false;
 }
@@ -214,19 +223,24 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
   std::vector<Val> items;
   if (recorder.is_virtual(container, VirtualKind::kView)) {
     container = recorder.virtual_field(container, 0);
-    if (recorder.model(container.is_virtual() ? container : Val::virtual_object(0)).kind == VirtualKind::kView) return false;
+    if (recorder.model(container.is_virtual() ? container : Val::virtual_object(0)).kind == VirtualKind::kView)
+      return false;
     type = recorder.type_of(container);
   }
-  if (container.is_virtual() && (is_builtin_dict(type) || type == &PySet_Type || type == &PyFrozenSet_Type || recorder.model(container).kind == VirtualKind::kInstance)) {
+  if (container.is_virtual() && (is_builtin_dict(type) || type == &PySet_Type || type == &PyFrozenSet_Type ||
+                                 recorder.model(container).kind == VirtualKind::kInstance)) {
     Val value;
     if (recorder.model(container).kind == VirtualKind::kInstance) {
-      if (type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains != PyDict_Type.tp_as_sequence->sq_contains) {
-        return invoke_special(recorder, frame, container, names().contains, {key}, invert ? Then::kNotTruth : Then::kTruth, pops) == Invoke::kStarted;
+      if (type->tp_as_sequence == nullptr ||
+          type->tp_as_sequence->sq_contains != PyDict_Type.tp_as_sequence->sq_contains) {
+        return invoke_special(recorder, frame, container, names().contains, {key},
+                              invert ? Then::kNotTruth : Then::kTruth, pops) == Invoke::kStarted;
       }
     }
     if (object == nullptr || !cpython::is_native_key(object)) return false;
     found = recorder.dict_find(container, object, &value);
-  } else if (container.is_const() && PyDict_Check(container.object()) && type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains) {
+  } else if (container.is_const() && PyDict_Check(container.object()) &&
+             type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains) {
     PyObject* value = nullptr;
     Val changed;
     if (object == nullptr) return false;
@@ -256,8 +270,10 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
         break;
       }
     }
-  } else if (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_contains == cpython::slot_functions().contains) {
-    return invoke_special(recorder, frame, container, names().contains, {key}, invert ? Then::kNotTruth : Then::kTruth, pops) == Invoke::kStarted;
+  } else if (type->tp_as_sequence != nullptr &&
+             type->tp_as_sequence->sq_contains == cpython::slot_functions().contains) {
+    return invoke_special(recorder, frame, container, names().contains, {key}, invert ? Then::kNotTruth : Then::kTruth,
+                          pops) == Invoke::kStarted;
   }
   if (found < 0 || !recorder.live()) return false;
   recorder.known(frame, pops, Val::constant((found != 0) != invert ? Py_True : Py_False));
@@ -286,13 +302,15 @@ void step_store_subscr(Recorder& recorder, ShadowFrame& frame) {
   if (recorder.is_virtual(container, VirtualKind::kList)) {
     Model& content = recorder.model(container);
     Py_ssize_t index = 0, size = static_cast<Py_ssize_t>(content.items.size());
-    if (!index_of(recorder, key, size, &index) || index < 0 || index >= size) return recorder.stop(Abort::kUnknownOperand, "an item assignment");
+    if (!index_of(recorder, key, size, &index) || index < 0 || index >= size)
+      return recorder.stop(Abort::kUnknownOperand, "an item assignment");
     content.items[static_cast<size_t>(index)] = value;
     recorder.log(container, LogOp::kSetItem, key, value, static_cast<uint32_t>(index));
     frame.sp -= 3;
     return;
   }
-  if (type != nullptr && type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript &&
+  if (type != nullptr && type->tp_as_mapping != nullptr &&
+      type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript &&
       invoke_special(recorder, frame, container, names().setitem, {key, value}, Then::kDrop, 3) == Invoke::kStarted)
     return;
   if (container.is_const() && PyDict_CheckExact(container.object()) && object != nullptr && recorder.live()) {
@@ -311,12 +329,14 @@ void step_store_subscr(Recorder& recorder, ShadowFrame& frame) {
       return;
     }
   }
-  if (recorder.live()) recorder.stop(Abort::kWrite, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
+  if (recorder.live())
+    recorder.stop(Abort::kWrite, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
 }
 
 void step_delete_subscr(Recorder& recorder, ShadowFrame& frame) {
   Val container = frame.top(2), key = frame.top(1);
-  if (container.is_virtual() && recorder.type_of(container) == &PyDict_Type && key.object() != nullptr && recorder.dict_delete(container, key.object())) {
+  if (container.is_virtual() && recorder.type_of(container) == &PyDict_Type && key.object() != nullptr &&
+      recorder.dict_delete(container, key.object())) {
     frame.sp -= 2;
     return;
   }
@@ -329,7 +349,8 @@ bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pop
   PyTypeObject* type = recorder.type_of(iterable);
   if (type == nullptr || iterable.is_reg()) return false;
   VirtualKind kind = iterable.is_virtual() ? recorder.model(iterable).kind : VirtualKind::kUnmodelled;
-  bool is_iterator = kind == VirtualKind::kIterator || kind == VirtualKind::kGenerator || kind == VirtualKind::kEnumerate || kind == VirtualKind::kZip;
+  bool is_iterator = kind == VirtualKind::kIterator || kind == VirtualKind::kGenerator ||
+                     kind == VirtualKind::kEnumerate || kind == VirtualKind::kZip;
   if (is_iterator) return recorder.known(frame, pops, iterable), true;
   if (type->tp_iter == cpython::slot_functions().iter)
     return invoke_special(recorder, frame, iterable, names().iter, {}, Then::kCheckIter, pops) == Invoke::kStarted;
@@ -475,7 +496,8 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       Val set = recorder.new_virtual(VirtualKind::kSet, &PySet_Type);
       for (int i = 0; i < oparg; ++i) {
         PyObject* item = operands[i].object();
-        if (item == nullptr || !cpython::is_native_key(item)) return recorder.stop(Abort::kUnknownOperand, "a set item");
+        if (item == nullptr || !cpython::is_native_key(item))
+          return recorder.stop(Abort::kUnknownOperand, "a set item");
         recorder.dict_set(set, item, operands[i]);
       }
       return recorder.known(frame, oparg, set);
@@ -493,7 +515,8 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       Val target = frame.top(oparg + 1), item = frame.top();
       if (!target.is_virtual()) return recorder.stop(Abort::kUnknownOperand, "a comprehension");
       if (opcode == SET_ADD) {
-        if (item.object() == nullptr || !cpython::is_native_key(item.object())) return recorder.stop(Abort::kUnknownOperand, "a set item");
+        if (item.object() == nullptr || !cpython::is_native_key(item.object()))
+          return recorder.stop(Abort::kUnknownOperand, "a set item");
         recorder.dict_set(target, item.object(), item);
       } else {
         recorder.model(target).items.push_back(item);
@@ -504,7 +527,8 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     }
     case MAP_ADD: {
       Val target = frame.top(oparg + 2), key = frame.top(2), value = frame.top(1);
-      if (!target.is_virtual() || key.object() == nullptr || !cpython::is_native_key(key.object())) return recorder.stop(Abort::kUnknownOperand, "a dict key");
+      if (!target.is_virtual() || key.object() == nullptr || !cpython::is_native_key(key.object()))
+        return recorder.stop(Abort::kUnknownOperand, "a dict key");
       recorder.dict_set(target, key.object(), value);
       frame.sp -= 2;
       return;

@@ -1,12 +1,14 @@
-// Exceptions that are raised and caught inside the recorded call, as a consequence of guarded facts: they leave no trace.
-#include <opcode.h>
-
+// Exceptions that are raised and caught inside the recorded call, as a consequence of guarded facts: they leave no
+// trace.
+#include "cpython/opcodes.h"
 #include "record/step.h"
 
 namespace pijit {
 namespace {
 
-void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) { frame.pending.result = recorder.owned(result); }
+void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  frame.pending.result = recorder.owned(result);
+}
 
 bool is_builtin_class(PyObject* object) {
   if (PyTuple_CheckExact(object)) {
@@ -23,7 +25,8 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
   bool known = classes.object() != nullptr && is_builtin_class(classes.object());
   if (!known && recorder.is_virtual(classes, VirtualKind::kTuple)) {
     known = true;
-    for (Val item : recorder.model(classes).items) known = known && item.object() != nullptr && is_builtin_class(item.object());
+    for (Val item : recorder.model(classes).items)
+      known = known && item.object() != nullptr && is_builtin_class(item.object());
   }
   if (!known) return recorder.stop(Abort::kUnknownOperand, "an exception class");
   recorder.observe(frame, 1, take_bool);
@@ -35,7 +38,8 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
   switch (opcode) {
     case PUSH_EXC_INFO: {
       Val exception = frame.pop();
-      frame.push(recorder.handling() ? recorder.new_virtual(VirtualKind::kUnmodelled, nullptr) : Val::constant(Py_None));
+      frame.push(recorder.handling() ? recorder.new_virtual(VirtualKind::kUnmodelled, nullptr)
+                                     : Val::constant(Py_None));
       frame.push(exception);
       frame.handled += 1;
       return;
@@ -49,7 +53,8 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
     case RAISE_VARARGS:
       if (oparg > 0) {
         Val raised = frame.top(oparg);
-        bool known = recorder.is_virtual(raised, VirtualKind::kException) || (raised.object() != nullptr && is_builtin_class(raised.object()));
+        bool known = recorder.is_virtual(raised, VirtualKind::kException) ||
+                     (raised.object() != nullptr && is_builtin_class(raised.object()));
         if (!known) return recorder.stop(Abort::kUnknownOperand, "raising an object");
       }
       return recorder.will_raise(frame, oparg);

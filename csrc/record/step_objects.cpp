@@ -1,7 +1,6 @@
 // Attributes, calls, with blocks and imports, one instruction at a time.
-#include <opcode.h>
-
 #include "cpython/keys.h"
+#include "cpython/opcodes.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -37,9 +36,11 @@ void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int 
 
 std::string callable_name(Recorder& recorder, Val callable) {
   PyObject* object = callable.object();
-  if (callable.is_virtual() && recorder.model(callable).kind == VirtualKind::kBuiltinMethod) object = recorder.virtual_field(callable, 0).object();
+  if (callable.is_virtual() && recorder.model(callable).kind == VirtualKind::kBuiltinMethod)
+    object = recorder.virtual_field(callable, 0).object();
   if (object != nullptr && PyType_Check(object)) return reinterpret_cast<PyTypeObject*>(object)->tp_name;
-  if (object != nullptr && PyCFunction_Check(object)) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
+  if (object != nullptr && PyCFunction_Check(object))
+    return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
   if (object != nullptr && (Py_TYPE(object) == &PyMethodDescr_Type || Py_TYPE(object) == &PyWrapperDescr_Type)) {
     auto* descriptor = reinterpret_cast<PyDescrObject*>(object);
     const char* name = PyUnicode_AsUTF8(descriptor->d_name);
@@ -58,7 +59,8 @@ void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments&
 }
 
 // A data descriptor that takes the write, if the class has one. kUnknown with *plain: the write goes to the instance.
-Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops, bool* plain) {
+Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops,
+                        bool* plain) {
   PyTypeObject* type = recorder.type_of(object);
   PyObject* descriptor = recorder.lookup_type(type, name);
   *plain = false;
@@ -130,7 +132,9 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
       Arguments args;
       args.values = {object, recorder.owned(name)};
       if (!value.is_null()) args.values.push_back(value);
-      if (recorder.invoke_function(frame, Val::constant(method), args, Then::kDrop, pops) != Invoke::kStarted && recorder.live()) stop_attribute(recorder, object, name);
+      if (recorder.invoke_function(frame, Val::constant(method), args, Then::kDrop, pops) != Invoke::kStarted &&
+          recorder.live())
+        stop_attribute(recorder, object, name);
       return;
     }
   } else if (type->tp_setattro != PyObject_GenericSetAttr) {
@@ -149,8 +153,12 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
 
 }  // namespace
 
-void step_load_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) { load(recorder, frame, name, 1, 1); }
-void step_load_method(Recorder& recorder, ShadowFrame& frame, PyObject* name) { load(recorder, frame, name, 1, 2); }
+void step_load_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
+  load(recorder, frame, name, 1, 1);
+}
+void step_load_method(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
+  load(recorder, frame, name, 1, 2);
+}
 
 void step_store_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   Val value = frame.top(2), object = frame.top(1);
@@ -158,7 +166,9 @@ void step_store_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   write_attribute(recorder, frame, object, name, value, 2);
 }
 
-void step_delete_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) { write_attribute(recorder, frame, frame.top(), name, Val(), 1); }
+void step_delete_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
+  write_attribute(recorder, frame, frame.top(), name, Val(), 1);
+}
 
 void step_precall(Recorder& recorder, ShadowFrame& frame, int oparg) {
   if (frame.call_start < 0) frame.call_start = frame.instruction;
@@ -217,7 +227,8 @@ void step_with(Recorder& recorder, ShadowFrame& frame) {
   Val manager = frame.top();
   PyTypeObject* type = recorder.type_of(manager);
   if (type == nullptr || manager.is_reg()) return recorder.stop(Abort::kUnknownOperand, "a context manager");
-  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit), *dict = nullptr;
+  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit),
+           *dict = nullptr;
   if (!recorder.live()) return;
   if (enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyFunction_Type || Py_TYPE(exit) != &PyFunction_Type)
     return recorder.stop(Abort::kUnknownOperand, std::string("a context manager: ") + type->tp_name);
@@ -244,11 +255,15 @@ void step_import(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   PyObject* globals = cpython::globals(frame.frame);
   if (level == nullptr || names_wanted.object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "an import");
   long depth = PyLong_AsLong(level);
-  if (!recorder.read_dict(cpython::builtins(frame.frame), Ref::steal(PyUnicode_InternFromString("__import__")).get(), &import) || import == nullptr || !PyCFunction_Check(import))
+  if (!recorder.read_dict(cpython::builtins(frame.frame), Ref::steal(PyUnicode_InternFromString("__import__")).get(),
+                          &import) ||
+      import == nullptr || !PyCFunction_Check(import))
     return recorder.stop(Abort::kUnknownCall, "__import__");
   if (depth > 0) {
     PyObject* package = nullptr;
-    if (!recorder.read_dict(globals, recorder.owned(Ref::steal(PyUnicode_InternFromString("__package__")).get()).object(), &package) || package == nullptr || !PyUnicode_CheckExact(package))
+    if (!recorder.read_dict(
+            globals, recorder.owned(Ref::steal(PyUnicode_InternFromString("__package__")).get()).object(), &package) ||
+        package == nullptr || !PyUnicode_CheckExact(package))
       return recorder.stop(Abort::kUnknownOperand, "a relative import");
     Ref base = Ref::borrow(package);
     for (long i = 1; i < depth; ++i) {
@@ -256,23 +271,28 @@ void step_import(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
       if (dot < 0) return recorder.stop(Abort::kUnknownOperand, "a relative import");
       base = Ref::steal(PyUnicode_Substring(base.get(), 0, dot));
     }
-    absolute = PyUnicode_GET_LENGTH(name) > 0 ? Ref::steal(PyUnicode_FromFormat("%U.%U", base.get(), name)) : std::move(base);
+    absolute =
+        PyUnicode_GET_LENGTH(name) > 0 ? Ref::steal(PyUnicode_FromFormat("%U.%U", base.get(), name)) : std::move(base);
   }
   PyObject* modules = PyImport_GetModuleDict();
   recorder.owned(absolute.get());
-  if (!recorder.read_dict(modules, absolute.get(), &module) || module == nullptr) return recorder.stop(Abort::kUnknownOperand, "an import of a new module");
+  if (!recorder.read_dict(modules, absolute.get(), &module) || module == nullptr)
+    return recorder.stop(Abort::kUnknownOperand, "an import of a new module");
   bool from = names_wanted.object() != Py_None && PyObject_IsTrue(names_wanted.object()) > 0;
   Py_ssize_t dot = PyUnicode_FindChar(absolute.get(), '.', 0, PyUnicode_GET_LENGTH(absolute.get()), 1);
   if (!from && depth == 0 && dot > 0) {
     Ref top = Ref::steal(PyUnicode_Substring(absolute.get(), 0, dot));
     recorder.owned(top.get());
-    if (!recorder.read_dict(modules, top.get(), &module) || module == nullptr) return recorder.stop(Abort::kUnknownOperand, "an import");
+    if (!recorder.read_dict(modules, top.get(), &module) || module == nullptr)
+      return recorder.stop(Abort::kUnknownOperand, "an import");
   }
   if (!recorder.live()) return;
   recorder.known(frame, 2, recorder.constant(module));
   frame.pending.ignores_frames = true;
 }
 
-void step_import_from(Recorder& recorder, ShadowFrame& frame, PyObject* name) { load(recorder, frame, name, 0, 1); }
+void step_import_from(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
+  load(recorder, frame, name, 0, 1);
+}
 
 }  // namespace pijit

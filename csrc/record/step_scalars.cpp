@@ -1,7 +1,7 @@
-// Arithmetic, comparison and branches on shadows: constants fold (CPython's own result is observed), tensors go to the adapter.
-#include <opcode.h>
-
+// Arithmetic, comparison and branches on shadows: constants fold (CPython's own result is observed), tensors go to the
+// adapter.
 #include "cpython/keys.h"
+#include "cpython/opcodes.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -29,7 +29,8 @@ void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 }
 
 void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  if (!PyList_CheckExact(result) && !PyTuple_Check(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  if (!PyList_CheckExact(result) && !PyTuple_Check(result))
+    return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
   VirtualKind kind = PyList_CheckExact(result) ? VirtualKind::kList : VirtualKind::kTuple;
   frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
 }
@@ -46,7 +47,8 @@ Val plain_const(Recorder& recorder, Val value) {
 }  // namespace
 
 bool native_comparison(PyTypeObject* type) noexcept {
-  for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type, &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
+  for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type,
+                              &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
     if (type->tp_richcompare == known->tp_richcompare) return true;
   return type->tp_richcompare == nullptr;
 }
@@ -95,7 +97,8 @@ bool Recorder::truth(Val value, bool* out) {
     return true;
   }
   PyTypeObject* type = Py_TYPE(object);
-  if (cpython::is_scalar(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object) || PyRange_Check(object)) {
+  if (cpython::is_scalar(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object) ||
+      PyRange_Check(object)) {
     *out = PyObject_IsTrue(object) > 0;
     return true;
   }
@@ -140,11 +143,12 @@ static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, 
 
 void step_jump(Recorder& recorder, ShadowFrame& frame, int opcode, int) {
   Val value = frame.top();
-  bool on_none = opcode == POP_JUMP_FORWARD_IF_NONE || opcode == POP_JUMP_FORWARD_IF_NOT_NONE || opcode == POP_JUMP_BACKWARD_IF_NONE ||
-                 opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
+  bool on_none = opcode == POP_JUMP_FORWARD_IF_NONE || opcode == POP_JUMP_FORWARD_IF_NOT_NONE ||
+                 opcode == POP_JUMP_BACKWARD_IF_NONE || opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
   bool keep = opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
   if (on_none) {
-    if (value.is_reg() && recorder.facts(value).type == nullptr) return recorder.stop(Abort::kUnknownOperand, "a result that may be None");
+    if (value.is_reg() && recorder.facts(value).type == nullptr)
+      return recorder.stop(Abort::kUnknownOperand, "a result that may be None");
     frame.sp -= 1;
     return;
   }
@@ -161,7 +165,8 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, int opcode, int) {
     return;
   }
   if (keep) return recorder.stop(Abort::kUnknownOperand, "truth of an object");
-  if (truth_by_frame(recorder, frame, value, 1) != Invoke::kStarted) return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+  if (truth_by_frame(recorder, frame, value, 1) != Invoke::kStarted)
+    return recorder.stop(Abort::kUnknownOperand, "truth of an object");
   frame.pending.pushes = 0;
 }
 
@@ -169,7 +174,8 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, int opcode, int) {
 void Recorder::finish_branch(ShadowFrame& frame, Val value) {
   int opcode = cpython::base_opcode(frame.code, frame.operation);
   bool fell = cpython::instruction_index(frame.frame) == frame.operation + 1;
-  bool on_true = opcode == POP_JUMP_FORWARD_IF_TRUE || opcode == POP_JUMP_BACKWARD_IF_TRUE || opcode == JUMP_IF_TRUE_OR_POP;
+  bool on_true =
+      opcode == POP_JUMP_FORWARD_IF_TRUE || opcode == POP_JUMP_BACKWARD_IF_TRUE || opcode == JUMP_IF_TRUE_OR_POP;
   bool yes = on_true != fell;
   if (value.is_reg()) {
     Node& node = emit_node(Op::kGuardBool);
@@ -182,15 +188,18 @@ void Recorder::finish_branch(ShadowFrame& frame, Val value) {
 
 // The method of a class that takes a binary operator, if it is the left operand's own.
 Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right, int oparg) {
-  static const char* const kNames[] = {"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"};
+  static const char* const kNames[] = {"add", "and", "floordiv", "lshift", "matmul",  "mul", "mod",
+                                       "or",  "pow", "rshift",   "sub",    "truediv", "xor"};
   PyTypeObject *type = recorder.type_of(left), *other = recorder.type_of(right);
   if (type == nullptr || left.is_reg() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return Invoke::kUnknown;
   if (other == nullptr || (other != type && PyType_IsSubtype(other, type))) return Invoke::kUnknown;
   PyObject *dict = nullptr, *method = nullptr;
   if (left.is_const() && !recorder.guard_instance(left.object(), &dict)) return Invoke::kStopped;
   const int base = oparg >= NB_INPLACE_ADD ? oparg - NB_INPLACE_ADD : oparg;
-  if (oparg >= NB_INPLACE_ADD) method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__i%s__", kNames[base])).get());
-  if (method == nullptr) method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__%s__", kNames[base])).get());
+  if (oparg >= NB_INPLACE_ADD)
+    method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__i%s__", kNames[base])).get());
+  if (method == nullptr)
+    method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__%s__", kNames[base])).get());
   if (!recorder.live()) return Invoke::kStopped;
   if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
   Arguments args;
@@ -210,7 +219,8 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   std::vector<Val> items;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
   auto is_tuple = [](PyTypeObject* type) { return type != nullptr && PyType_IsSubtype(type, &PyTuple_Type); };
-  bool tuples = is_tuple(left_type) && is_tuple(right_type), lists = left_type == &PyList_Type && right_type == &PyList_Type;
+  bool tuples = is_tuple(left_type) && is_tuple(right_type),
+       lists = left_type == &PyList_Type && right_type == &PyList_Type;
   if ((oparg == NB_ADD && (tuples || lists)) || (oparg == NB_INPLACE_ADD && tuples)) {
     std::vector<Val> more;
     if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
@@ -219,14 +229,17 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
       return recorder.observe(frame, 2, take_concatenation);
     }
   }
-  if (!recorder.live() || binary_method(recorder, frame, left, right, oparg) == Invoke::kStarted || !recorder.live()) return;
+  if (!recorder.live() || binary_method(recorder, frame, left, right, oparg) == Invoke::kStarted || !recorder.live())
+    return;
   // A string is formatted with known arguments.
-  if (oparg == NB_REMAINDER && a != nullptr && PyUnicode_CheckExact(a) && left_type == &PyUnicode_Type && recorder.is_virtual(right, VirtualKind::kTuple)) {
+  if (oparg == NB_REMAINDER && a != nullptr && PyUnicode_CheckExact(a) && left_type == &PyUnicode_Type &&
+      recorder.is_virtual(right, VirtualKind::kTuple)) {
     bool plain = true;
     for (Val item : recorder.model(right).items) plain = plain && item.object() != nullptr && is_plain(item.object());
     if (plain) return recorder.observe(frame, 2, take_result);
   }
-  recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " + (right_type == nullptr ? "?" : right_type->tp_name));
+  recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " +
+                                            (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
 void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
@@ -265,18 +278,24 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
       return recorder.observe(frame, 2, take_result);
     }
     // Adapter-owned immutable values (dtypes, devices) compare natively.
-    if (recorder.adapter() != nullptr && recorder.adapter()->claims(reinterpret_cast<PyObject*>(x)) && (x == y || cpython::is_scalar(b))) return recorder.observe(frame, 2, take_result);
+    if (recorder.adapter() != nullptr && recorder.adapter()->claims(reinterpret_cast<PyObject*>(x)) &&
+        (x == y || cpython::is_scalar(b)))
+      return recorder.observe(frame, 2, take_result);
   }
   std::vector<Val> items, others;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
-  if ((oparg == Py_EQ || oparg == Py_NE) && left_type == right_type && (left_type == &PyTuple_Type || left_type == &PyList_Type) &&
-      recorder.try_items(left, &items) && recorder.try_items(right, &others)) {
+  if ((oparg == Py_EQ || oparg == Py_NE) && left_type == right_type &&
+      (left_type == &PyTuple_Type || left_type == &PyList_Type) && recorder.try_items(left, &items) &&
+      recorder.try_items(right, &others)) {
     bool plain = true;
     for (auto* list : {&items, &others})
       for (Val item : *list) plain = plain && item.object() != nullptr && is_plain(item.object());
     if (plain) return recorder.observe(frame, 2, take_result);
   }
-  if (recorder.live()) recorder.stop(Abort::kUnknownOperand, std::string("comparison of ") + (left_type == nullptr ? "?" : left_type->tp_name) + " and " + (right_type == nullptr ? "?" : right_type->tp_name));
+  if (recorder.live())
+    recorder.stop(Abort::kUnknownOperand, std::string("comparison of ") +
+                                              (left_type == nullptr ? "?" : left_type->tp_name) + " and " +
+                                              (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
 void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
@@ -288,13 +307,15 @@ void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
     same = left.object() == right.object();
   } else if (left.is_virtual() || right.is_virtual()) {
     same = false;  // a fresh object is only itself
-    if ((left.is_reg() && recorder.facts(left).rep == Rep::kObject) || (right.is_reg() && recorder.facts(right).rep == Rep::kObject))
+    if ((left.is_reg() && recorder.facts(left).rep == Rep::kObject) ||
+        (right.is_reg() && recorder.facts(right).rep == Rep::kObject))
       return recorder.stop(Abort::kUnknownOperand, "identity of a result");
   } else {
     PyObject* constant = left.is_const() ? left.object() : right.object();
     Val reg = left.is_const() ? right : left;
     PyTypeObject* type = reg.is_reg() ? recorder.type_of(reg) : nullptr;
-    if (constant == nullptr || type == nullptr || Py_TYPE(constant) == type) return recorder.stop(Abort::kUnknownOperand, "identity of two inputs");
+    if (constant == nullptr || type == nullptr || Py_TYPE(constant) == type)
+      return recorder.stop(Abort::kUnknownOperand, "identity of two inputs");
     same = false;
   }
   recorder.done(frame, 2, Val::constant(same != (oparg != 0) ? Py_True : Py_False));

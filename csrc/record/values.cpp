@@ -93,20 +93,28 @@ RegFacts Recorder::facts(Val reg) const {
 
 PyObject* Recorder::real(Val value) const {
   switch (value.kind()) {
-    case ValueKind::kConst: return value.object();
-    case ValueKind::kReg: return reg_objects_[value.index()];
-    case ValueKind::kVirtual: return models_[value.index()]->real;
-    case ValueKind::kNull: break;
+    case ValueKind::kConst:
+      return value.object();
+    case ValueKind::kReg:
+      return reg_objects_[value.index()];
+    case ValueKind::kVirtual:
+      return models_[value.index()]->real;
+    case ValueKind::kNull:
+      break;
   }
   return nullptr;
 }
 
 PyTypeObject* Recorder::type_of(Val value) const {
   switch (value.kind()) {
-    case ValueKind::kConst: return Py_TYPE(value.object());
-    case ValueKind::kReg: return trace_->regs[value.index()].type;
-    case ValueKind::kVirtual: return models_[value.index()]->type;
-    case ValueKind::kNull: break;
+    case ValueKind::kConst:
+      return Py_TYPE(value.object());
+    case ValueKind::kReg:
+      return trace_->regs[value.index()].type;
+    case ValueKind::kVirtual:
+      return models_[value.index()]->type;
+    case ValueKind::kNull:
+      break;
   }
   return nullptr;
 }
@@ -152,11 +160,20 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
 void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
   Op node_op;
   switch (op) {
-    case LogOp::kSetItem: node_op = Op::kStoreItem; break;
-    case LogOp::kDelItem: node_op = Op::kDelItem; break;
-    case LogOp::kSetAttr: node_op = Op::kStoreAttr; break;
-    case LogOp::kDelAttr: node_op = Op::kDelAttr; break;
-    default: return stop(Abort::kWrite, "a container that escaped");
+    case LogOp::kSetItem:
+      node_op = Op::kStoreItem;
+      break;
+    case LogOp::kDelItem:
+      node_op = Op::kDelItem;
+      break;
+    case LogOp::kSetAttr:
+      node_op = Op::kStoreAttr;
+      break;
+    case LogOp::kDelAttr:
+      node_op = Op::kDelAttr;
+      break;
+    default:
+      return stop(Abort::kWrite, "a container that escaped");
   }
   VirtualKind kind = model(object).kind;
   bool item = node_op == Op::kStoreItem || node_op == Op::kDelItem;
@@ -181,9 +198,13 @@ Val Recorder::new_tuple(PyTypeObject* type, const Val* items, size_t count) {
   return new_sequence(VirtualKind::kTuple, type, items, count);
 }
 
-Val Recorder::new_list(const Val* items, size_t count) { return new_sequence(VirtualKind::kList, &PyList_Type, items, count); }
+Val Recorder::new_list(const Val* items, size_t count) {
+  return new_sequence(VirtualKind::kList, &PyList_Type, items, count);
+}
 
-Val Recorder::new_dict() { return new_virtual(VirtualKind::kDict, &PyDict_Type); }
+Val Recorder::new_dict() {
+  return new_virtual(VirtualKind::kDict, &PyDict_Type);
+}
 
 void Recorder::set_field(Val object, uint32_t field, Val value) {
   Model& content = model(object);
@@ -223,7 +244,9 @@ void Recorder::dict_set(Val dict, PyObject* key, Val value) {
 }
 
 // A key is a scalar (kept) or a native identity key whose container is proven.
-Val Recorder::keep_key(PyObject* key) { return cpython::is_scalar(key) ? owned(key) : Val::constant(key); }
+Val Recorder::keep_key(PyObject* key) {
+  return cpython::is_scalar(key) ? owned(key) : Val::constant(key);
+}
 
 bool Recorder::dict_delete(Val dict, PyObject* key) {
   Model& content = model(dict);
@@ -283,7 +306,8 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
         return true;
       case VirtualKind::kIterator:
         if (!try_items(content.items[0], out)) return false;
-        out->erase(out->begin(), out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
+        out->erase(out->begin(),
+                   out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
         return true;
       case VirtualKind::kView:
         return view_items(content, out);
@@ -329,7 +353,8 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
 bool Recorder::view_items(const Model& view, std::vector<Val>* out) {
   PyTypeObject* type = view.type;
   Val dict = view.items[0];
-  bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type, values = type == &PyDictValues_Type || type == &PyODictValues_Type;
+  bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type,
+       values = type == &PyDictValues_Type || type == &PyODictValues_Type;
   bool pairs = type == &PyDictItems_Type || type == &PyODictItems_Type;
   if (!keys && !values && !pairs) return false;
   std::vector<PyObject*> names;
@@ -430,7 +455,9 @@ Val Recorder::force_const(Val value, PyObject* observed) {
   return owned(observed);
 }
 
-Val Recorder::force(Val value) { return value.is_const() ? value : force_const(value, nullptr); }
+Val Recorder::force(Val value) {
+  return value.is_const() ? value : force_const(value, nullptr);
+}
 
 Val Recorder::materialize(Val value) {
   if (value.is_const() || value.is_null()) return value;

@@ -1,0 +1,67 @@
+// Generators that are closed while recording, and frames that nobody called.
+#include "cpython/keys.h"
+#include "cpython/opcodes.h"
+#include "record/recorder.h"
+
+namespace pijit {
+namespace {
+
+// The class that a LOAD_GLOBAL in an except clause names, if a GeneratorExit surely does not match it.
+bool cannot_match(cpython::Frame* frame, int name) {
+  PyObject* key = PyTuple_GET_ITEM(cpython::code(frame)->co_names, name);
+  PyObject* found = nullptr;
+  if (cpython::dict_lookup(cpython::globals(frame), key, &found) == 0)
+    cpython::dict_lookup(cpython::builtins(frame), key, &found);
+  if (found == nullptr || Py_TYPE(found) != &PyType_Type || !PyExceptionClass_Check(found)) return false;
+  return !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(PyExc_GeneratorExit),
+                           reinterpret_cast<PyTypeObject*>(found));
+}
+
+// Closing the generator where it stands only passes by except clauses of other exceptions: no code of the user's runs.
+bool closes_silently(cpython::Frame* frame) {
+  PyCodeObject* code = cpython::code(frame);
+  cpython::Handler handler;
+  if (!cpython::find_handler(code, cpython::instruction_index(frame), &handler)) return true;
+  int at = handler.target;
+  if (cpython::base_opcode(code, at) != PUSH_EXC_INFO) return false;
+  at = cpython::next_index(code, at);
+  while (cpython::base_opcode(code, at) == LOAD_GLOBAL) {
+    if (!cannot_match(frame, cpython::oparg(code, at) >> 1)) return false;
+    at = cpython::next_index(code, at);
+    if (cpython::base_opcode(code, at) != CHECK_EXC_MATCH) return false;
+    at = cpython::next_index(code, at);
+    if (cpython::base_opcode(code, at) != POP_JUMP_FORWARD_IF_FALSE) return false;
+    at = cpython::next_index(code, at) + cpython::oparg(code, at);
+  }
+  if (cpython::base_opcode(code, at) != RERAISE) return false;
+  if (!cpython::find_handler(code, at, &handler)) return true;
+  at = handler.target;  // the clean-up of a handler: COPY, POP_EXCEPT, RERAISE
+  return cpython::base_opcode(code, at) == COPY && cpython::base_opcode(code, at + 1) == POP_EXCEPT &&
+         cpython::base_opcode(code, at + 2) == RERAISE && !cpython::find_handler(code, at + 2, &handler);
+}
+
+}  // namespace
+
+// A generator that is closed or thrown into. One of ours may just end; for any other, who knows.
+void Recorder::drop_generator(cpython::Frame* frame) {
+  SavedError thrown;
+  for (auto& content : models_) {
+    if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr || content->suspended->frame != frame)
+      continue;
+    content->suspended = nullptr;
+    if (closes_silently(frame)) return;
+    break;
+  }
+  note_foreign(frame);
+}
+
+void Recorder::note_foreign(cpython::Frame* frame) {
+  if (foreign_) return;
+  foreign_ = true;
+  note_stop(Abort::kForeignCode, "");
+  const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);
+  if (name == nullptr) PyErr_Clear();
+  trace_->stop.reason += std::string(": ") + (name == nullptr ? "?" : name);
+}
+
+}  // namespace pijit

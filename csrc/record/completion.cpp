@@ -1,0 +1,154 @@
+// The second half of an instruction: its result is on the real stack, the shadow follows.
+#include "cpython/keys.h"
+#include "cpython/opcodes.h"
+#include "record/recorder.h"
+
+namespace pijit {
+void Recorder::note_real(Val value, PyObject* object) {
+  if (object == nullptr) return;
+  if (value.is_reg()) {
+    if (reg_objects_[value.index()] == nullptr) reg_objects_[value.index()] = object;
+  } else if (value.is_virtual()) {
+    Model& content = model(value);
+    bool tuple = PyTuple_Check(object);
+    if (!tuple && !PyList_CheckExact(object)) return;
+    for (size_t i = 0; i < content.items.size(); ++i)
+      note_real(content.items[i], tuple ? PyTuple_GET_ITEM(object, static_cast<Py_ssize_t>(i))
+                                        : PyList_GET_ITEM(object, static_cast<Py_ssize_t>(i)));
+  }
+}
+
+void Recorder::complete(ShadowFrame& frame) {
+  Pending& pending = frame.pending;
+  if (pending.expects_frame && !pending.entered && pending.then != Then::kCollect)
+    return stop(Abort::kUnknownCall, "the frame was not entered");
+  PyObject* result = pending.pushes > 0 ? stack_real(1) : nullptr;
+  if (pending.then == Then::kNext) {
+    // A generator or __next__ in FOR_ITER: fell through with a value, or jumped behind the loop.
+    bool value = pending.has_result;
+    Val item = pending.result;
+    pending.active = false;
+    if (value) {
+      frame.push(item);
+    } else {
+      frame.sp -= 1;
+    }
+    return;
+  }
+  if (pending.adapter) {
+    Val value;
+    if (!adapter_->finish_call(site_, pending.pushes > 0 ? result : nullptr, &value)) {
+      if (live_) stop(Abort::kAdapter, "");
+      return;
+    }
+    note_real(value, result);
+    pending.result = value;
+    if (pending.branch) {
+      finish_branch(frame, value);
+      if (!live_) return;
+    }
+  } else if (pending.finish != nullptr) {
+    pending.finish(*this, frame, result);
+    if (!live_) return;
+  } else if (!pending.has_result && pending.pushes > 0) {
+    return stop(Abort::kUnknownCall, "no result was seen");
+  }
+  Val value = pending.result;
+  frame.sp -= pending.pops;
+  if (pending.pushes == 2 && stack_real(2) != nullptr) {
+    // LOAD_METHOD left method and self instead of a bound method.
+    Val method = virtual_field(value, 0), self = virtual_field(value, 1);
+    frame.push(method);
+    frame.push(self);
+  } else if (pending.pushes > 0) {
+    if (pending.pushes == 2) frame.push(Val());
+    if (pending.pushes == 3) frame.push(pending.y);
+    if (value.is_virtual() && model(value).real == nullptr) model(value).real = result;
+    frame.push(value);
+  }
+  pending.active = false;
+  frame.collected.clear();
+}
+
+void Recorder::done(ShadowFrame& frame, int pops, Val result) {
+  frame.sp -= pops;
+  frame.push(result);
+}
+
+Pending& Recorder::await(ShadowFrame& frame, int pops, int pushes) {
+  frame.pending = Pending();
+  frame.pending.active = true;
+  frame.pending.pops = pops;
+  frame.pending.pushes = static_cast<uint8_t>(pushes);
+  return frame.pending;
+}
+
+void Recorder::observe(ShadowFrame& frame, int pops, Finish finish) {
+  await(frame, pops, 1).finish = finish;
+}
+
+void Recorder::known(ShadowFrame& frame, int pops, Val result) {
+  Pending& pending = await(frame, pops, 1);
+  pending.result = result;
+  pending.has_result = true;
+}
+
+void Recorder::will_raise(ShadowFrame& frame, int pops) {
+  await(frame, pops, 0).raises = true;
+  if (frame.handled == 0) {
+    raise_snapshot_ = snapshot();
+    raise_nodes_ = frame.node_mark;
+    if (!snapshot_usable(raise_snapshot_)) raise_snapshot_ = kNone;
+  }
+}
+
+bool Recorder::ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, int pushes) {
+  if (adapter_ == nullptr) return false;
+  site_ = site;
+  Val result;
+  switch (adapter_->begin_call(site_, &result)) {
+    case CallFate::kUnknown:
+      return false;
+    case CallFate::kStop:
+      if (live_) stop(Abort::kAdapter, "");
+      return true;
+    case CallFate::kDone:
+      if (pushes > 0) {
+        known(frame, pops, result);
+        frame.pending.pushes = static_cast<uint8_t>(pushes);
+      } else {
+        await(frame, pops, 0);
+      }
+      return true;
+    case CallFate::kObserve:
+      await(frame, pops, pushes).adapter = true;
+      return true;
+  }
+  return false;
+}
+
+// Asks the adapter about an instruction whose operands are the top `count` stack entries (or given values).
+bool Recorder::ask_about(ShadowFrame& frame, SiteKind kind, std::initializer_list<Val> operands, int pops, int pushes,
+                         int oparg, PyObject* name, PyObject* callable) {
+  operands_.clear();
+  bool tensor = false;
+  for (Val value : operands) {
+    operands_.push_back({value, real(value)});
+    tensor = tensor || touches_tensor(value);
+  }
+  if (!tensor) return false;
+  CallSite site{};
+  site.kind = kind;
+  site.callable = callable;
+  site.name = name;
+  site.oparg = oparg;
+  site.operands = operands_.data();
+  site.count = operands_.size();
+  return ask_adapter(frame, site, pops, pushes);
+}
+
+PyObject* Recorder::stack_real(int depth) const {
+  return cpython::peek(frames_.back()->frame, depth);
+}
+
+}  // namespace pijit

@@ -1,0 +1,268 @@
+// Frames entered and left while recording: what the outer frame's instruction does with the result of the inner one.
+#include "cpython/keys.h"
+#include "cpython/opcodes.h"
+#include "record/recorder.h"
+
+namespace pijit {
+namespace {
+
+// The value of closure cell `index` of a function shadow.
+Val closure_cell(Recorder& recorder, Val function, Py_ssize_t index) {
+  if (function.is_virtual()) {
+    Val closure = recorder.virtual_field(function, 6);
+    if (closure.is_virtual()) return recorder.model(closure).items[index];
+    return Val::constant(PyTuple_GET_ITEM(closure.object(), index));
+  }
+  PyObject* closure = reinterpret_cast<PyFunctionObject*>(function.object())->func_closure;
+  return Val::constant(PyTuple_GET_ITEM(closure, index));
+}
+
+}  // namespace
+
+// The instructions before the first event make cells and copy free variables; CPython runs them silently.
+void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
+  PyCodeObject* code = shadow.code;
+  for (int i = 0; i < code->_co_firsttraceable; ++i) {
+    int opcode = cpython::base_opcode(code, i), oparg = cpython::full_oparg(code, i);
+    if (opcode == MAKE_CELL) {
+      Val content = shadow.local(oparg);
+      Val cell = recorder.new_virtual(VirtualKind::kCell, &PyCell_Type);
+      recorder.model(cell).items.resize(1);
+      recorder.set_field(cell, 0, content);
+      shadow.local(oparg) = cell;
+    } else if (opcode == COPY_FREE_VARS) {
+      for (int k = 0; k < oparg; ++k)
+        shadow.local(shadow.locals - oparg + k) = closure_cell(recorder, shadow.function, k);
+    }
+    i += cpython::cache_entries(opcode);
+  }
+}
+
+bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
+  if (!live_ || frames_.empty()) return false;
+  if (throwflag != 0) {
+    drop_generator(frame);
+    return false;
+  }
+  ShadowFrame& outer = top_frame();
+  Pending& pending = outer.pending;
+  bool expected = pending.active && pending.expects_frame && (!pending.entered || pending.then == Then::kCollect);
+  if (expected && pending.generator != kNone) {
+    Model& generator = model(pending.generator);
+    if (generator.suspended == nullptr || generator.suspended->frame != frame) expected = false;
+    if (expected) {
+      pending.entered = true;
+      push_frame(std::move(generator.suspended));
+      ShadowFrame& shadow = top_frame();
+      if (shadow.yielded) shadow.push(Val::constant(Py_None));
+      shadow.yielded = false;
+      shadow.outer_state = kNone;
+      return true;
+    }
+  } else if (expected && cpython::function(frame) == reinterpret_cast<PyObject*>(pending.function)) {
+    pending.entered = true;
+    std::unique_ptr<ShadowFrame> shadow;
+    if (spare_.empty()) {
+      shadow = std::make_unique<ShadowFrame>();
+    } else {
+      shadow = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    shadow->frame = frame;
+    shadow->code = cpython::code(frame);
+    shadow->function = pending.x_function;
+    shadow->locals = shadow->code->co_nlocalsplus;
+    shadow->sp = 0;
+    shadow->instruction = 0;
+    shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      shadow->slots[i] = bound_[i];
+      if (bound_[i].is_virtual() && model(bound_[i]).real == nullptr) model(bound_[i]).real = cpython::slots(frame)[i];
+    }
+    shadow->pending = Pending();
+    shadow->result = Val();
+    shadow->yielded = false;
+    shadow->kwnames = nullptr;
+    shadow->generator = kNone;
+    shadow->outer_state = kNone;
+    shadow->handled = 0;
+    push_frame(std::move(shadow));
+    run_prologue(*this, top_frame());
+    return true;
+  }
+  if (!(pending.active && (pending.ignores_frames || pending.adapter))) note_foreign(frame);
+  return false;
+}
+
+void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
+  if (!live_ || frames_.empty() || top_frame().frame != frame) return;
+  PyObject* raised = result == nullptr ? PyErr_Occurred() : nullptr;
+  raised_ = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
+  SavedError error;
+  std::unique_ptr<ShadowFrame> shadow = std::move(frames_.back());
+  frames_.pop_back();
+  if (frames_.empty()) {
+    leave_root(*shadow, result);
+    return;
+  }
+  ShadowFrame& outer = top_frame();
+  if (result == nullptr) {
+    if (!foreseen_) {
+      frames_.push_back(std::move(shadow));
+      stop(Abort::kRaised, "");
+      return;
+    }
+    if (shadow->generator != kNone) model(shadow->generator).suspended = nullptr;
+    inner_raised(outer);
+  } else if (shadow->generator == kNone && cpython::is_generator_code(shadow->code)) {
+    Val generator = new_virtual(VirtualKind::kGenerator, Py_TYPE(result));
+    model(generator).real = result;
+    shadow->generator = generator.index();
+    shadow->frame = cpython::generator_frame(result);
+    shadow->yielded = false;
+    model(generator).suspended = std::move(shadow);
+    inner_returned(outer, generator);
+    return;
+  } else if (shadow->yielded) {
+    Val value = shadow->result;
+    model(shadow->generator).suspended = std::move(shadow);
+    inner_returned(outer, value);
+    return;
+  } else if (shadow->generator != kNone) {
+    // The generator ran to its end: its driver sees StopIteration.
+    model(shadow->generator).suspended = nullptr;
+    if (outer.pending.then == Then::kZipNext) {
+      outer.pending.then = Then::kNext;
+      outer.pending.has_result = false;
+    }
+    if (outer.pending.then != Then::kNext && outer.pending.then != Then::kCollect) stop(Abort::kGenerator, "");
+  } else {
+    inner_returned(outer, shadow->result);
+  }
+  spare_.push_back(std::move(shadow));
+}
+
+void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
+  frames_.clear();
+  if (result == nullptr) {
+    // An exception leaves the root: the trace ends where it was raised, if that is known.
+    note_stop(Abort::kEscapes, "");
+    if (raise_snapshot_ != kNone) {
+      trace_->nodes.resize(raise_nodes_);
+      end_with_exit(raise_snapshot_);
+    } else {
+      cut_at_last_snapshot();
+    }
+    return;
+  }
+  Node node{};
+  node.op = Op::kReturn;
+  node.a = shadow.result;
+  node.time = trace_->clock;
+  node.site = 0;
+  trace_->nodes.push_back(node);
+  finished_ = true;
+  check_snapshots();
+  end_events();
+}
+
+void Recorder::inner_returned(ShadowFrame& outer, Val value) {
+  Pending& pending = outer.pending;
+  switch (pending.then) {
+    case Then::kPush:
+    case Then::kGetAttribute:
+    case Then::kGetAttrDefault:
+    case Then::kCheckIter:
+    case Then::kNext:
+      pending.result = value;
+      break;
+    case Then::kInit:
+      pending.result = pending.x;
+      break;
+    case Then::kDrop:
+      break;
+    case Then::kHasAttr:
+      pending.result = Val::constant(Py_True);
+      break;
+    case Then::kTruth:
+    case Then::kNotTruth: {
+      bool yes = false;
+      if (!truth(value, &yes)) return stop(Abort::kUnknownOperand, "truth of a result");
+      if (pending.then == Then::kNotTruth) yes = !yes;
+      pending.result = Val::constant(yes ? Py_True : Py_False);
+      break;
+    }
+    case Then::kCollect:
+      outer.collected.push_back(value);
+      return;
+    case Then::kZipBuild:
+      outer.collected.push_back(value);
+      return go_on_zip(outer, pending.pops);
+    case Then::kBinary:
+      if (value.object() == Py_NotImplemented) return stop(Abort::kUnknownOperand, "a reflected operator");
+      pending.result = value;
+      break;
+    case Then::kEnumerate: {
+      Val result = new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
+      set_field(result, 0, value);
+      set_field(result, 1, pending.x);
+      pending.result = result;
+      break;
+    }
+    case Then::kZipNext:
+      outer.collected.push_back(value);
+      return go_on_zip_next(outer, pending.x);
+    case Then::kNew:
+      if (after_new(outer, value) != Invoke::kStarted) stop(Abort::kUnknownCall, "__init__ of a class");
+      return;
+  }
+  pending.has_result = true;
+}
+
+// The exception that left the inner frame is of this built-in class.
+bool Recorder::is_raised(PyObject* type) const {
+  return raised_ != nullptr && PyType_IsSubtype(raised_, reinterpret_cast<PyTypeObject*>(type));
+}
+
+void Recorder::inner_raised(ShadowFrame& outer) {
+  Pending& pending = outer.pending;
+  bool attribute_error = is_raised(PyExc_AttributeError);
+  switch (pending.then) {
+    case Then::kGetAttribute: {
+      if (!attribute_error) break;
+      PyObject* fallback = lookup_type(type_of(pending.x), names().getattr);
+      if (fallback == nullptr) break;
+      Arguments args;
+      args.values = {pending.x, pending.y};
+      foreseen_ = exception_ = false;
+      Then then = pending.outer_then;
+      Val z = pending.z;
+      int pops = pending.pops, pushes = pending.pushes;
+      if (invoke_function(outer, Val::constant(fallback), args, then, pops) != Invoke::kStarted)
+        return stop(Abort::kUnknownAttribute, "__getattr__");
+      outer.pending.z = z;
+      outer.pending.pushes = static_cast<uint8_t>(pushes);
+      return;
+    }
+    case Then::kGetAttrDefault:
+      if (!attribute_error) break;
+      foreseen_ = exception_ = false;
+      pending.result = pending.z;
+      pending.has_result = true;
+      return;
+    case Then::kHasAttr:
+      if (!attribute_error) break;
+      foreseen_ = exception_ = false;
+      pending.result = Val::constant(Py_False);
+      pending.has_result = true;
+      return;
+    case Then::kNext:
+      if (!is_raised(PyExc_StopIteration)) break;
+      foreseen_ = exception_ = false;
+      return;
+    default:
+      break;
+  }
+}
+
+}  // namespace pijit

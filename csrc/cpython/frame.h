@@ -1,9 +1,12 @@
 // The interpreter's frames: looking into them, writing them, entering them; includes the other headers of this room.
 //
-// 1. `stack_depth` is valid at trace events and in frames that do not run; a running frame keeps its stack pointer in a register.
-// 2. At a trace event instruction_index() is the instruction about to execute. In an outer frame it is the call under way, or the
+// 1. `stack_depth` is valid at trace events and in frames that do not run; a running frame keeps its stack pointer in a
+// register.
+// 2. At a trace event instruction_index() is the instruction about to execute. In an outer frame it is the call under
+// way, or the
 //    last of its cache entries when the evaluator inlined the call (it does so only while no eval-frame hook is set).
-// 3. To resume at instruction i, prev_instr is the unit before it; to raise at instruction i it is i itself and the frame is
+// 3. To resume at instruction i, prev_instr is the unit before it; to raise at instruction i it is i itself and the
+// frame is
 //    entered with throwflag 1.
 #pragma once
 #include "cpython/code.h"
@@ -17,22 +20,50 @@ using Frame = ::_PyInterpreterFrame;
 using FrameEval = ::_PyFrameEvalFunction;
 
 // --- reading (everything borrowed) ------------------------------------------------------------
-inline PyCodeObject* code(Frame* frame) noexcept { return frame->f_code; }
-inline PyObject* function(Frame* frame) noexcept { return reinterpret_cast<PyObject*>(frame->f_func); }
-inline PyObject* globals(Frame* frame) noexcept { return frame->f_globals; }
-inline PyObject* builtins(Frame* frame) noexcept { return frame->f_builtins; }
-inline PyObject* locals_mapping(Frame* frame) noexcept { return frame->f_locals; }
-inline PyObject** slots(Frame* frame) noexcept { return frame->localsplus; }
-inline int local_count(Frame* frame) noexcept { return frame->f_code->co_nlocalsplus; }
-inline int stack_depth(Frame* frame) noexcept { return frame->stacktop - frame->f_code->co_nlocalsplus; }
+inline PyCodeObject* code(Frame* frame) noexcept {
+  return frame->f_code;
+}
+inline PyObject* function(Frame* frame) noexcept {
+  return reinterpret_cast<PyObject*>(frame->f_func);
+}
+inline PyObject* globals(Frame* frame) noexcept {
+  return frame->f_globals;
+}
+inline PyObject* builtins(Frame* frame) noexcept {
+  return frame->f_builtins;
+}
+inline PyObject* locals_mapping(Frame* frame) noexcept {
+  return frame->f_locals;
+}
+inline PyObject** slots(Frame* frame) noexcept {
+  return frame->localsplus;
+}
+inline int local_count(Frame* frame) noexcept {
+  return frame->f_code->co_nlocalsplus;
+}
+inline int stack_depth(Frame* frame) noexcept {
+  return frame->stacktop - frame->f_code->co_nlocalsplus;
+}
 // The n-th stack entry from the top, 1 being the top; may be NULL.
-inline PyObject* peek(Frame* frame, int n) noexcept { return frame->localsplus[frame->stacktop - n]; }
-inline int instruction_index(Frame* frame) noexcept { return _PyInterpreterFrame_LASTI(frame); }
-inline Frame* previous(Frame* frame) noexcept { return frame->previous; }
+inline PyObject* peek(Frame* frame, int n) noexcept {
+  return frame->localsplus[frame->stacktop - n];
+}
+inline int instruction_index(Frame* frame) noexcept {
+  return _PyInterpreterFrame_LASTI(frame);
+}
+inline Frame* previous(Frame* frame) noexcept {
+  return frame->previous;
+}
 // Null if none was made.
-inline PyFrameObject* frame_object(Frame* frame) noexcept { return frame->frame_obj; }
-inline Frame* frame_of(PyFrameObject* object) noexcept { return object->f_frame; }
-inline bool is_generator_frame(Frame* frame) noexcept { return frame->owner == FRAME_OWNED_BY_GENERATOR; }
+inline PyFrameObject* frame_object(Frame* frame) noexcept {
+  return frame->frame_obj;
+}
+inline Frame* frame_of(PyFrameObject* object) noexcept {
+  return object->f_frame;
+}
+inline bool is_generator_frame(Frame* frame) noexcept {
+  return frame->owner == FRAME_OWNED_BY_GENERATOR;
+}
 // The frame inside a generator, coroutine or async generator object.
 inline Frame* generator_frame(PyObject* generator) noexcept {
   return reinterpret_cast<Frame*>(reinterpret_cast<PyGenObject*>(generator)->gi_iframe);
@@ -42,11 +73,15 @@ inline PyObject* generator_of(Frame* frame) noexcept {
   return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
 }
 // No instruction of the frame has run yet.
-inline bool is_fresh(Frame* frame) noexcept { return instruction_index(frame) == -1; }
+inline bool is_fresh(Frame* frame) noexcept {
+  return instruction_index(frame) == -1;
+}
 
 // --- the thread -------------------------------------------------------------------------------
 // The innermost frame that runs; may be null.
-inline Frame* current_frame(PyThreadState* ts) noexcept { return ts->cframe->current_frame; }
+inline Frame* current_frame(PyThreadState* ts) noexcept {
+  return ts->cframe->current_frame;
+}
 // Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
 inline bool eval_breaker_set(PyThreadState* ts) noexcept {
   return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
@@ -63,23 +98,33 @@ inline PyObject* eval_default(PyThreadState* ts, Frame* frame, int throwflag) no
   return _PyEval_EvalFrameDefault(ts, frame, throwflag);
 }
 // _PyEval_EvalFrameDefault when no hook is set.
-inline FrameEval get_eval_frame(PyThreadState* ts) noexcept { return _PyInterpreterState_GetEvalFrameFunc(ts->interp); }
+inline FrameEval get_eval_frame(PyThreadState* ts) noexcept {
+  return _PyInterpreterState_GetEvalFrameFunc(ts->interp);
+}
 inline void set_eval_frame(PyThreadState* ts, FrameEval function) noexcept {
   _PyInterpreterState_SetEvalFrameFunc(ts->interp, function);
 }
-inline FrameEval default_eval_frame() noexcept { return &_PyEval_EvalFrameDefault; }
+inline FrameEval default_eval_frame() noexcept {
+  return &_PyEval_EvalFrameDefault;
+}
 
 // --- writing ----------------------------------------------------------------------------------
-// Puts `count` objects (NULL allowed) into localsplus and stack and hands back what was there in their place. The frame must not
-// hold more than `count` before.
+// Puts `count` objects (NULL allowed) into localsplus and stack and hands back what was there in their place. The frame
+// must not hold more than `count` before.
 void swap_slots(Frame* frame, PyObject** objects, int count) noexcept;
-inline void resume_at(Frame* frame, int index) noexcept { frame->prev_instr = _PyCode_CODE(frame->f_code) + index - 1; }
-inline void stand_at(Frame* frame, int index) noexcept { frame->prev_instr = _PyCode_CODE(frame->f_code) + index; }
+inline void resume_at(Frame* frame, int index) noexcept {
+  frame->prev_instr = _PyCode_CODE(frame->f_code) + index - 1;
+}
+inline void stand_at(Frame* frame, int index) noexcept {
+  frame->prev_instr = _PyCode_CODE(frame->f_code) + index;
+}
 // Steals; NULL allowed.
-inline void push(Frame* frame, PyObject* object) noexcept { frame->localsplus[frame->stacktop++] = object; }
+inline void push(Frame* frame, PyObject* object) noexcept {
+  frame->localsplus[frame->stacktop++] = object;
+}
 
-// Makes a frame that is not being evaluated the thread's current frame, so that inner frames see the true chain, and counts it
-// for recursion. Must nest like C scopes.
+// Makes a frame that is not being evaluated the thread's current frame, so that inner frames see the true chain, and
+// counts it for recursion. Must nest like C scopes.
 class LinkedFrame {
  public:
   LinkedFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
@@ -104,8 +149,9 @@ class LinkedFrame {
   _PyCFrame cframe_;
 };
 
-// Calls `function` with placeholder arguments of its own code shape; instead of evaluating the new frame, CPython hands it to
-// `enter`, whose result is returned. Null with an error set if the frame could not be made (`enter` was not called then).
+// Calls `function` with placeholder arguments of its own code shape; instead of evaluating the new frame, CPython hands
+// it to `enter`, whose result is returned. Null with an error set if the frame could not be made (`enter` was not
+// called then).
 using EnterFrame = PyObject* (*)(PyThreadState* ts, Frame* frame, void* context);
 PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) noexcept;
 

@@ -100,6 +100,30 @@ Storage attribute_storage(PyObject* object) noexcept {
   return *slot != nullptr ? Storage::kDict : Storage::kUnset;
 }
 
+namespace {
+
+// The layout of _abc's module state in 3.11.
+struct AbcState {
+  PyTypeObject* data_type;
+  unsigned long long counter;
+};
+
+const AbcState* abc_state() noexcept {
+  Ref module = Ref::steal(PyImport_ImportModule("_abc"));
+  if (!module) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  return static_cast<const AbcState*>(PyModule_GetState(module.get()));  // _abc is never unloaded
+}
+
+}  // namespace
+
+uint64_t abc_registrations() noexcept {
+  static const AbcState* const state = abc_state();
+  return state == nullptr ? 0 : state->counter;
+}
+
 const SlotFunctions& slot_functions() noexcept {
   static const SlotFunctions table = [] {
     // The slot functions of a class are private; a class that defines everything shows them.

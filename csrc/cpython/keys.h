@@ -19,6 +19,10 @@ int set_contains(PyObject* set, PyObject* key) noexcept;
 // Whether an OrderedDict iterates in the order of its underlying dict.
 bool odict_in_dict_order(PyObject* odict) noexcept;
 
+// Counts registrations with abstract base classes (abc.get_cache_token), so that what isinstance answered can be
+// trusted.
+uint64_t abc_registrations() noexcept;
+
 // How the attributes of an object are stored now.
 enum class Storage : uint8_t { kNoDict, kDict, kInline, kUnset, kOther };
 Storage attribute_storage(PyObject* object) noexcept;

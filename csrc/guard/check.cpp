@@ -1,6 +1,7 @@
 // The checks, one case per row of guards.def.
 #include "guard/check.h"
 
+#include "cpython/keys.h"
 #include "cpython/objects.h"
 
 namespace pijit {
@@ -188,6 +189,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return subject == regs[guard.number].object;
     case GuardOp::kNotSame:
       return subject != regs[guard.number].object;
+    case GuardOp::kAbcRegistry:
+      return cpython::abc_registrations() == guard.number;
     case GuardOp::kRecursionLimit:
       return static_cast<uint64_t>(Py_GetRecursionLimit()) == guard.number;
   }

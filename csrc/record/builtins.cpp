@@ -142,6 +142,7 @@ void build_builtin_table() {
   if (!table().empty()) return;
   cpython::slot_functions();  // runs Python once, so not while recording
   names();
+  cpython::abc_registrations();
   add_object_builtins();
   add_container_builtins();
 }

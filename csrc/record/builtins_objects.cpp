@@ -75,13 +75,14 @@ void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = recorder.owned(result);
 }
 
-// The registries behind an abstract class decide by the class of the instance; what they answer is kept by that class's
-// version.
+// The registries behind an abstract class decide by the class of the instance: its version and the count of
+// registrations prove the answer.
 Invoke builtin_abc_check(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 2) return Invoke::kUnknown;
   PyTypeObject* type = recorder.type_of(args.values[1]);
   if (type == nullptr || args.values[0].object() == nullptr) return Invoke::kUnknown;
   recorder.guard_type_version(type);
+  recorder.guard_abc_registry();
   recorder.observe(frame, pops, take_bool);
   frame.pending.ignores_frames = true;
   return recorder.live() ? Invoke::kStarted : Invoke::kStopped;

@@ -328,6 +328,15 @@ bool Recorder::guard_context_var(PyObject* var, PyObject** value) {
   return true;
 }
 
+void Recorder::guard_abc_registry() {
+  bool created;
+  facts_.find(&facts_, FactKind::kSlot, &created);
+  if (!created) return;
+  Guard guard = make_guard(GuardOp::kAbcRegistry, Py_None);
+  guard.number = cpython::abc_registrations();
+  add_guard(guard);
+}
+
 void Recorder::guard_recursion_limit() {
   bool created;
   facts_.find(this, FactKind::kSlot, &created);

@@ -57,9 +57,6 @@ bool Recorder::start() {
     trace_->state = adapter_->capture_state();
     trace_->tensors = adapter_->new_inputs();
   }
-  trace_->nodes.reserve(2048);
-  trace_->slots.reserve(16384);
-  reg_objects_.reserve(2048);
   gc_ = std::make_unique<cpython::GcPause>();
   live_ = true;
   if (!bind_root()) {

@@ -198,6 +198,7 @@ class Recorder final : public RecordApi {
   void guard_no_dict(PyObject* object, Val source);
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
+  void guard_abc_registry();
   PyObject* lookup_type(PyTypeObject* type, PyObject* name);  // MRO, guarded; borrowed or null
   void written_dict(PyObject* dict);                          // after our own write: the tag moved on
   bool overlay_find(PyObject* container, PyObject* key, Val* value);

@@ -23,7 +23,7 @@ void step_unary(Recorder&, ShadowFrame&, int opcode);
 void step_compare(Recorder&, ShadowFrame&, int oparg);
 void step_is(Recorder&, ShadowFrame&, int oparg);
 
-// step_containers.cpp: building, items, iteration.
+// step_containers.cpp: building, items; step_iteration.cpp: iteration.
 void step_build(Recorder&, ShadowFrame&, int opcode, int oparg);
 void step_contains(Recorder&, ShadowFrame&, int oparg);
 void step_subscr(Recorder&, ShadowFrame&);
@@ -41,6 +41,9 @@ bool native_comparison(PyTypeObject* type) noexcept;
 
 // Shared by instructions and built-in functions. Each sets up the pending result, or returns false: not known (or
 // stopped).
+// A method that the class of `object` defines in Python for an operator.
+Invoke invoke_special(Recorder&, ShadowFrame&, Val object, PyObject* name, std::initializer_list<Val> more, Then then,
+                      int pops);
 bool subscript(Recorder&, ShadowFrame&, Val container, Val key, int pops);
 bool contains(Recorder&, ShadowFrame&, Val container, Val key, int pops, bool invert);
 bool make_iterator(Recorder&, ShadowFrame&, Val iterable, int pops);

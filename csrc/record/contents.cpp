@@ -1,0 +1,149 @@
+// What known containers hold: items of sequences, keys and values of dicts, fields of slices.
+#include <algorithm>
+
+#include "cpython/keys.h"
+#include "record/recorder.h"
+
+namespace pijit {
+
+// The items that iterating over a known container gives, in order.
+bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
+  if (iterable.is_virtual()) {
+    Model& content = model(iterable);
+    switch (content.kind) {
+      case VirtualKind::kTuple:
+      case VirtualKind::kList:
+        *out = content.items;
+        return true;
+      case VirtualKind::kDict:
+        if (content.owner != kNone) return false;
+        [[fallthrough]];
+      case VirtualKind::kSet:
+        if (content.kind == VirtualKind::kSet && content.keys.size() > 1) return false;  // order is the hash table's
+        for (PyObject* key : content.keys) out->push_back(Val::constant(key));
+        return true;
+      case VirtualKind::kIterator:
+        if (!try_items(content.items[0], out)) return false;
+        out->erase(out->begin(),
+                   out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
+        return true;
+      case VirtualKind::kView:
+        return view_items(content, out);
+      default:
+        return false;
+    }
+  }
+  PyObject* object = iterable.object();
+  if (object == nullptr) return false;
+  if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) out->push_back(constant(PyTuple_GET_ITEM(object, i)));
+    return true;
+  }
+  if (PyList_CheckExact(object)) {
+    if (!guard_list(object)) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) out->push_back(constant(PyList_GET_ITEM(object, i)));
+    return true;
+  }
+  if (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type) {
+    if (!guard_dict_whole(object)) return false;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    if (Py_TYPE(object) == &PyODict_Type && !cpython::odict_in_dict_order(object)) return false;
+    while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(key));
+    return true;
+  }
+  if (PyRange_Check(object)) {
+    Py_ssize_t length = PyObject_Length(object);
+    if (length < 0 || length > 100000) {
+      PyErr_Clear();
+      return false;
+    }
+    for (Py_ssize_t i = 0; i < length; ++i) {
+      Ref item = Ref::steal(PySequence_GetItem(object, i));
+      out->push_back(owned(item.get()));
+    }
+    return true;
+  }
+  return false;
+}
+
+// Items of dict.keys(), .values(), .items() of a known dict.
+bool Recorder::view_items(const Model& view, std::vector<Val>* out) {
+  PyTypeObject* type = view.type;
+  Val dict = view.items[0];
+  bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type,
+       values = type == &PyDictValues_Type || type == &PyODictValues_Type;
+  bool pairs = type == &PyDictItems_Type || type == &PyODictItems_Type;
+  if (!keys && !values && !pairs) return false;
+  std::vector<PyObject*> names;
+  std::vector<Val> contents;
+  if (!dict_content(dict, &names, &contents)) return false;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Val key = keep_key(names[i]);
+    if (keys) {
+      out->push_back(key);
+    } else if (values) {
+      out->push_back(contents[i]);
+    } else {
+      Val pair[2] = {key, contents[i]};
+      out->push_back(new_tuple(&PyTuple_Type, pair, 2));
+    }
+  }
+  return true;
+}
+
+// Keys and values of a dict shadow, in order.
+bool Recorder::dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values) {
+  if (dict.is_virtual()) {
+    Model& content = model(dict);
+    if (content.kind == VirtualKind::kView) return dict_content(content.items[0], keys, values);
+    if (content.owner != kNone) {
+      *keys = model(content.owner).names;
+      *values = model(content.owner).attrs;
+      return true;
+    }
+    if (content.kind != VirtualKind::kDict && content.kind != VirtualKind::kInstance) return false;
+    *keys = content.keys;
+    *values = content.items;
+    return true;
+  }
+  PyObject* object = dict.object();
+  if (object == nullptr || !PyDict_Check(object) || !guard_dict_whole(object)) return false;
+  if (Py_TYPE(object) != &PyDict_Type && !cpython::odict_in_dict_order(object)) return false;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(object, &position, &key, &value)) {
+    if (!cpython::is_native_key(key)) return false;
+    keys->push_back(key);
+    Val changed;
+    values->push_back(overlay_find(object, key, &changed) ? changed : constant(value));
+  }
+  return true;
+}
+
+bool Recorder::sequence_items(Operand sequence, std::vector<Operand>* items) {
+  std::vector<Val> values;
+  PyTypeObject* type = type_of(sequence.value);
+  if (type == nullptr || !(PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyList_Type))) return false;
+  if (!try_items(sequence.value, &values)) return false;
+  for (Val value : values) items->push_back({value, real(value)});
+  return true;
+}
+
+bool Recorder::slice_fields(Operand slice, Operand fields[3]) {
+  if (is_virtual(slice.value, VirtualKind::kSlice)) {
+    for (size_t i = 0; i < 3; ++i) {
+      Val value = virtual_field(slice.value, i);
+      fields[i] = {value, real(value)};
+    }
+    return true;
+  }
+  PyObject* object = slice.value.object();
+  if (object == nullptr || !PySlice_Check(object)) return false;
+  auto* content = reinterpret_cast<PySliceObject*>(object);
+  PyObject* parts[3] = {content->start, content->stop, content->step};
+  for (size_t i = 0; i < 3; ++i) fields[i] = {constant(parts[i]), parts[i]};
+  return true;
+}
+
+}  // namespace pijit

@@ -1,0 +1,113 @@
+// The shadow of the running frames: for every slot where its content came from, and what the current instruction waits
+// for.
+//
+// Provenance belongs to the slot and owns nothing: a shadow may outlive the object that it stands for, so the object is
+// looked into only while the slot that holds it is known to be alive.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "cpython/frame.h"
+#include "ir/trace.h"
+
+namespace pijit {
+
+class Recorder;
+struct ShadowFrame;
+using Finish = void (*)(Recorder&, ShadowFrame&, PyObject* result);
+
+// What the C code of an instruction does with the result of the frame it entered.
+enum class Then : uint8_t {
+  kPush,            // pushes it
+  kInit,            // drops it and pushes x
+  kNew,             // __new__ returned: x is the type; goes on with __init__ on recorder.saved arguments
+  kDrop,            // nothing is pushed (setattr, setitem, delattr)
+  kGetAttribute,    // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
+  kGetAttrDefault,  // getattr(x, y, z): on AttributeError pushes z
+  kHasAttr,         // hasattr: pushes True, or False on AttributeError
+  kNotTruth,        // the opposite of its truth (not in)
+  kTruth,           // truth of the result is the result (contains, bool)
+  kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
+  kCollect,         // a C callable drives a generator; values go to `collected`, the finish function takes them
+  kZipBuild,        // zip() asked an argument for its iterator; goes on with the next argument
+  kZipNext,         // zip's next drew from a generator; goes on with the next source
+  kEnumerate,       // enumerate() asked its argument for its iterator; x is the start
+  kBinary,          // an operator's method: pushes, unless it is NotImplemented
+  kCheckIter,       // __iter__ returned an iterator: replaces the operand
+};
+
+// What the current instruction of a frame is waiting for.
+struct Pending {
+  bool active = false;
+  bool expects_frame = false;   // a followed frame of `function` is to be entered
+  bool entered = false;         // it was
+  bool has_result = false;      // `result` is the shadow of what the instruction produced
+  bool raises = false;          // it will raise, as a consequence of guarded facts
+  bool ignores_frames = false;  // frames under it read only (import of a loaded module)
+  bool adapter = false;         // the adapter's finish_call decides
+  Then then = Then::kPush;
+  uint8_t pushes = 1;  // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH)
+  int pops = 0;        // operands it takes
+  PyFunctionObject* function = nullptr;
+  uint32_t generator = kNone;  // virtual generator that is to be resumed
+  Val result, x, y, z;
+  Val x_function;                 // the shadow of `function`
+  Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
+  bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
+  bool keep = false;              // ... and the operand stays (JUMP_IF_X_OR_POP)
+  Finish finish = nullptr;        // computes the result from the real one
+};
+
+// The shadow of one Python frame.
+struct ShadowFrame {
+  cpython::Frame* frame = nullptr;
+  PyCodeObject* code = nullptr;
+  Val function;                           // Const or virtual function; Null for the root
+  int locals = 0;                         // nlocalsplus
+  int sp = 0;                             // stack entries in use
+  int instruction = 0;                    // unit index of the instruction under way, EXTENDED_ARG included
+  int operation = 0;                      // unit index of the operation itself
+  uint32_t node_mark = 0, time_mark = 0;  // nodes and clock when the instruction began
+  uint32_t snapshot = kNone;              // of the instruction under way, once taken
+  bool changed = false;                   // the shadow was changed by the instruction under way
+  int call_start = -1;                    // KW_NAMES or PRECALL of the CALL under way
+  std::vector<Val> slots;                 // localsplus, then the stack
+  Pending pending;
+  Val result;  // shadow of the value it returns or yields
+  bool yielded = false;
+  PyObject* kwnames = nullptr;   // set by KW_NAMES for the next CALL
+  uint32_t generator = kNone;    // the virtual generator that this frame is
+  uint32_t outer_state = kNone;  // FrameState of the caller, made at the first snapshot inside
+  std::vector<Val> saved;        // arguments kept for a second step (__init__ after __new__)
+  std::vector<PyObject*> saved_names;
+  std::vector<Val> collected;  // values that a driven generator yielded
+  int handled = 0;             // exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
+
+  Val& local(int i) { return slots[i]; }
+  Val& top(int depth = 1) { return slots[locals + sp - depth]; }
+  void push(Val value) { slots[locals + sp++] = value; }
+  Val pop() { return slots[locals + --sp]; }
+};
+
+// The content model of a virtual object while recording.
+struct Model {
+  VirtualKind kind;
+  PyTypeObject* type;
+  PyObject* real = nullptr;                // the object, when it was seen (borrowed, may be gone)
+  std::vector<Val> items;                  // sequence items; dict values; fields
+  std::vector<PyObject*> keys;             // dict keys or set items, in order (immutable scalars, kept by owned)
+  std::vector<PyObject*> names;            // attribute names ...
+  std::vector<Val> attrs;                  // ... and values
+  uint32_t owner = kNone;                  // the instance whose __dict__ this is
+  uint32_t position = 0;                   // iterators
+  bool building = false;                   // being materialised
+  std::unique_ptr<ShadowFrame> suspended;  // generators
+};
+
+struct Arguments {
+  std::vector<Val> values;       // positional, then keyword values
+  std::vector<PyObject*> names;  // names of the last ones
+  size_t positional() const { return values.size() - names.size(); }
+};
+
+}  // namespace pijit

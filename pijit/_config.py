@@ -33,7 +33,6 @@ class _Option(NamedTuple):
 _OPTIONS = {
     "max_operations": _Option("PIJIT_MAX_OPERATIONS", 1, "bytecodes that one recording may observe before it stops"),
     "max_nodes": _Option("PIJIT_MAX_NODES", 1, "nodes that one trace may have"),
-    "verify_every": _Option("PIJIT_VERIFY", 0, "every how many replays one is compared with CPython; 0 is never"),
     "log": _Option("PIJIT_LOG", 0, f"channels to log, separated by commas: {', '.join(LOG_CHANNELS)}"),
 }
 
@@ -41,7 +40,7 @@ _OPTIONS = {
 class Config:
     """The options of pijit, as attributes; an unknown one is a `ConfigError` that names the nearest.
 
-    `max_operations` and `max_nodes` limit one recording, `verify_every` counts replays, `log` names channels.
+    `max_operations` and `max_nodes` limit one recording, `log` names channels.
 
     Example:
         >>> import pijit
@@ -59,7 +58,6 @@ class Config:
     __slots__ = ()
     max_operations: int
     max_nodes: int
-    verify_every: int
     log: str
 
     def __getattr__(self, name: str) -> int | str:

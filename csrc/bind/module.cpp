@@ -6,6 +6,7 @@
 #include "bind/views.h"
 #include "cache/root.h"
 #include "hook/hook.h"
+#include "hook/log.h"
 #include "ir/adapter_slot.h"
 #include "record/limits.h"
 #include "record/recorder.h"
@@ -14,8 +15,6 @@ namespace py = pybind11;
 
 namespace pijit {
 namespace {
-
-int64_t g_verify_every = 0, g_log = 0;
 
 std::shared_ptr<Root> root_or_raise(int id) {
   auto root = find_root(id);
@@ -64,10 +63,8 @@ void py_set_option(const std::string& name, int64_t value) {
     record_limits().operations = static_cast<uint64_t>(value);
   } else if (name == "max_nodes") {
     record_limits().nodes = static_cast<uint64_t>(value);
-  } else if (name == "verify_every") {
-    g_verify_every = value;
   } else if (name == "log") {
-    g_log = value;
+    set_log_channels(static_cast<uint32_t>(value));
   } else {
     throw py::key_error(name);
   }
@@ -76,8 +73,7 @@ void py_set_option(const std::string& name, int64_t value) {
 int64_t py_get_option(const std::string& name) {
   if (name == "max_operations") return static_cast<int64_t>(record_limits().operations);
   if (name == "max_nodes") return static_cast<int64_t>(record_limits().nodes);
-  if (name == "verify_every") return g_verify_every;
-  if (name == "log") return g_log;
+  if (name == "log") return log_channels();
   throw py::key_error(name);
 }
 

@@ -15,6 +15,7 @@
 #include "exec/registers.h"
 #include "exec/replay.h"
 #include "guard/check.h"
+#include "hook/log.h"
 #include "hook/stack.h"
 #include "ir/adapter_slot.h"
 #include "ir/verify.h"
@@ -54,6 +55,12 @@ void raise_strict(const StopInfo& stop) {
   PyErr_SetString(type.get(), text.c_str());
 }
 
+std::string stop_text(const StopInfo& stop) {
+  if (stop.code == nullptr) return "";
+  return ": stopped at " + stop.file + ":" + std::to_string(stop.line) + " in " + stop.function + "(): " + stop.reason +
+         " [" + stop.code + "]";
+}
+
 void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder) {
   root.records += 1;
   stats().records += 1;
@@ -61,6 +68,7 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
     root.aborts += 1;
     stats().aborts += 1;
     root.last_stop = recorder.stop_info_or_none();
+    log_line(Channel::kRecord, "record " + root.name + ": nothing was kept" + stop_text(root.last_stop));
     if (root.aborts >= static_cast<uint64_t>(limits().aborted))
       root.disabled = "nothing could be recorded: " + root.last_stop.reason;
     return;
@@ -75,6 +83,9 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
   wrong = verify_trace(*trace);
   if (!wrong.empty()) Py_FatalError(wrong.c_str());
 #endif
+  log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
+                                 std::to_string(trace->guards.size()) + " guards, " +
+                                 std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
   root.traces.push_back(std::move(trace));
 }
 
@@ -92,7 +103,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
     SavedError error;
     install_trace(*root, recorder.finish(), recorder);
   }
-  if (root->strict && result != nullptr && root->last_stop.code != nullptr) {
+  if (root->strict && result != nullptr && (root->traces.empty() || root->last_stop.code != nullptr)) {
     drop_reference(result);
     result = nullptr;
     raise_strict(root->last_stop);
@@ -109,6 +120,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     root.replays += 1;
     stats().replays += 1;
     root.exits += trace->exits - exits;
+    if (trace->exits != exits) log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython");
     stats().exits += trace->exits - exits;
     root.misses_in_a_row = 0;
     return true;
@@ -125,6 +137,7 @@ void note_miss(Root& root, cpython::Frame* frame) {
   if (registers.get() == nullptr) return;
   load_inputs(trace, frame, registers.get());
   root.last_miss = explain_miss(trace, registers.get());
+  log_line(Channel::kGuards, "miss " + root.name + ": " + root.last_miss);
 }
 
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {

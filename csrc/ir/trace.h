@@ -103,8 +103,8 @@ enum class Continuation : uint8_t {
   kNone,   // innermost frame: resume at the instruction
   kPush,   // push the result, go on at the next instruction
   kInit,   // the result is dropped (must be None), push `extra` instead (the new instance)
-  kEnter,  // push `extra` (the bound __exit__), then the result: BEFORE_WITH
   kDrop,   // the result is dropped, nothing is pushed (setters, __delitem__, ...)
+  kEnter,  // push `extra` (the bound __exit__), then the result: BEFORE_WITH
 };
 
 // One frame of a snapshot; the outer ones are shared by all snapshots of the inner calls.

@@ -153,7 +153,7 @@ void Recorder::on_instruction(cpython::Frame* object) {
   if (frames_.empty()) return;
   ShadowFrame& frame = top_frame();
   if (frame.frame != object) return;
-  if (limit_-- == 0) return stop(Abort::kTooLong, "");
+  if (limit_-- == 0 || trace_->nodes.size() > record_limits().nodes) return stop(Abort::kTooLong, "");
   if (exception_) {
     if (!unwind(frame)) return;
   } else if (frame.pending.active) {

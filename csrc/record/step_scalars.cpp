@@ -305,6 +305,13 @@ void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
     same = true;
   } else if (left.is_const() && right.is_const()) {
     same = left.object() == right.object();
+    // Which of several equal values an argument is, no guard says.
+    auto singleton = [](PyObject* object) {
+      return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object);
+    };
+    if (Py_TYPE(left.object()) == Py_TYPE(right.object()) && cpython::is_scalar(left.object()) &&
+        !singleton(left.object()) && cpython::scalars_equal(left.object(), right.object()))
+      return recorder.stop(Abort::kUnknownOperand, "identity of equal values");
   } else if (left.is_virtual() || right.is_virtual()) {
     same = false;  // a fresh object is only itself
     if ((left.is_reg() && recorder.facts(left).rep == Rep::kObject) ||

@@ -20,7 +20,7 @@ def _restored():
 
 
 def test_set_and_get():
-    for name in ("max_operations", "max_nodes", "verify_every"):
+    for name in ("max_operations", "max_nodes"):
         setattr(pijit.config, name, 12)
         assert getattr(pijit.config, name) == 12
         assert f"{name} = 12" in repr(pijit.config)
@@ -30,8 +30,8 @@ def test_set_and_get():
 def test_unknown_options_name_the_nearest():
     with pytest.raises(ConfigError, match="no option 'max_node'; the nearest is 'max_nodes'"):
         pijit.config.max_node
-    with pytest.raises(ConfigError, match="nearest is 'verify_every'"):
-        pijit.config.verify = 1
+    with pytest.raises(ConfigError, match="nearest is 'max_nodes'"):
+        pijit.config.max_node = 1
     assert not hasattr(pijit.config, "_repr_html_")
 
 
@@ -46,7 +46,7 @@ def test_wrong_values(value):
 def test_update_is_all_or_nothing():
     before = pijit.config.max_nodes
     with pytest.raises(ConfigError):
-        pijit.config.update({"max_nodes": 3, "verify_every": "often"})
+        pijit.config.update({"max_nodes": 3, "max_operations": "often"})
     assert pijit.config.max_nodes == before
     assert pijit.config.update({"max_nodes": 3}) == {"max_nodes": before}
 
@@ -65,14 +65,14 @@ def test_log_channels():
 def test_environment(caplog):
     environment = {
         "PIJIT_MAX_NODES": "321",
-        "PIJIT_VERIFY": "5",
+        "PIJIT_MAX_OPERATIONS": "5",
         "PIJIT_MAX_NODE": "1",
         "PIJIT_FAR_FETCHED": "1",
         "OTHER": "1",
     }
     with caplog.at_level(logging.WARNING, "pijit"):
         _config.read_environment(environment)
-    assert (pijit.config.max_nodes, pijit.config.verify_every) == (321, 5)
+    assert (pijit.config.max_nodes, pijit.config.max_operations) == (321, 5)
     assert [record.getMessage() for record in caplog.records] == [
         "pijit: PIJIT_MAX_NODE in the environment is no option; the nearest is PIJIT_MAX_NODES"
     ]

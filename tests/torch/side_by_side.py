@@ -89,7 +89,7 @@ class Describer:
                 f"conj {thing.is_conj()} neg {thing.is_neg()}",
                 hashlib.sha1(bytes(data.tolist())).hexdigest()[:12],
             ]
-            if data.numel() <= 64:
+            if data.numel() <= 64 and not thing.is_quantized:
                 text.append(str(thing.detach().tolist()))
             if not thing.is_inference():
                 text.append(f"version {thing._version} view of {thing._base is not None and self(thing._base)}")

@@ -878,6 +878,54 @@ def test_argument_aliases_global() -> None:
     assert make(pijit.jit) == make(lambda function: function)
 
 
+@pytest.mark.parametrize("kind", ["list", "dict", "attribute"])
+def test_writes_through_aliases(kind: str) -> None:
+    """Two arguments that are apart, then one object; what is written through one is read through the other."""
+
+    def in_list(a: Any, b: Any) -> Any:
+        a[0] = 1
+        seen = b[0]
+        b[0] = 2
+        return seen, a[0], b[0]
+
+    def in_dict(a: Any, b: Any) -> Any:
+        a["v"] = 1
+        seen = b["v"]
+        b["v"] = 2
+        return seen, a["v"], b["v"]
+
+    def in_attribute(a: Any, b: Any) -> Any:
+        a.v = 1
+        seen = b.v
+        b.v = 2
+        return seen, a.v, b.v
+
+    def make(jit: Callable[[Any], Any]) -> list[Any]:
+        one, two = Mine(), Mine()
+        one.v, two.v = 0, 5
+        pairs = {
+            "list": ([0], [5], in_list),
+            "dict": ({"v": 0}, {"v": 5}, in_dict),
+            "attribute": (one, two, in_attribute),
+        }
+        p, q, function = pairs[kind]
+        function = jit(function)
+        return [function(*pair) for pair in [(p, q)] * 3 + [(p, p)] * 3 + [(q, p)] * 3 + [(q, q)] * 2]
+
+    assert make(pijit.jit) == make(lambda function: function)
+
+
+@pytest.mark.xfail(
+    reason="ContextVar.get(default): the variable's own default is taken for its value once that was read"
+)
+def test_defaults_of_context_variables() -> None:
+    def make() -> tuple[Any, ...]:
+        var = contextvars.ContextVar("var", default=0)
+        return lambda: (var.get(), var.get(5)), lambda: var.set(7)
+
+    same(make)
+
+
 @pytest.mark.parametrize("kind", ["dict", "instance", "class", "arguments", "merged"])
 def test_order_of_dict(kind: str) -> None:
     def make() -> tuple[Any, ...]:

@@ -750,7 +750,7 @@ def test_address_of_a_read_object_used_again(kind: str) -> None:
     jitted = pijit.jit(uses[kind])
     seen: set[int] = set()
     reused = 0
-    for k in range(200):
+    for k in range(60):
         holder[0] = None
         if kind == "class":
             gc.collect()
@@ -760,7 +760,7 @@ def test_address_of_a_read_object_used_again(kind: str) -> None:
         assert [jitted(), jitted()] == [k, k]
         if k % 5 == 0:
             pijit.reset(jitted)
-    assert reused > 50
+    assert reused > 10
 
 
 def test_instance_root_at_a_used_address() -> None:

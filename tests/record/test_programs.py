@@ -16,7 +16,6 @@ PROGRAMS = load_programs()
 
 # Programs that go wrong today; each is run in a process of its own. A program that is mended is taken off the list.
 BUGS = {
-    "abc_registered": "isinstance() by __instancecheck__ of an ABC is kept as a constant",
     "attribute_error_probed": "a caught AttributeError is recorded with a wrong stack depth (checked build stops)",
     "descriptor_becomes_data": "the descriptor's own class is not guarded",
     "exception_chain": "an exception inside a handler is recorded with a wrong stack depth (checked build stops)",

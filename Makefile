@@ -81,11 +81,11 @@ test-checked: $(CHECKED)/.built
 	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) $(ROOT)/tests
 
 # The interpreter is not instrumented, hence the preloads; CPython does not free all it has at exit, hence no leak check.
-test-sanitize: $(SANITIZED)/.built ## the core's tests (no torch) under the address and undefined-behaviour sanitizers
+test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the address and undefined-behaviour sanitizers
 	cd $(SANITIZED)/stage && PYTHONPATH=$(ROOT)/$(SANITIZED)/stage PYTHONMALLOC=malloc \
 	  LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so.6)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	  $(PYTEST) -m "not torch and not slow" $(ROOT)/tests
+	  $(PYTEST) -m "not torch and not slow" $(addprefix $(ROOT)/tests/,exec cache pijit record/test_programs.py)
 
 bench: setup ## run bench/ with pytest-benchmark; results are kept as JSON in .benchmarks/
 	mkdir -p build/cwd

@@ -14,9 +14,10 @@
 namespace pijit {
 
 struct Limits {
-  int traces = 8;        // per root
-  int aborted = 3;       // recordings that gave nothing
-  uint64_t misses = 64;  // calls in a row that no trace took, before the root is left alone
+  int traces = 8;               // per root
+  uint64_t aborted = 3;         // recordings in a row that gave nothing, before a root without traces is left alone
+  uint64_t aborted_again = 32;  // ... and one with traces
+  uint64_t misses = 64;         // calls in a row that no trace took, before the root is left alone
 };
 
 struct Root {
@@ -29,7 +30,7 @@ struct Root {
   bool strict = false, automatic = false, dead = false;
   std::vector<std::shared_ptr<Trace>> traces;
   std::string disabled;  // why it is left alone; empty: it is not
-  uint64_t records = 0, aborts = 0, replays = 0, exits = 0, misses = 0, misses_in_a_row = 0;
+  uint64_t records = 0, aborts = 0, replays = 0, exits = 0, misses = 0, misses_in_a_row = 0, aborts_in_a_row = 0;
   StopInfo last_stop;
   std::string last_miss;
 

@@ -9,6 +9,8 @@
 // frame is
 //    entered with throwflag 1.
 #pragma once
+#include <cxxabi.h>
+
 #include "cpython/code.h"
 #include "cpython/events.h"
 #include "cpython/internals.h"
@@ -94,8 +96,15 @@ inline bool single_threaded(PyThreadState* ts) noexcept {
 }
 
 // --- the evaluator ----------------------------------------------------------------------------
-inline PyObject* eval_default(PyThreadState* ts, Frame* frame, int throwflag) noexcept {
-  return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+// At its end the interpreter makes a daemon thread that asks for the GIL leave by unwinding the C stack. What stands on
+// it must not be destroyed without the GIL, so such a thread is parked; the process ends anyway.
+[[noreturn]] void park_thread() noexcept;
+inline PyObject* eval_default(PyThreadState* ts, Frame* frame, int throwflag) {
+  try {
+    return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+  } catch (abi::__forced_unwind&) {
+    park_thread();
+  }
 }
 // _PyEval_EvalFrameDefault when no hook is set.
 inline FrameEval get_eval_frame(PyThreadState* ts) noexcept {
@@ -153,6 +162,6 @@ class LinkedFrame {
 // it to `enter`, whose result is returned. Null with an error set if the frame could not be made (`enter` was not
 // called then).
 using EnterFrame = PyObject* (*)(PyThreadState* ts, Frame* frame, void* context);
-PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) noexcept;
+PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context);
 
 }  // namespace pijit::cpython

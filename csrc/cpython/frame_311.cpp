@@ -1,11 +1,17 @@
 // Writing and entering frames, for CPython 3.11.
 #include "cpython/frame.h"
 
+#include <unistd.h>
+
 #include <vector>
 
 #include "common/ref.h"
 
 namespace pijit::cpython {
+
+void park_thread() noexcept {
+  for (;;) pause();
+}
 
 void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {
   PyObject** slots = frame->localsplus;
@@ -61,7 +67,7 @@ bool make_placeholders(PyCodeObject* code, Placeholders* out) noexcept {
 
 }  // namespace
 
-PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) noexcept {
+PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) {
   Placeholders arguments;
   if (!make_placeholders(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)), &arguments)) return nullptr;
   GcPause pause;

@@ -87,7 +87,7 @@ class Arguments {
   size_t count_ = 0;
 };
 
-PyObject* call(const Trace& trace, const Reg* regs, const Node& node) noexcept {
+PyObject* call(const Trace& trace, const Reg* regs, const Node& node) {
   Operand callable(trace, regs, node, node.a);
   Arguments args(node.count);
   bool made = !callable.failed();
@@ -181,7 +181,7 @@ PyObject* fail(const Trace& trace, Reg* regs) noexcept {
 
 }  // namespace
 
-PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
+PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts) {
   trace.replays++;
   hold(trace, regs);
   const uint32_t* releases = trace.releases.data();
@@ -206,7 +206,7 @@ PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadSt
   return fail(trace, regs);
 }
 
-bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result) noexcept {
+bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result) {
   if (!may_replay(trace, ts)) return false;
   RegisterFile file(trace.regs.size());
   Reg* regs = file.get();

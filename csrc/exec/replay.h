@@ -25,9 +25,9 @@ inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
 }
 
 // The result of the root frame (new reference), or null with an error set. All registers are released.
-PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept;
+PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts);
 
 // All of it: true when the trace was entered, *result is then what the root frame returns.
-bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result) noexcept;
+bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result);
 
 }  // namespace pijit

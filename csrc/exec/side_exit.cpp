@@ -27,12 +27,12 @@ class Exit {
   ~Exit() { drop_objects(); }
   // False with an error set; nothing has changed then.
   bool materialise(const Reg* regs, uint32_t time) noexcept;
-  PyObject* run(PyThreadState* ts, Frame* root) noexcept { return enter(ts, root); }
+  PyObject* run(PyThreadState* ts, Frame* root) { return enter(ts, root); }
 
  private:
-  PyObject* enter(PyThreadState* ts, Frame* frame) noexcept;
-  PyObject* enter_innermost(PyThreadState* ts, Frame* frame, Level* level) noexcept;
-  PyObject* go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result) noexcept;
+  PyObject* enter(PyThreadState* ts, Frame* frame);
+  PyObject* enter_innermost(PyThreadState* ts, Frame* frame, Level* level);
+  PyObject* go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result);
   bool materialise_level(Materialiser* make, Level* level) noexcept;
   void drop_slots(Level* level) noexcept;
   void drop_objects() noexcept;
@@ -93,7 +93,7 @@ bool Exit::materialise(const Reg* regs, uint32_t time) noexcept {
 }
 
 // Puts the level's objects into its frame and evaluates it, everything inside it first.
-PyObject* Exit::enter(PyThreadState* ts, Frame* frame) noexcept {
+PyObject* Exit::enter(PyThreadState* ts, Frame* frame) {
   Level* level = &levels_[next_++];
   cpython::swap_slots(frame, level->slots, level->count());
   if (next_ == levels_.size()) return enter_innermost(ts, frame, level);
@@ -111,7 +111,7 @@ PyObject* Exit::enter(PyThreadState* ts, Frame* frame) noexcept {
   return go_on(ts, frame, level, std::move(result));
 }
 
-PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) noexcept {
+PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) {
   drop_slots(level);
   if (raised_) {
     cpython::stand_at(frame, level->state->call);
@@ -123,7 +123,7 @@ PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) n
 }
 
 // The frame's call has returned `result` (null: raised); the frame stands at the call.
-PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result) noexcept {
+PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result) {
   const FrameState& state = *level->state;
   if (result && state.continuation == Continuation::kInit) {
     if (result.get() == Py_None) {
@@ -145,8 +145,7 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
   return cpython::eval_default(ts, frame, 0);
 }
 
-PyObject* leave_at(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts,
-                   bool raising) noexcept {
+PyObject* leave_at(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts, bool raising) {
   Exit exit(trace, snapshot, raising);
   cpython::GcPause pause;
   const bool made = exit.materialise(regs, trace.snapshots[snapshot].time);
@@ -162,11 +161,11 @@ PyObject* leave_at(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root
 
 }  // namespace
 
-PyObject* leave(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts) noexcept {
+PyObject* leave(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts) {
   return leave_at(trace, snapshot, regs, root, ts, false);
 }
 
-PyObject* leave_raising(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts) noexcept {
+PyObject* leave_raising(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts) {
   return leave_at(trace, snapshot, regs, root, ts, true);
 }
 

@@ -18,9 +18,8 @@
 namespace pijit {
 
 // Releases all registers, goes on in CPython at the snapshot, and returns what the root frame returns.
-PyObject* leave(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept;
+PyObject* leave(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root, PyThreadState* ts);
 // The same, but the innermost frame's instruction raises the exception that is set.
-PyObject* leave_raising(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root,
-                        PyThreadState* ts) noexcept;
+PyObject* leave_raising(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root, PyThreadState* ts);
 
 }  // namespace pijit

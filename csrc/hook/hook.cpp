@@ -32,7 +32,12 @@ constexpr uint32_t kPlainCalls = 3;     // outermost calls without operators aft
 PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag);
 
 PyObject* plain(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
-  return g_before != nullptr ? g_before(ts, frame, throwflag) : cpython::eval_default(ts, frame, throwflag);
+  if (g_before == nullptr) return cpython::eval_default(ts, frame, throwflag);
+  try {
+    return g_before(ts, frame, throwflag);
+  } catch (abi::__forced_unwind&) {
+    cpython::park_thread();
+  }
 }
 
 // A frame while a recorder watches this thread.
@@ -69,11 +74,13 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
     stats().aborts += 1;
     root.last_stop = recorder.stop_info_or_none();
     log_line(Channel::kRecord, "record " + root.name + ": nothing was kept" + stop_text(root.last_stop));
-    if (root.aborts >= static_cast<uint64_t>(limits().aborted))
+    root.aborts_in_a_row += 1;
+    if (root.aborts_in_a_row >= (root.traces.empty() ? limits().aborted : limits().aborted_again))
       root.disabled = "nothing could be recorded: " + root.last_stop.reason;
     return;
   }
   root.last_stop = trace->stop;
+  root.aborts_in_a_row = 0;
 #if PIJIT_CHECKED
   std::string wrong = verify_trace(*trace);
   if (!wrong.empty()) Py_FatalError(wrong.c_str());
@@ -93,7 +100,8 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   Recorder recorder(ts, frame, current_adapter());
   if (!recorder.start()) {
     root->aborts += 1;
-    if (root->aborts >= static_cast<uint64_t>(limits().aborted))
+    root->aborts_in_a_row += 1;
+    if (root->aborts_in_a_row >= (root->traces.empty() ? limits().aborted : limits().aborted_again))
       root->disabled = "its arguments cannot be guarded, or the framework is in a state that is not recorded";
     return plain(ts, frame, 0);
   }
@@ -122,7 +130,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     root.exits += trace->exits - exits;
     if (trace->exits != exits) log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython");
     stats().exits += trace->exits - exits;
-    root.misses_in_a_row = 0;
+    root.misses_in_a_row = root.aborts_in_a_row = 0;
     return true;
   }
   return false;

@@ -28,7 +28,7 @@ bool near_stack_end() noexcept {
   return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < limit;
 }
 
-PyObject* without_hook(PyThreadState* ts, cpython::Frame* frame, int throwflag, cpython::FrameEval hook) noexcept {
+PyObject* without_hook(PyThreadState* ts, cpython::Frame* frame, int throwflag, cpython::FrameEval hook) {
   if (cpython::get_eval_frame(ts) != hook) return cpython::eval_default(ts, frame, throwflag);
   cpython::set_eval_frame(ts, cpython::default_eval_frame());
   PyObject* result = cpython::eval_default(ts, frame, throwflag);

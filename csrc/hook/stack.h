@@ -8,6 +8,6 @@ namespace pijit {
 bool near_stack_end() noexcept;
 
 // Evaluates with the hook taken off, so that CPython's own calls take no C stack; puts it back afterwards.
-PyObject* without_hook(PyThreadState* ts, cpython::Frame* frame, int throwflag, cpython::FrameEval hook) noexcept;
+PyObject* without_hook(PyThreadState* ts, cpython::Frame* frame, int throwflag, cpython::FrameEval hook);
 
 }  // namespace pijit

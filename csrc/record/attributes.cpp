@@ -188,7 +188,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (object.is_virtual()) {
       Val value;
       if (recorder.attr_find(object, name, &value)) return found(lookup, value);
-      *lookup.missing = true;
+      *lookup.missing = recorder.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
       return Invoke::kUnknown;
     }
     if (object.object() == nullptr) return Invoke::kUnknown;
@@ -227,6 +227,11 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
 
 // Whether a tensor has an attribute of its own: results have none yet, inputs are guarded.
 int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value);
+
+// A data descriptor that can be read: it goes before the instance's own attribute.
+bool is_data(PyObject* descriptor) {
+  return Py_TYPE(descriptor)->tp_descr_set != nullptr && Py_TYPE(descriptor)->tp_descr_get != nullptr;
+}
 
 // The instance's own attribute. 1 found, 0 absent, -1 unknown (or stopped).
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
@@ -302,8 +307,9 @@ Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {
   PyObject* descriptor = recorder.lookup_type(type, name);
   if (!recorder.live()) return Invoke::kStopped;
   Val type_value = Val::constant(reinterpret_cast<PyObject*>(type));
-  if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr)
-    return bind(lookup, descriptor, object, type_value, name);
+  if (descriptor != nullptr) recorder.guard_type_version(Py_TYPE(descriptor));
+  if (!recorder.live()) return Invoke::kStopped;
+  if (descriptor != nullptr && is_data(descriptor)) return bind(lookup, descriptor, object, type_value, name);
   Val value;
   int own = own_attribute(recorder, object, name, &value);
   if (!recorder.live()) return Invoke::kStopped;
@@ -320,9 +326,11 @@ Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   PyTypeObject* meta = Py_TYPE(type);
   PyObject* of_meta = recorder.lookup_type(meta, name);
   Val meta_value = Val::constant(reinterpret_cast<PyObject*>(meta));
-  if (of_meta != nullptr && Py_TYPE(of_meta)->tp_descr_set != nullptr)
-    return bind(lookup, of_meta, object, meta_value, name);
+  if (of_meta != nullptr) recorder.guard_type_version(Py_TYPE(of_meta));
+  if (of_meta != nullptr && is_data(of_meta)) return bind(lookup, of_meta, object, meta_value, name);
   PyObject* own = recorder.lookup_type(type, name);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (own != nullptr) recorder.guard_type_version(Py_TYPE(own));
   if (!recorder.live()) return Invoke::kStopped;
   if (own != nullptr) return bind(lookup, own, Val(), object, name);
   if (of_meta != nullptr) return bind(lookup, of_meta, object, meta_value, name);

@@ -71,6 +71,19 @@ Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& arg
               truth_value(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a), reinterpret_cast<PyTypeObject*>(b))));
 }
 
+// type.__instancecheck__(cls, object): what isinstance does when no metaclass asks for more.
+Invoke type_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject* cls = args.values.size() == 2 ? args.values[0].object() : nullptr;
+  PyTypeObject* type = cls == nullptr || !PyType_Check(cls) ? nullptr : recorder.type_of(args.values[1]);
+  if (type == nullptr) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (args.values[1].is_const() && !recorder.guard_instance(args.values[1].object(), &dict)) return Invoke::kStopped;
+  PyObject* own = recorder.lookup_type(type, names().class_);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (own != nullptr && Py_TYPE(own) != &PyGetSetDescr_Type) return Invoke::kUnknown;
+  return give(recorder, frame, pops, truth_value(PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))));
+}
+
 void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = recorder.owned(result);
 }
@@ -314,12 +327,13 @@ Invoke context_reset(Recorder& recorder, ShadowFrame& frame, Arguments& args, in
 Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   PyObject *var = args.values.empty() ? nullptr : args.values[0].object(), *value = nullptr;
   if (var == nullptr) return Invoke::kUnknown;
+  if (args.values.size() != 1)
+    return Invoke::kUnknown;  // the guard cannot tell a value from the variable's own default
   Val changed;
   if (recorder.overlay_find(var, Py_None, &changed))
     return changed.is_null() ? Invoke::kUnknown : give(recorder, frame, pops, changed);
   if (!recorder.guard_context_var(var, &value)) return Invoke::kUnknown;
   if (value != nullptr) return give(recorder, frame, pops, recorder.constant(value));
-  if (args.values.size() == 2) return give(recorder, frame, pops, args.values[1]);
   return Invoke::kUnknown;
 }
 
@@ -344,6 +358,7 @@ Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
 void add_object_builtins() {
   add_builtin("builtins", "isinstance", builtin_isinstance);
   add_builtin("builtins", "issubclass", builtin_issubclass);
+  add_builtin("builtins", "type.__instancecheck__", type_instancecheck);
   add_builtin("_abc", "_abc_instancecheck", builtin_abc_check);
   add_builtin("_abc", "_abc_subclasscheck", builtin_abc_check);
   add_builtin("builtins", "getattr", builtin_getattr);

@@ -45,10 +45,9 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
     return true;
   }
   if (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type) {
-    if (!guard_dict_whole(object)) return false;
+    if (!guard_dict_order(object)) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    if (Py_TYPE(object) == &PyODict_Type && !cpython::odict_in_dict_order(object)) return false;
     while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(key));
     return true;
   }
@@ -108,8 +107,7 @@ bool Recorder::dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<
     return true;
   }
   PyObject* object = dict.object();
-  if (object == nullptr || !PyDict_Check(object) || !guard_dict_whole(object)) return false;
-  if (Py_TYPE(object) != &PyDict_Type && !cpython::odict_in_dict_order(object)) return false;
+  if (object == nullptr || !PyDict_Check(object) || !guard_dict_order(object)) return false;
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(object, &position, &key, &value)) {

@@ -4,6 +4,7 @@
 // guards.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 namespace pijit {
@@ -33,44 +34,48 @@ struct Fact {
 
 class Facts {
  public:
-  Facts() : table_(4096) {}
+  Facts() : table_(4096, kEmpty) {}
 
-  // The fact about `key`; `created` says that it is new and to be filled in.
+  // The fact about `key`, at an address that stays; `created` says that it is new and to be filled in.
   Fact& find(const void* key, FactKind kind, bool* created) {
-    if (used_ * 2 > table_.size()) grow();
-    size_t mask = table_.size() - 1;
-    for (size_t i = hash(key, kind) & mask;; i = (i + 1) & mask) {
-      Fact& fact = table_[i];
-      if (fact.key == nullptr) {
-        fact.key = key;
-        fact.kind = kind;
-        ++used_;
-        *created = true;
-        return fact;
-      }
-      if (fact.key == key && fact.kind == kind) {
-        *created = false;
-        return fact;
-      }
+    if (facts_.size() * 2 > table_.size()) grow();
+    uint32_t& place = slot(key, kind);
+    *created = place == kEmpty;
+    if (*created) {
+      place = static_cast<uint32_t>(facts_.size());
+      facts_.emplace_back();
+      facts_.back().key = key;
+      facts_.back().kind = kind;
     }
+    return facts_[place];
+  }
+
+  // The fact about `key` if there is one, else null.
+  Fact* get(const void* key, FactKind kind) {
+    const uint32_t place = slot(key, kind);
+    return place == kEmpty ? nullptr : &facts_[place];
   }
 
  private:
+  static constexpr uint32_t kEmpty = UINT32_MAX;
+
   static size_t hash(const void* key, FactKind kind) {
-    uint64_t bits = (reinterpret_cast<uintptr_t>(key) >> 4) * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(kind);
+    uint64_t bits = (reinterpret_cast<uintptr_t>(key) >> 4) * 0x9E3779B97F4A7C15ull +
+                    static_cast<uint64_t>(kind) * 0xD1B54A32D192ED03ull;
     return static_cast<size_t>(bits >> 20);
   }
+  uint32_t& slot(const void* key, FactKind kind) {
+    const size_t mask = table_.size() - 1;
+    for (size_t i = hash(key, kind) & mask;; i = (i + 1) & mask)
+      if (table_[i] == kEmpty || (facts_[table_[i]].key == key && facts_[table_[i]].kind == kind)) return table_[i];
+  }
   void grow() {
-    std::vector<Fact> old(table_.size() * 2);
-    old.swap(table_);
-    used_ = 0;
-    bool created;
-    for (const Fact& fact : old)
-      if (fact.key != nullptr) find(fact.key, fact.kind, &created) = fact;
+    table_.assign(table_.size() * 2, kEmpty);
+    for (size_t i = 0; i < facts_.size(); ++i) slot(facts_[i].key, facts_[i].kind) = static_cast<uint32_t>(i);
   }
 
-  std::vector<Fact> table_;
-  size_t used_ = 0;
+  std::vector<uint32_t> table_;
+  std::deque<Fact> facts_;
 };
 
 }  // namespace pijit

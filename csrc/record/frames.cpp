@@ -107,6 +107,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
   }
   ShadowFrame& outer = top_frame();
   if (result == nullptr) {
+    foreseen_ = foreseen_ || (shadow->pending.active && shadow->pending.raises);
     if (!foreseen_) {
       frames_.push_back(std::move(shadow));
       stop(Abort::kRaised, "");
@@ -154,6 +155,12 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
       cut_at_last_snapshot();
     }
     return;
+  }
+  ++visit_;
+  visited_.resize(trace_->virtuals.size(), 0);
+  if (shadow.result.is_virtual() && !virtual_usable(shadow.result.index(), trace_->clock)) {
+    note_stop(Abort::kUnbuildable, unusable_reason_);
+    return cut_at_last_snapshot();
   }
   Node node{};
   node.op = Op::kReturn;

@@ -117,11 +117,32 @@ bool Recorder::guard_dict_whole(PyObject* dict) {
   return true;
 }
 
+// The order of an OrderedDict is its own and moves no version tag.
+bool Recorder::guard_dict_order(PyObject* dict) {
+  if (!guard_dict_whole(dict)) return false;
+  if (PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) < 2) return true;
+  if (!cpython::odict_in_dict_order(dict)) return false;
+  bool created;
+  facts_.find(dict, FactKind::kDictWhole, &created);
+  if (!created) return true;
+  Guard guard = make_guard(GuardOp::kDictSize, dict);
+  guard.number = static_cast<uint64_t>(PyDict_GET_SIZE(dict));
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.count = static_cast<uint32_t>(guard.number);
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    if (!cpython::is_scalar(key)) return false;
+    trace_->guard_items.push_back(owned(key).object());
+  }
+  add_guard(guard);
+  return true;
+}
+
 // After our own write: the tag moved on, and the trace repeats the write.
 void Recorder::written_dict(PyObject* dict) {
-  bool created;
-  Fact& fact = facts_.find(dict, FactKind::kDict, &created);
-  fact.stamp = cpython::dict_version(dict);
+  Fact* fact = facts_.get(dict, FactKind::kDict);
+  if (fact != nullptr) fact->stamp = cpython::dict_version(dict);
 }
 
 bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {

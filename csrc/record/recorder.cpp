@@ -137,8 +137,9 @@ bool Recorder::unwind(ShadowFrame& frame) {
   raise_snapshot_ = kNone;
   frame.pending = Pending();
   cpython::Handler handler;
-  if (!cpython::find_handler(frame.code, frame.operation, &handler)) {
-    stop(Abort::kRaised, "no handler");
+  if (!cpython::find_handler(frame.code, frame.operation, &handler) ||
+      handler.target != cpython::instruction_index(frame.frame)) {
+    abandon("an exception was foreseen that was not raised");
     return false;
   }
   frame.sp = handler.depth;
@@ -154,7 +155,9 @@ void Recorder::on_instruction(cpython::Frame* object) {
   ShadowFrame& frame = top_frame();
   if (frame.frame != object) return;
   if (limit_-- == 0 || trace_->nodes.size() > record_limits().nodes) return stop(Abort::kTooLong, "");
-  if (exception_) {
+  const bool raised = frame.pending.active && frame.pending.raises;  // RERAISE tells nobody
+  foreseen_ = foreseen_ || raised;
+  if (exception_ || raised) {
     if (!unwind(frame)) return;
   } else if (frame.pending.active) {
     complete(frame);

@@ -91,6 +91,7 @@ class Recorder final : public RecordApi {
   bool guard_instance(PyObject* object, PyObject** dict);  // class and dict pointer; *dict null: none or inline values
   bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
   bool guard_dict_whole(PyObject* dict);                            // its items, in order
+  bool guard_dict_order(PyObject* dict);                            // and the order, where it is not the dict's own
   bool guard_list(PyObject* list);
   bool guard_set(PyObject* set);
   bool guard_function(PyFunctionObject* function);

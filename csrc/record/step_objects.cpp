@@ -65,6 +65,8 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
   PyObject* descriptor = recorder.lookup_type(type, name);
   *plain = false;
   if (!recorder.live()) return Invoke::kStopped;
+  if (descriptor != nullptr) recorder.guard_type_version(Py_TYPE(descriptor));
+  if (!recorder.live()) return Invoke::kStopped;
   if (descriptor == nullptr || Py_TYPE(descriptor)->tp_descr_set == nullptr) {
     *plain = true;
     return Invoke::kUnknown;

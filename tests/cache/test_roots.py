@@ -176,7 +176,6 @@ def test_limit_of_traces() -> None:
         assert jitted("x" * k) == ["x" * k]
 
 
-@pytest.mark.xfail(reason="three calls that raise are three aborts, and disable the root with its good traces")
 def test_raising_calls_do_not_disable_what_is_replayed() -> None:
     """Calls that raise give no trace; those that do not are replayed all the same."""
     jitted = pijit.jit(lambda x: 10 // x)

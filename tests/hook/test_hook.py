@@ -652,7 +652,6 @@ j(1)
     assert run_apart(program, str(warm)).returncode == 7
 
 
-@pytest.mark.xfail(reason="CPython unwinds daemon threads at its end, which noexcept eval_default turns into abort()")
 @pytest.mark.parametrize("what", ["spin()", "looping(1)", "plain()"])
 def test_interpreter_ends_with_daemon_threads(what: str) -> None:
     program = """

@@ -655,7 +655,6 @@ def test_data_descriptor_inserted() -> None:
     same(make, after=True)
 
 
-@pytest.mark.xfail(reason="the descriptor's own class is not guarded: giving it __set__ goes unseen")
 def test_descriptor_class_changed() -> None:
     def make() -> tuple[Any, ...]:
         class Get:
@@ -676,7 +675,6 @@ def test_descriptor_class_changed() -> None:
     same(make)
 
 
-@pytest.mark.xfail(reason="the class of a class attribute's value is not guarded: giving it __get__ goes unseen")
 def test_plain_value_becomes_descriptor() -> None:
     def make() -> tuple[Any, ...]:
         class V:
@@ -915,9 +913,6 @@ def test_writes_through_aliases(kind: str) -> None:
     assert make(pijit.jit) == make(lambda function: function)
 
 
-@pytest.mark.xfail(
-    reason="ContextVar.get(default): the variable's own default is taken for its value once that was read"
-)
 def test_defaults_of_context_variables() -> None:
     def make() -> tuple[Any, ...]:
         var = contextvars.ContextVar("var", default=0)
@@ -960,7 +955,6 @@ def test_order_of_dict(kind: str) -> None:
     same(make, replayed=kind != "class")
 
 
-@pytest.mark.xfail(reason="the order of an OrderedDict is not guarded")
 @pytest.mark.parametrize("how", ["iterate", "items", "values", "list", "next"])
 def test_order_of_ordered_dict(how: str) -> None:
     def make() -> tuple[Any, ...]:
@@ -1361,7 +1355,6 @@ def run_apart(program: str) -> str:
     return done.stdout
 
 
-@pytest.mark.xfail(reason="a dict that the recorded code itself made has a fact without guard: written_dict, dict_fact")
 def test_dict_made_by_a_store() -> None:
     """A store for which the shared keys of the class have no room makes the __dict__ of the instance."""
     run_apart("""
@@ -1378,7 +1371,6 @@ for i in range(4): assert j(T()) == (1, 2)
 """)
 
 
-@pytest.mark.xfail(reason="Facts::find may grow the table while a fact is referred to: read_dict after owned()")
 def test_many_facts() -> None:
     run_apart("""
 import pijit

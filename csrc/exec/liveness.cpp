@@ -50,6 +50,7 @@ class Liveness {
     if (last_[index] == kNone) last_[index] = node_;
   }
   void use_log(uint32_t index, uint32_t time);
+  void use_entries(uint32_t index, uint32_t time);
   void use_snapshot(const Snapshot& snapshot);
   void use_guard(const Guard& guard);
 
@@ -71,6 +72,12 @@ void Liveness::use(Val value, uint32_t time) {
 void Liveness::use_log(uint32_t index, uint32_t time) {
   if (logs_[index]) return;
   logs_[index] = true;
+  use_entries(index, time);
+}
+
+// The snapshot of an instruction is as of its start, before the kBuild nodes of that instruction: so what a kBuild reads
+// is not what the snapshots after it have marked.
+void Liveness::use_entries(uint32_t index, uint32_t time) {
   for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= time;
        at = trace_.log[at].next) {
     use(trace_.log[at].key, time);
@@ -99,7 +106,7 @@ void Liveness::run() {
     const Node& node = trace_.nodes[i];
     node_ = static_cast<uint32_t>(i);
     if (node.snapshot != kNone) use_snapshot(trace_.snapshots[node.snapshot]);
-    if (node.op == Op::kBuild) use_log(node.a.index(), node.time);
+    if (node.op == Op::kBuild) use_entries(node.a.index(), node.time);
     if (node.op == Op::kGuard) use_guard(trace_.guards[node.aux]);
     if (node.op != Op::kBuild) use(node.a, node.time);
     use(node.b, node.time);

@@ -11,6 +11,7 @@
 
 #include "cpython/objects.h"
 #include "exec/replay.h"
+#include "guard/check.h"
 
 namespace pijit {
 
@@ -75,8 +76,8 @@ void Liveness::use_log(uint32_t index, uint32_t time) {
   use_entries(index, time);
 }
 
-// The snapshot of an instruction is as of its start, before the kBuild nodes of that instruction: so what a kBuild reads
-// is not what the snapshots after it have marked.
+// The snapshot of an instruction is as of its start, before the kBuild nodes of that instruction: so what a kBuild
+// reads is not what the snapshots after it have marked.
 void Liveness::use_entries(uint32_t index, uint32_t time) {
   for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= time;
        at = trace_.log[at].next) {
@@ -168,6 +169,7 @@ void finish_trace(Trace& trace) {
   fill_releases(&trace, liveness.last());
   trace.retained = find_retained(trace, liveness.last());
   mark_scalars(&trace);
+  compile_guards(trace);
 }
 
 }  // namespace pijit

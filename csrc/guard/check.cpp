@@ -197,10 +197,85 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
   return false;
 }
 
+namespace {
+
+enum FastKind : uintptr_t { kRow, kFastDict, kFastInstance, kFastType, kFastFunction };
+constexpr uintptr_t kKindMask = 7;
+constexpr size_t kAhead = 12;  // guards between a prefetch and its use
+
+FastKind fast_kind(const Guard& guard) noexcept {
+  if (!guard.subject.is_const()) return kRow;
+  switch (guard.op) {
+    case GuardOp::kDict:
+      return kFastDict;
+    case GuardOp::kInstance:
+      return guard.number == 0 || !cpython::has_managed_dict(expected_type(guard)) ? kRow : kFastInstance;
+    case GuardOp::kTypeVersion:
+      return kFastType;
+    case GuardOp::kFunction:
+      return kFastFunction;
+    default:
+      return kRow;
+  }
+}
+
+// A dict whose tag is another one, or no dict any more: its row decides, and may publish a new tag.
+bool check_dict_row(const Trace& trace, const FastGuard& fast, Reg* regs) noexcept {
+  const Guard& guard = trace.guards[fast.more];
+  if (!check_guard(trace, guard, regs)) return false;
+  fast.number = guard.number;
+  return true;
+}
+
+bool is_plain_dict(PyObject* object) noexcept {
+  return Py_TYPE(object) == &PyDict_Type || Py_TYPE(object) == &PyODict_Type;
+}
+
+bool check_fast(const Trace& trace, const FastGuard& fast, Reg* regs) noexcept {
+  auto* subject = reinterpret_cast<PyObject*>(fast.subject & ~kKindMask);
+  switch (static_cast<FastKind>(fast.subject & kKindMask)) {
+    case kFastDict:
+      return (is_plain_dict(subject) && cpython::dict_version(subject) == fast.number) ||
+             check_dict_row(trace, fast, regs);
+    case kFastInstance:
+      return reinterpret_cast<uintptr_t>(Py_TYPE(subject)) == fast.number &&
+             reinterpret_cast<uintptr_t>(cpython::instance_dict(subject)) == fast.more;
+    case kFastType:
+      return cpython::current_type_version(reinterpret_cast<PyTypeObject*>(subject)) == fast.number &&
+             PyType_Check(subject);
+    case kFastFunction:
+      return PyFunction_Check(subject) && cpython::current_function_version(subject) == fast.number;
+    case kRow:
+      break;
+  }
+  return check_guard(trace, trace.guards[fast.more], regs);
+}
+
+}  // namespace
+
+void compile_guards(Trace& trace) {
+  trace.fast_guards.clear();
+  trace.fast_guards.reserve(trace.guards.size());
+  for (size_t i = 0; i < trace.guards.size(); ++i) {
+    const Guard& guard = trace.guards[i];
+    const FastKind kind = fast_kind(guard);
+    FastGuard fast{reinterpret_cast<uintptr_t>(guard.subject.object()) | kind, guard.number, i};
+    if (kind == kFastInstance) {
+      fast.number = reinterpret_cast<uintptr_t>(guard.expected);
+      fast.more = guard.number;
+    }
+    trace.fast_guards.push_back(fast);
+  }
+}
+
 bool check_guards(const Trace& trace, Reg* regs) noexcept {
   if (trace.state != nullptr && !trace.state->check()) return false;
-  for (const Guard& guard : trace.guards)
-    if (!check_guard(trace, guard, regs)) return false;
+  const FastGuard* guards = trace.fast_guards.data();
+  const size_t count = trace.fast_guards.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) __builtin_prefetch(reinterpret_cast<const void*>(guards[i + kAhead].subject & ~kKindMask));
+    if (!check_fast(trace, guards[i], regs)) return false;
+  }
   return trace.tensors == nullptr || trace.tensors->check(regs);
 }
 

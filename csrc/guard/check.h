@@ -14,6 +14,9 @@
 
 namespace pijit {
 
+// Packs Trace::guards into Trace::fast_guards; called once, when the guards are final.
+void compile_guards(Trace& trace);
+
 // regs: inputs are loaded; loads write the other registers. False: a guard does not hold, or could not be decided.
 bool check_guards(const Trace& trace, Reg* regs) noexcept;
 // One of Trace::guards.

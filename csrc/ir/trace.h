@@ -54,6 +54,13 @@ struct Guard {
   bool scalar = false;            // `expected` is a scalar kept by `owned`: equal bits will do (filled by finish_trace)
 };
 
+// A guard of the common kinds in 24 bytes, for the loop that checks them; everything else refers to its row.
+struct FastGuard {
+  uintptr_t subject;        // the object, with the kind in the low bits
+  mutable uint64_t number;  // dict tag, version; the type of an instance
+  uint64_t more;            // the address of an instance's dict; else the index of the row in Trace::guards
+};
+
 // One node; see ops.def. Operands beyond a, b, c are in Trace::operands [first, first + count).
 struct Node {
   Op op;
@@ -141,6 +148,7 @@ struct StopInfo {
 
 struct Trace {
   std::vector<Guard> guards;
+  std::vector<FastGuard> fast_guards;      // the same, in the same order (filled by compile_guards)
   std::vector<PyObject*> guard_items;      // borrowed; kept by owned or proven
   std::vector<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)
   std::unique_ptr<StateGuard> state;       // thread and global modes of the adapter; may be null

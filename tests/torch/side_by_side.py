@@ -101,15 +101,21 @@ class Describer:
         )  # asking for __dict__ makes one
         return "<" + ", ".join([*text, *(f".{name}={self(value)}" for name, value in own.items())]) + ">"
 
-    def graph(self, node: Any) -> str:
-        if node is None:
+    def graph(self, root: Any) -> str:
+        """The nodes of a graph not seen before, breadth first."""
+        if root is None:
             return "None"
-        if node in self.nodes:
-            return f"@{self.nodes[node]}"
-        self.nodes[node] = number = len(self.nodes)
-        variable = getattr(node, "variable", None)
-        leaf = "" if variable is None else f" {tuple(variable.shape)} #{self.numbers.get(id(variable))}"
-        return f"@{number}={node.name()}{leaf}({', '.join(f'{self.graph(n)}.{i}' for n, i in node.next_functions)})"
+        text, queue = [], [root]
+        for node in queue:
+            if node in self.nodes:
+                continue
+            self.nodes[node] = number = len(self.nodes)
+            variable = getattr(node, "variable", None)
+            leaf = "" if variable is None else f" {tuple(variable.shape)} #{self.numbers.get(id(variable))}"
+            queue += [after for after, _ in node.next_functions if after is not None]
+            text.append(f"@{number}={node.name()}{leaf}{[index for _, index in node.next_functions]}")
+        edges = [[self.nodes.get(after) for after, _ in node.next_functions] for node in queue]
+        return f"@{self.nodes[root]} {text} {edges}"
 
     def error(self, error: BaseException) -> str:
         places = []

@@ -232,7 +232,7 @@ def conjugated_and_complex(jit: Jit) -> Iterator[Any]:
     yield lambda: f(x)
 
 
-@scenario()
+@scenario(bug="an error of the dispatcher while recording names the key of the operator eye")
 def other_devices_and_layouts(jit: Jit) -> Iterator[Any]:
     f = jit(lambda x: x + x)
     yield from thrice(lambda: f(data(1)))
@@ -572,7 +572,7 @@ def default_device(jit: Jit) -> Iterator[Any]:
     yield lambda: f(x)
 
 
-@scenario(bug="three calls under a mode that is not recorded disable the root for good")
+@scenario()
 def default_device_comes_back(jit: Jit) -> Iterator[Any]:
     f = jit(lambda x: x + 1)
 
@@ -659,7 +659,7 @@ def test_a_mode_does_not_disable(kind: type) -> None:
     assert pijit.status(model).state == "replaying"
 
 
-@scenario(bug="three calls under a mode that is not recorded disable the root for good")
+@scenario()
 def modes_pushed_inside(jit: Jit) -> Iterator[Any]:
     model = jit(mlp())
     yield from thrice(lambda: model(data(1)))
@@ -673,7 +673,7 @@ def modes_pushed_inside(jit: Jit) -> Iterator[Any]:
     yield replayed(lambda: model(data(1)))
 
 
-@scenario(bug="three calls under a mode that is not recorded disable the root for good")
+@scenario()
 def vmap_and_grad(jit: Jit) -> Iterator[Any]:
     f = jit(lambda x: (x * x).sum())
     yield from thrice(lambda: f(data(1)))
@@ -958,7 +958,7 @@ def _(model: Any) -> Any:
     return model.register_forward_pre_hook(hook, with_kwargs=True, prepend=True).remove
 
 
-@change("hook_that_raises", bug="recording an exception in a hook has a wrong stack depth (checked build stops)")
+@change("hook_that_raises")
 def _(model: Any) -> Any:
     def hook(module: Any, args: Any, output: Any) -> None:
         raise ValueError("hook", tuple(output.shape))
@@ -1493,7 +1493,7 @@ def detach_and_requires_grad(jit: Jit) -> Iterator[Any]:
     yield lambda: f(data(1), w.detach())
 
 
-@scenario(bug="nothing is recorded where a module is given an attribute: isinstance(x, Parameter)")
+@scenario()
 def counters_of_the_model(jit: Jit) -> Iterator[Any]:
     class Counts(Scaled):
         def forward(self, x: Tensor) -> Tensor:
@@ -1549,7 +1549,7 @@ def subclass_first(jit: Jit) -> Iterator[Any]:
     yield lambda: model(data(1).as_subclass(Tagged))
 
 
-@scenario(bug="recording a call on a tensor subclass crashes")
+@scenario()
 def subclass_as_parameter(jit: Jit) -> Iterator[Any]:
     model = jit(mlp())
     yield from thrice(lambda: model(data(1)))

@@ -28,6 +28,7 @@ import torch
 Jit = Callable[..., Any]
 Call = Callable[[], Any]
 Scenario = Callable[[Jit], Iterator[Call]]
+TRIES = 4  # what goes wrong need not do so every time
 SCALARS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, torch.Size, slice)
 
 
@@ -278,7 +279,8 @@ class Table(dict[str, Entry]):
         """One scenario; in a process of its own if it goes wrong, since it may take the process with it."""
         entry = self[name]
         if entry.bug:
-            apart(file, name)
+            for _ in range(TRIES):
+                apart(file, name)
         else:
             check(entry.scenario, entry.whole)
 

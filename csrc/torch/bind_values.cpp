@@ -1,5 +1,6 @@
 // Single arguments and results of the general rule: which value explains which, and what becomes of results.
 #include "torch/bind_schema.h"
+#include "torch/direct.h"
 #include "torch/metadata.h"
 
 namespace pijit::torch_adapter {
@@ -246,7 +247,7 @@ void Lowering::emit() {
   for (std::unique_ptr<LoweredOp>& op : ops_) {
     const OperatorInfo& info = op->info();
     std::vector<Val> inputs = std::move(op->inputs), outputs = std::move(op->outputs);
-    recording_.api.emit(std::move(op), inputs, outputs, false);
+    recording_.api.emit(make_direct(std::move(op)), inputs, outputs, false);
     if (info.reshapes)
       recording_.forget_layouts();
     else if (info.mutates)

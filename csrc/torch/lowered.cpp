@@ -176,7 +176,10 @@ bool LoweredOp::run(Reg* regs) noexcept {
     torch::jit::Stack& stack = loan.stack;
     for (size_t i = 0; i < slots_.size(); ++i) push(stack, i, regs);
     WarningTrap trap;
-    info_.handle.callBoxed(stack);
+    {
+      SkipAutograd skip(skipped_);
+      info_.handle.callBoxed(stack);
+    }
     if (trap.warned()) {
       if (pure_) return false;
       trap.issue();

@@ -52,10 +52,35 @@ struct Out {
   uint32_t count = 0;
 };
 
+// What the autograd kernel of an operator does when there is nothing to record: it hands on to a later key, with these
+// keys out of the way. Empty: the operator has no such kernel (its parts have), or does more.
+inline c10::DispatchKeySet skipped_keys(const OperatorInfo& info) {
+  const c10::OperatorHandle& op = info.handle;
+  if (!info.aten || info.mutates || !op.hasKernelForDispatchKey(c10::DispatchKey::Autograd)) return {};
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) || python_autograd_kernels()) return {};
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView)) return c10::autograd_dispatch_keyset;  // a view
+  return c10::autograd_dispatch_keyset_with_ADInplaceOrView;
+}
+
+// Skips the autograd kernel of one operator where it would do nothing: grad mode is off, and there is no tangent in the
+// process.
+class SkipAutograd {
+ public:
+  explicit SkipAutograd(c10::DispatchKeySet skipped) {
+    if (!skipped.empty() && !c10::GradMode::is_enabled() &&
+        torch::autograd::ForwardADLevel::try_get_by_idx(0) == nullptr)
+      below_.emplace(skipped);
+  }
+
+ private:
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> below_;
+};
+
 class LoweredOp final : public AdapterOp {
  public:
   explicit LoweredOp(const OperatorInfo& info) : info_(info) {
     pure_ = !info.mutates && !info.random;
+    skipped_ = skipped_keys(info);
     values_.resize(info.arguments.size());
     slots_.resize(info.arguments.size());
   }
@@ -76,6 +101,15 @@ class LoweredOp final : public AdapterOp {
   std::vector<Out>& outs() { return outs_; }
   const OperatorInfo& info() const { return info_; }
 
+  // -- read by a direct operation that takes its place (direct.h)
+  const Slot& slot(size_t argument) const { return slots_[argument]; }
+  const c10::IValue& value(size_t argument) const { return values_[argument]; }
+  const Part& part(size_t i) const { return parts_[i]; }
+  uint32_t list_reg(size_t i) const { return list_regs_[i]; }
+  const std::vector<Out>& outs() const { return outs_; }
+  bool pure() const { return pure_; }
+  c10::DispatchKeySet skipped() const { return skipped_; }
+
   std::vector<Val> inputs, outputs;  // for RecordApi::emit
 
  private:
@@ -88,6 +122,7 @@ class LoweredOp final : public AdapterOp {
   std::vector<Part> parts_;
   std::vector<uint32_t> list_regs_;
   std::vector<Out> outs_;
+  c10::DispatchKeySet skipped_;
   bool pure_;
 };
 

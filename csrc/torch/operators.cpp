@@ -16,6 +16,7 @@ std::unordered_set<std::string>& python_kernels() {
   return *names;
 }
 Py_ssize_t g_python_kernel_count = 0;
+bool g_python_autograd = false;
 uint64_t g_generation = 1;
 
 // Writes that add to what is there: a kernel that fails in the middle must not be run again.
@@ -89,6 +90,10 @@ const OperatorInfo& operator_info(const c10::OperatorHandle& op) {
   return *info;
 }
 
+bool python_autograd_kernels() {
+  return g_python_autograd;
+}
+
 void refresh_python_kernels() {
   // torch.library._impls is a set of "namespace/name.overload/key".
   Ref library = Ref::steal(PyImport_ImportModule("torch.library"));
@@ -97,6 +102,7 @@ void refresh_python_kernels() {
   if (count < 0 || !impls) PyErr_Clear();
   if (count == g_python_kernel_count) return;
   std::unordered_set<std::string> names;
+  bool autograd = false;
   Ref iterator = Ref::steal(PyObject_GetIter(impls.get()));
   while (iterator) {
     Ref item = Ref::steal(PyIter_Next(iterator.get()));
@@ -106,11 +112,13 @@ void refresh_python_kernels() {
     std::string key(text);
     size_t first = key.find('/'), last = key.rfind('/');
     if (first == last || key.compare(last + 1, std::string::npos, "Meta") == 0) continue;
+    autograd |= key.rfind("aten/", 0) == 0 && key.find("Autograd", last) != std::string::npos;
     names.insert(key.substr(0, first) + "::" + key.substr(first + 1, last - first - 1));
   }
   PyErr_Clear();
   std::lock_guard<std::mutex> lock(g_mutex);
   python_kernels() = std::move(names);
+  g_python_autograd = autograd;
   g_python_kernel_count = count;
   ++g_generation;
 }

@@ -38,6 +38,9 @@ struct OperatorInfo {
 // The facts of an operator; callable with or without the GIL.
 const OperatorInfo& operator_info(const c10::OperatorHandle& op);
 
+// An ATen operator has an autograd kernel registered from Python. GIL held.
+bool python_autograd_kernels();
+
 // Looks at torch.library for kernels registered from Python. GIL held.
 void refresh_python_kernels();
 

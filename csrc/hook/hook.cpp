@@ -213,7 +213,7 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
     return plain(ts, frame, throwflag);
   if (state != nullptr && !state->roots.empty()) {
     for (auto& candidate : state->roots) {
-      if (!candidate->matches(frame)) continue;
+      if (!candidate->matches(frame) || (candidate->automatic && !g_automatic)) continue;
       std::shared_ptr<Root> root = candidate;
       t_outermost += 1;
       PyObject* result = enter_root(root, ts, frame);

@@ -173,7 +173,7 @@ void step_delete_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
 }
 
 void step_precall(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  if (frame.call_start < 0) frame.call_start = frame.instruction;
+  if (frame.kwnames == nullptr) frame.call_start = frame.instruction;
   if (!frame.top(oparg + 2).is_null()) return;
   Val callable = frame.top(oparg + 1);
   if (recorder.is_virtual(callable, VirtualKind::kBoundMethod)) {

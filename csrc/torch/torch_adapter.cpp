@@ -11,6 +11,7 @@ namespace {
 
 // The recording of this thread, or null.
 thread_local std::unique_ptr<Recording> t_recording;
+thread_local std::unique_ptr<Recording> t_ended;  // a call that stops its recording still looks at it
 
 class TorchAdapter final : public Adapter {
  public:
@@ -49,7 +50,7 @@ class TorchAdapter final : public Adapter {
   }
   void end_recording() noexcept override {
     if (t_recording != nullptr) t_recording->eye.stop();
-    t_recording.reset();
+    t_ended = std::move(t_recording);
   }
 
   CallFate begin_call(const CallSite& site, Val* result) override;

@@ -528,7 +528,6 @@ def test_enable_finds_roots() -> None:
     assert all(torch.equal(a, b) for a, b in zip(actual, expected, strict=True))
 
 
-@pytest.mark.xfail(reason="what enable() found goes on after disable() if something was jitted by name")
 def test_disable_leaves_what_was_found() -> None:
     named = pijit.jit(lambda x: x + 1)
     named(data(1))

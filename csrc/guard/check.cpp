@@ -268,15 +268,29 @@ void compile_guards(Trace& trace) {
   }
 }
 
-bool check_guards(const Trace& trace, Reg* regs) noexcept {
-  if (trace.state != nullptr && !trace.state->check()) return false;
-  const FastGuard* guards = trace.fast_guards.data();
-  const size_t count = trace.fast_guards.size();
+namespace {
+
+bool check_range(const Trace& trace, size_t first, size_t count, Reg* regs) noexcept {
+  const FastGuard* guards = trace.fast_guards.data() + first;
   for (size_t i = 0; i < count; ++i) {
     if (i + kAhead < count) __builtin_prefetch(reinterpret_cast<const void*>(guards[i + kAhead].subject & ~kKindMask));
     if (!check_fast(trace, guards[i], regs)) return false;
   }
+  return true;
+}
+
+}  // namespace
+
+bool check_guards(const Trace& trace, Reg* regs) noexcept {
+  if (trace.state != nullptr && !trace.state->check()) return false;
+  if (!check_range(trace, 0, trace.entry_guards(), regs)) return false;
   return trace.tensors == nullptr || trace.tensors->check(regs);
+}
+
+bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept {
+  if (epoch.state != nullptr && !epoch.state->check()) return false;
+  if (!check_range(trace, epoch.first, epoch.count, regs)) return false;
+  return epoch.tensors == nullptr || epoch.tensors->check(regs);
 }
 
 }  // namespace pijit

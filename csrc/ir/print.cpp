@@ -222,6 +222,8 @@ std::string Printer::node(const Node& node) const {
       if (!operand.is_null()) text += " " + value(operand);
     for (uint32_t i = 0; i < node.count; ++i) text += (i == 0 ? " (" : ", ") + value(trace_.operands[node.first + i]);
     if (node.count != 0) text += ")";
+    if (node.op == Op::kEpoch) text += " " + std::to_string(trace_.epochs[node.aux].count) + " guards";
+    if (node.op == Op::kRun) text += " level " + std::to_string(node.aux);
     if (node.op == Op::kGuardBool) text += node.aux != 0 ? " True" : " False";
     if (node.op == Op::kGuardInt) text += " " + std::to_string(static_cast<int64_t>(node.imm));
     if (node.op == Op::kGuardFloat) text += " bits " + hex(node.imm);

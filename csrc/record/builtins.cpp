@@ -36,6 +36,22 @@ bool only_computes(PyObject* callable) {
   return false;
 }
 
+// The names of keyword arguments as a tuple that the trace keeps; null: there are none.
+PyObject* keep_names(Recorder& recorder, const Arguments& args) {
+  if (args.names.empty()) return nullptr;
+  Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.names.size())));
+  for (size_t i = 0; i < args.names.size(); ++i)
+    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
+  recorder.trace().owned.push_back(std::move(names));
+  return recorder.trace().owned.back().get();
+}
+
+// The call that is being looked at, on operands that differ from call to call.
+Invoke compute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const auto first = args.values.begin() + (recorder.called_bound ? 1 : 0);
+  return recorder.compute(frame, recorder.called, {first, args.values.end()}, pops, keep_names(recorder, args));
+}
+
 Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* callable, Arguments& args, int pops) {
   Adapter* adapter = recorder.adapter();
   if (adapter == nullptr) return Invoke::kUnknown;
@@ -50,13 +66,7 @@ Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* 
   site.callable = callable;
   site.operands = operands.data();
   site.count = operands.size();
-  if (!args.names.empty()) {
-    Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.names.size())));
-    for (size_t i = 0; i < args.names.size(); ++i)
-      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
-    site.kwnames = names.get();
-    recorder.trace().owned.push_back(std::move(names));
-  }
+  site.kwnames = keep_names(recorder, args);
   if (!recorder.ask_adapter(frame, site, pops, 1)) return Invoke::kUnknown;
   return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
 }
@@ -72,9 +82,10 @@ bool is_plain_const(PyObject* object) {
 }
 
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  bool varies = false;
   for (Val& value : args.values) {
-    if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
-    if (!recorder.live()) return Invoke::kStopped;
+    varies = varies || recorder.is_scalar_reg(value);
+    if (recorder.is_scalar_reg(value)) continue;
     if (value.object() != nullptr && is_plain_const(value.object())) continue;
     if (recorder.is_virtual(value, VirtualKind::kTuple)) {
       bool plain = true;
@@ -84,6 +95,7 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
     }
     return Invoke::kUnknown;
   }
+  if (varies) return compute_call(recorder, frame, args, pops);
   recorder.observe(frame, pops, take_plain);
   return Invoke::kStarted;
 }
@@ -150,6 +162,8 @@ void build_builtin_table() {
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
+  recorder.called = object;
+  recorder.called_bound = false;
   if (PyCFunction_CheckExact(object)) {
     PyObject* self = reinterpret_cast<PyCFunctionObject*>(object)->m_self;
     bool bound = self != nullptr && !PyModule_Check(self) &&
@@ -157,6 +171,7 @@ Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Argu
     auto row = table().find(identity(object));
     if (row != table().end()) {
       if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
+      recorder.called_bound = bound;
       Invoke outcome = row->second(recorder, frame, args, pops);
       if (outcome != Invoke::kUnknown) return outcome;
     }

@@ -53,9 +53,15 @@ void Recorder::complete(ShadowFrame& frame) {
   } else if (!pending.has_result && pending.pushes > 0) {
     return stop(Abort::kUnknownCall, "no result was seen");
   }
+  if (pending.opaque) epoch_due_ = true;
   Val value = pending.result;
   frame.sp -= pending.pops;
-  if (pending.pushes == 2 && stack_real(2) != nullptr) {
+  while (!frame.loose.empty() && frame.loose.back() >= frame.locals + frame.sp) frame.loose.pop_back();
+  if (pending.pushes == 2 && stack_real(2) != nullptr && pending.opaque) {
+    frame.loose.push_back(frame.locals + frame.sp);
+    frame.push(Val());
+    frame.push(value);
+  } else if (pending.pushes == 2 && stack_real(2) != nullptr) {
     // LOAD_METHOD left method and self instead of a bound method.
     Val method = virtual_field(value, 0), self = virtual_field(value, 1);
     frame.push(method);

@@ -40,8 +40,14 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
 
 bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
   if (!live_ || frames_.empty()) return false;
+  const bool followed = try_follow(frame, throwflag);
+  if (stopping_) resolve_stop();
+  return followed;
+}
+
+bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   if (throwflag != 0) {
-    drop_generator(frame);
+    if (!top_frame().pending.opaque) drop_generator(frame);
     return false;
   }
   ShadowFrame& outer = top_frame();
@@ -86,6 +92,11 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
     shadow->generator = kNone;
     shadow->outer_state = kNone;
     shadow->handled = 0;
+    shadow->loose.clear();
+    shadow->node_mark = static_cast<uint32_t>(trace_->nodes.size());
+    shadow->time_mark = trace_->clock;
+    shadow->sp_mark = 0;
+    shadow->changed = false;
     push_frame(std::move(shadow));
     run_prologue(*this, top_frame());
     return true;
@@ -95,7 +106,17 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
 }
 
 void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
-  if (!live_ || frames_.empty() || top_frame().frame != frame) return;
+  if (!live_ || frames_.empty()) return;
+  if (top_frame().pending.run == frame) {
+    SavedError error;
+    finish_run(top_frame(), result);
+  } else if (top_frame().frame == frame) {
+    left_frame(frame, result);
+  }
+  if (stopping_) resolve_stop();
+}
+
+void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   PyObject* raised = result == nullptr ? PyErr_Occurred() : nullptr;
   raised_ = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
   SavedError error;
@@ -108,11 +129,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
   ShadowFrame& outer = top_frame();
   if (result == nullptr) {
     foreseen_ = foreseen_ || (shadow->pending.active && shadow->pending.raises);
-    if (!foreseen_) {
-      frames_.push_back(std::move(shadow));
-      stop(Abort::kRaised, "");
-      return;
-    }
+    if (!foreseen_) return raised_unforeseen();
     if (shadow->generator != kNone) model(shadow->generator).suspended = nullptr;
     inner_raised(outer);
   } else if (shadow->generator == kNone && cpython::is_generator_code(shadow->code)) {

@@ -86,7 +86,7 @@ Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh) {
 Val Recorder::input(PyObject* object, Val source, int depth) {
   if (adapter_ != nullptr && adapter_->is_tensor(object)) {
     Val tensor = add_reg(Rep::kTensor, Py_TYPE(object), object);
-    adapter_->add_input(*trace_->tensors, source, object, tensor.index());
+    adapter_->add_input(inputs(), source, object, tensor.index());
     tensor_sources_[tensor.index()] = source;
     return tensor;
   }

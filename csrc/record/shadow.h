@@ -39,12 +39,15 @@ enum class Then : uint8_t {
 // What the current instruction of a frame is waiting for.
 struct Pending {
   bool active = false;
-  bool expects_frame = false;   // a followed frame of `function` is to be entered
-  bool entered = false;         // it was
-  bool has_result = false;      // `result` is the shadow of what the instruction produced
-  bool raises = false;          // it will raise, as a consequence of guarded facts
-  bool ignores_frames = false;  // frames under it read only (import of a loaded module)
-  bool adapter = false;         // the adapter's finish_call decides
+  bool expects_frame = false;     // a followed frame of `function` is to be entered
+  bool entered = false;           // it was
+  bool has_result = false;        // `result` is the shadow of what the instruction produced
+  bool raises = false;            // it will raise, as a consequence of guarded facts
+  bool ignores_frames = false;    // frames under it read only (import of a loaded module)
+  bool adapter = false;           // the adapter's finish_call decides
+  bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
+  cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed ...
+  uint32_t run_out = kNone;       // ... and the register that takes what it returns
   Then then = Then::kPush;
   uint8_t pushes = 1;  // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH)
   int pops = 0;        // operands it takes
@@ -68,6 +71,7 @@ struct ShadowFrame {
   int instruction = 0;                    // unit index of the instruction under way, EXTENDED_ARG included
   int operation = 0;                      // unit index of the operation itself
   uint32_t node_mark = 0, time_mark = 0;  // nodes and clock when the instruction began
+  int sp_mark = 0;                        // and the stack
   uint32_t snapshot = kNone;              // of the instruction under way, once taken
   bool changed = false;                   // the shadow was changed by the instruction under way
   int call_start = -1;                    // KW_NAMES or PRECALL of the CALL under way
@@ -75,16 +79,23 @@ struct ShadowFrame {
   Pending pending;
   Val result;  // shadow of the value it returns or yields
   bool yielded = false;
-  PyObject* kwnames = nullptr;   // set by KW_NAMES for the next CALL
-  uint32_t generator = kNone;    // the virtual generator that this frame is
-  uint32_t outer_state = kNone;  // FrameState of the caller, made at the first snapshot inside
-  std::vector<Val> saved;        // arguments kept for a second step (__init__ after __new__)
+  PyObject* kwnames = nullptr;     // set by KW_NAMES for the next CALL
+  PyObject* call_names = nullptr;  // ... and taken by it
+  std::vector<int> loose;          // slots of LOAD_METHOD results that are bound in the shadow and unbound in the frame
+  uint32_t generator = kNone;      // the virtual generator that this frame is
+  uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
+  std::vector<Val> saved;          // arguments kept for a second step (__init__ after __new__)
   std::vector<PyObject*> saved_names;
   std::vector<Val> collected;  // values that a driven generator yielded
   int handled = 0;             // exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
 
   Val& local(int i) { return slots[i]; }
   Val& top(int depth = 1) { return slots[locals + sp - depth]; }
+  bool is_loose(int slot) const {
+    for (int at : loose)
+      if (slot == at || slot == at + 1) return true;
+    return false;
+  }
   void push(Val value) { slots[locals + sp++] = value; }
   Val pop() { return slots[locals + --sp]; }
 };

@@ -36,6 +36,8 @@ void step_unpack(Recorder&, ShadowFrame&, int oparg);
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);
 
+// An operation on scalars of which at least one is a register: computed at replay. False: it is none.
+bool compute_scalars(Recorder&, ShadowFrame&, SiteKind kind, int oparg, const std::vector<Val>& operands, int pops);
 // Comparing objects of this class runs no Python and looks at nothing mutable.
 bool native_comparison(PyTypeObject* type) noexcept;
 

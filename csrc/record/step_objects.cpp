@@ -196,6 +196,7 @@ void step_call(Recorder& recorder, ShadowFrame& frame, int oparg) {
   }
   for (int i = oparg; i > 0; --i) args.values.push_back(frame.top(i));
   PyObject* names = frame.kwnames;
+  frame.call_names = names;
   frame.kwnames = nullptr;
   if (names != nullptr)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) args.names.push_back(PyTuple_GET_ITEM(names, i));

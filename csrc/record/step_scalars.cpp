@@ -35,22 +35,70 @@ void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result
   frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
 }
 
-// Makes scalar registers constant so that an operation on them folds.
-Val plain_const(Recorder& recorder, Val value) {
-  if (value.is_reg() && !recorder.touches_tensor(value)) {
-    Val forced = recorder.force(value);
-    return forced.is_null() ? value : forced;
+// An operand of an operation on scalars, at least one of which differs from call to call.
+bool is_computable(Recorder& recorder, Val value) {
+  if (recorder.is_scalar_reg(value)) return true;
+  if (recorder.is_virtual(value, VirtualKind::kTuple)) {
+    for (Val item : recorder.model(value).items)
+      if (!is_computable(recorder, item)) return false;
+    return true;
   }
-  return value;
+  return value.object() != nullptr && is_plain(value.object());
+}
+
+bool varies(Recorder& recorder, Val value) {
+  if (!recorder.is_virtual(value, VirtualKind::kTuple)) return recorder.is_scalar_reg(value);
+  for (Val item : recorder.model(value).items)
+    if (varies(recorder, item)) return true;
+  return false;
 }
 
 }  // namespace
+
+bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int oparg, const std::vector<Val>& operands,
+                     int pops) {
+  bool any = false;
+  for (Val value : operands) {
+    if (!is_computable(recorder, value)) return false;
+    any = any || varies(recorder, value);
+  }
+  if (any) recorder.compute(frame, operator_function(kind, oparg), operands, pops);
+  return any;
+}
 
 bool native_comparison(PyTypeObject* type) noexcept {
   for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type,
                               &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
     if (type->tp_richcompare == known->tp_richcompare) return true;
   return type->tp_richcompare == nullptr;
+}
+
+// A scalar in a register: a replay leaves where its truth is another one.
+bool Recorder::scalar_truth(Val value, bool* out) {
+  PyObject* object = reg_objects_[value.index()];
+  if (object == nullptr || !is_scalar_reg(value)) return false;
+  *out = PyObject_IsTrue(object) > 0;
+  const RegInfo info = trace_->regs[value.index()];
+  if (info.rep != Rep::kObject) {
+    Val boxed = materialize(value);
+    if (boxed.is_null()) return false;
+    value = boxed;
+  }
+  Val answer = value;
+  if (info.type != &PyBool_Type) {
+    answer = add_reg(Rep::kObject, &PyBool_Type, *out ? Py_True : Py_False);
+    Node& node = emit_node(Op::kPure);
+    node.a = Val::constant(operator_function(SiteKind::kBool, 0));
+    node.imm = reinterpret_cast<uintptr_t>(&PyBool_Type);
+    node.out = answer.index();
+    node.first = static_cast<uint32_t>(trace_->operands.size());
+    node.count = 1;
+    trace_->operands.push_back(value);
+  }
+  Node& guard = emit_node(Op::kGuardIs);
+  guard.a = answer;
+  guard.b = Val::constant(*out ? Py_True : Py_False);
+  return true;
 }
 
 bool Recorder::truth(Val value, bool* out) {
@@ -85,11 +133,7 @@ bool Recorder::truth(Val value, bool* out) {
         return true;
     }
   }
-  if (value.is_reg()) {
-    Val forced = touches_tensor(value) ? Val() : force(value);
-    if (forced.is_null()) return false;
-    return truth(forced, out);
-  }
+  if (value.is_reg()) return !touches_tensor(value) && scalar_truth(value, out);
   PyObject* object = value.object();
   if (object == nullptr) return false;
   if (object == Py_True || object == Py_False || object == Py_None) {
@@ -210,9 +254,7 @@ Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right
 void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val left = frame.top(2), right = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, oparg)) return;
-  left = plain_const(recorder, left);
-  right = plain_const(recorder, right);
-  if (!recorder.live()) return;
+  if (compute_scalars(recorder, frame, SiteKind::kBinary, oparg, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
   // Concatenation of known lists and tuples: the class of the result is what CPython makes it.
@@ -252,8 +294,7 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
   }
   int oparg = opcode == UNARY_NEGATIVE ? 0 : opcode == UNARY_POSITIVE ? 1 : 2;
   if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, oparg)) return;
-  value = plain_const(recorder, value);
-  if (!recorder.live()) return;
+  if (compute_scalars(recorder, frame, SiteKind::kUnary, oparg, {value}, 1) || !recorder.live()) return;
   if (value.object() != nullptr && is_plain(value.object())) return recorder.observe(frame, 1, take_result);
   recorder.stop(Abort::kUnknownOperand, "a unary operator");
 }
@@ -261,9 +302,7 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
 void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val left = frame.top(2), right = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kCompare, {left, right}, 2, 1, oparg)) return;
-  left = plain_const(recorder, left);
-  right = plain_const(recorder, right);
-  if (!recorder.live()) return;
+  if (compute_scalars(recorder, frame, SiteKind::kCompare, oparg, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr) {
     if (is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
@@ -298,9 +337,14 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
                                               (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
+// An object that was made by the recorded call and is only itself.
+static bool is_fresh(Recorder& recorder, Val value) {
+  return value.is_virtual() && recorder.trace().virtuals[value.index()].reg_time != 0;
+}
+
 void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val left = frame.top(2), right = frame.top(1);
-  bool same;
+  bool same = false, decided = true;
   if (left == right) {
     same = true;
   } else if (left.is_const() && right.is_const()) {
@@ -312,20 +356,16 @@ void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
     if (Py_TYPE(left.object()) == Py_TYPE(right.object()) && cpython::is_scalar(left.object()) &&
         !singleton(left.object()) && cpython::scalars_equal(left.object(), right.object()))
       return recorder.stop(Abort::kUnknownOperand, "identity of equal values");
-  } else if (left.is_virtual() || right.is_virtual()) {
-    same = false;  // a fresh object is only itself
-    if ((left.is_reg() && recorder.facts(left).rep == Rep::kObject) ||
-        (right.is_reg() && recorder.facts(right).rep == Rep::kObject))
-      return recorder.stop(Abort::kUnknownOperand, "identity of a result");
+  } else if (is_fresh(recorder, left) || is_fresh(recorder, right)) {
+    decided = !left.is_reg() && !right.is_reg();  // foreign code may have handed it back
+    if (recorder.touches_tensor(left) || recorder.touches_tensor(right)) decided = true;
   } else {
-    PyObject* constant = left.is_const() ? left.object() : right.object();
-    Val reg = left.is_const() ? right : left;
-    PyTypeObject* type = reg.is_reg() ? recorder.type_of(reg) : nullptr;
-    if (constant == nullptr || type == nullptr || Py_TYPE(constant) == type)
-      return recorder.stop(Abort::kUnknownOperand, "identity of two inputs");
-    same = false;
+    const Val constant = left.is_const() ? left : right, other = left.is_const() ? right : left;
+    PyTypeObject* type = recorder.type_of(other);
+    decided = constant.is_const() && type != nullptr && Py_TYPE(constant.object()) != type;
   }
-  recorder.done(frame, 2, Val::constant(same != (oparg != 0) ? Py_True : Py_False));
+  if (decided) return recorder.done(frame, 2, Val::constant(same != (oparg != 0) ? Py_True : Py_False));
+  recorder.compute(frame, identity_function(oparg != 0), {left, right}, 2);
 }
 
 }  // namespace pijit

@@ -66,7 +66,7 @@ Val Recorder::tensor_input(PyObject* tensor) {
     Val reg = add_reg(Rep::kTensor, Py_TYPE(tensor), tensor);
     fact.guard = reg.index();
     tensor_sources_[reg.index()] = Val::constant(tensor);
-    adapter_->add_input(*trace_->tensors, Val::constant(tensor), tensor, reg.index());
+    adapter_->add_input(inputs(), Val::constant(tensor), tensor, reg.index());
     return reg;
   }
   return Val::reg(fact.guard);
@@ -81,6 +81,7 @@ Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
   RegInfo info;
   info.rep = rep;
   info.type = type;
+  info.epoch = static_cast<uint32_t>(trace_->epochs.size());
   trace_->regs.push_back(info);
   reg_objects_.push_back(observed);
   return Val::reg(static_cast<uint32_t>(trace_->regs.size() - 1));
@@ -313,6 +314,24 @@ Val Recorder::force_const(Val value, PyObject* observed) {
   node.imm = bits;
   node.aux = static_cast<uint32_t>(bits & 1);
   return owned(observed);
+}
+
+Val Recorder::unbox(Val value, PyObject* observed) {
+  if (!value.is_reg() || observed == nullptr) return Val();
+  const RegInfo info = trace_->regs[value.index()];
+  int overflow = 0;
+  if (info.rep != Rep::kObject || info.type != Py_TYPE(observed)) return Val();
+  const Rep rep = info.type == &PyFloat_Type  ? Rep::kFloat
+                  : info.type == &PyBool_Type ? Rep::kBool
+                  : info.type == &PyLong_Type ? Rep::kInt
+                                              : Rep::kEmpty;
+  if (rep == Rep::kInt) PyLong_AsLongLongAndOverflow(observed, &overflow);
+  if (rep == Rep::kEmpty || overflow != 0) return Val();
+  const Val number = add_reg(rep, info.type, observed);
+  Node& node = emit_node(Op::kUnbox);
+  node.a = value;
+  node.out = number.index();
+  return number;
 }
 
 Val Recorder::force(Val value) {

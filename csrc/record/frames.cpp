@@ -85,7 +85,7 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
     shadow->kwnames = nullptr;
     shadow->generator = kNone;
     shadow->outer_state = kNone;
-    shadow->handled = 0;
+    shadow->handled.clear();
     push_frame(std::move(shadow));
     run_prologue(*this, top_frame());
     return true;

@@ -20,6 +20,8 @@ OFF = os.environ.get("PIJIT", "1") == "0"
 
 # Bit i of the core's "log" option is channel i. Tag: LOG_CHANNELS.
 LOG_CHANNELS = ("record", "guards", "exits")
+# Bit i of the core's "stress" option is word i. Tag: STRESS_WORDS.
+STRESS_WORDS = ("record-all", "observe")
 
 
 class _Option(NamedTuple):
@@ -28,19 +30,27 @@ class _Option(NamedTuple):
     variable: str
     lowest: int
     doc: str
+    words: tuple[str, ...] = ()  # the value is a set of these; empty: it is a number
 
 
 _OPTIONS = {
     "max_operations": _Option("PIJIT_MAX_OPERATIONS", 1, "bytecodes that one recording may observe before it stops"),
     "max_nodes": _Option("PIJIT_MAX_NODES", 1, "nodes that one trace may have"),
-    "log": _Option("PIJIT_LOG", 0, f"channels to log, separated by commas: {', '.join(LOG_CHANNELS)}"),
+    "log": _Option("PIJIT_LOG", 0, f"channels to log, separated by commas: {', '.join(LOG_CHANNELS)}", LOG_CHANNELS),
+    "stress": _Option(
+        "PIJIT_STRESS",
+        0,
+        "what enable() does to every function, for testing pijit itself: "
+        "record-all (record and replay it from its first call on) or observe (record it and keep nothing)",
+        STRESS_WORDS,
+    ),
 }
 
 
 class Config:
     """The options of pijit, as attributes; an unknown one is a `ConfigError` that names the nearest.
 
-    `max_operations` and `max_nodes` limit one recording, `log` names channels.
+    `max_operations` and `max_nodes` limit one recording, `log` names channels, `stress` tests pijit itself.
 
     Example:
         >>> import pijit
@@ -59,13 +69,15 @@ class Config:
     max_operations: int
     max_nodes: int
     log: str
+    stress: str
 
     def __getattr__(self, name: str) -> int | str:
         if name.startswith("_"):  # what Python and notebooks probe for
             raise AttributeError(name)
         _known(name)
         value = _core.get_option(name)
-        return _channels(value) if name == "log" else value
+        words = _OPTIONS[name].words
+        return _words(value, words) if words else value
 
     def __setattr__(self, name: str, value: object) -> None:
         _core.set_option(name, parse(name, value))
@@ -103,8 +115,8 @@ def parse(name: str, value: object, given_as: str = "") -> int:
     """The number that the core keeps for this value of this option; `ConfigError` if there is none."""
     _known(name)
     where = given_as or f"option {name!r}"
-    if name == "log":
-        return _mask(value, where)
+    if _OPTIONS[name].words:
+        return _mask(value, name, where)
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -136,19 +148,20 @@ def _known(name: str) -> None:
     raise ConfigError(f"pijit has no option {name!r}; the nearest is {near!r}")
 
 
-def _channels(mask: int) -> str:
-    return ",".join(channel for bit, channel in enumerate(LOG_CHANNELS) if mask >> bit & 1)
+def _words(mask: int, words: tuple[str, ...]) -> str:
+    return ",".join(word for bit, word in enumerate(words) if mask >> bit & 1)
 
 
-def _mask(value: object, where: str) -> int:
+def _mask(value: object, name: str, where: str) -> int:
+    words, one = _OPTIONS[name].words, "channel" if name == "log" else "word"
     if not isinstance(value, str):
-        raise ConfigError(f"{where} is text: channels separated by commas, not {value!r}")
+        raise ConfigError(f"{where} is text: {one}s separated by commas, not {value!r}")
     mask = 0
-    for channel in filter(None, (part.strip() for part in value.split(","))):
-        if channel not in LOG_CHANNELS:
-            near = difflib.get_close_matches(channel, LOG_CHANNELS, 1, cutoff=0.0)[0]
-            raise ConfigError(f"{where} has no channel {channel!r}; the nearest is {near!r}")
-        mask |= 1 << LOG_CHANNELS.index(channel)
+    for word in filter(None, (part.strip() for part in value.split(","))):
+        if word not in words:
+            near = difflib.get_close_matches(word, words, 1, cutoff=0.0)[0]
+            raise ConfigError(f"{where} has no {one} {word!r}; the nearest is {near!r}")
+        mask |= 1 << words.index(word)
     return mask
 
 

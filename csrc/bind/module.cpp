@@ -7,6 +7,7 @@
 #include "cache/root.h"
 #include "hook/hook.h"
 #include "hook/log.h"
+#include "hook/stress.h"
 #include "ir/adapter_slot.h"
 #include "record/limits.h"
 #include "record/recorder.h"
@@ -65,6 +66,8 @@ void py_set_option(const std::string& name, int64_t value) {
     record_limits().nodes = static_cast<uint64_t>(value);
   } else if (name == "log") {
     set_log_channels(static_cast<uint32_t>(value));
+  } else if (name == "stress") {
+    set_stress_words(static_cast<uint32_t>(value));
   } else {
     throw py::key_error(name);
   }
@@ -74,6 +77,7 @@ int64_t py_get_option(const std::string& name) {
   if (name == "max_operations") return static_cast<int64_t>(record_limits().operations);
   if (name == "max_nodes") return static_cast<int64_t>(record_limits().nodes);
   if (name == "log") return log_channels();
+  if (name == "stress") return stress_words();
   throw py::key_error(name);
 }
 

@@ -144,6 +144,7 @@ py::dict stats_view() {
     for (auto& trace : root->traces) bytes += bytes_of(*trace);
   }
   py::dict view;
+  view["codes"] = counters.codes;
   view["records"] = counters.records;
   view["aborts"] = counters.aborts;
   view["replays"] = counters.replays;

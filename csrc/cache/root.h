@@ -44,9 +44,11 @@ struct CodeState {
   std::vector<std::shared_ptr<Root>> roots;
   uint32_t plain_calls = 0;  // under enable(): outermost calls without tensor operators
   bool has_operators = false;
+  bool recorded = false;  // a trace was made of it
 };
 
 struct Stats {
+  uint64_t codes = 0;  // code objects of which a trace was made
   uint64_t records = 0, aborts = 0, replays = 0, exits = 0, guard_failures = 0, opaque_calls = 0;
 };
 

@@ -88,6 +88,10 @@ inline bool is_fresh(Frame* frame) noexcept {
 inline Frame* current_frame(PyThreadState* ts) noexcept {
   return ts->cframe->current_frame;
 }
+// The exception that the innermost function or generator handles (borrowed); null or None if none.
+inline PyObject* handled_exception(PyThreadState* ts) noexcept {
+  return ts->exc_info->exc_value;
+}
 // Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
 inline bool eval_breaker_set(PyThreadState* ts) noexcept {
   return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;

@@ -220,7 +220,7 @@ bool Materialiser::apply_list(PyObject* list, const LogEntry& entry) noexcept {
     case LogOp::kItem:
       return PyList_Append(list, value) == 0;
     case LogOp::kSetItem:
-      return PyList_SetItem(list, list_index(entry), new_reference(value)) == 0;
+      return PySequence_SetItem(list, list_index(entry), value) == 0;  // the index may be negative
     case LogOp::kDelItem:
       return PySequence_DelItem(list, list_index(entry)) == 0;
     case LogOp::kInsert:

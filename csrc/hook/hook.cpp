@@ -2,6 +2,7 @@
 //
 //   frame -> recorder live on this thread? -> followed frame: evaluated under events; any other: evaluated without
 //         -> root of its code?             -> a trace whose guards hold: replay; else record, while that may pay
+//         -> enable() under stress?        -> a root from its first call on, or recorded for nothing (hook/stress.h)
 //         -> enable() and outermost?       -> evaluated while operators are counted; a second call makes it a root
 //         -> CPython
 //
@@ -17,6 +18,7 @@
 #include "guard/check.h"
 #include "hook/log.h"
 #include "hook/stack.h"
+#include "hook/stress.h"
 #include "ir/adapter_slot.h"
 #include "ir/verify.h"
 #include "record/recorder.h"
@@ -66,6 +68,26 @@ std::string stop_text(const StopInfo& stop) {
          " [" + stop.code + "]";
 }
 
+// The root is left to CPython from now on.
+void give_up(Root& root, std::string reason) {
+  if (stress_words() == 0) root.disabled = std::move(reason);
+}
+
+void note_recorded(const Trace& trace) noexcept {
+  CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(trace.code.get()), true);
+  if (state == nullptr || state->recorded) return;
+  state->recorded = true;
+  stats().codes += 1;
+}
+
+// PIJIT_CHECKED: a trace that contradicts itself is a bug and stops the process.
+void check_trace([[maybe_unused]] const Trace& trace) {
+#if PIJIT_CHECKED
+  const std::string wrong = verify_trace(trace);
+  if (!wrong.empty()) Py_FatalError(wrong.c_str());
+#endif
+}
+
 void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder) {
   root.records += 1;
   stats().records += 1;
@@ -76,20 +98,15 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
     log_line(Channel::kRecord, "record " + root.name + ": nothing was kept" + stop_text(root.last_stop));
     root.aborts_in_a_row += 1;
     if (root.aborts_in_a_row >= (root.traces.empty() ? limits().aborted : limits().aborted_again))
-      root.disabled = "nothing could be recorded: " + root.last_stop.reason;
+      give_up(root, "nothing could be recorded: " + root.last_stop.reason);
     return;
   }
   root.last_stop = trace->stop;
   root.aborts_in_a_row = 0;
-#if PIJIT_CHECKED
-  std::string wrong = verify_trace(*trace);
-  if (!wrong.empty()) Py_FatalError(wrong.c_str());
-#endif
+  check_trace(*trace);
   finish_trace(*trace);
-#if PIJIT_CHECKED
-  wrong = verify_trace(*trace);
-  if (!wrong.empty()) Py_FatalError(wrong.c_str());
-#endif
+  check_trace(*trace);
+  note_recorded(*trace);
   log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
                                  std::to_string(trace->guards.size()) + " guards, " +
                                  std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
@@ -102,7 +119,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
     root->aborts += 1;
     root->aborts_in_a_row += 1;
     if (root->aborts_in_a_row >= (root->traces.empty() ? limits().aborted : limits().aborted_again))
-      root->disabled = "its arguments cannot be guarded, or the framework is in a state that is not recorded";
+      give_up(*root, "its arguments cannot be guarded, or the framework is in a state that is not recorded");
     return plain(ts, frame, 0);
   }
   PyObject* result = plain(ts, frame, 0);
@@ -157,7 +174,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
     note_miss(*root, frame);
     if (root->misses_in_a_row >= limits().misses)
-      root->disabled = "its calls keep differing from every recorded one: " + root->last_miss;
+      give_up(*root, "its calls keep differing from every recorded one: " + root->last_miss);
     return plain(ts, frame, 0);
   }
   if (!root->traces.empty()) note_miss(*root, frame);
@@ -203,6 +220,30 @@ PyObject* outermost(PyThreadState* ts, cpython::Frame* frame) {
   return result;
 }
 
+// Recorded, and the trace thrown away.
+PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
+  Recorder recorder(ts, frame, current_adapter());
+  const bool started = recorder.start();
+  PyObject* result = plain(ts, frame, 0);
+  if (!started) return result;
+  if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
+  SavedError error;
+  std::unique_ptr<Trace> trace = recorder.finish();
+  if (trace == nullptr) return result;
+  check_trace(*trace);
+  finish_trace(*trace);
+  check_trace(*trace);
+  note_recorded(*trace);
+  return result;
+}
+
+PyObject* stressed(PyThreadState* ts, cpython::Frame* frame) {
+  if (is_own_python(frame)) return plain(ts, frame, 0);
+  if (stresses(Stress::kObserve)) return observe(ts, frame);
+  std::shared_ptr<Root> root = stress_root(frame);
+  return root == nullptr ? plain(ts, frame, 0) : enter_root(root, ts, frame);
+}
+
 PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (near_stack_end()) return without_hook(ts, frame, throwflag, eval_frame);
   Recorder* recorder = active_recorder();
@@ -221,6 +262,7 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
       return result;
     }
   }
+  if (g_automatic && stress_words() != 0 && is_function_body(code) && cpython::untraced(ts)) return stressed(ts, frame);
   if (g_automatic && t_outermost == 0 && is_function_body(code) && cpython::untraced(ts)) return outermost(ts, frame);
   return plain(ts, frame, throwflag);
 }

@@ -116,8 +116,8 @@ Invoke consume(Recorder& recorder, ShadowFrame& frame, Val iterable, int pops, F
   std::vector<Val> items;
   if (!recorder.try_items(iterable, &items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (recorder.is_virtual(iterable, VirtualKind::kIterator)) {
-    recorder.model(iterable).position += static_cast<uint32_t>(items.size());
-    recorder.log(iterable, LogOp::kIndex, Val(), Val(), recorder.model(iterable).position);
+    recorder.model(iterable).position = kExhausted;
+    recorder.log(iterable, LogOp::kIndex, Val(), Val(), kExhausted);
   }
   frame.collected = std::move(items);
   recorder.observe(frame, pops, finish);

@@ -240,7 +240,9 @@ void take_all_any(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 }
 
 Invoke builtin_all_any(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  return args.values.size() == 1 ? consume(recorder, frame, args.values[0], pops, take_all_any) : Invoke::kUnknown;
+  // They leave in an iterator what comes after the deciding item.
+  if (args.values.size() != 1 || recorder.is_virtual(args.values[0], VirtualKind::kIterator)) return Invoke::kUnknown;
+  return consume(recorder, frame, args.values[0], pops, take_all_any);
 }
 
 void take_tuple(Recorder& recorder, ShadowFrame& frame, PyObject*) {
@@ -280,8 +282,11 @@ Invoke type_list(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
   if (args.values.empty()) return give(recorder, frame, pops, recorder.new_list(nullptr, 0));
   return args.values.size() == 1 ? consume(recorder, frame, args.values[0], pops, take_list) : Invoke::kUnknown;
 }
+template <PyTypeObject* kType>
 Invoke type_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty()) return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kSet, &PySet_Type));
+  if (args.values.empty()) return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kSet, kType));
+  if (kType == &PyFrozenSet_Type && recorder.type_of(args.values[0]) == kType && args.values.size() == 1)
+    return give(recorder, frame, pops, args.values[0]);
   return args.values.size() == 1 ? consume(recorder, frame, args.values[0], pops, take_set) : Invoke::kUnknown;
 }
 
@@ -341,8 +346,7 @@ bool inner_iterator(Recorder& recorder, Val iterable, Val* out) {
   }
   std::vector<Val> items;
   if (!recorder.try_items(iterable, &items)) return false;
-  *out = recorder.new_virtual(VirtualKind::kIterator, nullptr);
-  recorder.set_field(*out, 0, iterable);
+  *out = recorder.new_iterator(iterable);
   return true;
 }
 
@@ -478,8 +482,8 @@ void add_container_builtins() {
   add_builtin("builtins", "sorted", list_copy_sorted);
   add_builtin("builtins", "tuple", type_tuple);
   add_builtin("builtins", "list", type_list);
-  add_builtin("builtins", "set", type_set);
-  add_builtin("builtins", "frozenset", type_set);
+  add_builtin("builtins", "set", type_set<&PySet_Type>);
+  add_builtin("builtins", "frozenset", type_set<&PyFrozenSet_Type>);
   add_builtin("builtins", "dict", type_dict<&PyDict_Type>);
   add_builtin("collections", "OrderedDict", type_dict<&PyODict_Type>);
   add_builtin("builtins", "enumerate", type_enumerate);

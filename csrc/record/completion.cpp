@@ -99,9 +99,10 @@ void Recorder::known(ShadowFrame& frame, int pops, Val result) {
   pending.has_result = true;
 }
 
-void Recorder::will_raise(ShadowFrame& frame, int pops) {
+void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception) {
   await(frame, pops, 0).raises = true;
-  if (frame.handled == 0) {
+  raised_value_ = exception;
+  if (frame.handled.empty()) {
     raise_snapshot_ = snapshot();
     raise_nodes_ = frame.node_mark;
     if (!snapshot_usable(raise_snapshot_)) raise_snapshot_ = kNone;

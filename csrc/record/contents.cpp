@@ -23,7 +23,8 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
         for (PyObject* key : content.keys) out->push_back(Val::constant(key));
         return true;
       case VirtualKind::kIterator:
-        if (!try_items(content.items[0], out)) return false;
+        if (content.position == kExhausted) return true;
+        if (is_stale(iterable.index(), trace_->clock) || !try_items(content.items[0], out)) return false;
         out->erase(out->begin(),
                    out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
         return true;

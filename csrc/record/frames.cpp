@@ -91,7 +91,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->kwnames = nullptr;
     shadow->generator = kNone;
     shadow->outer_state = kNone;
-    shadow->handled = 0;
+    shadow->handled.clear();
     shadow->loose.clear();
     shadow->node_mark = static_cast<uint32_t>(trace_->nodes.size());
     shadow->time_mark = trace_->clock;

@@ -119,10 +119,11 @@ void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
   if (frames_.size() > trace_->depth) trace_->depth = static_cast<uint32_t>(frames_.size());
 }
 
-void Recorder::on_exception(cpython::Frame* frame, PyObject*) {
+void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
-  if (pending.active && (pending.then == Then::kNext || pending.then == Then::kZipNext))
+  const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kZipNext);
+  if (iterates && PyErr_GivenExceptionMatches(PyTuple_GET_ITEM(exception, 0), PyExc_StopIteration) != 0)
     return;  // FOR_ITER tells its StopIteration to tracers
   exception_ = true;
   if (pending.active && pending.raises) foreseen_ = true;
@@ -146,9 +147,7 @@ bool Recorder::unwind(ShadowFrame& frame) {
   }
   frame.sp = handler.depth;
   if (handler.push_lasti) frame.push(owned(cpython::slots(frame.frame)[frame.locals + frame.sp]));
-  Val exception = new_virtual(VirtualKind::kException, Py_TYPE(cpython::slots(frame.frame)[frame.locals + frame.sp]));
-  model(exception).real = cpython::slots(frame.frame)[frame.locals + frame.sp];
-  frame.push(exception);
+  frame.push(raised_exception(cpython::slots(frame.frame)[frame.locals + frame.sp]));
   return true;
 }
 
@@ -205,6 +204,25 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
       return;
   }
   for (; first <= last; ++first) learn(frame, first);
+}
+
+// A generator has a place of its own for what it handles, and code around the root may handle something too.
+Val Recorder::saved_exception() {
+  PyObject* object = cpython::handled_exception(thread_);
+  if (object == nullptr || object == Py_None) return Val::constant(Py_None);
+  for (auto& frame : frames_)
+    for (Val exception : frame->handled)
+      if (real(exception) == object) return exception;
+  return new_virtual(VirtualKind::kUnmodelled, nullptr);
+}
+
+// The exception that a handler finds: what was raised, or an object made for it.
+Val Recorder::raised_exception(PyObject* object) {
+  Val exception = std::exchange(raised_value_, Val());
+  if (exception.is_virtual() && model(exception).real == object) return exception;
+  exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
+  model(exception).real = object;
+  return exception;
 }
 
 void Recorder::on_instruction(cpython::Frame* object) {

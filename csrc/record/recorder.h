@@ -73,6 +73,9 @@ class Recorder final : public RecordApi {
   void log(Val object, LogOp op, Val key, Val value, uint32_t index = 0);
   Val new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count);
   Val new_dict();
+  Val new_iterator(Val iterable);
+  std::vector<uint32_t>& reshaped(Val source);  // when keys of the dict or set, or of what a view shows, came or went
+  bool is_stale(uint32_t iterator, uint32_t time);  // its source was reshaped: it raises, or goes on who knows where
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
@@ -146,16 +149,18 @@ class Recorder final : public RecordApi {
                  int oparg = 0, PyObject* name = nullptr,
                  PyObject* callable = nullptr);  // true: the adapter handles it (or recording stopped)
   void observe(ShadowFrame& frame, int pops, Finish finish);
-  void will_raise(ShadowFrame& frame, int pops);  // guarded facts say that it raises
+  Val saved_exception();  // what PUSH_EXC_INFO puts away
+  // Guarded facts say that it raises: `exception`, or (Null) a new one.
+  void will_raise(ShadowFrame& frame, int pops, Val exception = Val());
   ShadowFrame& top_frame() { return *frames_.back(); }
   Trace& trace() { return *trace_; }
   Adapter* adapter() { return adapter_; }
   bool ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, int pushes);  // true: handled (or stopped)
   bool touches_tensor(Val value) const;
-  bool handling() const {  // some followed frame handles an exception
-    for (auto& frame : frames_)
-      if (frame->handled > 0) return true;
-    return false;
+  Val handling() const {  // the exception that a followed frame handles, the innermost one; Null: none does
+    for (size_t i = frames_.size(); i-- > 0;)
+      if (!frames_[i]->handled.empty()) return frames_[i]->handled.back();
+    return Val();
   }
   PyObject* stack_real(int depth) const;  // real operand of the current instruction
 
@@ -186,6 +191,7 @@ class Recorder final : public RecordApi {
  private:
   friend void step(Recorder&, ShadowFrame&, int opcode, int oparg);
   bool bind_root();
+  bool can_build(uint32_t index, uint32_t time);
   Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
   Val input_sequence(PyObject* object, Val source, int depth, bool fresh);
   Val input_dict(PyObject* object, Val source, int depth, bool fresh);
@@ -197,6 +203,7 @@ class Recorder final : public RecordApi {
   void learn_operands(ShadowFrame& frame, int opcode, int oparg);
   void complete(ShadowFrame& frame);
   bool unwind(ShadowFrame& frame);  // the previous instruction raised
+  Val raised_exception(PyObject* object);
   uint32_t frame_state(size_t level, bool innermost);
   void cut(size_t level);  // ends the trace at the instruction of that frame
   void end_events();
@@ -251,6 +258,7 @@ class Recorder final : public RecordApi {
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   PyTypeObject* raised_ = nullptr;              // class of the exception that left the inner frame
+  Val raised_value_;                            // the exception under way, if it is not a new one
   bool exception_ = false;                      // an exception event since the last instruction
   bool foreseen_ = false;                       // ... that follows from guarded facts
   bool stopping_ = false, stop_final_ = false;  // stop() was called; what becomes of it is decided at the border
@@ -277,6 +285,7 @@ class Recorder final : public RecordApi {
       dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
+  std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;  // existing dicts, by nodes
   std::vector<Val> containers_;           // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
   std::vector<Val> bound_;                // slots of the frame that is expected

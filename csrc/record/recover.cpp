@@ -90,9 +90,9 @@ bool Recorder::resolve_stop() {
 // The frames from `level` to the innermost can be rebuilt, and the caller of `level` takes what it returns simply.
 bool Recorder::may_run(size_t level, size_t top) {
   for (size_t i = level; i <= top; ++i)
-    if (frames_[i]->handled != 0 || frames_[i]->generator != kNone) return false;
+    if (!frames_[i]->handled.empty() || frames_[i]->generator != kNone) return false;
   for (size_t i = 0; i < level; ++i)
-    if (frames_[i]->handled != 0 || frames_[i]->generator != kNone) return false;
+    if (!frames_[i]->handled.empty() || frames_[i]->generator != kNone) return false;
   const Pending& caller = frames_[level - 1]->pending;
   return caller.active && caller.expects_frame && caller.generator == kNone &&
          ((caller.then == Then::kPush && caller.pushes != 2 && caller.finish == nullptr) ||

@@ -87,7 +87,7 @@ struct ShadowFrame {
   std::vector<Val> saved;          // arguments kept for a second step (__init__ after __new__)
   std::vector<PyObject*> saved_names;
   std::vector<Val> collected;  // values that a driven generator yielded
-  int handled = 0;             // exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
+  std::vector<Val> handled;    // exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT), innermost last
 
   Val& local(int i) { return slots[i]; }
   Val& top(int depth = 1) { return slots[locals + sp - depth]; }
@@ -100,6 +100,9 @@ struct ShadowFrame {
   Val pop() { return slots[locals + --sp]; }
 };
 
+// An iterator that has ended stays so, whatever becomes of its source.
+inline constexpr uint32_t kExhausted = UINT32_MAX;
+
 // The content model of a virtual object while recording.
 struct Model {
   VirtualKind kind;
@@ -110,7 +113,8 @@ struct Model {
   std::vector<PyObject*> names;            // attribute names ...
   std::vector<Val> attrs;                  // ... and values
   uint32_t owner = kNone;                  // the instance whose __dict__ this is
-  uint32_t position = 0;                   // iterators
+  uint32_t position = 0;                   // iterators: kExhausted once they have ended
+  std::vector<uint32_t> reshaped;          // when keys came or went
   bool building = false;                   // being materialised
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };

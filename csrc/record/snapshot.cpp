@@ -62,7 +62,7 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
   state.function = frame.function;
   state.call = frame.operation;
   state.locals = static_cast<uint32_t>(frame.locals);
-  bool usable = frame.handled == 0 && frame.generator == kNone;
+  bool usable = frame.handled.empty() && frame.generator == kNone;
   if (innermost) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
@@ -188,7 +188,7 @@ void Recorder::cut_at_last_snapshot() {
 bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
   const Virtual& object = trace_->virtuals[index];
   if (object.reg != kNone && object.reg_time <= time) return true;
-  if (!object.buildable || models_[index]->owner != kNone) {
+  if (!can_build(index, time)) {
     unusable_reason_ = virtual_name(object.kind);
     return false;
   }

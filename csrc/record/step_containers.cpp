@@ -308,6 +308,7 @@ void step_store_subscr(Recorder& recorder, ShadowFrame& frame) {
   if (container.is_const() && PyDict_CheckExact(container.object()) && object != nullptr && recorder.live()) {
     PyObject* old = nullptr;
     if (recorder.read_dict(container.object(), object, &old)) {
+      if (old == nullptr) recorder.reshaped(container).push_back(++recorder.trace().clock);
       Val real = recorder.materialize(value);
       if (!recorder.live()) return;
       Node& node = recorder.emit_node(Op::kStoreItem);

@@ -38,28 +38,26 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
   switch (opcode) {
     case PUSH_EXC_INFO: {
       Val exception = frame.pop();
-      frame.push(recorder.handling() ? recorder.new_virtual(VirtualKind::kUnmodelled, nullptr)
-                                     : Val::constant(Py_None));
+      frame.push(recorder.saved_exception());
       frame.push(exception);
-      frame.handled += 1;
+      frame.handled.push_back(exception);
       return;
     }
     case POP_EXCEPT:
       frame.sp -= 1;
-      frame.handled -= 1;
+      frame.handled.pop_back();
       return;
     case CHECK_EXC_MATCH:
       return check_match(recorder, frame);
-    case RAISE_VARARGS:
-      if (oparg > 0) {
-        Val raised = frame.top(oparg);
-        bool known = recorder.is_virtual(raised, VirtualKind::kException) ||
-                     (raised.object() != nullptr && is_builtin_class(raised.object()));
-        if (!known) return recorder.stop(Abort::kUnknownOperand, "raising an object");
-      }
+    case RAISE_VARARGS: {
+      Val raised = oparg > 0 ? frame.top(oparg) : recorder.handling();
+      if (recorder.is_virtual(raised, VirtualKind::kException)) return recorder.will_raise(frame, oparg, raised);
+      if (raised.object() == nullptr || !is_builtin_class(raised.object()))
+        return recorder.stop(Abort::kUnknownOperand, "raising an object");
       return recorder.will_raise(frame, oparg);
+    }
     case RERAISE:
-      return recorder.will_raise(frame, 1);
+      return recorder.will_raise(frame, 1, frame.top());
     default:
       return recorder.stop(Abort::kUnknownOpcode, "");
   }

@@ -26,8 +26,7 @@ bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pop
     return invoke_special(recorder, frame, iterable, names().iter, {}, Then::kCheckIter, pops) == Invoke::kStarted;
   std::vector<Val> items;
   if (!recorder.try_items(iterable, &items)) return false;
-  Val iterator = recorder.new_virtual(VirtualKind::kIterator, nullptr);
-  recorder.set_field(iterator, 0, iterable);
+  Val iterator = recorder.new_iterator(iterable);
   recorder.observe(frame, pops, take_iterator);
   frame.pending.y = iterator;
   return true;
@@ -39,11 +38,13 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
   if (content.kind == VirtualKind::kIterator) {
     std::vector<Val> items;
     Val source = content.items[0];
-    if (!recorder.try_items(source, &items)) return -1;
-    if (content.position >= items.size()) return 0;
-    *item = items[content.position++];
+    if (content.position == kExhausted) return 0;
+    if (recorder.is_stale(iterator.index(), recorder.trace().clock) || !recorder.try_items(source, &items)) return -1;
+    const bool more = content.position < items.size();
+    if (more) *item = items[content.position];
+    content.position = more ? content.position + 1 : kExhausted;
     recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);
-    return 1;
+    return more ? 1 : 0;
   }
   if (content.kind == VirtualKind::kEnumerate) {
     Val inner;

@@ -109,6 +109,8 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   }
   Val real = value.is_null() ? value : recorder.materialize(value);
   if (!recorder.live()) return false;
+  if (dict != nullptr && (old == nullptr || value.is_null()))
+    recorder.reshaped(Val::constant(dict)).push_back(++recorder.trace().clock);
   Node& node = recorder.emit_node(value.is_null() ? Op::kDelAttr : Op::kStoreAttr);
   node.a = object;
   node.b = recorder.owned(name);

@@ -207,6 +207,25 @@ Val Recorder::new_dict() {
   return new_virtual(VirtualKind::kDict, &PyDict_Type);
 }
 
+Val Recorder::new_iterator(Val iterable) {
+  Val iterator = new_virtual(VirtualKind::kIterator, nullptr);
+  set_field(iterator, 0, iterable);
+  return iterator;
+}
+
+std::vector<uint32_t>& Recorder::reshaped(Val source) {
+  if (is_virtual(source, VirtualKind::kView)) return reshaped(virtual_field(source, 0));
+  if (!source.is_virtual()) return reshaped_[source.object()];
+  const uint32_t owner = model(source).owner;
+  return model(owner != kNone ? owner : source.index()).reshaped;
+}
+
+bool Recorder::is_stale(uint32_t iterator, uint32_t time) {
+  const std::vector<uint32_t>& times = reshaped(model(iterator).items[0]);
+  const auto next = std::upper_bound(times.begin(), times.end(), trace_->virtuals[iterator].birth);
+  return next != times.end() && *next <= time;
+}
+
 void Recorder::set_field(Val object, uint32_t field, Val value) {
   Model& content = model(object);
   if (content.items.size() <= field) content.items.resize(field + 1);
@@ -236,6 +255,7 @@ void Recorder::dict_set(Val dict, PyObject* key, Val value) {
   } else {
     content->keys.push_back(key);
     content->items.push_back(value);
+    content->reshaped.push_back(++trace_->clock);
   }
   if (content->kind == VirtualKind::kSet) {
     log(dict, LogOp::kItem, Val(), value);
@@ -256,6 +276,7 @@ bool Recorder::dict_delete(Val dict, PyObject* key) {
   if (at < 0) return false;
   content.keys.erase(content.keys.begin() + at);
   content.items.erase(content.items.begin() + at);
+  content.reshaped.push_back(++trace_->clock);
   log(dict, LogOp::kDelItem, keep_key(key), Val());
   return true;
 }
@@ -277,6 +298,7 @@ void Recorder::attr_set(Val object, PyObject* name, Val value) {
   } else {
     content.names.push_back(name);
     content.attrs.push_back(value);
+    content.reshaped.push_back(++trace_->clock);
   }
   log(object, LogOp::kSetAttr, owned(name), value);
 }
@@ -338,6 +360,11 @@ Val Recorder::force(Val value) {
   return value.is_const() ? value : force_const(value, nullptr);
 }
 
+bool Recorder::can_build(uint32_t index, uint32_t time) {
+  if (!trace_->virtuals[index].buildable || model(index).owner != kNone) return false;
+  return model(index).kind != VirtualKind::kIterator || !is_stale(index, time);
+}
+
 Val Recorder::materialize(Val value) {
   if (value.is_const() || value.is_null()) return value;
   if (value.is_reg()) {
@@ -352,7 +379,7 @@ Val Recorder::materialize(Val value) {
   uint32_t index = value.index();
   if (trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
   Model& content = model(index);
-  if (!trace_->virtuals[index].buildable || content.building || content.owner != kNone) {
+  if (content.building || !can_build(index, trace_->clock)) {
     stop(Abort::kUnbuildable, virtual_name(content.kind));
     return Val();
   }

@@ -62,6 +62,19 @@ def test_log_channels():
         pijit.config.log = 3
 
 
+def test_stress_words():
+    pijit.config.stress = "observe"
+    assert pijit.config.stress == "observe"
+    pijit.config.stress = "observe, record-all"
+    assert pijit.config.stress == "record-all,observe"
+    pijit.config.stress = ""
+    assert pijit.config.stress == ""
+    with pytest.raises(ConfigError, match="no word 'record'; the nearest is 'record-all'"):
+        pijit.config.stress = "record"
+    with pytest.raises(ConfigError, match="words separated by commas"):
+        pijit.config.stress = 1
+
+
 def test_environment(caplog):
     environment = {
         "PIJIT_MAX_NODES": "321",

@@ -1,0 +1,32 @@
+// The stress switch: under enable() every function body that is entered is recorded, which no program is spared by what
+// it does.
+//
+//   record-all   each is a root by its function object from its first call on, and no root is ever left alone
+//   observe      each is recorded at each call and nothing is kept, so that the recorder alone is on trial
+//
+// Together they are `observe`. pijit's own Python is left alone. Memory stays bounded: a root goes with its function, a
+// code object has at most kStressRoots of them, and a root has as many traces as ever.
+#pragma once
+#include <cstdint>
+
+#include "cache/root.h"
+
+namespace pijit {
+
+// Bit i is word i of STRESS_WORDS in pijit/_config.py.
+enum class Stress : uint32_t { kRecordAll = 1, kObserve = 2 };
+
+inline constexpr size_t kStressRoots = 16;
+
+uint32_t stress_words() noexcept;
+void set_stress_words(uint32_t words) noexcept;
+inline bool stresses(Stress word) noexcept {
+  return (stress_words() & static_cast<uint32_t>(word)) != 0;
+}
+
+// The frame runs Python of pijit itself, which works while recorders come and go.
+bool is_own_python(cpython::Frame* frame) noexcept;
+// The root for this frame's function, made if there is room for it; else null.
+std::shared_ptr<Root> stress_root(cpython::Frame* frame);
+
+}  // namespace pijit

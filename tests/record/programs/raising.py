@@ -1,0 +1,226 @@
+# ruff: noqa
+"""Which exception a handler finds, what iterators do when their source changes, and what leaves a loop by raising."""
+
+# %% raised_object_is_caught
+key = 1
+
+
+def f():
+    error = ValueError(key)
+    try:
+        raise error
+    except ValueError as caught:
+        return caught is error, isinstance(caught, ValueError)
+
+
+def change():
+    global key
+    key = 2
+
+
+# %% raised_again_is_the_same
+kinds = (KeyError,)
+
+
+def again(error):
+    try:
+        raise error
+    except KeyError:
+        raise
+
+
+def f():
+    first = third = None
+    try:
+        try:
+            raise KeyError(1)
+        except kinds as error:
+            first = error
+            raise
+    except KeyError as second:
+        same = first is second
+        try:
+            again(second)
+        except KeyError as error:
+            third = error
+        return same, third is second, first is third
+
+
+def change():
+    global kinds
+    kinds = (KeyError, ValueError)
+
+
+# %% called_while_handling
+def g():
+    try:
+        raise ValueError
+    except ValueError:
+        return 1
+
+
+def call():
+    try:
+        raise KeyError
+    except KeyError:
+        return f()
+
+
+def f():
+    return g() + g()
+
+
+# %% generator_handles_while_handling
+def draw():
+    try:
+        raise ValueError
+    except ValueError:
+        yield 1
+    yield 2
+
+
+def f():
+    total = 0
+    try:
+        raise KeyError
+    except KeyError:
+        for x in draw():
+            total += x
+    return total
+
+
+# %% loop_raises_from_generator: stops
+limit = 2
+
+
+def draw():
+    yield 1
+    if limit > 1:
+        raise KeyError(limit)
+    yield 3
+
+
+def f():
+    seen = []
+    try:
+        for x in draw():
+            seen.append(x)
+    except KeyError as error:
+        return seen, error.args
+    return seen
+
+
+def change():
+    global limit
+    limit = 1
+
+
+def undo():
+    global limit
+    limit = 3
+
+
+# %% dict_grows_while_iterated: stops
+def f():
+    table = {1: 2, 2: 3}
+    seen = []
+    try:
+        for key in table:
+            seen.append(key)
+            table[key + 2] = 3
+    except RuntimeError as error:
+        return seen, str(error)
+    return seen
+
+
+# %% empty_frozensets
+given = frozenset([1])
+
+
+def f():
+    return frozenset(), set(), frozenset(given) is given, type(frozenset()) is frozenset, [frozenset(), set()]
+
+
+def change():
+    global given
+    given = frozenset([2])
+
+
+# %% iterator_stays_exhausted
+def f():
+    items = [1]
+    iterator = iter(items)
+    first = list(iterator)
+    items.append(2)
+    drained = iter(items)
+    for x in drained:
+        pass
+    items.append(3)
+    return first, list(iterator), next(iterator, 7), drained, items
+
+
+# %% any_leaves_the_rest: stops
+def f():
+    iterator = iter([0, 2, 3])
+    return any(iterator), list(iterator)
+
+
+# %% dict_filled_after_the_loop
+def f():
+    table = {1: 2, 2: 3}
+    for key in table:
+        if key == wanted:
+            break
+    table[5] = key
+    return table, list(table)
+
+
+wanted = 1
+
+
+def change():
+    global wanted
+    wanted = 2
+
+
+# %% next_after_the_dict_grew: stops
+def f():
+    table = {1: 2}
+    iterator = iter(table)
+    table[2] = 3
+    try:
+        return next(iterator)
+    except RuntimeError as error:
+        return str(error)
+
+
+# %% attribute_added_in_a_loop_over_attributes: stops
+class Thing:
+    pass
+
+
+def f():
+    thing = Thing()
+    thing.x = 1
+    try:
+        for name in thing.__dict__.keys():
+            setattr(thing, name + "x", 1)
+    except RuntimeError as error:
+        return str(error), thing
+    return thing
+
+
+# %% negative_index_store: stops
+value = [5]
+
+
+def f():
+    items = [0, 1, 2]
+    items[-1] = 200
+    items[-3] = value[0]
+    eval("1")
+    return items
+
+
+def change():
+    value[0] = 7

@@ -120,8 +120,7 @@ void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
 void Recorder::on_exception(cpython::Frame* frame, PyObject*) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
-  if (pending.active && (pending.then == Then::kNext || pending.then == Then::kZipNext))
-    return;  // FOR_ITER tells its StopIteration to tracers
+  if (pending.active && pending.then == Then::kNext) return;  // FOR_ITER tells its StopIteration to tracers
   exception_ = true;
   if (pending.active && pending.raises) foreseen_ = true;
 }

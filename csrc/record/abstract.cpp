@@ -87,6 +87,12 @@ Task<Val> call(Drive& drive, Val callable, Arguments args) {
   co_return inner.value;
 }
 
+PyTypeObject* guarded_type(Recorder& recorder, Val value) {
+  PyObject* dict = nullptr;
+  if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return nullptr;
+  return value.is_reg() ? nullptr : recorder.type_of(value);
+}
+
 Task<Val> call_one(Drive& drive, Val callable, Val argument) {
   Arguments args;
   args.values.push_back(argument);

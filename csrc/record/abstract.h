@@ -16,6 +16,8 @@ Ref plain_object(Recorder& recorder, Val value);
 Task<Val> call(Drive& drive, Val callable, Arguments args);
 Task<Val> call_one(Drive& drive, Val callable, Val argument);
 Task<Val> call_two(Drive& drive, Val callable, Val first, Val second);
+// The exact class, guarded; null: not known.
+PyTypeObject* guarded_type(Recorder& recorder, Val value);
 // The class's own method in Python for an operator; *found false: there is none.
 Task<Val> call_special(Drive& drive, Val object, PyObject* name, std::vector<Val> more);
 
@@ -35,6 +37,7 @@ Task<bool> is_true(Drive& drive, Val value);
 
 // left <op> right, op as in BINARY_OP; left <op> right, op as in COMPARE_OP; left is right or left == right.
 Task<Val> binary(Drive& drive, int op, Val left, Val right);
+Task<Val> binary_refused(Drive& drive, int op, Val left, Val right);  // after the first method of the left operand
 Task<Val> compare(Drive& drive, int op, Val left, Val right);
 Task<bool> equals(Drive& drive, Val left, Val right);
 // 1: one object, 0: two, -1: a replay may have either.

@@ -185,8 +185,8 @@ Task<Val> compare(Drive& drive, int op, Val left, Val right) {
   for (Val* value : {&left, &right})
     if (value->is_reg() && !recorder.touches_tensor(*value)) *value = recorder.force(*value);
   if (!recorder.live() || left.is_null() || right.is_null()) co_await drive.unknown();
-  PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
-  if (a == nullptr || b == nullptr || left.is_reg() || right.is_reg()) co_await drive.unknown();
+  PyTypeObject *a = guarded_type(recorder, left), *b = guarded_type(recorder, right);
+  if (a == nullptr || b == nullptr) co_await drive.unknown();
   const bool reflected_first = a != b && PyType_IsSubtype(b, a) && b->tp_richcompare != nullptr;
   if (reflected_first) {
     Val result = co_await compare_slot(drive, kSwapped[op], right, left);

@@ -192,9 +192,11 @@ bool knows_only_itself(PyTypeObject* type, int op) {
 
 Task<Val> binary(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
-  PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
-  if (a == nullptr || b == nullptr || recorder.touches_tensor(left) || recorder.touches_tensor(right))
-    co_await drive.unknown();
+  for (Val* value : {&left, &right})
+    if (value->is_reg() && !recorder.touches_tensor(*value)) *value = recorder.force(*value);
+  if (!recorder.live() || left.is_null() || right.is_null()) co_await drive.unknown();
+  PyTypeObject *a = guarded_type(recorder, left), *b = guarded_type(recorder, right);
+  if (a == nullptr || b == nullptr) co_await drive.unknown();
   const Methods* methods = &methods_of(op);
   const bool of_left = has_python_slot(recorder, a, *methods), of_right = has_python_slot(recorder, b, *methods);
   if (!recorder.live()) co_await drive.unknown();
@@ -216,6 +218,25 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right) {
   Val result = co_await python_slot(drive, methods, left, right, of_left, of_right);
   if (result.object() == Py_NotImplemented) co_await drive.raise();
   co_return result;
+}
+
+Task<Val> binary_refused(Drive& drive, int op, Val left, Val right) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
+  const Methods* methods = &methods_of(op);
+  if (op >= NB_INPLACE_ADD && recorder.lookup_type(a, methods->inplace) != nullptr) {
+    Val result = co_await binary(drive, op - NB_INPLACE_ADD, left, right);
+    co_return result;
+  }
+  if (a != b && has_python_slot(recorder, b, *methods)) {
+    Val result = co_await call_maybe(drive, methods->reflected, right, left);
+    if (result.object() != Py_NotImplemented) co_return result;
+  } else if (a != b && !knows_only_itself(b, op)) {
+    co_await drive.unknown();
+  }
+  if (op % NB_INPLACE_ADD == NB_MULTIPLY && b->tp_as_sequence != nullptr) co_await drive.unknown();
+  co_await drive.raise();
+  co_return Val();
 }
 
 }  // namespace pijit

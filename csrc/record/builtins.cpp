@@ -92,6 +92,7 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
     return Invoke::kUnknown;
   }
   recorder.observe(frame, pops, take_plain);
+  frame.pending.folds = true;
   return Invoke::kStarted;
 }
 

@@ -102,6 +102,11 @@ void Recorder::known(ShadowFrame& frame, int pops, Val result) {
 
 void Recorder::will_raise(ShadowFrame& frame, int pops) {
   await(frame, pops, 0).raises = true;
+  note_raise(frame);
+}
+
+// Where the exception under way is raised: the trace may end there.
+void Recorder::note_raise(ShadowFrame& frame) {
   if (frame.handled == 0) {
     raise_snapshot_ = snapshot();
     raise_nodes_ = frame.node_mark;

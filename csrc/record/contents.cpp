@@ -51,6 +51,13 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
     while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(key));
     return true;
   }
+  if (PyFrozenSet_CheckExact(object)) {
+    Py_ssize_t position = 0;
+    PyObject* item;
+    Py_hash_t hash;
+    while (_PySet_NextEntry(object, &position, &item, &hash)) out->push_back(constant(item));
+    return true;
+  }
   if (PyRange_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) {
     Py_ssize_t length = PyObject_Length(object);
     if (length < 0 || length > 100000) {

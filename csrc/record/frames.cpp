@@ -202,7 +202,7 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
       break;
     }
     case Then::kBinary:
-      if (value.object() == Py_NotImplemented) return stop(Abort::kUnknownOperand, "a reflected operator");
+      if (value.object() == Py_NotImplemented) return go_on_binary(outer);
       pending.result = value;
       break;
     case Then::kNew:

@@ -122,7 +122,8 @@ void Recorder::on_exception(cpython::Frame* frame, PyObject*) {
   Pending& pending = top_frame().pending;
   if (pending.active && pending.then == Then::kNext) return;  // FOR_ITER tells its StopIteration to tracers
   exception_ = true;
-  if (pending.active && pending.raises) foreseen_ = true;
+  if (pending.active && pending.folds && !foreseen_) note_raise(top_frame());
+  if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
 }
 
 // The previous instruction raised and CPython went to a handler of this frame.

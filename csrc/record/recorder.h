@@ -140,7 +140,8 @@ class Recorder final : public RecordApi {
                  int oparg = 0, PyObject* name = nullptr,
                  PyObject* callable = nullptr);  // true: the adapter handles it (or recording stopped)
   void observe(ShadowFrame& frame, int pops, Finish finish);
-  void will_raise(ShadowFrame& frame, int pops);  // guarded facts say that it raises
+  void will_raise(ShadowFrame& frame, int pops);      // guarded facts say that it raises
+  void finish_branch(ShadowFrame& frame, Val value);  // a jump was executed: the direction it took
   ShadowFrame& top_frame() { return *frames_.back(); }
   Trace& trace() { return *trace_; }
   Adapter* adapter() { return adapter_; }
@@ -203,8 +204,9 @@ class Recorder final : public RecordApi {
   void leave_root(ShadowFrame& shadow, PyObject* result);
   void inner_returned(ShadowFrame& outer, Val value);
   void inner_raised(ShadowFrame& outer);
+  void note_raise(ShadowFrame& frame);
   void go_on(ShadowFrame& outer);
-  void finish_branch(ShadowFrame& frame, Val value);
+  void go_on_binary(ShadowFrame& outer);
   void end_with_exit(uint32_t snapshot);
   void cut_at_last_snapshot();
   void end_here();

@@ -51,6 +51,7 @@ struct Pending {
   bool entered = false;         // it was
   bool has_result = false;      // `result` is the shadow of what the instruction produced
   bool raises = false;          // it will raise, as a consequence of guarded facts
+  bool folds = false;           // it only looks at constants: if it raises, it always does
   bool ignores_frames = false;  // frames under it read only (import of a loaded module)
   bool adapter = false;         // the adapter's finish_call decides
   Then then = Then::kPush;
@@ -63,7 +64,6 @@ struct Pending {
   Val x_function;                 // the shadow of `function`
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
   bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
-  bool keep = false;              // ... and the operand stays (JUMP_IF_X_OR_POP)
   Finish finish = nullptr;        // computes the result from the real one
 };
 

@@ -20,7 +20,7 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
         [[fallthrough]];
       case VirtualKind::kSet:
         if (content.kind == VirtualKind::kSet && content.keys.size() > 1) return false;  // order is the hash table's
-        for (PyObject* key : content.keys) out->push_back(Val::constant(key));
+        for (PyObject* key : content.keys) out->push_back(keep_key(key));
         return true;
       case VirtualKind::kIterator:
         if (content.position == kExhausted) return true;
@@ -52,7 +52,14 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
     while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(key));
     return true;
   }
-  if (PyRange_Check(object)) {
+  if (PyFrozenSet_CheckExact(object)) {
+    Py_ssize_t position = 0;
+    PyObject* item;
+    Py_hash_t hash;
+    while (_PySet_NextEntry(object, &position, &item, &hash)) out->push_back(constant(item));
+    return true;
+  }
+  if (PyRange_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) {
     Py_ssize_t length = PyObject_Length(object);
     if (length < 0 || length > 100000) {
       PyErr_Clear();

@@ -180,7 +180,7 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
       return true;
     case IS_OP:
       *out = {function(oparg != 0 ? f.is_not : f.is_), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
-      return true;
+      return !frame.top(2).is_const() || !frame.top(1).is_const();
     case CONTAINS_OP:
       *out = {function(f.contains), {frame.top(1), frame.top(2)}, nullptr, false, 2, 1};
       return oparg == 0;

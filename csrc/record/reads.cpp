@@ -147,7 +147,7 @@ void Recorder::written_dict(PyObject* dict) {
 
 bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {
   for (auto& [where, what] : overlay_)
-    if (where.first == container && cpython::scalars_equal(where.second, key)) {
+    if (where.first == container && cpython::keys_equal(where.second, key)) {
       *value = what;
       return true;
     }
@@ -156,7 +156,7 @@ bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {
 
 void Recorder::overlay_set(PyObject* container, PyObject* key, Val value) {
   for (auto& [where, what] : overlay_)
-    if (where.first == container && cpython::scalars_equal(where.second, key)) {
+    if (where.first == container && cpython::keys_equal(where.second, key)) {
       what = value;
       return;
     }

@@ -122,11 +122,12 @@ void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
 void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
-  const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kZipNext);
+  const bool iterates = pending.active && pending.then == Then::kNext;
   if (iterates && PyErr_GivenExceptionMatches(PyTuple_GET_ITEM(exception, 0), PyExc_StopIteration) != 0)
     return;  // FOR_ITER tells its StopIteration to tracers
   exception_ = true;
-  if (pending.active && pending.raises) foreseen_ = true;
+  if (pending.active && pending.folds && !foreseen_) note_raise(top_frame());
+  if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
 }
 
 // The previous instruction raised and CPython went to a handler of this frame.

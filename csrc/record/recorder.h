@@ -79,6 +79,8 @@ class Recorder final : public RecordApi {
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
+  PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
+  Val keep_key(PyObject* key);  // the shadow of a key
   bool dict_delete(Val dict, PyObject* key);
   bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict
   void attr_set(Val object, PyObject* name, Val value);
@@ -137,8 +139,9 @@ class Recorder final : public RecordApi {
                                bool* missing);
   Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
                           bool* missing);
-  void go_on_zip(ShadowFrame& frame, int pops);      // zip(saved...): iterators so far are in frame.collected
-  void go_on_zip_next(ShadowFrame& frame, Val zip);  // FOR_ITER over zip: items so far are in frame.collected
+  bool is_raised(PyObject* type) const;  // the exception that left the inner frame is of this class
+  bool is_raising() const { return foreseen_ && raised_ != nullptr; }
+  void caught() { foreseen_ = exception_ = false; }  // C code clears the exception of the inner frame
   void expect_generator(ShadowFrame& frame, Val generator, Then then, int pops);
 
   // -- completion
@@ -152,6 +155,7 @@ class Recorder final : public RecordApi {
   Val saved_exception();  // what PUSH_EXC_INFO puts away
   // Guarded facts say that it raises: `exception`, or (Null) a new one.
   void will_raise(ShadowFrame& frame, int pops, Val exception = Val());
+  void finish_branch(ShadowFrame& frame, Val value);  // a jump was executed: the direction it took
   ShadowFrame& top_frame() { return *frames_.back(); }
   Trace& trace() { return *trace_; }
   Adapter* adapter() { return adapter_; }
@@ -214,7 +218,6 @@ class Recorder final : public RecordApi {
   bool dict_fact(PyObject* dict, Fact** out);
   void close_dict_guards();
   void write_through(Val object, LogOp op, Val key, Val value);
-  Val keep_key(PyObject* key);
   bool view_items(const Model& view, std::vector<Val>* out);
   void note_stop(Abort reason, const std::string& detail);
   void request_stop(bool final);
@@ -237,7 +240,6 @@ class Recorder final : public RecordApi {
   Val adopted(PyObject* object, Val source, int depth);
   InputGuards& inputs() { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
   void note_real(Val value, PyObject* object);  // registers of a result learn their objects
-  bool is_raised(PyObject* type) const;
   void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
   void leave_root(ShadowFrame& shadow, PyObject* result);
@@ -245,7 +247,9 @@ class Recorder final : public RecordApi {
   void left_frame(cpython::Frame* frame, PyObject* result);
   void inner_returned(ShadowFrame& outer, Val value);
   void inner_raised(ShadowFrame& outer);
-  void finish_branch(ShadowFrame& frame, Val value);
+  void note_raise(ShadowFrame& frame);
+  void go_on(ShadowFrame& outer);
+  void go_on_binary(ShadowFrame& outer);
   void end_with_exit(uint32_t snapshot);
   void cut_at_last_snapshot();
   void end_here();
@@ -286,6 +290,7 @@ class Recorder final : public RecordApi {
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
   std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;  // existing dicts, by nodes
+  std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
   std::vector<Val> containers_;           // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
   std::vector<Val> bound_;                // slots of the frame that is expected

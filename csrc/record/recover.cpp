@@ -26,6 +26,7 @@ void Recorder::rollback(ShadowFrame& frame) {
   Trace& trace = *trace_;
   trace.nodes.resize(frame.node_mark);
   frame.sp = frame.sp_mark;
+  frame.drive.reset();
   for (Virtual& object : trace.virtuals) {
     if (object.birth > frame.time_mark) continue;
     if (object.reg != kNone && object.reg_time > frame.time_mark) {
@@ -94,6 +95,8 @@ bool Recorder::may_run(size_t level, size_t top) {
   for (size_t i = 0; i < level; ++i)
     if (!frames_[i]->handled.empty() || frames_[i]->generator != kNone) return false;
   const Pending& caller = frames_[level - 1]->pending;
+  for (size_t i = level - 1; i < top; ++i)
+    if (frames_[i]->drive) return false;
   return caller.active && caller.expects_frame && caller.generator == kNone &&
          ((caller.then == Then::kPush && caller.pushes != 2 && caller.finish == nullptr) ||
           caller.then == Then::kDrop || caller.then == Then::kInit);

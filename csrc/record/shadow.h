@@ -14,6 +14,18 @@ namespace pijit {
 
 class Recorder;
 struct ShadowFrame;
+struct Arguments;
+
+// C code that calls Python: record/drive.h.
+class Drive;
+template <class T>
+class Task;
+using Driven = Task<Val> (*)(Drive&, Arguments);
+struct DriveDeleter {
+  void operator()(Drive* drive) const noexcept;
+};
+using DrivePointer = std::unique_ptr<Drive, DriveDeleter>;
+
 using Finish = void (*)(Recorder&, ShadowFrame&, PyObject* result);
 
 // What the C code of an instruction does with the result of the frame it entered.
@@ -28,10 +40,6 @@ enum class Then : uint8_t {
   kNotTruth,        // the opposite of its truth (not in)
   kTruth,           // truth of the result is the result (contains, bool)
   kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
-  kCollect,         // a C callable drives a generator; values go to `collected`, the finish function takes them
-  kZipBuild,        // zip() asked an argument for its iterator; goes on with the next argument
-  kZipNext,         // zip's next drew from a generator; goes on with the next source
-  kEnumerate,       // enumerate() asked its argument for its iterator; x is the start
   kBinary,          // an operator's method: pushes, unless it is NotImplemented
   kCheckIter,       // __iter__ returned an iterator: replaces the operand
 };
@@ -43,21 +51,22 @@ struct Pending {
   bool entered = false;           // it was
   bool has_result = false;        // `result` is the shadow of what the instruction produced
   bool raises = false;            // it will raise, as a consequence of guarded facts
+  bool folds = false;             // it only looks at constants: if it raises, it always does
   bool ignores_frames = false;    // frames under it read only (import of a loaded module)
   bool adapter = false;           // the adapter's finish_call decides
   bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
   cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed ...
   uint32_t run_out = kNone;       // ... and the register that takes what it returns
   Then then = Then::kPush;
-  uint8_t pushes = 1;  // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH)
-  int pops = 0;        // operands it takes
+  uint8_t pushes =
+      1;         // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH); 4: its items (UNPACK_SEQUENCE)
+  int pops = 0;  // operands it takes
   PyFunctionObject* function = nullptr;
   uint32_t generator = kNone;  // virtual generator that is to be resumed
   Val result, x, y, z;
   Val x_function;                 // the shadow of `function`
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
   bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
-  bool keep = false;              // ... and the operand stays (JUMP_IF_X_OR_POP)
   Finish finish = nullptr;        // computes the result from the real one
 };
 
@@ -86,8 +95,9 @@ struct ShadowFrame {
   uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
   std::vector<Val> saved;          // arguments kept for a second step (__init__ after __new__)
   std::vector<PyObject*> saved_names;
-  std::vector<Val> collected;  // values that a driven generator yielded
-  std::vector<Val> handled;    // exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT), innermost last
+  std::vector<Val> collected;  // items of the result under way
+  DrivePointer drive;          // the C code under way, while it waits for a frame
+  std::vector<Val> handled;    // innermost last: exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
 
   Val& local(int i) { return slots[i]; }
   Val& top(int depth = 1) { return slots[locals + sp - depth]; }
@@ -115,6 +125,7 @@ struct Model {
   uint32_t owner = kNone;                  // the instance whose __dict__ this is
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
   std::vector<uint32_t> reshaped;          // when keys came or went
+  bool strict = false;                     // zip(strict=True)
   bool building = false;                   // being materialised
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };

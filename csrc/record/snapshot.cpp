@@ -67,7 +67,7 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
   } else {
-    usable = continuation_of(frame.pending, &state.continuation) && usable;
+    usable = !frame.drive && continuation_of(frame.pending, &state.continuation) && usable;
     if (state.continuation == Continuation::kInit) state.extra = frame.pending.x;
     if (state.continuation == Continuation::kEnter) state.extra = frame.pending.y;
     state.resume = cpython::next_index(frame.code, frame.operation);

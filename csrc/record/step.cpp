@@ -224,6 +224,8 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return step_for_iter(recorder, frame);
     case UNPACK_SEQUENCE:
       return step_unpack(recorder, frame, oparg);
+    case UNPACK_EX:
+      return step_unpack_ex(recorder, frame, oparg);
     case PUSH_EXC_INFO:
     case POP_EXCEPT:
     case CHECK_EXC_MATCH:

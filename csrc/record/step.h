@@ -32,6 +32,7 @@ void step_delete_subscr(Recorder&, ShadowFrame&);
 void step_get_iter(Recorder&, ShadowFrame&);
 void step_for_iter(Recorder&, ShadowFrame&);
 void step_unpack(Recorder&, ShadowFrame&, int oparg);
+void step_unpack_ex(Recorder&, ShadowFrame&, int oparg);
 
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);

@@ -2,7 +2,7 @@
 // adapter.
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
-#include "record/step.h"
+#include "record/builtins.h"
 
 namespace pijit {
 namespace {
@@ -28,11 +28,54 @@ void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   }
 }
 
+// An operation on plain values: its result, or its exception, is always the same.
+void observe_plain(Recorder& recorder, ShadowFrame& frame, int pops) {
+  recorder.observe(frame, pops, take_result);
+  frame.pending.folds = true;
+}
+
 void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (!PyList_CheckExact(result) && !PyTuple_Check(result))
     return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
   VirtualKind kind = PyList_CheckExact(result) ? VirtualKind::kList : VirtualKind::kTuple;
   frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
+}
+
+Task<Val> binary_of(Drive& drive, Arguments args) {
+  Val result =
+      co_await binary(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1], args.values[2]);
+  co_return result;
+}
+
+// The same from where the first method of the left operand said that it does not know the right one.
+Task<Val> binary_rest(Drive& drive, Arguments args) {
+  Val result = co_await binary_refused(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1],
+                                       args.values[2]);
+  co_return result;
+}
+
+Task<Val> compare_of(Drive& drive, Arguments args) {
+  Val result =
+      co_await compare(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1], args.values[2]);
+  co_return result;
+}
+
+Invoke drive_operator(Recorder& recorder, ShadowFrame& frame, Driven function, int oparg, Val left, Val right) {
+  Arguments args;
+  args.values = {recorder.owned(Ref::steal(PyLong_FromLong(oparg)).get()), left, right};
+  return drive(recorder, frame, function, args, 2);
+}
+
+// A jump on the truth of an object whose class decides it in Python.
+Task<Val> branch_of(Drive& drive, Arguments args) {
+  const bool yes = co_await is_true(drive, args.values[0]);
+  drive.observe([](Recorder& recorder, ShadowFrame& frame, PyObject*) { recorder.finish_branch(frame, Val()); });
+  co_return Val::constant(yes ? Py_True : Py_False);
+}
+
+Task<Val> not_of(Drive& drive, Arguments args) {
+  const bool yes = co_await is_true(drive, args.values[0]);
+  co_return Val::constant(yes ? Py_False : Py_True);
 }
 
 // An operand of an operation on scalars, at least one of which differs from call to call.
@@ -205,10 +248,15 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, int opcode, int) {
   if (!recorder.live()) return;
   if (recorder.ask_about(frame, SiteKind::kBool, {value}, 0, 0)) {
     frame.pending.branch = true;
-    frame.pending.keep = keep;
     return;
   }
-  if (keep) return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+  if (keep) {
+    Arguments args;
+    args.values = {value};
+    if (drive(recorder, frame, branch_of, args, 0, Completion::kDrop) == Invoke::kUnknown)
+      return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+    return;
+  }
   if (truth_by_frame(recorder, frame, value, 1) != Invoke::kStarted)
     return recorder.stop(Abort::kUnknownOperand, "truth of an object");
   frame.pending.pushes = 0;
@@ -220,14 +268,13 @@ void Recorder::finish_branch(ShadowFrame& frame, Val value) {
   bool fell = cpython::instruction_index(frame.frame) == frame.operation + 1;
   bool on_true =
       opcode == POP_JUMP_FORWARD_IF_TRUE || opcode == POP_JUMP_BACKWARD_IF_TRUE || opcode == JUMP_IF_TRUE_OR_POP;
-  bool yes = on_true != fell;
+  bool yes = on_true != fell, keep = opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
   if (value.is_reg()) {
     Node& node = emit_node(Op::kGuardBool);
     node.a = value;
     node.imm = node.aux = yes;
   }
-  if (!frame.pending.keep || fell) frame.sp -= 1;
-  frame.pending.keep = false;
+  if (!keep || fell) frame.sp -= 1;
 }
 
 // The method of a class that takes a binary operator, if it is the left operand's own.
@@ -256,14 +303,13 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, oparg)) return;
   if (compute_scalars(recorder, frame, SiteKind::kBinary, oparg, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
-  if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
-  // Concatenation of known lists and tuples: the class of the result is what CPython makes it.
+  if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
+  // Concatenation of tuples of other classes: the class of the result is what CPython makes it.
   std::vector<Val> items;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
   auto is_tuple = [](PyTypeObject* type) { return type != nullptr && PyType_IsSubtype(type, &PyTuple_Type); };
-  bool tuples = is_tuple(left_type) && is_tuple(right_type),
-       lists = left_type == &PyList_Type && right_type == &PyList_Type;
-  if ((oparg == NB_ADD && (tuples || lists)) || (oparg == NB_INPLACE_ADD && tuples)) {
+  const bool exact = left_type == &PyTuple_Type && right_type == &PyTuple_Type;
+  if ((oparg == NB_ADD || oparg == NB_INPLACE_ADD) && is_tuple(left_type) && is_tuple(right_type) && !exact) {
     std::vector<Val> more;
     if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
       items.insert(items.end(), more.begin(), more.end());
@@ -273,15 +319,9 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   }
   if (!recorder.live() || binary_method(recorder, frame, left, right, oparg) == Invoke::kStarted || !recorder.live())
     return;
-  // A string is formatted with known arguments.
-  if (oparg == NB_REMAINDER && a != nullptr && PyUnicode_CheckExact(a) && left_type == &PyUnicode_Type &&
-      recorder.is_virtual(right, VirtualKind::kTuple)) {
-    bool plain = true;
-    for (Val item : recorder.model(right).items) plain = plain && item.object() != nullptr && is_plain(item.object());
-    if (plain) return recorder.observe(frame, 2, take_result);
-  }
-  recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " +
-                                            (right_type == nullptr ? "?" : right_type->tp_name));
+  if (drive_operator(recorder, frame, binary_of, oparg, left, right) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " +
+                                              (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
 void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
@@ -289,14 +329,20 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
   if (opcode == UNARY_NOT) {
     bool yes = false;
     if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes ? Py_False : Py_True));
-    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "not of an object");
+    Arguments args;
+    args.values = {value};
+    if (recorder.live() && drive(recorder, frame, not_of, args, 1) == Invoke::kUnknown)
+      recorder.stop(Abort::kUnknownOperand, "not of an object");
     return;
   }
   int oparg = opcode == UNARY_NEGATIVE ? 0 : opcode == UNARY_POSITIVE ? 1 : 2;
   if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, oparg)) return;
   if (compute_scalars(recorder, frame, SiteKind::kUnary, oparg, {value}, 1) || !recorder.live()) return;
-  if (value.object() != nullptr && is_plain(value.object())) return recorder.observe(frame, 1, take_result);
-  recorder.stop(Abort::kUnknownOperand, "a unary operator");
+  if (value.object() != nullptr && is_plain(value.object())) return observe_plain(recorder, frame, 1);
+  static PyObject* const special[] = {PyUnicode_InternFromString("__neg__"), PyUnicode_InternFromString("__pos__"),
+                                      PyUnicode_InternFromString("__invert__")};
+  if (invoke_special(recorder, frame, value, special[oparg], {}, Then::kPush, 1) == Invoke::kStarted) return;
+  if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "a unary operator");
 }
 
 void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
@@ -305,7 +351,7 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
   if (compute_scalars(recorder, frame, SiteKind::kCompare, oparg, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr) {
-    if (is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
+    if (is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
     PyTypeObject *x = Py_TYPE(a), *y = Py_TYPE(b);
     // Objects whose comparison is C code of a built-in class: what CPython finds is what it always finds for these two.
     if (native_comparison(x) && native_comparison(y)) {
@@ -321,51 +367,27 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
         (x == y || cpython::is_scalar(b)))
       return recorder.observe(frame, 2, take_result);
   }
-  std::vector<Val> items, others;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
-  if ((oparg == Py_EQ || oparg == Py_NE) && left_type == right_type &&
-      (left_type == &PyTuple_Type || left_type == &PyList_Type) && recorder.try_items(left, &items) &&
-      recorder.try_items(right, &others)) {
-    bool plain = true;
-    for (auto* list : {&items, &others})
-      for (Val item : *list) plain = plain && item.object() != nullptr && is_plain(item.object());
-    if (plain) return recorder.observe(frame, 2, take_result);
-  }
+  if (drive_operator(recorder, frame, compare_of, oparg, left, right) != Invoke::kUnknown) return;
   if (recorder.live())
     recorder.stop(Abort::kUnknownOperand, std::string("comparison of ") +
                                               (left_type == nullptr ? "?" : left_type->tp_name) + " and " +
                                               (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
-// An object that was made by the recorded call and is only itself.
-static bool is_fresh(Recorder& recorder, Val value) {
-  return value.is_virtual() && recorder.trace().virtuals[value.index()].reg_time != 0;
-}
-
 void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val left = frame.top(2), right = frame.top(1);
-  bool same = false, decided = true;
-  if (left == right) {
-    same = true;
-  } else if (left.is_const() && right.is_const()) {
-    same = left.object() == right.object();
-    // Which of several equal values an argument is, no guard says.
-    auto singleton = [](PyObject* object) {
-      return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object);
-    };
-    if (Py_TYPE(left.object()) == Py_TYPE(right.object()) && cpython::is_scalar(left.object()) &&
-        !singleton(left.object()) && cpython::scalars_equal(left.object(), right.object()))
-      return recorder.stop(Abort::kUnknownOperand, "identity of equal values");
-  } else if (is_fresh(recorder, left) || is_fresh(recorder, right)) {
-    decided = !left.is_reg() && !right.is_reg();  // foreign code may have handed it back
-    if (recorder.touches_tensor(left) || recorder.touches_tensor(right)) decided = true;
-  } else {
-    const Val constant = left.is_const() ? left : right, other = left.is_const() ? right : left;
-    PyTypeObject* type = recorder.type_of(other);
-    decided = constant.is_const() && type != nullptr && Py_TYPE(constant.object()) != type;
-  }
-  if (decided) return recorder.done(frame, 2, Val::constant(same != (oparg != 0) ? Py_True : Py_False));
+  const int same = same_object(recorder, left, right);
+  if (same >= 0) return recorder.done(frame, 2, Val::constant((same > 0) != (oparg != 0) ? Py_True : Py_False));
+  if (left.is_const() && right.is_const()) return recorder.stop(Abort::kUnknownOperand, "identity of equal values");
   recorder.compute(frame, identity_function(oparg != 0), {left, right}, 2);
+}
+
+// The method of the left operand does not know the right one: what CPython tries next.
+void Recorder::go_on_binary(ShadowFrame& outer) {
+  const int oparg = cpython::full_oparg(outer.code, outer.operation);
+  if (drive_operator(*this, outer, binary_rest, oparg, outer.top(2), outer.top(1)) == Invoke::kUnknown)
+    stop(Abort::kUnknownOperand, "a reflected operator");
 }
 
 }  // namespace pijit

@@ -240,7 +240,7 @@ ptrdiff_t key_position(const std::vector<PyObject*>& keys, PyObject* key) {
   for (size_t i = 0; i < keys.size(); ++i)
     if (keys[i] == key) return static_cast<ptrdiff_t>(i);
   for (size_t i = 0; i < keys.size(); ++i)
-    if (cpython::scalars_equal(keys[i], key)) return static_cast<ptrdiff_t>(i);
+    if (cpython::keys_equal(keys[i], key)) return static_cast<ptrdiff_t>(i);
   return -1;
 }
 
@@ -264,8 +264,36 @@ void Recorder::dict_set(Val dict, PyObject* key, Val value) {
   }
 }
 
+// A fresh tuple of known items is compared by a copy that the trace keeps, and is itself wherever the key is read.
+PyObject* Recorder::key_of(Val value) {
+  if (value.is_reg() && !touches_tensor(value)) value = force(value);
+  if (!live_) return nullptr;
+  if (value.is_const()) return cpython::is_native_key(value.object()) ? value.object() : nullptr;
+  if (!value.is_virtual()) return nullptr;
+  if (!is_virtual(value, VirtualKind::kTuple)) {
+    PyObject* object = model(value).real;
+    const bool plain = is_virtual(value, VirtualKind::kInstance) || is_virtual(value, VirtualKind::kFunction);
+    if (!plain || object == nullptr || !cpython::is_native_key(object)) return nullptr;
+    guard_type_version(Py_TYPE(object));
+    virtual_keys_[object] = value;
+    return live_ ? object : nullptr;
+  }
+  if (type_of(value) != &PyTuple_Type) return nullptr;
+  const std::vector<Val> items = model(value).items;
+  Ref made = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i) {
+    PyObject* item = key_of(items[i]);
+    if (item == nullptr) return nullptr;
+    PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), new_reference(item));
+  }
+  trace_->owned.push_back(Ref::borrow(made.get()));
+  virtual_keys_[made.get()] = value;
+  return made.get();
+}
+
 // A key is a scalar (kept) or a native identity key whose container is proven.
 Val Recorder::keep_key(PyObject* key) {
+  if (auto fresh = virtual_keys_.find(key); fresh != virtual_keys_.end()) return fresh->second;
   return cpython::is_scalar(key) ? owned(key) : Val::constant(key);
 }
 

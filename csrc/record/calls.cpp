@@ -4,6 +4,7 @@
 // and dict. A call that would not bind (a TypeError) is not mirrored: the recording stops there.
 #include "cpython/keys.h"
 #include "record/limits.h"
+#include "record/marks.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -109,6 +110,7 @@ bool is_plain_new(PyTypeObject* type) {
 }  // namespace
 
 Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
+  if (is_left_alone(function.is_virtual() ? model(function).real : function.object())) return Invoke::kUnknown;
   FunctionParts parts;
   if (!function_parts(*this, function, &parts)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
   if ((parts.code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0)

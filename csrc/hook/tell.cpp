@@ -1,0 +1,41 @@
+// What is worth saying to the user, handed to Python.
+#include "hook/tell.h"
+
+#include "common/ref.h"
+
+namespace pijit {
+namespace {
+
+// Immortal, so that nothing is dropped when the process ends.
+Ref& listener() noexcept {
+  static auto* callable = new Ref();
+  return *callable;
+}
+
+constexpr const char* kKinds[] = {"stopped", "left", "leaving"};
+
+}  // namespace
+
+Switches& switches() noexcept {
+  static Switches value;
+  return value;
+}
+
+void set_listener(PyObject* callable) {
+  listener() = Ref::borrow(callable);
+}
+
+void tell(Told kind, const Root& root, const StopInfo& cause) {
+  if (!listener()) return;
+  SavedError error;
+  const bool placed = !cause.file.empty();
+  Ref callable = Ref::borrow(listener().get());
+  Ref done = Ref::steal(PyObject_CallFunction(
+      callable.get(), "{s:s,s:i,s:s,s:s,s:s,s:s,s:i,s:s}", "kind", kKinds[static_cast<size_t>(kind)], "root", root.id,
+      "name", root.name.c_str(), "code", cause.code == nullptr ? "" : cause.code, "reason", cause.reason.c_str(),
+      "file", (placed ? cause.file : root.file).c_str(), "line", placed ? cause.line : root.line, "function",
+      (placed ? cause.function : root.name).c_str()));
+  if (!done) PyErr_WriteUnraisable(callable.get());
+}
+
+}  // namespace pijit

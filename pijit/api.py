@@ -117,7 +117,9 @@ def jit(
 def enable(**options: object) -> None:
     """Find what to record everywhere: the outermost Python functions under which tensor operators ran.
 
-    They are recorded at their second call. May be called again at any time. Child processes are plain unless they call
+    They are recorded at their second call, methods for each object by itself. Module and class bodies, generators and
+    coroutines are looked through; a function that runs long, such as a `main()` with a loop, passes the role on to the
+    functions that it calls a second time. May be called again at any time. Child processes are plain unless they call
     it themselves.
 
     Args:

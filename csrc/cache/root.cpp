@@ -104,7 +104,10 @@ void remove_root(int id) {
   };
   erase(all_roots());
   CodeState* state = code_state(root->code, false);
-  if (state != nullptr) erase(state->roots);
+  if (state != nullptr) {
+    erase(state->roots);
+    state->wasted += root->automatic && root->replays == 0;
+  }
   auto traces = std::move(root->traces);
   root->traces.clear();
   if (g_keep_dead) dead_roots().push_back(root);

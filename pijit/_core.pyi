@@ -91,7 +91,7 @@ class ToldInfo(TypedDict):
     kind: str
     root: int
     name: str
-    code: str
+    codes: str
     reason: str
     file: str
     line: int

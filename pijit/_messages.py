@@ -35,7 +35,7 @@ def forget() -> None:
 
 def tell(told: "ToldInfo") -> None:
     """Say it, unless it was said before or nothing is to be said. Called by the core."""
-    cause = (told["kind"], told["code"], told["file"], told["line"], told["function"])
+    cause = (told["kind"], told["codes"], told["file"], told["line"], told["function"])
     if cause in _said or _core.get_option("quiet"):
         return
     _said.add(cause)
@@ -44,14 +44,14 @@ def tell(told: "ToldInfo") -> None:
 
 def line(told: "ToldInfo") -> str:
     """The line that people see."""
-    code, reason = told["code"], told["reason"]
+    code = told["codes"].rpartition(", ")[2]  # the last one says most
     where = f"{place(told['file'], told['line'])} in {told['function']}()"
-    help_ = f"[{code}] (python -m pijit help {code})" if code else ""
+    help_ = f"[{told['codes']}] (python -m pijit help {code})"
     if told["kind"] == "stopped":
-        return f"pijit: {where}: stopped recording {_at(code, reason)}; the rest runs in CPython {help_}"
+        return f"pijit: {where}: stopped recording {_at(code, told['reason'])}; the rest runs in CPython {help_}"
     if told["kind"] == "left":
-        return f"pijit: {where}: left to CPython: {reason} {help_}"
-    return f"pijit: {where}: {reason} {help_}"
+        return f"pijit: {where}: left to CPython: {told['reason']} {help_}"
+    return f"pijit: {where}: {told['reason']} {help_}"
 
 
 def _at(code: str, reason: str) -> str:

@@ -67,16 +67,26 @@ void finish(Trace& trace) {
 void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause = StopInfo()) {
   if (stress_words() != 0) return;
   root.disabled = why.empty() ? reason.text : std::string(reason.text) + ": " + why;
+  const char* because = cause.code;
   cause.code = reason.code;
   cause.reason = root.disabled;
-  tell(Told::kLeft, root, cause);
+  tell(Told::kLeft, root, cause, because);
+}
+
+// A stop that is in no frame any more is in the root.
+StopInfo placed(StopInfo stop, const Root& root) {
+  if (stop.code == nullptr || !stop.file.empty()) return stop;
+  stop.file = root.file;
+  stop.line = root.line;
+  stop.function = root.name;
+  return stop;
 }
 
 // A call that gave no trace; after a number of them in a row the root is left alone.
 void note_abort(Root& root, StopInfo stop) {
   root.aborts += 1;
   stats().aborts += 1;
-  root.last_stop = std::move(stop);
+  root.last_stop = placed(std::move(stop), root);
   log_line(Channel::kRecord, "record " + root.name + ": nothing was kept" + stop_text(root.last_stop));
   root.aborts_in_a_row += 1;
   if (root.aborts_in_a_row >= (root.traces.empty() ? limits().aborted : limits().aborted_again))
@@ -87,7 +97,7 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
   root.records += 1;
   stats().records += 1;
   if (trace == nullptr) return note_abort(root, recorder.stop_info_or_none());
-  root.last_stop = trace->stop;
+  root.last_stop = trace->stop = placed(std::move(trace->stop), root);
   root.aborts_in_a_row = 0;
   finish(*trace);
   log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import subprocess
@@ -16,7 +15,6 @@ import pijit
 from pijit import _core, _messages
 from pijit.api import root_of
 
-SINK = io.StringIO()
 HERE = Path(__file__).name
 
 
@@ -42,29 +40,39 @@ def line_of(function, text):
     return next(number for number in range(start, start + 20) if text in lines[number - 1])
 
 
-def prints(x):
+def looks(x):
+    """Stops where it asks for its frame, which a replay does not have."""
     y = x + 1
-    print(y, file=SINK)
+    sys._getframe()
     return y
 
 
 def test_a_stop_that_replays_keep_reaching(said):
-    fast = pijit.jit(prints)
+    fast = pijit.jit(looks)
     for _ in range(8):
         fast(1)
     assert said() == []
     for _ in range(30):
         fast(1)
-    where = f"{HERE}:{line_of(prints, 'print(')} in prints()"
+    where = f"{HERE}:{line_of(looks, 'sys._getframe')} in looks()"
     assert said() == [
-        f"pijit: {where}: stopped recording at print(...); the rest runs in CPython"
+        f"pijit: {where}: stopped recording at _getframe(...); the rest runs in CPython"
         " [PJ203] (python -m pijit help PJ203)"
     ]
 
 
+def test_the_form():
+    told = {"kind": "stopped", "root": 1, "name": "step", "codes": "PJ203", "file": "/a/train.py", "line": 42}
+    told |= {"function": "step", "reason": f"{_messages.texts()['PJ203']}: print(...)"}
+    assert _messages.line(told) == (
+        "pijit: train.py:42 in step(): stopped recording at print(...); the rest runs in CPython"
+        " [PJ203] (python -m pijit help PJ203)"
+    )
+
+
 def test_once_for_a_cause_and_again_after_reset(said):
     for _ in range(3):
-        fast = pijit.jit(prints)
+        fast = pijit.jit(looks)
         for _ in range(20):
             fast(1)
     assert len(said()) == 1
@@ -146,7 +154,7 @@ def test_nothing_recorded(said):
     where = f"{HERE}:{both.__code__.co_firstlineno} in {both.__qualname__}()"
     assert said() == [
         f"pijit: {where}: left to CPython: nothing could be recorded: an argument of this kind cannot be guarded yet"
-        " [PJ101] (python -m pijit help PJ101)"
+        " [PJ101, PJ213] (python -m pijit help PJ213)"
     ]
 
 
@@ -159,7 +167,7 @@ def test_silent_where_all_is_well(said):
 
 
 def test_quiet(said):
-    fast = pijit.jit(prints)
+    fast = pijit.jit(looks)
     pijit.config.quiet = True
     for _ in range(20):
         fast(1)
@@ -168,7 +176,7 @@ def test_quiet(said):
 
 def test_internals_only_when_asked_for(said):
     pijit.config.debug = True
-    fast = pijit.jit(prints)
+    fast = pijit.jit(looks)
     for _ in range(20):
         fast(1)
     (line,) = said()
@@ -183,11 +191,10 @@ def run(code, **environment):
 
 
 SPEAKS = """
-    import io, logging, pijit
+    import logging, sys, pijit
     {setup}
-    out = io.StringIO()
     def f(x):
-        print(x, file=out)
+        sys._getframe()
     g = pijit.jit(f)
     for _ in range(20):
         g(1)
@@ -211,20 +218,19 @@ def test_seen_without_setting_up_logging(setup, environment, lines):
     if "basicConfig" in setup:
         assert done.stderr == "mine pijit WARNING\n"
     elif lines:
-        assert done.stderr.startswith("pijit: <string>:6 in f(): stopped recording at print(...)")
+        assert done.stderr.startswith("pijit: <string>:5 in f(): stopped recording at _getframe(...)")
 
 
 def test_a_handler_that_raises_is_no_error_of_the_program():
     code = """
-        import io, logging, pijit
+        import logging, sys, pijit
         class Bad(logging.Filter):
             def filter(self, record):
                 raise ValueError("no")
         logging.getLogger("pijit").addFilter(Bad())
-        out = io.StringIO()
         @pijit.jit
         def f(x):
-            print(x, file=out)
+            sys._getframe()
             return x
         print([f(1) for _ in range(20)] == [1] * 20)
     """

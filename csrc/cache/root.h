@@ -55,7 +55,7 @@ struct CodeState {
   uint32_t plain_calls = 0;  // watched calls without tensor operators
   int wasted = 0;            // roots that died without a replay
   bool has_operators = false;
-  bool recorded = false;  // a trace was made of it
+  bool recorded = false;   // a trace was made of it
   bool passes_on = false;  // what it calls is looked at instead
 };
 

@@ -18,7 +18,8 @@ Switches& switches() noexcept;
 
 // Who is told; null: nobody. Kept until it is replaced.
 void set_listener(PyObject* callable);
-// Runs Python. Where the cause names no place, the root's own is told; `because` is the code of what led to it, or null.
+// Runs Python. Where the cause names no place, the root's own is told; `because` is the code of what led to it, or
+// null.
 void tell(Told kind, const Root& root, const StopInfo& cause, const char* because = nullptr);
 
 }  // namespace pijit

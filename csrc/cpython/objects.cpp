@@ -102,6 +102,13 @@ struct OrderedDict {
 
 }  // namespace
 
+bool is_singleton(PyObject* object) noexcept {
+  if (object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object)) return true;
+  if (!PyLong_CheckExact(object) || Py_ABS(Py_SIZE(object)) > 1) return false;
+  const long value = PyLong_AsLong(object);
+  return -_PY_NSMALLNEGINTS <= value && value < _PY_NSMALLPOSINTS;
+}
+
 bool is_scalar(PyObject* object) noexcept {
   PyTypeObject* type = Py_TYPE(object);
   return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||

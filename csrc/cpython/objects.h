@@ -37,6 +37,8 @@ int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept;
 bool same_scalar(PyObject* a, PyObject* b) noexcept;
 // The type of `object` is one that same_scalar() compares.
 bool is_scalar(PyObject* object) noexcept;
+// Every object of that type and value is this one: None, Ellipsis, NotImplemented, booleans, small integers.
+bool is_singleton(PyObject* object) noexcept;
 
 // Walks a dict in iteration order; an OrderedDict in its own order. Start with all zero; false at the end.
 struct DictCursor {

@@ -101,6 +101,10 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   return Val::constant(object);
 }
 
+void Recorder::guard_same(Val argument, PyObject* object) {
+  input_guard(GuardOp::kIs, Val::reg(trace_->virtuals[argument.index()].reg)).expected = object;
+}
+
 bool Recorder::bind_root() {
   auto shadow = std::make_unique<ShadowFrame>();
   shadow->frame = root_;

@@ -105,6 +105,7 @@ class Recorder final : public RecordApi {
   void guard_no_dict(PyObject* object, Val source);
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
+  void guard_same(Val argument, PyObject* object);  // the container passed as an argument is this existing object
   void guard_abc_registry();
   PyObject* lookup_type(PyTypeObject* type, PyObject* name);  // MRO, guarded; borrowed or null
   void written_dict(PyObject* dict);                          // after our own write: the tag moved on

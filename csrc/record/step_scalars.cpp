@@ -298,34 +298,51 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
                                               (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
-void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  Val left = frame.top(2), right = frame.top(1);
-  bool same;
-  if (left == right) {
-    same = true;
-  } else if (left.is_const() && right.is_const()) {
-    same = left.object() == right.object();
-    // Which of several equal values an argument is, no guard says.
-    auto singleton = [](PyObject* object) {
-      return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object);
-    };
-    if (Py_TYPE(left.object()) == Py_TYPE(right.object()) && cpython::is_scalar(left.object()) &&
-        !singleton(left.object()) && cpython::scalars_equal(left.object(), right.object()))
-      return recorder.stop(Abort::kUnknownOperand, "identity of equal values");
-  } else if (left.is_virtual() || right.is_virtual()) {
-    same = false;  // a fresh object is only itself
-    if ((left.is_reg() && recorder.facts(left).rep == Rep::kObject) ||
-        (right.is_reg() && recorder.facts(right).rep == Rep::kObject))
-      return recorder.stop(Abort::kUnknownOperand, "identity of a result");
-  } else {
-    PyObject* constant = left.is_const() ? left.object() : right.object();
-    Val reg = left.is_const() ? right : left;
-    PyTypeObject* type = reg.is_reg() ? recorder.type_of(reg) : nullptr;
-    if (constant == nullptr || type == nullptr || Py_TYPE(constant) == type)
-      return recorder.stop(Abort::kUnknownOperand, "identity of two inputs");
-    same = false;
+namespace {
+
+// An argument that is a container: it has a content model, but it is an object of its own.
+bool is_input(Recorder& recorder, Val value) {
+  return value.is_virtual() && recorder.trace().virtuals[value.index()].reg_time == 0;
+}
+
+// Identity of an argument that is a container and an existing object. 1, 0, or -1: no guard would prove it.
+int is_argument(Recorder& recorder, Val argument, PyObject* object) {
+  if (recorder.type_of(argument) != Py_TYPE(object)) return 0;
+  if (recorder.real(argument) != object) return -1;
+  recorder.guard_same(argument, object);
+  return 1;
+}
+
+// 1, 0, or -1 with the recording stopped.
+int identity(Recorder& recorder, Val left, Val right) {
+  auto unknown = [&](const char* what) { return recorder.stop(Abort::kUnknownOperand, what), -1; };
+  if (left.is_const() && right.is_const()) {
+    // Equal values must be these very objects from now on.
+    if (cpython::same_scalar(left.object(), right.object()) && !cpython::is_singleton(left.object()))
+      for (Val value : {left, right}) recorder.trace().exact.push_back(value.object());
+    return left.object() == right.object();
   }
-  recorder.done(frame, 2, Val::constant(same != (oparg != 0) ? Py_True : Py_False));
+  if (left == right) return 1;
+  if (left.is_virtual() || right.is_virtual()) {
+    for (Val value : {left, right})
+      if (value.is_reg() && recorder.facts(value).rep == Rep::kObject) return unknown("identity of a result");
+    int same = 0;  // a fresh object is only itself, and the containers among the arguments are distinct
+    if (is_input(recorder, left) && right.is_const()) same = is_argument(recorder, left, right.object());
+    if (is_input(recorder, right) && left.is_const()) same = is_argument(recorder, right, left.object());
+    return same < 0 ? unknown("identity of an argument") : same;
+  }
+  PyObject* constant = left.is_const() ? left.object() : right.object();
+  Val reg = left.is_const() ? right : left;
+  PyTypeObject* type = reg.is_reg() ? recorder.type_of(reg) : nullptr;
+  if (constant == nullptr || type == nullptr || Py_TYPE(constant) == type) return unknown("identity of two inputs");
+  return 0;
+}
+
+}  // namespace
+
+void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  const int same = identity(recorder, frame.top(2), frame.top(1));
+  if (same >= 0) recorder.done(frame, 2, Val::constant((same != 0) != (oparg != 0) ? Py_True : Py_False));
 }
 
 }  // namespace pijit

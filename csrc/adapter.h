@@ -24,7 +24,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 1;
+inline constexpr int kAdapterVersion = 2;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -83,6 +83,9 @@ class RecordApi {
   // Makes a constant of a register (guard in place at the start of the current instruction); consts pass through. Null:
   // stopped.
   virtual Val force_const(Val value, PyObject* observed) = 0;
+  // A register of representation kInt, kFloat or kBool with the number in an object register of exactly such a type.
+  // Null: it is none.
+  virtual Val unbox(Val value, PyObject* observed) = 0;
   // A constant that the trace keeps alive (immutable objects only).
   virtual Val own_const(PyObject* object) = 0;
   // The items of a tuple or list shadow (virtual, or constant and then guarded); false if they are not known.
@@ -98,7 +101,7 @@ class RecordApi {
   // writes. check_only: it only looks (its failure means "not as recorded").
   virtual void emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs,
                     bool check_only) = 0;
-  // Ends the recording at the start of the current instruction.
+  // The current instruction cannot be recorded: it becomes an opaque call, or the recording ends at its start.
   virtual void stop(const char* code, std::string reason) = 0;
 };
 

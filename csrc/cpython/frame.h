@@ -60,6 +60,10 @@ inline Frame* previous(Frame* frame) noexcept {
 inline PyFrameObject* frame_object(Frame* frame) noexcept {
   return frame->frame_obj;
 }
+// Somebody asked for the frame's f_locals.
+inline bool locals_were_seen(Frame* frame) noexcept {
+  return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
+}
 inline Frame* frame_of(PyFrameObject* object) noexcept {
   return object->f_frame;
 }

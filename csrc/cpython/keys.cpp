@@ -21,6 +21,14 @@ bool scalars_equal(PyObject* a, PyObject* b) noexcept {
   return equal > 0;
 }
 
+bool keys_equal(PyObject* a, PyObject* b) noexcept {
+  if (!PyTuple_CheckExact(a) || !PyTuple_CheckExact(b)) return scalars_equal(a, b);
+  if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+    if (!keys_equal(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+  return true;
+}
+
 bool is_native_key(PyObject* key) noexcept {
   if (is_scalar(key)) return true;
   PyTypeObject* type = Py_TYPE(key);

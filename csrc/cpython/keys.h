@@ -8,6 +8,8 @@ namespace pijit::cpython {
 
 // Equal as dict keys are (1 == True == 1.0); false unless both are scalars.
 bool scalars_equal(PyObject* a, PyObject* b) noexcept;
+// Equality of two native keys.
+bool keys_equal(PyObject* a, PyObject* b) noexcept;
 // A key whose hash and equality run no Python: a scalar, a tuple of native keys, or an object with the hash and
 // equality of `object`.
 bool is_native_key(PyObject* key) noexcept;

@@ -88,6 +88,20 @@ Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) noexcept;
 // only then.
 bool set_holds(PyObject* set, PyObject* key, bool scalar) noexcept;
 
+// Objects that cannot change and hold others: tuples, bound methods, methods of C bound to an object, slices. -1: none
+// of these.
+Py_ssize_t part_count(PyObject* object) noexcept;
+// Borrowed; may be null.
+PyObject* part(PyObject* object, Py_ssize_t index) noexcept;
+// What tells methods of C of one object apart; 0 for the others.
+uint64_t part_definition(PyObject* object) noexcept;
+// Nothing is told when an object of that type dies: no finaliser, no weak reference, nothing inside that could have
+// one.
+inline bool dies_unnoticed(PyTypeObject* type) noexcept {
+  constexpr unsigned long kNoticed = Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC;
+  return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
+}
+
 // Stops automatic garbage collection, so that allocation cannot run Python.
 class GcPause {
  public:

@@ -27,6 +27,7 @@ bool may_let_die(Op op) {
     case Op::kStoreCell:
     case Op::kCall:
     case Op::kOpaque:
+    case Op::kRun:
       return true;
     default:
       return false;
@@ -54,6 +55,7 @@ class Liveness {
   void use_entries(uint32_t index, uint32_t time);
   void use_snapshot(const Snapshot& snapshot);
   void use_guard(const Guard& guard);
+  void use_epoch(const Epoch& epoch);
 
   Trace& trace_;
   std::vector<uint32_t> last_;
@@ -102,11 +104,17 @@ void Liveness::use_guard(const Guard& guard) {
   if (guard.op == GuardOp::kSame || guard.op == GuardOp::kNotSame) use_register(static_cast<uint32_t>(guard.number));
 }
 
+void Liveness::use_epoch(const Epoch& epoch) {
+  for (uint32_t i = epoch.first; i < epoch.first + epoch.count; ++i) use_guard(trace_.guards[i]);
+}
+
 void Liveness::run() {
   for (size_t i = trace_.nodes.size(); i-- > 0;) {
     const Node& node = trace_.nodes[i];
     node_ = static_cast<uint32_t>(i);
     if (node.snapshot != kNone) use_snapshot(trace_.snapshots[node.snapshot]);
+    if (node.op == Op::kRun) use_snapshot(trace_.snapshots[node.imm]);
+    if (node.op == Op::kEpoch) use_epoch(trace_.epochs[node.aux]);
     if (node.op == Op::kBuild) use_entries(node.a.index(), node.time);
     if (node.op == Op::kGuard) use_guard(trace_.guards[node.aux]);
     if (node.op != Op::kBuild) use(node.a, node.time);
@@ -119,21 +127,98 @@ void Liveness::run() {
   }
 }
 
-// Registers that guards load, borrowed, and that are read after a node that might let them die.
-std::vector<uint32_t> find_retained(const Trace& trace, const std::vector<uint32_t>& last) {
-  uint32_t first = kNone;
-  for (size_t i = 0; i < trace.nodes.size() && first == kNone; ++i)
-    if (may_let_die(trace.nodes[i].op)) first = static_cast<uint32_t>(i);
-  std::vector<uint32_t> retained;
-  if (first == kNone) return retained;
-  std::vector<bool> written(trace.regs.size());
-  for (const Node& node : trace.nodes) {
-    if (node.out != kNone) written[node.out] = true;
-    for (uint32_t k = 0; k < node.outs_count; ++k) written[trace.outs[node.outs_first + k]] = true;
+// Finds what would die under the replay: a node may drop the last reference to what guards found before it.
+class Holding {
+ public:
+  Holding(Trace& trace, const std::vector<uint32_t>& last) : trace_(trace), last_(last) {
+    for (size_t i = 0; i < trace.nodes.size(); ++i)
+      if (may_let_die(trace.nodes[i].op)) dangers_.push_back(static_cast<uint32_t>(i));
   }
-  for (uint32_t r = trace.inputs; r < trace.regs.size(); ++r)
-    if (!written[r] && last[r] != kNone && last[r] >= first) retained.push_back(r);
-  return retained;
+  void run() {
+    if (dangers_.empty()) return;
+    find_retained();
+    find_pins();
+  }
+
+ private:
+  void find_retained();
+  void find_pins();
+  void see(Val value);
+  void see_frames(uint32_t snapshot);
+  void see_log(uint32_t time);
+  void pin(PyObject* object);
+
+  Trace& trace_;
+  const std::vector<uint32_t>& last_;
+  std::vector<uint32_t> dangers_;
+  std::unordered_set<PyObject*> seen_;
+  std::vector<bool> states_;
+  size_t log_ = 0;
+  uint32_t epoch_ = 0;  // 0: entry
+};
+
+// Registers that guards load, borrowed, and that are read after a node that might let them die.
+void Holding::find_retained() {
+  std::vector<bool> written(trace_.regs.size());
+  for (const Node& node : trace_.nodes) {
+    if (node.out != kNone) written[node.out] = true;
+    for (uint32_t k = 0; k < node.outs_count; ++k) written[trace_.outs[node.outs_first + k]] = true;
+  }
+  for (uint32_t r = trace_.inputs; r < trace_.regs.size(); ++r) {
+    if (written[r] || last_[r] == kNone || last_[r] < dangers_.front()) continue;
+    const uint32_t epoch = trace_.regs[r].epoch;
+    (epoch == 0 ? trace_.retained : trace_.epochs[epoch - 1].retained).push_back(r);
+  }
+}
+
+void Holding::pin(PyObject* object) {
+  if (object == Py_None || object == Py_True || object == Py_False || !seen_.insert(object).second) return;
+  if (epoch_ == 0) {
+    trace_.pins.push_back(object);
+    return;
+  }
+  RegInfo info;
+  info.epoch = epoch_;
+  trace_.regs.push_back(info);
+  trace_.epochs[epoch_ - 1].pins.emplace_back(object, static_cast<uint32_t>(trace_.regs.size() - 1));
+}
+
+void Holding::see(Val value) {
+  if (value.is_const()) pin(value.object());
+}
+
+void Holding::see_frames(uint32_t snapshot) {
+  for (uint32_t at = trace_.snapshots[snapshot].frame; at != kNone; at = trace_.frame_states[at].parent) {
+    if (states_[at]) return;
+    states_[at] = true;
+    const FrameState& state = trace_.frame_states[at];
+    see(state.function);
+    see(state.extra);
+    for (uint32_t i = 0; i < state.locals + state.stack; ++i) see(trace_.slots[state.first + i]);
+  }
+}
+
+// Entries are in the order of their times.
+void Holding::see_log(uint32_t time) {
+  for (; log_ < trace_.log.size() && trace_.log[log_].time <= time; ++log_) {
+    see(trace_.log[log_].key);
+    see(trace_.log[log_].value);
+  }
+}
+
+// A constant is alive when it is first mentioned, and is held from the last point before that at which guards were
+// checked.
+void Holding::find_pins() {
+  for (const Ref& object : trace_.owned) seen_.insert(object.get());
+  states_.resize(trace_.frame_states.size());
+  for (const Node& node : trace_.nodes) {
+    if (node.snapshot != kNone) see_frames(node.snapshot);
+    if (node.op == Op::kRun) see_frames(static_cast<uint32_t>(node.imm));
+    if (node.op == Op::kEpoch) epoch_ = node.aux + 1;
+    see_log(node.time);
+    for (Val value : {node.a, node.b, node.c}) see(value);
+    for (uint32_t k = 0; k < node.count; ++k) see(trace_.operands[node.first + k]);
+  }
 }
 
 void fill_releases(Trace* trace, const std::vector<uint32_t>& last) {
@@ -168,7 +253,7 @@ void finish_trace(Trace& trace) {
   Liveness liveness(trace);
   liveness.run();
   fill_releases(&trace, liveness.last());
-  trace.retained = find_retained(trace, liveness.last());
+  Holding(trace, liveness.last()).run();
   mark_scalars(&trace);
   compile_guards(trace);
 }

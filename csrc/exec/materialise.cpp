@@ -263,6 +263,7 @@ bool Materialiser::apply_function(PyObject* function, const LogEntry& entry) noe
 
 PyObject* Materialiser::make_from_fields(const Virtual& object) noexcept {
   if (object.kind == VirtualKind::kZip) return make_zip(object);
+  if (object.kind == VirtualKind::kLazy) return make_lazy(object);
   Val fields[kFields];
   each(object, [&](const LogEntry& entry) {
     if (entry.op == LogOp::kField && entry.index < kFields) fields[entry.index] = entry.value;
@@ -324,6 +325,29 @@ PyObject* Materialiser::make_zip(const Virtual& object) noexcept {
     return iterator != nullptr;
   });
   return ok ? PyObject_Call(reinterpret_cast<PyObject*>(&PyZip_Type), iterators.get(), nullptr) : nullptr;
+}
+
+PyObject* Materialiser::make_lazy(const Virtual& object) noexcept {
+  std::vector<Val> fields;
+  uint32_t position = 0;
+  each(object, [&](const LogEntry& entry) {
+    if (entry.op == LogOp::kIndex) position = entry.index;
+    if (entry.op != LogOp::kField) return true;
+    if (fields.size() <= entry.index) fields.resize(entry.index + 1);
+    fields[entry.index] = entry.value;
+    return true;
+  });
+  Ref args = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(fields.size())));
+  for (size_t i = 0; i < fields.size() && args; ++i) {
+    PyObject* field = borrow(fields[i]);
+    if (field == nullptr) return nullptr;
+    PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), new_reference(field));
+  }
+  if (!args) return nullptr;
+  Ref iterator = Ref::steal(object.type == &PyCallIter_Type
+                                ? PyCallIter_New(PyTuple_GET_ITEM(args.get(), 0), PyTuple_GET_ITEM(args.get(), 1))
+                                : PyObject_Call(reinterpret_cast<PyObject*>(object.type), args.get(), nullptr));
+  return iterator && advance(iterator.get(), position) ? iterator.release() : nullptr;
 }
 
 PyObject* Materialiser::make_partial(const Virtual& object, const Val* fields) noexcept {

@@ -48,6 +48,7 @@ class Materialiser {
   PyObject* make_tuple(const Virtual& object) noexcept;
   PyObject* make_iterator(const Virtual& object, PyObject* iterable, bool reversed) noexcept;
   PyObject* make_zip(const Virtual& object) noexcept;
+  PyObject* make_lazy(const Virtual& object) noexcept;
   PyObject* make_partial(const Virtual& object, const Val* fields) noexcept;
 
   // The entries of an object that `time_` sees.

@@ -61,9 +61,10 @@ RegisterFile::~RegisterFile() {
   stack.top = top_;
 }
 
-void hold(const Trace& trace, Reg* regs) noexcept {
-  for (PyObject* object : trace.pins) (void)new_reference(object);
-  for (uint32_t index : trace.retained) {
+namespace {
+
+void retain(const std::vector<uint32_t>& registers, Reg* regs) noexcept {
+  for (uint32_t index : registers) {
     Reg& reg = regs[index];
     if (reg.owned != 0 || (reg.rep != Rep::kObject && reg.rep != Rep::kTensor)) continue;
     if (reg.rep == Rep::kTensor) {
@@ -73,6 +74,22 @@ void hold(const Trace& trace, Reg* regs) noexcept {
     }
     reg.owned = 1;
   }
+}
+
+}  // namespace
+
+void hold(const Trace& trace, Reg* regs) noexcept {
+  for (PyObject* object : trace.pins) (void)new_reference(object);
+  retain(trace.retained, regs);
+}
+
+void hold(const Epoch& epoch, Reg* regs) noexcept {
+  for (auto [object, index] : epoch.pins) {
+    regs[index].object = new_reference(object);
+    regs[index].rep = Rep::kObject;
+    regs[index].owned = 1;
+  }
+  retain(epoch.retained, regs);
 }
 
 void release_register(Reg* reg) noexcept {

@@ -97,6 +97,40 @@ PyObject* call(const Trace& trace, const Reg* regs, const Node& node) {
   return PyObject_Vectorcall(callable.get(), args.data(), positional | PY_VECTORCALL_ARGUMENTS_OFFSET, node.b.object());
 }
 
+// An opaque call sees the frames that CPython would have on its stack.
+struct OpaqueCall {
+  const Trace& trace;
+  const Reg* regs;
+  const Node& node;
+};
+
+PyObject* perform(void* context) {
+  const auto& [trace, regs, node] = *static_cast<OpaqueCall*>(context);
+  if (node.imm == 0) return call(trace, regs, node);
+  Operand callable(trace, regs, node, node.a), args(trace, regs, node, trace.operands[node.first]);
+  Operand keywords(trace, regs, node, node.count > 1 ? trace.operands[node.first + 1] : Val());
+  if (callable.failed() || args.failed() || keywords.failed()) return nullptr;
+  return PyObject_Call(callable.get(), args.get(), keywords.get());
+}
+
+// The object is exactly a float, bool or int.
+bool unbox(PyObject* object, Rep rep, Reg* out) noexcept {
+  out->rep = rep;
+  out->owned = 0;
+  int overflow = 0;
+  switch (rep) {
+    case Rep::kFloat:
+      out->number = PyFloat_AS_DOUBLE(object);
+      return true;
+    case Rep::kBool:
+      out->boolean = object == Py_True;
+      return true;
+    default:
+      out->integer = PyLong_AsLongLongAndOverflow(object, &overflow);
+      return overflow == 0;
+  }
+}
+
 bool same_number(const Reg& reg, uint64_t bits) noexcept {
   uint64_t now;
   memcpy(&now, &reg.integer, sizeof now);
@@ -105,8 +139,40 @@ bool same_number(const Reg& reg, uint64_t bits) noexcept {
 
 enum class Outcome : uint8_t { kNext, kLeave, kRaise, kReturn, kFail };
 
+Outcome take(const Node& node, Reg* regs, PyObject* result) noexcept {
+  if (result == nullptr) return Outcome::kRaise;
+  if (node.out == kNone) {
+    drop_reference(result);
+  } else {
+    set_object(&regs[node.out], result);
+  }
+  return Outcome::kNext;
+}
+
+// What calls something: kRaise where it raised, kLeave where CPython is to do it again.
+Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
+  switch (node.op) {
+    case Op::kPure: {
+      PyObject* result = call(trace, regs, node);
+      if (result != nullptr && reinterpret_cast<uintptr_t>(Py_TYPE(result)) == node.imm)
+        return take(node, regs, result);
+      drop_reference(result);
+      PyErr_Clear();
+      return Outcome::kLeave;
+    }
+    case Op::kOpaque: {
+      OpaqueCall context{trace, regs, node};
+      return take(node, regs, call_in_frames(trace, node.snapshot, regs, root, ts, perform, &context));
+    }
+    case Op::kRun:
+      return take(node, regs, run_frames(trace, node.snapshot, node.aux, regs, root, ts));
+    default:
+      return take(node, regs, call(trace, regs, node));
+  }
+}
+
 // kLeave: to the snapshot of the node; kRaise: there, raising; kFail: an error without a snapshot.
-Outcome step(const Trace& trace, const Node& node, Reg* regs) noexcept {
+Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
   switch (node.op) {
     case Op::kAdapter:
     case Op::kCheck:
@@ -136,6 +202,9 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs) noexcept {
       set_object(&regs[node.out], made);
       return Outcome::kNext;
     }
+    case Op::kUnbox:
+      return unbox(regs[node.a.index()].object, trace.regs[node.out].rep, &regs[node.out]) ? Outcome::kNext
+                                                                                           : Outcome::kLeave;
     case Op::kStoreAttr:
     case Op::kDelAttr:
     case Op::kStoreItem:
@@ -145,14 +214,21 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs) noexcept {
       PyErr_Clear();
       return Outcome::kLeave;
     case Op::kCall:
-    case Op::kOpaque: {
-      PyObject* result = call(trace, regs, node);
-      if (result == nullptr) return Outcome::kRaise;
-      if (node.out == kNone) {
-        drop_reference(result);
-      } else {
-        set_object(&regs[node.out], result);
-      }
+    case Op::kPure:
+    case Op::kOpaque:
+    case Op::kRun:
+      return step_call(trace, node, regs, root, ts);
+    case Op::kEpoch: {
+      const Epoch& epoch = trace.epochs[node.aux];
+      if (!check_epoch(trace, epoch, regs)) return Outcome::kLeave;
+      hold(epoch, regs);
+      return Outcome::kNext;
+    }
+    case Op::kLoadCell: {
+      Operand cell(trace, regs, node, node.a);
+      PyObject* content = cell.failed() ? nullptr : PyCell_GET(cell.get());
+      if (content == nullptr) return PyErr_Clear(), Outcome::kLeave;
+      set_object(&regs[node.out], new_reference(content));
       return Outcome::kNext;
     }
     case Op::kExit:
@@ -187,14 +263,15 @@ PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadSt
   const uint32_t* releases = trace.releases.data();
   for (const Node& node : trace.nodes) {
     if (node.snapshot != kNone && cpython::eval_breaker_set(ts)) return leave(trace, node.snapshot, regs, root, ts);
-    switch (step(trace, node, regs)) {
+    switch (step(trace, node, regs, root, ts)) {
       case Outcome::kNext:
         break;
       case Outcome::kLeave:
         trace.exits += node.op != Op::kExit;
         return leave(trace, node.snapshot, regs, root, ts);
       case Outcome::kRaise:
-        return leave_raising(trace, node.snapshot, regs, root, ts);
+        return leave_raising(trace, node.op == Op::kRun ? static_cast<uint32_t>(node.imm) : node.snapshot, regs, root,
+                             ts);
       case Outcome::kReturn:
         return finish(trace, node, regs);
       case Outcome::kFail:

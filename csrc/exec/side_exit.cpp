@@ -21,15 +21,32 @@ struct Level {
   int count() const noexcept { return static_cast<int>(state->locals + state->stack); }
 };
 
+// The states of a snapshot's frames, root first.
+std::vector<const FrameState*> frames_of(const Trace& trace, uint32_t snapshot) {
+  std::vector<const FrameState*> states;
+  for (uint32_t at = trace.snapshots[snapshot].frame; at != kNone; at = trace.frame_states[at].parent)
+    states.push_back(&trace.frame_states[at]);
+  return {states.rbegin(), states.rend()};
+}
+
 class Exit {
  public:
-  Exit(const Trace& trace, uint32_t snapshot, bool raising) noexcept;
+  // The frames of the snapshot from level `first` inwards.
+  Exit(const Trace& trace, uint32_t snapshot, uint32_t first, bool raising);
   ~Exit() { drop_objects(); }
   // False with an error set; nothing has changed then.
   bool materialise(const Reg* regs, uint32_t time) noexcept;
   PyObject* run(PyThreadState* ts, Frame* root) { return enter(ts, root); }
+  // The outermost of the frames is made by CPython too.
+  PyObject* call(PyThreadState* ts) {
+    const Ref function = std::move(levels_.front().function);
+    return cpython::call_into_new_frame(ts, function.get(), enter_next, this);
+  }
 
  private:
+  static PyObject* enter_next(PyThreadState* ts, Frame* frame, void* exit) {
+    return static_cast<Exit*>(exit)->enter(ts, frame);
+  }
   PyObject* enter(PyThreadState* ts, Frame* frame);
   PyObject* enter_innermost(PyThreadState* ts, Frame* frame, Level* level);
   PyObject* go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result);
@@ -44,17 +61,15 @@ class Exit {
   std::optional<SavedError> raised_;
 };
 
-Exit::Exit(const Trace& trace, uint32_t snapshot, bool raising) noexcept : trace_(trace) {
+Exit::Exit(const Trace& trace, uint32_t snapshot, uint32_t first, bool raising) : trace_(trace) {
   if (raising) raised_.emplace();
-  size_t depth = 0, total = 0;
-  for (uint32_t at = trace.snapshots[snapshot].frame; at != kNone; at = trace.frame_states[at].parent) {
-    ++depth;
-    total += trace.frame_states[at].locals + trace.frame_states[at].stack;
+  const std::vector<const FrameState*> states = frames_of(trace, snapshot);
+  size_t total = 0;
+  for (size_t i = first; i < states.size(); ++i) {
+    levels_.push_back({states[i], nullptr, Ref(), Ref()});
+    total += states[i]->locals + states[i]->stack;
   }
   slots_.assign(total, nullptr);
-  levels_.resize(depth);
-  for (uint32_t at = trace.snapshots[snapshot].frame; at != kNone; at = trace.frame_states[at].parent)
-    levels_[--depth].state = &trace.frame_states[at];
   PyObject** slots = slots_.data();
   for (Level& level : levels_) {
     level.slots = slots;
@@ -103,10 +118,7 @@ PyObject* Exit::enter(PyThreadState* ts, Frame* frame) {
     cpython::LinkedFrame link(ts, frame);
     drop_slots(level);
     const Ref function = std::move(levels_[next_].function);
-    result = Ref::steal(cpython::call_into_new_frame(
-        ts, function.get(),
-        [](PyThreadState* state, Frame* inner, void* exit) { return static_cast<Exit*>(exit)->enter(state, inner); },
-        this));
+    result = Ref::steal(cpython::call_into_new_frame(ts, function.get(), enter_next, this));
   }
   return go_on(ts, frame, level, std::move(result));
 }
@@ -146,7 +158,7 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
 }
 
 PyObject* leave_at(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts, bool raising) {
-  Exit exit(trace, snapshot, raising);
+  Exit exit(trace, snapshot, 0, raising);
   cpython::GcPause pause;
   const bool made = exit.materialise(regs, trace.snapshots[snapshot].time);
   if (!made) {
@@ -159,7 +171,66 @@ PyObject* leave_at(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root
   return exit.run(ts, root);
 }
 
+// Frames that stand in the chain while something else runs: each is made by CPython, links itself, and makes the next.
+class Chain {
+ public:
+  Chain(const Trace& trace, uint32_t snapshot, size_t count, const Reg* regs, PyObject* (*perform)(void*),
+        void* context)
+      : trace_(trace),
+        time_(trace.snapshots[snapshot].time),
+        regs_(regs),
+        perform_(perform),
+        context_(context),
+        states_(frames_of(trace, snapshot)),
+        count_(count == 0 ? states_.size() : count) {}
+
+  PyObject* enter(PyThreadState* ts, Frame* frame) {
+    cpython::stand_at(frame, states_[next_++]->call);
+    cpython::LinkedFrame link(ts, frame);
+    if (next_ == count_) return perform_(context_);
+    Materialiser make(trace_, regs_, time_);
+    const Ref function = Ref::steal(make.value(states_[next_]->function));
+    if (!function) return nullptr;
+    return cpython::call_into_new_frame(
+        ts, function.get(),
+        [](PyThreadState* state, Frame* inner, void* chain) { return static_cast<Chain*>(chain)->enter(state, inner); },
+        this);
+  }
+
+ private:
+  const Trace& trace_;
+  uint32_t time_;
+  const Reg* regs_;
+  PyObject* (*perform_)(void*);
+  void* context_;
+  std::vector<const FrameState*> states_;
+  size_t count_, next_ = 0;
+};
+
 }  // namespace
+
+PyObject* call_in_frames(const Trace& trace, uint32_t snapshot, const Reg* regs, Frame* root, PyThreadState* ts,
+                         PyObject* (*perform)(void*), void* context) {
+  return Chain(trace, snapshot, 0, regs, perform, context).enter(ts, root);
+}
+
+PyObject* run_frames(const Trace& trace, uint32_t snapshot, uint32_t first, const Reg* regs, Frame* root,
+                     PyThreadState* ts) {
+  Exit exit(trace, snapshot, first, false);
+  if (!exit.materialise(regs, trace.snapshots[snapshot].time)) return nullptr;
+  struct Run {
+    Exit* exit;
+    PyThreadState* ts;
+  } run{&exit, ts};
+  return Chain(
+             trace, snapshot, first, regs,
+             [](void* context) {
+               auto* now = static_cast<Run*>(context);
+               return now->exit->call(now->ts);
+             },
+             &run)
+      .enter(ts, root);
+}
 
 PyObject* leave(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts) {
   return leave_at(trace, snapshot, regs, root, ts, false);

@@ -17,6 +17,15 @@
 
 namespace pijit {
 
+// Calls `perform` while every frame of the snapshot stands in the thread's chain of frames at its instruction. Their
+// locals are not filled in: what looks at those is not called this way.
+PyObject* call_in_frames(const Trace& trace, uint32_t snapshot, const Reg* regs, cpython::Frame* root,
+                         PyThreadState* ts, PyObject* (*perform)(void*), void* context);
+// CPython runs the frames of the snapshot from level `first` (the root is 0) inwards while the outer ones stand in;
+// what frame `first` returns. Registers stay.
+PyObject* run_frames(const Trace& trace, uint32_t snapshot, uint32_t first, const Reg* regs, cpython::Frame* root,
+                     PyThreadState* ts);
+
 // Releases all registers, goes on in CPython at the snapshot, and returns what the root frame returns.
 PyObject* leave(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root, PyThreadState* ts);
 // The same, but the innermost frame's instruction raises the exception that is set.

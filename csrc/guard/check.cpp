@@ -65,6 +65,14 @@ bool check_list(const Trace& trace, const Guard& guard, PyObject* list) noexcept
   return true;
 }
 
+bool check_parts(const Trace& trace, const Guard& guard, PyObject* object) noexcept {
+  if (Py_TYPE(object) != expected_type(guard) || cpython::part_definition(object) != guard.number) return false;
+  if (cpython::part_count(object) != static_cast<Py_ssize_t>(guard.count)) return false;
+  for (uint32_t i = 0; i < guard.count; ++i)
+    if (!is_item(trace, guard.first + i, cpython::part(object, static_cast<Py_ssize_t>(i)))) return false;
+  return true;
+}
+
 bool check_set(const Trace& trace, const Guard& guard, PyObject* set) noexcept {
   if (PySet_GET_SIZE(set) != static_cast<Py_ssize_t>(guard.count)) return false;
   for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
@@ -167,6 +175,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return check_list(trace, guard, subject);
     case GuardOp::kSet:
       return check_set(trace, guard, subject);
+    case GuardOp::kParts:
+      return check_parts(trace, guard, subject);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
       return static_cast<uint64_t>(Py_SIZE(subject)) == guard.number;
@@ -268,15 +278,29 @@ void compile_guards(Trace& trace) {
   }
 }
 
-bool check_guards(const Trace& trace, Reg* regs) noexcept {
-  if (trace.state != nullptr && !trace.state->check()) return false;
-  const FastGuard* guards = trace.fast_guards.data();
-  const size_t count = trace.fast_guards.size();
+namespace {
+
+bool check_range(const Trace& trace, size_t first, size_t count, Reg* regs) noexcept {
+  const FastGuard* guards = trace.fast_guards.data() + first;
   for (size_t i = 0; i < count; ++i) {
     if (i + kAhead < count) __builtin_prefetch(reinterpret_cast<const void*>(guards[i + kAhead].subject & ~kKindMask));
     if (!check_fast(trace, guards[i], regs)) return false;
   }
+  return true;
+}
+
+}  // namespace
+
+bool check_guards(const Trace& trace, Reg* regs) noexcept {
+  if (trace.state != nullptr && !trace.state->check()) return false;
+  if (!check_range(trace, 0, trace.entry_guards(), regs)) return false;
   return trace.tensors == nullptr || trace.tensors->check(regs);
+}
+
+bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept {
+  if (epoch.state != nullptr && !epoch.state->check()) return false;
+  if (!check_range(trace, epoch.first, epoch.count, regs)) return false;
+  return epoch.tensors == nullptr || epoch.tensors->check(regs);
 }
 
 }  // namespace pijit

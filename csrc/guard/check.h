@@ -19,6 +19,8 @@ void compile_guards(Trace& trace);
 
 // regs: inputs are loaded; loads write the other registers. False: a guard does not hold, or could not be decided.
 bool check_guards(const Trace& trace, Reg* regs) noexcept;
+// The guards of an epoch, in the middle of a replay.
+bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept;
 // One of Trace::guards.
 bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept;
 

@@ -78,6 +78,8 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     case GuardOp::kDictSize:
     case GuardOp::kSet:
       return name + ": its keys changed";
+    case GuardOp::kParts:
+      return name + ": another " + type_name(subject);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
       return pair(std::to_string(Py_SIZE(subject)) + " items", std::to_string(guard.number));
@@ -112,8 +114,8 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
 
 std::string explain_miss(const Trace& trace, Reg* regs) {
   if (trace.state != nullptr && !trace.state->check()) return trace.state->explain();
-  for (const Guard& guard : trace.guards)
-    if (!check_guard(trace, guard, regs)) return miss(trace, guard, regs);
+  for (size_t i = 0; i < trace.entry_guards(); ++i)
+    if (!check_guard(trace, trace.guards[i], regs)) return miss(trace, trace.guards[i], regs);
   if (trace.tensors != nullptr && !trace.tensors->check(regs)) return trace.tensors->explain(regs);
   return "";
 }

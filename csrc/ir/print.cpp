@@ -146,6 +146,14 @@ void Printer::find_sources() {
       case GuardOp::kList:
         for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
         break;
+      case GuardOp::kParts:
+        if (reinterpret_cast<PyTypeObject*>(guard.expected) == &PyMethod_Type) {
+          name_item(item(0), subject + ".__func__");
+          name_item(item(1), subject + ".__self__");
+        } else if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(guard.expected), &PyTuple_Type)) {
+          for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
+        }
+        break;
       case GuardOp::kCell:
         name_item(guard.expected, subject + ".cell_contents");
         break;
@@ -222,6 +230,8 @@ std::string Printer::node(const Node& node) const {
       if (!operand.is_null()) text += " " + value(operand);
     for (uint32_t i = 0; i < node.count; ++i) text += (i == 0 ? " (" : ", ") + value(trace_.operands[node.first + i]);
     if (node.count != 0) text += ")";
+    if (node.op == Op::kEpoch) text += " " + std::to_string(trace_.epochs[node.aux].count) + " guards";
+    if (node.op == Op::kRun) text += " level " + std::to_string(node.aux);
     if (node.op == Op::kGuardBool) text += node.aux != 0 ? " True" : " False";
     if (node.op == Op::kGuardInt) text += " " + std::to_string(static_cast<int64_t>(node.imm));
     if (node.op == Op::kGuardFloat) text += " bits " + hex(node.imm);

@@ -82,6 +82,7 @@ struct Node {
 struct RegInfo {
   Rep rep = Rep::kObject;
   PyTypeObject* type = nullptr;  // exact type if known (borrowed, kept like a Const)
+  uint32_t epoch = 0;            // in which it is written (0: before the first opaque call)
 };
 
 enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex };
@@ -146,13 +147,25 @@ struct StopInfo {
   int line = 0;
 };
 
+// What is checked anew after an opaque call, when its guards, like those at entry, find all that the trace relies on
+// from there on.
+struct Epoch {
+  uint32_t first = 0, count = 0;         // range in Trace::guards
+  std::unique_ptr<StateGuard> state;     // modes of the adapter; may be null
+  std::unique_ptr<InputGuards> tensors;  // tensors found by the guards; may be null
+  std::vector<std::pair<PyObject*, uint32_t>>
+      pins;                        // objects that are held from here on, each in a register of its own
+  std::vector<uint32_t> retained;  // as Trace::retained, for what this epoch loads
+};
+
 struct Trace {
-  std::vector<Guard> guards;
+  std::vector<Guard> guards;               // those at entry, then those of each epoch
   std::vector<FastGuard> fast_guards;      // the same, in the same order (filled by compile_guards)
   std::vector<PyObject*> guard_items;      // borrowed; kept by owned or proven
   std::vector<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)
   std::unique_ptr<StateGuard> state;       // thread and global modes of the adapter; may be null
   std::unique_ptr<InputGuards> tensors;    // tensor inputs: checked and loaded after all `guards`; may be null
+  std::vector<Epoch> epochs;               // after each opaque call, in order
   std::vector<Node> nodes;
   std::vector<Val> operands;
   std::vector<uint32_t> outs;
@@ -176,7 +189,11 @@ struct Trace {
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
+  std::vector<StopInfo> detours;  // why something was left to an opaque call, or to CPython, in between
   mutable uint64_t replays = 0, exits = 0;
+
+  // Guards that are checked before the trace is entered.
+  size_t entry_guards() const noexcept { return epochs.empty() ? guards.size() : epochs.front().first; }
 };
 
 const char* op_name(Op op) noexcept;

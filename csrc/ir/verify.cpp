@@ -25,7 +25,7 @@ class Verifier {
   void mark_tensor_inputs();
   void check_logs();
   void check_frames();
-  void check_guards();
+  void check_guards(size_t first, size_t end);
   void check_nodes();
   void check_node(const Node& node);
   void check_releases();
@@ -113,8 +113,8 @@ void Verifier::check_frames() {
   }
 }
 
-void Verifier::check_guards() {
-  for (size_t i = 0; i < trace_.guards.size(); ++i) {
+void Verifier::check_guards(size_t first, size_t end) {
+  for (size_t i = first; i < end; ++i) {
     where_ = "guard " + std::to_string(i);
     const Guard& guard = trace_.guards[i];
     if (guard.subject.is_null() || guard.subject.is_virtual()) fail("no subject");
@@ -160,6 +160,15 @@ void Verifier::check_node(const Node& node) {
   use(node.c, node.time);
   if (node.first + node.count > trace_.operands.size()) return fail("operands out of range");
   for (uint32_t i = 0; i < node.count; ++i) use(trace_.operands[node.first + i], node.time);
+  if (node.op == Op::kRun) use_snapshot(static_cast<uint32_t>(node.imm));
+  if (node.op == Op::kEpoch) {
+    if (node.aux >= trace_.epochs.size()) return fail("epoch out of range");
+    const Epoch& epoch = trace_.epochs[node.aux];
+    if (epoch.first + epoch.count > trace_.guards.size()) return fail("guards of an epoch out of range");
+    const std::string here = where_;
+    check_guards(epoch.first, epoch.first + epoch.count);
+    where_ = here;
+  }
   if (node.op == Op::kGuard && node.aux >= trace_.guards.size()) fail("guard out of range");
   if ((node.op == Op::kAdapter || node.op == Op::kCheck) && node.adapter_op == nullptr) fail("no adapter operation");
   if ((node.op == Op::kCall || node.op == Op::kOpaque) &&
@@ -197,7 +206,7 @@ std::string Verifier::run() {
   check_logs();
   check_frames();
   if (!wrong_.empty()) return wrong_;
-  check_guards();
+  check_guards(0, trace_.entry_guards());
   mark_tensor_inputs();
   check_nodes();
   if (wrong_.empty()) check_releases();

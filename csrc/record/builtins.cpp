@@ -8,8 +8,14 @@
 namespace pijit {
 namespace {
 
-std::unordered_map<const void*, Builtin>& table() {
-  static auto* rows = new std::unordered_map<const void*, Builtin>();
+// How a C callable is mirrored: one of the two.
+struct Row {
+  Builtin handler;
+  Driven driven;
+};
+
+std::unordered_map<const void*, Row>& table() {
+  static auto* rows = new std::unordered_map<const void*, Row>();
   return *rows;
 }
 
@@ -26,14 +32,20 @@ void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = recorder.own_const(result);
 }
 
-// Methods and functions that only compute, when all they see is plain.
-bool only_computes(PyObject* callable) {
-  if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) {
-    PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
-    return owner == &PyUnicode_Type || owner == &PyLong_Type || owner == &PyFloat_Type || owner == &PyBytes_Type ||
-           owner == &PyBool_Type || owner == &PyComplex_Type || owner == &PyTuple_Type;
-  }
-  return false;
+// The names of keyword arguments as a tuple that the trace keeps; null: there are none.
+PyObject* keep_names(Recorder& recorder, const Arguments& args) {
+  if (args.names.empty()) return nullptr;
+  Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.names.size())));
+  for (size_t i = 0; i < args.names.size(); ++i)
+    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
+  recorder.trace().owned.push_back(std::move(names));
+  return recorder.trace().owned.back().get();
+}
+
+// The call that is being looked at, on operands that differ from call to call.
+Invoke compute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const auto first = args.values.begin() + (recorder.called_bound ? 1 : 0);
+  return recorder.compute(frame, recorder.called, {first, args.values.end()}, pops, keep_names(recorder, args));
 }
 
 Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* callable, Arguments& args, int pops) {
@@ -50,13 +62,7 @@ Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* 
   site.callable = callable;
   site.operands = operands.data();
   site.count = operands.size();
-  if (!args.names.empty()) {
-    Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.names.size())));
-    for (size_t i = 0; i < args.names.size(); ++i)
-      PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
-    site.kwnames = names.get();
-    recorder.trace().owned.push_back(std::move(names));
-  }
+  site.kwnames = keep_names(recorder, args);
   if (!recorder.ask_adapter(frame, site, pops, 1)) return Invoke::kUnknown;
   return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
 }
@@ -71,10 +77,22 @@ bool is_plain_const(PyObject* object) {
   return true;
 }
 
+bool only_computes(PyObject* callable) {
+  if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) {
+    PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
+    if (owner == &PyUnicode_Type || owner == &PyLong_Type || owner == &PyFloat_Type || owner == &PyBytes_Type ||
+        owner == &PyBool_Type || owner == &PyComplex_Type || owner == &PyTuple_Type)
+      return true;
+  }
+  auto row = table().find(identity(callable));
+  return row != table().end() && row->second.handler == fold;
+}
+
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  bool varies = false;
   for (Val& value : args.values) {
-    if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
-    if (!recorder.live()) return Invoke::kStopped;
+    varies = varies || recorder.is_scalar_reg(value);
+    if (recorder.is_scalar_reg(value)) continue;
     if (value.object() != nullptr && is_plain_const(value.object())) continue;
     if (recorder.is_virtual(value, VirtualKind::kTuple)) {
       bool plain = true;
@@ -84,7 +102,9 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
     }
     return Invoke::kUnknown;
   }
+  if (varies) return compute_call(recorder, frame, args, pops);
   recorder.observe(frame, pops, take_plain);
+  frame.pending.folds = true;
   return Invoke::kStarted;
 }
 
@@ -94,25 +114,9 @@ Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result) {
   return Invoke::kStarted;
 }
 
-Invoke consume(Recorder& recorder, ShadowFrame& frame, Val iterable, int pops, Finish finish) {
-  if (recorder.is_virtual(iterable, VirtualKind::kGenerator)) {
-    if (recorder.model(iterable).suspended == nullptr) return Invoke::kUnknown;
-    recorder.expect_generator(frame, iterable, Then::kCollect, pops);
-    frame.pending.finish = finish;
-    return Invoke::kStarted;
-  }
-  std::vector<Val> items;
-  if (!recorder.try_items(iterable, &items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  if (recorder.is_virtual(iterable, VirtualKind::kIterator)) {
-    recorder.model(iterable).position = kExhausted;
-    recorder.log(iterable, LogOp::kIndex, Val(), Val(), kExhausted);
-  }
-  frame.collected = std::move(items);
-  recorder.observe(frame, pops, finish);
-  return Invoke::kStarted;
-}
+namespace {
 
-void add_builtin(const char* module, const char* name, Builtin handler) {
+void add_row(const char* module, const char* name, Row row) {
   Ref space = Ref::steal(PyImport_ImportModule(module));
   std::string path = name;
   size_t dot = path.find('.');
@@ -130,8 +134,18 @@ void add_builtin(const char* module, const char* name, Builtin handler) {
     PyErr_Clear();
     return;
   }
-  table()[identity(found.get())] = handler;
+  table()[identity(found.get())] = row;
   (void)found.release();  // the table lives as long as the process
+}
+
+}  // namespace
+
+void add_builtin(const char* module, const char* name, Builtin handler) {
+  add_row(module, name, {handler, nullptr});
+}
+
+void add_driven(const char* module, const char* name, Driven function) {
+  add_row(module, name, {nullptr, function});
 }
 
 bool is_known_builtin(PyObject* callable) noexcept {
@@ -145,27 +159,27 @@ void build_builtin_table() {
   cpython::abc_registrations();
   add_object_builtins();
   add_container_builtins();
+  add_iteration_builtins();
 }
 
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
-  if (PyCFunction_CheckExact(object)) {
-    PyObject* self = reinterpret_cast<PyCFunctionObject*>(object)->m_self;
-    bool bound = self != nullptr && !PyModule_Check(self) &&
-                 (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
-    auto row = table().find(identity(object));
-    if (row != table().end()) {
+  recorder.called = object;
+  recorder.called_bound = false;
+  auto row = table().find(identity(object));
+  if (row != table().end()) {
+    if (PyCFunction_CheckExact(object)) {
+      PyObject* self = reinterpret_cast<PyCFunctionObject*>(object)->m_self;
+      bool bound = self != nullptr && !PyModule_Check(self) &&
+                   (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
+      recorder.called_bound = bound;
+      if (bound && !recorder.guard_parts(object)) return Invoke::kUnknown;
       if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
-      Invoke outcome = row->second(recorder, frame, args, pops);
-      if (outcome != Invoke::kUnknown) return outcome;
     }
-  } else {
-    auto row = table().find(identity(object));
-    if (row != table().end()) {
-      Invoke outcome = row->second(recorder, frame, args, pops);
-      if (outcome != Invoke::kUnknown) return outcome;
-    }
+    Invoke outcome = row->second.driven != nullptr ? drive(recorder, frame, row->second.driven, args, pops)
+                                                   : row->second.handler(recorder, frame, args, pops);
+    if (outcome != Invoke::kUnknown) return outcome;
   }
   if (!recorder.live()) return Invoke::kStopped;
   if (only_computes(object)) {

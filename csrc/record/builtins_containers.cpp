@@ -144,20 +144,15 @@ Invoke list_append(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
 
-void take_extend(Recorder& recorder, ShadowFrame& frame, PyObject*) {
-  Val list = frame.pending.y;
-  for (Val item : frame.collected) {
-    recorder.model(list).items.push_back(item);
-    recorder.log(list, LogOp::kItem, Val(), item);
+Task<Val> list_extend(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kList)) co_await drive.unknown();
+  const std::vector<Val> items = co_await collect(drive, args.values[1]);
+  for (Val item : items) {
+    recorder.model(args.values[0]).items.push_back(item);
+    recorder.log(args.values[0], LogOp::kItem, Val(), item);
   }
-  frame.pending.result = Val::constant(Py_None);
-}
-
-Invoke list_extend(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kList)) return Invoke::kUnknown;
-  Invoke outcome = consume(recorder, frame, args.values[1], pops, take_extend);
-  if (outcome == Invoke::kStarted) frame.pending.y = args.values[0];
-  return outcome;
+  co_return Val::constant(Py_None);
 }
 
 Invoke sequence_index(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
@@ -217,7 +212,7 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
     if (!python && recorder.dict_content(value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());
   } else if (value.object() != nullptr &&
              (PyUnicode_CheckExact(value.object()) || PyBytes_CheckExact(value.object()))) {
-    return fold(recorder, frame, args, pops);
+    size = PyObject_Length(value.object());
   } else if (value.object() != nullptr && PyAnySet_CheckExact(value.object())) {
     if (recorder.guard_set(value.object())) size = PySet_GET_SIZE(value.object());
   } else if (type == &PyList_Type || type == &PyTuple_Type || PyType_IsSubtype(type, &PyTuple_Type) ||
@@ -235,76 +230,12 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   return recorder.invoke_function(frame, Val::constant(method), inner, Then::kPush, pops);
 }
 
-// all() and any(): what they drew from the iterable must have a truth that is known; the result is CPython's.
-void take_all_any(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  for (Val value : frame.collected) {
-    bool yes;
-    if (!recorder.truth(value, &yes)) {
-      if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "truth of an item");
-      return;
-    }
-  }
-  frame.pending.result = recorder.owned(result);
-}
-
-Invoke builtin_all_any(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  // They leave in an iterator what comes after the deciding item.
-  if (args.values.size() != 1 || recorder.is_virtual(args.values[0], VirtualKind::kIterator)) return Invoke::kUnknown;
-  return consume(recorder, frame, args.values[0], pops, take_all_any);
-}
-
-void take_tuple(Recorder& recorder, ShadowFrame& frame, PyObject*) {
-  frame.pending.result = recorder.new_tuple(&PyTuple_Type, frame.collected.data(), frame.collected.size());
-}
-void take_list(Recorder& recorder, ShadowFrame& frame, PyObject*) {
-  frame.pending.result = recorder.new_list(frame.collected.data(), frame.collected.size());
-}
-void take_set(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  Val set = recorder.new_virtual(VirtualKind::kSet, Py_TYPE(result));
-  for (Val value : frame.collected) {
-    if (value.object() == nullptr || !cpython::is_native_key(value.object()))
-      return recorder.stop(Abort::kUnknownOperand, "a set item");
-    recorder.dict_set(set, value.object(), value);
-  }
-  frame.pending.result = set;
-}
-void take_dict(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  Val dict = recorder.new_virtual(VirtualKind::kDict, Py_TYPE(result));
-  for (Val pair : frame.collected) {
-    std::vector<Val> fields;
-    if (!recorder.try_items(pair, &fields) || fields.size() != 2 || fields[0].object() == nullptr ||
-        !cpython::is_native_key(fields[0].object()))
-      return recorder.stop(Abort::kUnknownOperand, "a pair");
-    recorder.dict_set(dict, fields[0].object(), fields[1]);
-  }
-  frame.pending.result = dict;
-}
-
-Invoke type_tuple(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty()) return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, nullptr, 0));
-  if (args.values.size() != 1) return Invoke::kUnknown;
-  if (recorder.type_of(args.values[0]) == &PyTuple_Type) return give(recorder, frame, pops, args.values[0]);
-  return consume(recorder, frame, args.values[0], pops, take_tuple);
-}
-Invoke type_list(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty()) return give(recorder, frame, pops, recorder.new_list(nullptr, 0));
-  return args.values.size() == 1 ? consume(recorder, frame, args.values[0], pops, take_list) : Invoke::kUnknown;
-}
-template <PyTypeObject* kType>
-Invoke type_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty()) return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kSet, kType));
-  if (kType == &PyFrozenSet_Type && recorder.type_of(args.values[0]) == kType && args.values.size() == 1)
-    return give(recorder, frame, pops, args.values[0]);
-  return args.values.size() == 1 ? consume(recorder, frame, args.values[0], pops, take_set) : Invoke::kUnknown;
-}
-
 template <PyTypeObject* kType>
 Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.positional() > 1) return Invoke::kUnknown;
   if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) &&
       !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
-    if (!args.names.empty()) return Invoke::kUnknown;
-    return consume(recorder, frame, args.values[0], pops, take_dict);
+    return dict_of_pairs(recorder, frame, args, pops);
   }
   std::vector<PyObject*> keys;
   std::vector<Val> values;
@@ -312,7 +243,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
     Val source = args.values[0];
     PyTypeObject* type = recorder.type_of(source);
     if (recorder.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type)
-      return consume(recorder, frame, source, pops, take_dict);
+      return dict_of_pairs(recorder, frame, args, pops);
     if (!recorder.dict_content(source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());
@@ -322,74 +253,6 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
   return give(recorder, frame, pops, dict);
 }
 
-Invoke builtin_iter(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 1) return Invoke::kUnknown;
-  return make_iterator(recorder, frame, args.values[0], pops) ? Invoke::kStarted
-         : recorder.live()                                    ? Invoke::kUnknown
-                                                              : Invoke::kStopped;
-}
-
-Invoke builtin_next(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty() || args.values.size() > 2) return Invoke::kUnknown;
-  if (args.values.size() == 1 && recorder.is_virtual(args.values[0], VirtualKind::kGenerator) &&
-      recorder.model(args.values[0]).suspended != nullptr) {
-    recorder.expect_generator(frame, args.values[0], Then::kPush, pops);
-    return Invoke::kStarted;
-  }
-  Val item;
-  int more = next_item(recorder, args.values[0], &item);
-  if (more < 0) return Invoke::kUnknown;
-  if (more > 0) return give(recorder, frame, pops, item);
-  if (args.values.size() == 2) return give(recorder, frame, pops, args.values[1]);
-  recorder.will_raise(frame, pops);
-  return Invoke::kStarted;
-}
-
-// An iterator over a known iterable without an object of its own, for enumerate and zip.
-bool inner_iterator(Recorder& recorder, Val iterable, Val* out) {
-  if (recorder.is_virtual(iterable, VirtualKind::kIterator) || recorder.is_virtual(iterable, VirtualKind::kEnumerate) ||
-      recorder.is_virtual(iterable, VirtualKind::kZip)) {
-    *out = iterable;
-    return true;
-  }
-  std::vector<Val> items;
-  if (!recorder.try_items(iterable, &items)) return false;
-  *out = recorder.new_iterator(iterable);
-  return true;
-}
-
-Invoke type_enumerate(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty() || args.values.size() > 2) return Invoke::kUnknown;
-  Val inner, start = args.values.size() == 2 ? recorder.force(args.values[1])
-                                             : recorder.owned(Ref::steal(PyLong_FromLong(0)).get());
-  if (!recorder.live()) return Invoke::kStopped;
-  if (start.object() == nullptr || !PyLong_CheckExact(start.object())) return Invoke::kUnknown;
-  PyTypeObject* type = recorder.type_of(args.values[0]);
-  if (type != nullptr && !args.values[0].is_reg() && type->tp_iter == cpython::slot_functions().iter) {
-    PyObject *dict = nullptr, *method = recorder.lookup_type(type, names().iter);
-    if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
-    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
-    Arguments inner_args;
-    inner_args.values = {args.values[0]};
-    Invoke outcome = recorder.invoke_function(frame, Val::constant(method), inner_args, Then::kEnumerate, pops);
-    if (outcome == Invoke::kStarted) frame.pending.x = start;
-    return outcome;
-  }
-  if (!inner_iterator(recorder, args.values[0], &inner)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  Val result = recorder.new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
-  recorder.set_field(result, 0, inner);
-  recorder.set_field(result, 1, start);
-  return give(recorder, frame, pops, result);
-}
-
-Invoke type_zip(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (!args.names.empty()) return Invoke::kUnknown;
-  frame.saved = args.values;
-  frame.collected.clear();
-  recorder.go_on_zip(frame, pops);
-  return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
-}
-
 Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 1 || !is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
   Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
@@ -397,24 +260,9 @@ Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   return give(recorder, frame, pops, view);
 }
 
-Invoke list_copy_sorted(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  // sorted() of plain constants: the observed order is the order.
-  std::vector<Val> items;
-  if (args.values.size() != 1 || !args.names.empty() || !recorder.try_items(args.values[0], &items))
-    return Invoke::kUnknown;
-  for (Val item : items)
-    if (item.object() == nullptr || !is_plain_const(item.object())) return Invoke::kUnknown;
-  recorder.observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) {
-    std::vector<Val> sorted;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(result); ++i) sorted.push_back(r.own_const(PyList_GET_ITEM(result, i)));
-    f.pending.result = r.new_list(sorted.data(), sorted.size());
-  });
-  return Invoke::kStarted;
-}
-
 void add_folding() {
-  for (const char* name : {"abs",   "divmod", "max", "min", "pow",    "round", "chr",   "ord",     "hash",  "repr",
-                           "ascii", "bin",    "hex", "oct", "format", "int",   "float", "complex", "range", "bytes"})
+  for (const char* name : {"abs", "divmod", "pow", "round", "chr", "ord", "hash", "repr", "ascii", "bin", "hex", "oct",
+                           "format", "int", "float", "complex", "range", "bytes"})
     add_builtin("builtins", name, fold);
   for (const char* name : {"sqrt", "floor",    "ceil",     "exp",   "log",   "log2", "log10", "pow",  "sin",
                            "cos",  "tan",      "isfinite", "isinf", "isnan", "prod", "gcd",   "fabs", "trunc",
@@ -426,33 +274,6 @@ void add_folding() {
 }
 
 }  // namespace
-
-// zip(...) asks its arguments for their iterators, one after the other; __iter__ in Python interrupts that.
-void Recorder::go_on_zip(ShadowFrame& frame, int pops) {
-  for (size_t i = frame.collected.size(); i < frame.saved.size(); ++i) {
-    Val value = frame.saved[i], inner;
-    PyTypeObject* type = type_of(value);
-    if (is_virtual(value, VirtualKind::kGenerator)) {
-      inner = value;
-    } else if (type != nullptr && !value.is_reg() && type->tp_iter == cpython::slot_functions().iter) {
-      PyObject* dict = nullptr;
-      if (value.is_const() && !guard_instance(value.object(), &dict)) return;
-      PyObject* method = lookup_type(type, names().iter);
-      Arguments args;
-      args.values = {value};
-      if (!live_) return;
-      if (method == nullptr ||
-          invoke_function(frame, Val::constant(method), args, Then::kZipBuild, pops) != Invoke::kStarted)
-        stop(Abort::kUnknownOperand, "an argument of zip");
-      return;
-    } else if (!inner_iterator(*this, value, &inner)) {
-      return stop(Abort::kUnknownOperand, "an argument of zip");
-    }
-    frame.collected.push_back(inner);
-  }
-  Val zip = new_sequence(VirtualKind::kZip, &PyZip_Type, frame.collected.data(), frame.collected.size());
-  known(frame, pops, zip);
-}
 
 void add_container_builtins() {
   for (const char* type : {"dict", "OrderedDict"}) {
@@ -477,25 +298,14 @@ void add_container_builtins() {
   for (const char* name : {"frozenset.__contains__", "set.__contains__", "list.__contains__", "tuple.__contains__"})
     add_builtin("builtins", name, container_contains);
   add_builtin("builtins", "list.append", list_append);
-  add_builtin("builtins", "list.extend", list_extend);
+  add_driven("builtins", "list.extend", list_extend);
   add_builtin("builtins", "list.insert", list_insert);
   add_builtin("builtins", "list.index", sequence_index);
   add_builtin("builtins", "tuple.index", sequence_index);
   add_builtin("builtins", "set.add", set_add);
   add_builtin("builtins", "len", builtin_len);
-  add_builtin("builtins", "all", builtin_all_any);
-  add_builtin("builtins", "any", builtin_all_any);
-  add_builtin("builtins", "iter", builtin_iter);
-  add_builtin("builtins", "next", builtin_next);
-  add_builtin("builtins", "sorted", list_copy_sorted);
-  add_builtin("builtins", "tuple", type_tuple);
-  add_builtin("builtins", "list", type_list);
-  add_builtin("builtins", "set", type_set<&PySet_Type>);
-  add_builtin("builtins", "frozenset", type_set<&PyFrozenSet_Type>);
   add_builtin("builtins", "dict", type_dict<&PyDict_Type>);
   add_builtin("collections", "OrderedDict", type_dict<&PyODict_Type>);
-  add_builtin("builtins", "enumerate", type_enumerate);
-  add_builtin("builtins", "zip", type_zip);
   add_folding();
 }
 

@@ -28,6 +28,7 @@ void check_shadow(Recorder& recorder, ShadowFrame& frame) {
   PyObject** slots = cpython::slots(frame.frame);
   for (int i = 0; i < frame.locals + frame.sp; ++i) {
     Val value = frame.slots[static_cast<size_t>(i)];
+    if (frame.is_loose(i)) continue;
     if (value.is_null() != (slots[i] == nullptr))
       fail(frame, i, value.is_null() ? "empty in the shadow" : "empty in the frame");
     if (value.is_null()) continue;

@@ -50,18 +50,25 @@ void Recorder::drop_generator(cpython::Frame* frame) {
       continue;
     content->suspended = nullptr;
     if (closes_silently(frame)) return;
-    break;
+    // What it does on the way out is not in the trace, and no snapshot can rebuild it: the trace ends before it began.
+    stop(Abort::kGenerator, "closed before its end");
+    stop_final_ = stop_changed_ = true;
+    return;
   }
   note_foreign(frame);
 }
 
+// Code that nobody called: what a finalizer or a signal handler may have changed is checked anew. In the middle of an
+// instruction that was taken to run no Python, the instruction is left alone.
 void Recorder::note_foreign(cpython::Frame* frame) {
-  if (foreign_) return;
-  foreign_ = true;
-  note_stop(Abort::kForeignCode, "");
+  const Pending& pending = top_frame().pending;
+  if (!pending.active || (pending.entered && pending.has_result)) {
+    epoch_due_ = true;
+    return;
+  }
   const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);
   if (name == nullptr) PyErr_Clear();
-  trace_->stop.reason += std::string(": ") + (name == nullptr ? "?" : name);
+  stop(Abort::kForeignCode, name == nullptr ? "?" : name);
 }
 
 }  // namespace pijit

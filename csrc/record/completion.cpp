@@ -20,8 +20,7 @@ void Recorder::note_real(Val value, PyObject* object) {
 
 void Recorder::complete(ShadowFrame& frame) {
   Pending& pending = frame.pending;
-  if (pending.expects_frame && !pending.entered && pending.then != Then::kCollect)
-    return stop(Abort::kUnknownCall, "the frame was not entered");
+  if (pending.expects_frame && !pending.entered) return stop(Abort::kUnknownCall, "the frame was not entered");
   PyObject* result = pending.pushes > 0 ? stack_real(1) : nullptr;
   if (pending.then == Then::kNext) {
     // A generator or __next__ in FOR_ITER: fell through with a value, or jumped behind the loop.
@@ -29,6 +28,7 @@ void Recorder::complete(ShadowFrame& frame) {
     Val item = pending.result;
     pending.active = false;
     if (value) {
+      if (item.is_virtual() && model(item).real == nullptr) model(item).real = result;
       frame.push(item);
     } else {
       frame.sp -= 1;
@@ -53,9 +53,22 @@ void Recorder::complete(ShadowFrame& frame) {
   } else if (!pending.has_result && pending.pushes > 0) {
     return stop(Abort::kUnknownCall, "no result was seen");
   }
+  if (pending.opaque) epoch_due_ = true;
   Val value = pending.result;
   frame.sp -= pending.pops;
-  if (pending.pushes == 2 && stack_real(2) != nullptr) {
+  while (!frame.loose.empty() && frame.loose.back() >= frame.locals + frame.sp) frame.loose.pop_back();
+  if (pending.pushes == 2 && stack_real(2) != nullptr && pending.opaque) {
+    frame.loose.push_back(frame.locals + frame.sp);
+    frame.push(Val());
+    frame.push(value);
+  } else if (pending.pushes == 4) {
+    const std::vector<Val> items = model(value).items;
+    for (size_t i = items.size(); i-- > 0;) {
+      frame.push(items[i]);
+      if (items[i].is_virtual() && model(items[i]).real == nullptr)
+        model(items[i]).real = stack_real(static_cast<int>(i) + 1);
+    }
+  } else if (pending.pushes == 2 && stack_real(2) != nullptr) {
     // LOAD_METHOD left method and self instead of a bound method.
     Val method = virtual_field(value, 0), self = virtual_field(value, 1);
     frame.push(method);
@@ -96,6 +109,11 @@ void Recorder::known(ShadowFrame& frame, int pops, Val result) {
 void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception) {
   await(frame, pops, 0).raises = true;
   raised_value_ = exception;
+  note_raise(frame);
+}
+
+// Where the exception under way is raised: the trace may end there.
+void Recorder::note_raise(ShadowFrame& frame) {
   if (frame.handled.empty()) {
     raise_snapshot_ = snapshot();
     raise_nodes_ = frame.node_mark;

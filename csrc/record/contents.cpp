@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cpython/keys.h"
-#include "record/recorder.h"
+#include "record/builtins.h"
 
 namespace pijit {
 
@@ -20,7 +20,7 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
         [[fallthrough]];
       case VirtualKind::kSet:
         if (content.kind == VirtualKind::kSet && content.keys.size() > 1) return false;  // order is the hash table's
-        for (PyObject* key : content.keys) out->push_back(Val::constant(key));
+        for (PyObject* key : content.keys) out->push_back(keep_key(key));
         return true;
       case VirtualKind::kIterator:
         if (content.position == kExhausted) return true;
@@ -37,6 +37,7 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
   PyObject* object = iterable.object();
   if (object == nullptr) return false;
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter) {
+    if (!is_plain_const(object) && !guard_parts(object)) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) out->push_back(constant(PyTuple_GET_ITEM(object, i)));
     return true;
   }
@@ -52,7 +53,14 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
     while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(key));
     return true;
   }
-  if (PyRange_Check(object)) {
+  if (PyFrozenSet_CheckExact(object)) {
+    Py_ssize_t position = 0;
+    PyObject* item;
+    Py_hash_t hash;
+    while (_PySet_NextEntry(object, &position, &item, &hash)) out->push_back(constant(item));
+    return true;
+  }
+  if (PyRange_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) {
     Py_ssize_t length = PyObject_Length(object);
     if (length < 0 || length > 100000) {
       PyErr_Clear();
@@ -138,7 +146,7 @@ bool Recorder::slice_fields(Operand slice, Operand fields[3]) {
     return true;
   }
   PyObject* object = slice.value.object();
-  if (object == nullptr || !PySlice_Check(object)) return false;
+  if (object == nullptr || !PySlice_Check(object) || !guard_parts(object)) return false;
   auto* content = reinterpret_cast<PySliceObject*>(object);
   PyObject* parts[3] = {content->start, content->stop, content->step};
   for (size_t i = 0; i < 3; ++i) fields[i] = {constant(parts[i]), parts[i]};

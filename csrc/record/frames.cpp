@@ -1,7 +1,7 @@
 // Frames entered and left while recording: what the outer frame's instruction does with the result of the inner one.
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
-#include "record/recorder.h"
+#include "record/drive.h"
 
 namespace pijit {
 namespace {
@@ -40,13 +40,19 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
 
 bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
   if (!live_ || frames_.empty()) return false;
+  const bool followed = try_follow(frame, throwflag);
+  if (stopping_) resolve_stop();
+  return followed;
+}
+
+bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   if (throwflag != 0) {
-    drop_generator(frame);
+    if (!top_frame().pending.opaque) drop_generator(frame);
     return false;
   }
   ShadowFrame& outer = top_frame();
   Pending& pending = outer.pending;
-  bool expected = pending.active && pending.expects_frame && (!pending.entered || pending.then == Then::kCollect);
+  bool expected = pending.active && pending.expects_frame && !pending.entered;
   if (expected && pending.generator != kNone) {
     Model& generator = model(pending.generator);
     if (generator.suspended == nullptr || generator.suspended->frame != frame) expected = false;
@@ -86,6 +92,11 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
     shadow->generator = kNone;
     shadow->outer_state = kNone;
     shadow->handled.clear();
+    shadow->loose.clear();
+    shadow->node_mark = static_cast<uint32_t>(trace_->nodes.size());
+    shadow->time_mark = trace_->clock;
+    shadow->sp_mark = 0;
+    shadow->changed = false;
     push_frame(std::move(shadow));
     run_prologue(*this, top_frame());
     return true;
@@ -95,7 +106,17 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
 }
 
 void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
-  if (!live_ || frames_.empty() || top_frame().frame != frame) return;
+  if (!live_ || frames_.empty()) return;
+  if (top_frame().pending.run == frame) {
+    SavedError error;
+    finish_run(top_frame(), result);
+  } else if (top_frame().frame == frame) {
+    left_frame(frame, result);
+  }
+  if (stopping_) resolve_stop();
+}
+
+void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   PyObject* raised = result == nullptr ? PyErr_Occurred() : nullptr;
   raised_ = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
   SavedError error;
@@ -108,11 +129,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
   ShadowFrame& outer = top_frame();
   if (result == nullptr) {
     foreseen_ = foreseen_ || (shadow->pending.active && shadow->pending.raises);
-    if (!foreseen_) {
-      frames_.push_back(std::move(shadow));
-      stop(Abort::kRaised, "");
-      return;
-    }
+    if (!foreseen_) return raised_unforeseen();
     if (shadow->generator != kNone) model(shadow->generator).suspended = nullptr;
     inner_raised(outer);
   } else if (shadow->generator == kNone && cpython::is_generator_code(shadow->code)) {
@@ -123,24 +140,26 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
     shadow->yielded = false;
     model(generator).suspended = std::move(shadow);
     inner_returned(outer, generator);
-    return;
+    return go_on(outer);
   } else if (shadow->yielded) {
     Val value = shadow->result;
     model(shadow->generator).suspended = std::move(shadow);
     inner_returned(outer, value);
-    return;
+    return go_on(outer);
   } else if (shadow->generator != kNone) {
     // The generator ran to its end: its driver sees StopIteration.
     model(shadow->generator).suspended = nullptr;
-    if (outer.pending.then == Then::kZipNext) {
-      outer.pending.then = Then::kNext;
-      outer.pending.has_result = false;
-    }
-    if (outer.pending.then != Then::kNext && outer.pending.then != Then::kCollect) stop(Abort::kGenerator, "");
+    if (outer.pending.then != Then::kNext && !outer.drive) stop(Abort::kGenerator, "");
   } else {
     inner_returned(outer, shadow->result);
   }
   spare_.push_back(std::move(shadow));
+  go_on(outer);
+}
+
+// C code that waited for the frame goes on.
+void Recorder::go_on(ShadowFrame& outer) {
+  if (live_ && outer.drive) outer.drive->go_on();
 }
 
 void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
@@ -199,26 +218,10 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
       pending.result = Val::constant(yes ? Py_True : Py_False);
       break;
     }
-    case Then::kCollect:
-      outer.collected.push_back(value);
-      return;
-    case Then::kZipBuild:
-      outer.collected.push_back(value);
-      return go_on_zip(outer, pending.pops);
     case Then::kBinary:
-      if (value.object() == Py_NotImplemented) return stop(Abort::kUnknownOperand, "a reflected operator");
+      if (value.object() == Py_NotImplemented) return go_on_binary(outer);
       pending.result = value;
       break;
-    case Then::kEnumerate: {
-      Val result = new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
-      set_field(result, 0, value);
-      set_field(result, 1, pending.x);
-      pending.result = result;
-      break;
-    }
-    case Then::kZipNext:
-      outer.collected.push_back(value);
-      return go_on_zip_next(outer, pending.x);
     case Then::kNew:
       if (after_new(outer, value) != Invoke::kStarted) stop(Abort::kUnknownCall, "__init__ of a class");
       return;

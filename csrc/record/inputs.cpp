@@ -86,7 +86,7 @@ Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh) {
 Val Recorder::input(PyObject* object, Val source, int depth) {
   if (adapter_ != nullptr && adapter_->is_tensor(object)) {
     Val tensor = add_reg(Rep::kTensor, Py_TYPE(object), object);
-    adapter_->add_input(*trace_->tensors, source, object, tensor.index());
+    adapter_->add_input(inputs(), source, object, tensor.index());
     tensor_sources_[tensor.index()] = source;
     return tensor;
   }
@@ -98,11 +98,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   if (PyDict_CheckExact(object)) return input_dict(object, source, depth, false);
   input_guard(GuardOp::kIs, source).expected = object;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  return Val::constant(object);
-}
-
-void Recorder::guard_same(Val argument, PyObject* object) {
-  input_guard(GuardOp::kIs, Val::reg(trace_->virtuals[argument.index()].reg)).expected = object;
+  return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);
 }
 
 bool Recorder::bind_root() {

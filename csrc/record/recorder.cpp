@@ -105,7 +105,9 @@ void Recorder::abandon(const char* why) {
 std::unique_ptr<Trace> Recorder::finish() {
   if (adapter_on_ && adapter_->trouble() != nullptr) abandon(adapter_->trouble());
   end_events();
-  if (abandoned_ || !finished_ || foreign_) return nullptr;
+  if (abandoned_ || !finished_) return nullptr;
+  if (!trace_->epochs.empty())
+    trace_->epochs.back().count = static_cast<uint32_t>(trace_->guards.size()) - trace_->epochs.back().first;
   close_dict_guards();
   trace_->record_seconds = now() - started_;
   trace_->operations = record_limits().operations - limit_;
@@ -120,18 +122,19 @@ void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
 void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
-  const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kZipNext);
+  const bool iterates = pending.active && pending.then == Then::kNext;
   if (iterates && PyErr_GivenExceptionMatches(PyTuple_GET_ITEM(exception, 0), PyExc_StopIteration) != 0)
     return;  // FOR_ITER tells its StopIteration to tracers
   exception_ = true;
-  if (pending.active && pending.raises) foreseen_ = true;
+  if (pending.active && pending.folds && !foreseen_) note_raise(top_frame());
+  if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
 }
 
 // The previous instruction raised and CPython went to a handler of this frame.
 bool Recorder::unwind(ShadowFrame& frame) {
   exception_ = false;
   if (!foreseen_) {
-    stop(Abort::kRaised, "");
+    raised_unforeseen();
     return false;
   }
   foreseen_ = false;
@@ -147,6 +150,61 @@ bool Recorder::unwind(ShadowFrame& frame) {
   if (handler.push_lasti) frame.push(owned(cpython::slots(frame.frame)[frame.locals + frame.sp]));
   frame.push(raised_exception(cpython::slots(frame.frame)[frame.locals + frame.sp]));
   return true;
+}
+
+// The operands whose types the instruction looks at.
+void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
+  int first = 1, last = 0;
+  switch (opcode) {
+    case LOAD_ATTR:
+    case LOAD_METHOD:
+    case DELETE_ATTR:
+    case UNARY_NEGATIVE:
+    case UNARY_POSITIVE:
+    case UNARY_INVERT:
+    case UNARY_NOT:
+    case GET_ITER:
+    case FOR_ITER:
+    case UNPACK_SEQUENCE:
+    case BEFORE_WITH:
+    case POP_JUMP_FORWARD_IF_TRUE:
+    case POP_JUMP_FORWARD_IF_FALSE:
+    case POP_JUMP_BACKWARD_IF_TRUE:
+    case POP_JUMP_BACKWARD_IF_FALSE:
+    case JUMP_IF_TRUE_OR_POP:
+    case JUMP_IF_FALSE_OR_POP:
+    case POP_JUMP_FORWARD_IF_NONE:
+    case POP_JUMP_FORWARD_IF_NOT_NONE:
+    case POP_JUMP_BACKWARD_IF_NONE:
+    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+    case STORE_ATTR:
+    case LIST_EXTEND:
+    case SET_UPDATE:
+    case DICT_UPDATE:
+    case DICT_MERGE:
+      last = 1;
+      break;
+    case BINARY_OP:
+    case COMPARE_OP:
+    case IS_OP:
+    case CONTAINS_OP:
+    case BINARY_SUBSCR:
+    case STORE_SUBSCR:
+    case DELETE_SUBSCR:
+    case FORMAT_VALUE:
+    case CALL_FUNCTION_EX:
+      last = frame.sp < 2 ? 1 : 2;
+      break;
+    case BUILD_STRING:
+      last = oparg;
+      break;
+    case CALL:
+      last = oparg + 1;
+      break;
+    default:
+      return;
+  }
+  for (; first <= last; ++first) learn(frame, first);
 }
 
 // A generator has a place of its own for what it handles, and code around the root may handle something too.
@@ -169,19 +227,36 @@ Val Recorder::raised_exception(PyObject* object) {
 }
 
 void Recorder::on_instruction(cpython::Frame* object) {
-  if (frames_.empty()) return;
-  ShadowFrame& frame = top_frame();
-  if (frame.frame != object) return;
-  if (limit_-- == 0 || trace_->nodes.size() > record_limits().nodes) return stop(Abort::kTooLong, "");
+  if (frames_.empty() || top_frame().frame != object) return;
+  observe_instruction(top_frame());
+  if (stopping_) resolve_stop();
+}
+
+// What the previous instruction did. False: the recording ended, or the frame is not followed any more.
+bool Recorder::finish_instruction(ShadowFrame& frame) {
+  cpython::Frame* object = frame.frame;
   const bool raised = frame.pending.active && frame.pending.raises;  // RERAISE tells nobody
   foreseen_ = foreseen_ || raised;
   if (exception_ || raised) {
-    if (!unwind(frame)) return;
+    unwind(frame);
   } else if (frame.pending.active) {
     complete(frame);
-    if (!live_) return;
   }
-  int index = cpython::instruction_index(object);
+  if (stopping_) {
+    if (!resolve_stop() || frames_.empty() || top_frame().frame != object) return false;
+    if (frame.pending.active) complete(frame);
+    if (stopping_) {
+      stop_final_ = true;
+      resolve_stop();
+    }
+  }
+  return live_;
+}
+
+void Recorder::observe_instruction(ShadowFrame& frame) {
+  if (limit_-- == 0 || trace_->nodes.size() > record_limits().nodes) return stop(Abort::kTooLong, "");
+  if (!finish_instruction(frame)) return;
+  int index = cpython::instruction_index(frame.frame);
   int opcode = cpython::base_opcode(frame.code, index), oparg = cpython::oparg(frame.code, index);
   frame.instruction = index;
   while (opcode == EXTENDED_ARG) {
@@ -192,13 +267,22 @@ void Recorder::on_instruction(cpython::Frame* object) {
   frame.operation = index;
   frame.node_mark = static_cast<uint32_t>(trace_->nodes.size());
   frame.time_mark = trace_->clock;
+  frame.sp_mark = frame.sp;
   frame.snapshot = kNone;
   frame.changed = false;
+  if (opcode != CALL && (opcode != PRECALL || frame.kwnames == nullptr)) frame.call_start = -1;
 #if PIJIT_CHECKED
   check_shadow(*this, frame);
 #endif
+  if (std::exchange(epoch_due_, false)) begin_epoch();
+  if (!live_) return;
+  if (!trace_->epochs.empty()) {
+    learn_operands(frame, opcode, oparg);
+    frame.node_mark = static_cast<uint32_t>(trace_->nodes.size());
+    frame.time_mark = trace_->clock;
+  }
   step(*this, frame, opcode, oparg);
-  frame.changed = !frame.pending.active;
+  if (live_) frame.changed = !frame.pending.active;
 }
 
 }  // namespace pijit

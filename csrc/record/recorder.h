@@ -79,6 +79,8 @@ class Recorder final : public RecordApi {
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
+  PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
+  Val keep_key(PyObject* key);  // the shadow of a key
   bool dict_delete(Val dict, PyObject* key);
   bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict
   void attr_set(Val object, PyObject* name, Val value);
@@ -86,8 +88,9 @@ class Recorder final : public RecordApi {
   bool dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values);
   bool try_items(Val iterable, std::vector<Val>* out);
   bool truth(Val value, bool* out);  // decides a branch, guarding if needed; false: a frame or the adapter must
-  Val force(Val value);              // a Const: guards a scalar register in place; Null: stopped
-  Val materialize(Val value);        // a Reg or Const holding the real object; Null: stopped
+  bool scalar_truth(Val value, bool* out);
+  Val force(Val value);        // a Const: guards a scalar register in place; Null: stopped
+  Val materialize(Val value);  // a Reg or Const holding the real object; Null: stopped
 
   // -- reads under guard (reads.cpp)
   void guard_type_version(PyTypeObject* type);
@@ -97,6 +100,7 @@ class Recorder final : public RecordApi {
   bool guard_dict_order(PyObject* dict);                            // and the order, where it is not the dict's own
   bool guard_list(PyObject* list);
   bool guard_set(PyObject* set);
+  bool guard_parts(PyObject* object);  // what a tuple, bound method or slice holds: its address may be used again
   bool guard_function(PyFunctionObject* function);
   bool guard_cell(PyObject* cell, PyObject** content);
   bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value);
@@ -105,12 +109,19 @@ class Recorder final : public RecordApi {
   void guard_no_dict(PyObject* object, Val source);
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
-  void guard_same(Val argument, PyObject* object);  // the container passed as an argument is this existing object
   void guard_abc_registry();
   PyObject* lookup_type(PyTypeObject* type, PyObject* name);  // MRO, guarded; borrowed or null
   void written_dict(PyObject* dict);                          // after our own write: the tag moved on
   bool overlay_find(PyObject* container, PyObject* key, Val* value);
   void overlay_set(PyObject* container, PyObject* key, Val value);
+
+  // -- foreign code (opaque.cpp, epoch.cpp, recover.cpp)
+  bool is_scalar_reg(Val value) const;  // a register with an immutable scalar of known type
+  // callable(*args) on scalars, which only computes: a node instead of a constant.
+  Invoke compute(ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args, int pops,
+                 PyObject* names = nullptr);
+  void learn(ShadowFrame& frame, int depth);  // the type of an operand that is about to be looked into
+  bool adopt(Val reg, PyObject* object);      // the content of a container in a register becomes known
 
   // -- nodes
   Node& emit_node(Op op);  // with a snapshot at the start of the current instruction when the op may leave
@@ -129,8 +140,9 @@ class Recorder final : public RecordApi {
                                bool* missing);
   Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
                           bool* missing);
-  void go_on_zip(ShadowFrame& frame, int pops);      // zip(saved...): iterators so far are in frame.collected
-  void go_on_zip_next(ShadowFrame& frame, Val zip);  // FOR_ITER over zip: items so far are in frame.collected
+  bool is_raised(PyObject* type) const;  // the exception that left the inner frame is of this class
+  bool is_raising() const { return foreseen_ && raised_ != nullptr; }
+  void caught() { foreseen_ = exception_ = false; }  // C code clears the exception of the inner frame
   void expect_generator(ShadowFrame& frame, Val generator, Then then, int pops);
 
   // -- completion
@@ -144,6 +156,7 @@ class Recorder final : public RecordApi {
   Val saved_exception();  // what PUSH_EXC_INFO puts away
   // Guarded facts say that it raises: `exception`, or (Null) a new one.
   void will_raise(ShadowFrame& frame, int pops, Val exception = Val());
+  void finish_branch(ShadowFrame& frame, Val value);  // a jump was executed: the direction it took
   ShadowFrame& top_frame() { return *frames_.back(); }
   Trace& trace() { return *trace_; }
   Adapter* adapter() { return adapter_; }
@@ -161,6 +174,7 @@ class Recorder final : public RecordApi {
   Val new_reg(Rep rep, PyTypeObject* type) override { return add_reg(rep, type, nullptr); }
   Val force_const(Val value, PyObject* observed) override;
   Val own_const(PyObject* object) override { return owned(object); }
+  Val unbox(Val value, PyObject* observed) override;
   bool sequence_items(Operand sequence, std::vector<Operand>* items) override;
   bool slice_fields(Operand slice, Operand fields[3]) override;
   Val new_tuple(PyTypeObject* type, const Val* items, size_t count) override;
@@ -175,7 +189,9 @@ class Recorder final : public RecordApi {
     return tokens_;
   }  // ContextVar tokens: variable and value before
 
-  Arguments scratch;  // reused by call instructions
+  Arguments scratch;           // reused by call instructions
+  PyObject* called = nullptr;  // the C callable whose handler runs ...
+  bool called_bound = false;   // ... and its self was put before the arguments
 
  private:
   friend void step(Recorder&, ShadowFrame&, int opcode, int oparg);
@@ -187,6 +203,9 @@ class Recorder final : public RecordApi {
   Val load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object);
   Val real_container(Val object, Val source);
   Guard& input_guard(GuardOp op, Val source);
+  void observe_instruction(ShadowFrame& frame);
+  bool finish_instruction(ShadowFrame& frame);
+  void learn_operands(ShadowFrame& frame, int opcode, int oparg);
   void complete(ShadowFrame& frame);
   bool unwind(ShadowFrame& frame);  // the previous instruction raised
   Val raised_exception(PyObject* object);
@@ -200,17 +219,38 @@ class Recorder final : public RecordApi {
   bool dict_fact(PyObject* dict, Fact** out);
   void close_dict_guards();
   void write_through(Val object, LogOp op, Val key, Val value);
-  Val keep_key(PyObject* key);
   bool view_items(const Model& view, std::vector<Val>* out);
   void note_stop(Abort reason, const std::string& detail);
+  void request_stop(bool final);
+  bool resolve_stop();  // true: the recording goes on
+  void rollback(ShadowFrame& frame);
+  bool go_opaque(ShadowFrame& frame);
+  bool opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread, Val* result);
+  bool run_in_cpython(size_t level);
+  bool may_run(size_t level, size_t top);
+  void finish_run(ShadowFrame& outer, PyObject* result);
+  void raised_unforeseen();
+  bool locals_were_seen();
+  void begin_epoch();
+  void forget_types();
+  void go_stale();
+  void replace(const std::vector<Val>& by);
+  void replace_in(ShadowFrame& frame, const std::vector<Val>& by);
+  void take_tensor_result();
+  void take_opaque(ShadowFrame& frame, PyObject* object);
+  Val adopted(PyObject* object, Val source, int depth);
+  InputGuards& inputs() { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
   void note_real(Val value, PyObject* object);  // registers of a result learn their objects
-  bool is_raised(PyObject* type) const;
   void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
   void leave_root(ShadowFrame& shadow, PyObject* result);
+  bool try_follow(cpython::Frame* frame, int throwflag);
+  void left_frame(cpython::Frame* frame, PyObject* result);
   void inner_returned(ShadowFrame& outer, Val value);
   void inner_raised(ShadowFrame& outer);
-  void finish_branch(ShadowFrame& frame, Val value);
+  void note_raise(ShadowFrame& frame);
+  void go_on(ShadowFrame& outer);
+  void go_on_binary(ShadowFrame& outer);
   void end_with_exit(uint32_t snapshot);
   void cut_at_last_snapshot();
   void end_here();
@@ -222,12 +262,19 @@ class Recorder final : public RecordApi {
   Adapter* adapter_;
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
-  PyTypeObject* raised_ = nullptr;                     // class of the exception that left the inner frame
-  Val raised_value_;                                   // the exception under way, if it is not a new one
-  bool exception_ = false;                             // an exception event since the last instruction
-  bool foreseen_ = false;                              // ... that follows from guarded facts
-  bool foreign_ = false;                               // code that is not followed ran in between
-  uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;  // where the exception under way was raised
+  PyTypeObject* raised_ = nullptr;              // class of the exception that left the inner frame
+  Val raised_value_;                            // the exception under way, if it is not a new one
+  bool exception_ = false;                      // an exception event since the last instruction
+  bool foreseen_ = false;                       // ... that follows from guarded facts
+  bool stopping_ = false, stop_final_ = false;  // stop() was called; what becomes of it is decided at the border
+  bool stop_changed_ = false;                   // ... after the shadow was changed
+  bool raising_ = false;                        // ... because of an exception that nothing foresaw
+  bool epoch_due_ = false;                      // foreign code ran: an epoch begins at the next instruction
+  Val epoch_result_, none_result_;              // registers to look at there
+  uint32_t opaque_calls_ = 0;
+  std::vector<std::pair<uint32_t, uint32_t>> learned_;  // register, and the node that checks its type
+  std::unordered_map<uint32_t, PyObject*> singletons_;  // registers known to hold None, True, ...
+  uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;   // where the exception under way was raised
   std::unique_ptr<Trace> trace_;
   std::vector<std::unique_ptr<ShadowFrame>> frames_;
   std::vector<std::unique_ptr<ShadowFrame>> spare_;
@@ -244,6 +291,7 @@ class Recorder final : public RecordApi {
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
   std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;  // existing dicts, by nodes
+  std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
   std::vector<Val> containers_;           // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
   std::vector<Val> bound_;                // slots of the frame that is expected
@@ -263,6 +311,11 @@ struct Names {
       *missing, *classcell;
 };
 const Names& names() noexcept;
+
+// Functions of the `operator` module, and those that make strings: 0 format, 1 str, 2 repr, 3 ascii, -1 "".join.
+PyObject* operator_function(SiteKind kind, int oparg);
+PyObject* string_function(int conversion);
+PyObject* identity_function(bool invert);
 
 // Cells and free variables, which CPython sets up without events.
 void run_prologue(Recorder& recorder, ShadowFrame& shadow);

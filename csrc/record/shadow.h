@@ -14,6 +14,18 @@ namespace pijit {
 
 class Recorder;
 struct ShadowFrame;
+struct Arguments;
+
+// C code that calls Python: record/drive.h.
+class Drive;
+template <class T>
+class Task;
+using Driven = Task<Val> (*)(Drive&, Arguments);
+struct DriveDeleter {
+  void operator()(Drive* drive) const noexcept;
+};
+using DrivePointer = std::unique_ptr<Drive, DriveDeleter>;
+
 using Finish = void (*)(Recorder&, ShadowFrame&, PyObject* result);
 
 // What the C code of an instruction does with the result of the frame it entered.
@@ -28,10 +40,6 @@ enum class Then : uint8_t {
   kNotTruth,        // the opposite of its truth (not in)
   kTruth,           // truth of the result is the result (contains, bool)
   kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
-  kCollect,         // a C callable drives a generator; values go to `collected`, the finish function takes them
-  kZipBuild,        // zip() asked an argument for its iterator; goes on with the next argument
-  kZipNext,         // zip's next drew from a generator; goes on with the next source
-  kEnumerate,       // enumerate() asked its argument for its iterator; x is the start
   kBinary,          // an operator's method: pushes, unless it is NotImplemented
   kCheckIter,       // __iter__ returned an iterator: replaces the operand
 };
@@ -39,22 +47,26 @@ enum class Then : uint8_t {
 // What the current instruction of a frame is waiting for.
 struct Pending {
   bool active = false;
-  bool expects_frame = false;   // a followed frame of `function` is to be entered
-  bool entered = false;         // it was
-  bool has_result = false;      // `result` is the shadow of what the instruction produced
-  bool raises = false;          // it will raise, as a consequence of guarded facts
-  bool ignores_frames = false;  // frames under it read only (import of a loaded module)
-  bool adapter = false;         // the adapter's finish_call decides
+  bool expects_frame = false;     // a followed frame of `function` is to be entered
+  bool entered = false;           // it was
+  bool has_result = false;        // `result` is the shadow of what the instruction produced
+  bool raises = false;            // it will raise, as a consequence of guarded facts
+  bool folds = false;             // it only looks at constants: if it raises, it always does
+  bool ignores_frames = false;    // frames under it read only (import of a loaded module)
+  bool adapter = false;           // the adapter's finish_call decides
+  bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
+  cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed ...
+  uint32_t run_out = kNone;       // ... and the register that takes what it returns
   Then then = Then::kPush;
-  uint8_t pushes = 1;  // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH)
-  int pops = 0;        // operands it takes
+  uint8_t pushes =
+      1;         // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH); 4: its items (UNPACK_SEQUENCE)
+  int pops = 0;  // operands it takes
   PyFunctionObject* function = nullptr;
   uint32_t generator = kNone;  // virtual generator that is to be resumed
   Val result, x, y, z;
   Val x_function;                 // the shadow of `function`
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
   bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
-  bool keep = false;              // ... and the operand stays (JUMP_IF_X_OR_POP)
   Finish finish = nullptr;        // computes the result from the real one
 };
 
@@ -68,6 +80,7 @@ struct ShadowFrame {
   int instruction = 0;                    // unit index of the instruction under way, EXTENDED_ARG included
   int operation = 0;                      // unit index of the operation itself
   uint32_t node_mark = 0, time_mark = 0;  // nodes and clock when the instruction began
+  int sp_mark = 0;                        // and the stack
   uint32_t snapshot = kNone;              // of the instruction under way, once taken
   bool changed = false;                   // the shadow was changed by the instruction under way
   int call_start = -1;                    // KW_NAMES or PRECALL of the CALL under way
@@ -75,16 +88,24 @@ struct ShadowFrame {
   Pending pending;
   Val result;  // shadow of the value it returns or yields
   bool yielded = false;
-  PyObject* kwnames = nullptr;   // set by KW_NAMES for the next CALL
-  uint32_t generator = kNone;    // the virtual generator that this frame is
-  uint32_t outer_state = kNone;  // FrameState of the caller, made at the first snapshot inside
-  std::vector<Val> saved;        // arguments kept for a second step (__init__ after __new__)
+  PyObject* kwnames = nullptr;     // set by KW_NAMES for the next CALL
+  PyObject* call_names = nullptr;  // ... and taken by it
+  std::vector<int> loose;          // slots of LOAD_METHOD results that are bound in the shadow and unbound in the frame
+  uint32_t generator = kNone;      // the virtual generator that this frame is
+  uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
+  std::vector<Val> saved;          // arguments kept for a second step (__init__ after __new__)
   std::vector<PyObject*> saved_names;
-  std::vector<Val> collected;  // values that a driven generator yielded
-  std::vector<Val> handled;    // exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT), innermost last
+  std::vector<Val> collected;  // items of the result under way
+  DrivePointer drive;          // the C code under way, while it waits for a frame
+  std::vector<Val> handled;    // innermost last: exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
 
   Val& local(int i) { return slots[i]; }
   Val& top(int depth = 1) { return slots[locals + sp - depth]; }
+  bool is_loose(int slot) const {
+    for (int at : loose)
+      if (slot == at || slot == at + 1) return true;
+    return false;
+  }
   void push(Val value) { slots[locals + sp++] = value; }
   Val pop() { return slots[locals + --sp]; }
 };
@@ -104,6 +125,7 @@ struct Model {
   uint32_t owner = kNone;                  // the instance whose __dict__ this is
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
   std::vector<uint32_t> reshaped;          // when keys came or went
+  bool strict = false;                     // zip(strict=True)
   bool building = false;                   // being materialised
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };

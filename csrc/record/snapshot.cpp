@@ -67,7 +67,7 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
   } else {
-    usable = continuation_of(frame.pending, &state.continuation) && usable;
+    usable = !frame.drive && continuation_of(frame.pending, &state.continuation) && usable;
     if (state.continuation == Continuation::kInit) state.extra = frame.pending.x;
     if (state.continuation == Continuation::kEnter) state.extra = frame.pending.y;
     state.resume = cpython::next_index(frame.code, frame.operation);
@@ -136,20 +136,21 @@ void Recorder::stop(const char* code, std::string reason) {
   if (!live_) return;
   note_stop(Abort::kAdapter, reason);
   trace_->stop.code = code;
-  end_here();
+  request_stop(false);
 }
 
 void Recorder::stop(Abort reason, std::string detail) {
   if (!live_) return;
   note_stop(reason, detail);
-  end_here();
+  if (frames_.empty()) return end_here();
+  request_stop(reason == Abort::kTooLong || reason == Abort::kForeign);
 }
 
 // The trace ends at the start of the instruction under way, if its shadow is intact and usable; else at the last usable
 // snapshot.
 void Recorder::end_here() {
   ShadowFrame& frame = top_frame();
-  bool intact = !frame.changed && !(frame.pending.active && frame.pending.entered);
+  bool intact = !frame.changed && !stop_changed_ && !(frame.pending.active && frame.pending.entered);
   if (intact) {
     uint32_t here = snapshot();
     trace_->nodes.resize(frame.node_mark);

@@ -37,6 +37,17 @@ void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
   frame.push(shadow);
 }
 
+// A cell that escaped: its content is whatever it is now.
+void load_cell(Recorder& recorder, ShadowFrame& frame, Val cell, int local) {
+  PyObject* content = PyCell_GET(cpython::slots(frame.frame)[local]);
+  if (content == nullptr) return recorder.stop(Abort::kRaised, "an unbound variable");
+  Val value = recorder.add_reg(Rep::kObject, nullptr, content);
+  Node& node = recorder.emit_node(Op::kLoadCell);
+  node.a = cell;
+  node.out = value.index();
+  frame.push(value);
+}
+
 void load_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val cell = frame.local(oparg), value;
   if (cell.is_virtual()) {
@@ -44,6 +55,7 @@ void load_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
     if (value.is_null()) return recorder.stop(Abort::kRaised, "an unbound variable");
   } else {
     PyObject* content = nullptr;
+    if (cell.is_reg()) return load_cell(recorder, frame, cell, oparg);
     if (cell.object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "a cell");
     if (!recorder.overlay_find(cell.object(), Py_None, &value)) {
       if (!recorder.guard_cell(cell.object(), &content)) return recorder.stop(Abort::kChanged, "a closure variable");
@@ -64,7 +76,7 @@ void store_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
     Node& node = recorder.emit_node(Op::kStoreCell);
     node.a = cell;
     node.b = value;
-    recorder.overlay_set(cell.object(), Py_None, value);
+    if (cell.is_const()) recorder.overlay_set(cell.object(), Py_None, value);
   }
   frame.sp -= 1;
 }
@@ -160,7 +172,6 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
 }  // namespace
 
 void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
-  if (opcode != CALL && opcode != PRECALL) frame.call_start = -1;
   if (simple(recorder, frame, opcode, oparg)) return;
   switch (opcode) {
     case LOAD_ATTR:
@@ -213,6 +224,8 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return step_for_iter(recorder, frame);
     case UNPACK_SEQUENCE:
       return step_unpack(recorder, frame, oparg);
+    case UNPACK_EX:
+      return step_unpack_ex(recorder, frame, oparg);
     case PUSH_EXC_INFO:
     case POP_EXCEPT:
     case CHECK_EXC_MATCH:

@@ -32,10 +32,13 @@ void step_delete_subscr(Recorder&, ShadowFrame&);
 void step_get_iter(Recorder&, ShadowFrame&);
 void step_for_iter(Recorder&, ShadowFrame&);
 void step_unpack(Recorder&, ShadowFrame&, int oparg);
+void step_unpack_ex(Recorder&, ShadowFrame&, int oparg);
 
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);
 
+// An operation on scalars of which at least one is a register: computed at replay. False: it is none.
+bool compute_scalars(Recorder&, ShadowFrame&, SiteKind kind, int oparg, const std::vector<Val>& operands, int pops);
 // Comparing objects of this class runs no Python and looks at nothing mutable.
 bool native_comparison(PyTypeObject* type) noexcept;
 

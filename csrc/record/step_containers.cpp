@@ -1,7 +1,7 @@
 // Containers on shadows: building, items, membership, iteration.
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
-#include "record/step.h"
+#include "record/builtins.h"
 
 namespace pijit {
 namespace {
@@ -42,24 +42,31 @@ void format_value(Recorder& recorder, ShadowFrame& frame, int oparg) {
   recorder.observe(frame, pops, take_string);
 }
 
-// Adds the items of `iterable` to a virtual list or set below on the stack.
-void extend(Recorder& recorder, ShadowFrame& frame, Val target, Val iterable, int pops) {
-  std::vector<Val> items;
-  if (!target.is_virtual() || !recorder.try_items(iterable, &items)) {
-    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "extending from an unknown iterable");
-    return;
-  }
+// Adds the items of an iterable to a list or set that the instruction made.
+Task<Val> extend(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Val target = args.values[0];
+  const bool set = recorder.model(target).kind == VirtualKind::kSet;
+  const std::vector<Val> items = co_await collect(drive, args.values[1]);
   for (Val item : items) {
-    if (recorder.model(target).kind == VirtualKind::kSet) {
-      if (item.object() == nullptr || !cpython::is_native_key(item.object()))
-        return recorder.stop(Abort::kUnknownOperand, "a set item");
-      recorder.dict_set(target, item.object(), item);
+    PyObject* key = set ? recorder.key_of(item) : nullptr;
+    if (set && key == nullptr) co_await drive.unknown();
+    if (set) {
+      recorder.dict_set(target, key, item);
     } else {
       recorder.model(target).items.push_back(item);
       recorder.log(target, LogOp::kItem, Val(), item);
     }
   }
-  frame.sp -= pops;
+  co_return Val::constant(Py_None);
+}
+
+void start_extend(Recorder& recorder, ShadowFrame& frame, Val target) {
+  Arguments args;
+  args.values = {target, frame.top()};
+  if (!target.is_virtual()) return recorder.stop(Abort::kUnknownOperand, "extending an unknown container");
+  if (drive(recorder, frame, extend, args, 1, Completion::kDrop) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, "extending from an unknown iterable");
 }
 
 void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
@@ -392,7 +399,7 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     }
     case LIST_EXTEND:
     case SET_UPDATE:
-      return extend(recorder, frame, frame.top(oparg + 1), frame.top(), 1);
+      return start_extend(recorder, frame, frame.top(oparg + 1));
     case DICT_UPDATE:
     case DICT_MERGE:
       return update(recorder, frame, frame.top(oparg + 1), frame.top());

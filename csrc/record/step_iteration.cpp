@@ -1,35 +1,63 @@
 // Iteration on shadows: iterators over known containers, generators, zip and enumerate, unpacking.
 #include "cpython/keys.h"
-#include "record/step.h"
+#include "record/builtins.h"
 
 namespace pijit {
 namespace {
 
-void take_iterator(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  Val iterator = frame.pending.y;
-  recorder.model(iterator).type = Py_TYPE(result);
-  recorder.model(iterator).real = result;
-  recorder.trace().virtuals[iterator.index()].type = Py_TYPE(result);
-  frame.pending.result = iterator;
+Task<Val> iter_of(Drive& drive, Arguments args) {
+  Val iterator = co_await get_iter(drive, args.values[0]);
+  co_return iterator;
+}
+
+Task<Val> next_of(Drive& drive, Arguments args) {
+  Val item = co_await iter_next(drive, args.values[0]);
+  co_return item;
+}
+
+Arguments only(Val value) {
+  Arguments args;
+  args.values = {value};
+  return args;
+}
+
+// What an unpacking pushes, in the order of its targets. Only a starred target takes an iterable to its end.
+Task<Val> unpack(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  auto count = [&](size_t i) { return static_cast<size_t>(PyLong_AsLong(args.values[i].object())); };
+  const size_t before = count(1), after = count(2);
+  const bool starred = args.values.size() == 4;
+  std::vector<Val> items;
+  Val iterator = co_await get_iter(drive, args.values[0]);
+  for (;;) {
+    Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) break;
+    items.push_back(item);
+    if (!starred && items.size() > before) co_await drive.raise();
+  }
+  if (items.size() < before + after) co_await drive.raise();
+  if (starred) {
+    const auto from = items.begin() + static_cast<ptrdiff_t>(before), to = items.end() - static_cast<ptrdiff_t>(after);
+    const std::vector<Val> middle(from, to);
+    const auto place = items.erase(from, to);
+    items.insert(place, recorder.new_list(middle.data(), middle.size()));
+  }
+  co_return recorder.new_tuple(&PyTuple_Type, items.data(), items.size());
+}
+
+void start_unpack(Recorder& recorder, ShadowFrame& frame, int before, int after, bool starred) {
+  auto number = [&](int value) { return recorder.owned(Ref::steal(PyLong_FromLong(value)).get()); };
+  Arguments args;
+  args.values = {frame.top(), number(before), number(after)};
+  if (starred) args.values.push_back(Val::constant(Py_True));
+  if (drive(recorder, frame, unpack, args, 1, Completion::kUnpack) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, "unpacking");
 }
 
 }  // namespace
 
 bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pops) {
-  PyTypeObject* type = recorder.type_of(iterable);
-  if (type == nullptr || iterable.is_reg()) return false;
-  VirtualKind kind = iterable.is_virtual() ? recorder.model(iterable).kind : VirtualKind::kUnmodelled;
-  bool is_iterator = kind == VirtualKind::kIterator || kind == VirtualKind::kGenerator ||
-                     kind == VirtualKind::kEnumerate || kind == VirtualKind::kZip;
-  if (is_iterator) return recorder.known(frame, pops, iterable), true;
-  if (type->tp_iter == cpython::slot_functions().iter)
-    return invoke_special(recorder, frame, iterable, names().iter, {}, Then::kCheckIter, pops) == Invoke::kStarted;
-  std::vector<Val> items;
-  if (!recorder.try_items(iterable, &items)) return false;
-  Val iterator = recorder.new_iterator(iterable);
-  recorder.observe(frame, pops, take_iterator);
-  frame.pending.y = iterator;
-  return true;
+  return drive(recorder, frame, iter_of, only(iterable), pops) == Invoke::kStarted;
 }
 
 int next_item(Recorder& recorder, Val iterator, Val* item) {
@@ -46,56 +74,7 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);
     return more ? 1 : 0;
   }
-  if (content.kind == VirtualKind::kEnumerate) {
-    Val inner;
-    int more = next_item(recorder, content.items[0], &inner);
-    if (more <= 0) return more;
-    Val count = content.items[1];
-    Ref next = Ref::steal(PyNumber_Add(count.object(), Ref::steal(PyLong_FromLong(1)).get()));
-    recorder.set_field(iterator, 1, recorder.owned(next.get()));
-    Val pair[2] = {count, inner};
-    *item = recorder.new_tuple(&PyTuple_Type, pair, 2);
-    return 1;
-  }
-  if (content.kind == VirtualKind::kZip) {
-    std::vector<Val> row, sources = content.items;
-    for (Val source : sources) {
-      Val value;
-      int more = next_item(recorder, source, &value);
-      if (more <= 0) return more;
-      row.push_back(value);
-    }
-    *item = recorder.new_tuple(&PyTuple_Type, row.data(), row.size());
-    return row.empty() ? 0 : 1;
-  }
   return -1;
-}
-
-// FOR_ITER over zip: draws from each source in turn; a generator's frame interrupts that.
-void Recorder::go_on_zip_next(ShadowFrame& frame, Val zip) {
-  std::vector<Val> sources = model(zip).items;
-  for (size_t i = frame.collected.size(); i < sources.size(); ++i) {
-    if (is_virtual(sources[i], VirtualKind::kGenerator) && model(sources[i]).suspended != nullptr) {
-      std::vector<Val> drawn = frame.collected;
-      expect_generator(frame, sources[i], Then::kZipNext, 0);
-      frame.pending.x = zip;
-      return;
-    }
-    Val item;
-    int more = is_virtual(sources[i], VirtualKind::kGenerator) ? 0 : next_item(*this, sources[i], &item);
-    if (!live_) return;
-    if (more < 0) return stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
-    if (more == 0) {
-      await(frame, 0, 1).then = Then::kNext;
-      return;
-    }
-    frame.collected.push_back(item);
-  }
-  Val row = new_tuple(&PyTuple_Type, frame.collected.data(), frame.collected.size());
-  Pending& pending = await(frame, 0, 1);
-  pending.then = Then::kNext;
-  pending.has_result = true;
-  pending.result = row;
 }
 
 void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
@@ -109,26 +88,10 @@ void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
 
 void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterator = frame.top();
-  if (recorder.is_virtual(iterator, VirtualKind::kGenerator)) {
-    if (recorder.model(iterator).suspended == nullptr) {
-      // Exhausted: the loop ends without a frame.
-      recorder.await(frame, 0, 0).then = Then::kNext;
-      return;
-    }
+  if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.model(iterator).suspended != nullptr)
     return recorder.expect_generator(frame, iterator, Then::kNext, 0);
-  }
-  if (recorder.is_virtual(iterator, VirtualKind::kZip)) {
-    frame.collected.clear();
-    return recorder.go_on_zip_next(frame, iterator);
-  }
-  Val item;
-  int more = next_item(recorder, iterator, &item);
-  if (!recorder.live()) return;
-  if (more < 0) return recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
-  Pending& pending = recorder.await(frame, 0, 1);
-  pending.then = Then::kNext;
-  pending.has_result = more > 0;
-  pending.result = item;
+  if (drive(recorder, frame, next_of, only(iterator), 0, Completion::kLoop) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
 }
 
 void step_unpack(Recorder& recorder, ShadowFrame& frame, int oparg) {
@@ -142,12 +105,18 @@ void step_unpack(Recorder& recorder, ShadowFrame& frame, int oparg) {
     }
   }
   std::vector<Val> items;
-  if (!recorder.try_items(value, &items) || items.size() != static_cast<size_t>(oparg)) {
-    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "unpacking");
+  if (value != frame.top()) {
+    if (!recorder.try_items(value, &items) || items.size() != static_cast<size_t>(oparg))
+      return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "unpacking") : void();
+    frame.sp -= 1;
+    for (size_t i = items.size(); i-- > 0;) frame.push(items[i]);
     return;
   }
-  frame.sp -= 1;
-  for (size_t i = items.size(); i-- > 0;) frame.push(items[i]);
+  start_unpack(recorder, frame, oparg, 0, false);
+}
+
+void step_unpack_ex(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  start_unpack(recorder, frame, oparg & 0xff, oparg >> 8, true);
 }
 
 }  // namespace pijit

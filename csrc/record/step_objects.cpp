@@ -182,6 +182,7 @@ void step_precall(Recorder& recorder, ShadowFrame& frame, int oparg) {
     frame.top(oparg + 2) = recorder.virtual_field(callable, 0);
     frame.top(oparg + 1) = recorder.virtual_field(callable, 1);
   } else if (callable.object() != nullptr && Py_TYPE(callable.object()) == &PyMethod_Type) {
+    if (!recorder.guard_parts(callable.object())) return;
     frame.top(oparg + 2) = Val::constant(PyMethod_GET_FUNCTION(callable.object()));
     frame.top(oparg + 1) = recorder.constant(PyMethod_GET_SELF(callable.object()));
   }
@@ -198,6 +199,7 @@ void step_call(Recorder& recorder, ShadowFrame& frame, int oparg) {
   }
   for (int i = oparg; i > 0; --i) args.values.push_back(frame.top(i));
   PyObject* names = frame.kwnames;
+  frame.call_names = names;
   frame.kwnames = nullptr;
   if (names != nullptr)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) args.names.push_back(PyTuple_GET_ITEM(names, i));

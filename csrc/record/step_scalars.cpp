@@ -2,7 +2,7 @@
 // adapter.
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
-#include "record/step.h"
+#include "record/builtins.h"
 
 namespace pijit {
 namespace {
@@ -28,6 +28,12 @@ void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   }
 }
 
+// An operation on plain values: its result, or its exception, is always the same.
+void observe_plain(Recorder& recorder, ShadowFrame& frame, int pops) {
+  recorder.observe(frame, pops, take_result);
+  frame.pending.folds = true;
+}
+
 void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (!PyList_CheckExact(result) && !PyTuple_Check(result))
     return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
@@ -35,22 +41,107 @@ void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result
   frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
 }
 
-// Makes scalar registers constant so that an operation on them folds.
-Val plain_const(Recorder& recorder, Val value) {
-  if (value.is_reg() && !recorder.touches_tensor(value)) {
-    Val forced = recorder.force(value);
-    return forced.is_null() ? value : forced;
+Task<Val> binary_of(Drive& drive, Arguments args) {
+  Val result =
+      co_await binary(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1], args.values[2]);
+  co_return result;
+}
+
+// The same from where the first method of the left operand said that it does not know the right one.
+Task<Val> binary_rest(Drive& drive, Arguments args) {
+  Val result = co_await binary_refused(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1],
+                                       args.values[2]);
+  co_return result;
+}
+
+Task<Val> compare_of(Drive& drive, Arguments args) {
+  Val result =
+      co_await compare(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1], args.values[2]);
+  co_return result;
+}
+
+Invoke drive_operator(Recorder& recorder, ShadowFrame& frame, Driven function, int oparg, Val left, Val right) {
+  Arguments args;
+  args.values = {recorder.owned(Ref::steal(PyLong_FromLong(oparg)).get()), left, right};
+  return drive(recorder, frame, function, args, 2);
+}
+
+// A jump on the truth of an object whose class decides it in Python.
+Task<Val> branch_of(Drive& drive, Arguments args) {
+  const bool yes = co_await is_true(drive, args.values[0]);
+  drive.observe([](Recorder& recorder, ShadowFrame& frame, PyObject*) { recorder.finish_branch(frame, Val()); });
+  co_return Val::constant(yes ? Py_True : Py_False);
+}
+
+Task<Val> not_of(Drive& drive, Arguments args) {
+  const bool yes = co_await is_true(drive, args.values[0]);
+  co_return Val::constant(yes ? Py_False : Py_True);
+}
+
+// An operand of an operation on scalars, at least one of which differs from call to call.
+bool is_computable(Recorder& recorder, Val value) {
+  if (recorder.is_scalar_reg(value)) return true;
+  if (recorder.is_virtual(value, VirtualKind::kTuple)) {
+    for (Val item : recorder.model(value).items)
+      if (!is_computable(recorder, item)) return false;
+    return true;
   }
-  return value;
+  return value.object() != nullptr && is_plain(value.object());
+}
+
+bool varies(Recorder& recorder, Val value) {
+  if (!recorder.is_virtual(value, VirtualKind::kTuple)) return recorder.is_scalar_reg(value);
+  for (Val item : recorder.model(value).items)
+    if (varies(recorder, item)) return true;
+  return false;
 }
 
 }  // namespace
+
+bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int oparg, const std::vector<Val>& operands,
+                     int pops) {
+  bool any = false;
+  for (Val value : operands) {
+    if (!is_computable(recorder, value)) return false;
+    any = any || varies(recorder, value);
+  }
+  if (any) recorder.compute(frame, operator_function(kind, oparg), operands, pops);
+  return any;
+}
 
 bool native_comparison(PyTypeObject* type) noexcept {
   for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type,
                               &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
     if (type->tp_richcompare == known->tp_richcompare) return true;
   return type->tp_richcompare == nullptr;
+}
+
+// A scalar in a register: a replay leaves where its truth is another one.
+bool Recorder::scalar_truth(Val value, bool* out) {
+  PyObject* object = reg_objects_[value.index()];
+  if (object == nullptr || !is_scalar_reg(value)) return false;
+  *out = PyObject_IsTrue(object) > 0;
+  const RegInfo info = trace_->regs[value.index()];
+  if (info.rep != Rep::kObject) {
+    Val boxed = materialize(value);
+    if (boxed.is_null()) return false;
+    value = boxed;
+  }
+  Val answer = value;
+  if (info.type != &PyBool_Type) {
+    answer = add_reg(Rep::kObject, &PyBool_Type, *out ? Py_True : Py_False);
+    Node& node = emit_node(Op::kPure);
+    node.a = Val::constant(operator_function(SiteKind::kBool, 0));
+    node.imm = reinterpret_cast<uintptr_t>(&PyBool_Type);
+    node.out = answer.index();
+    node.first = static_cast<uint32_t>(trace_->operands.size());
+    node.count = 1;
+    trace_->operands.push_back(value);
+  }
+  Node& guard = emit_node(Op::kGuardIs);
+  guard.a = answer;
+  guard.b = Val::constant(*out ? Py_True : Py_False);
+  return true;
 }
 
 bool Recorder::truth(Val value, bool* out) {
@@ -85,11 +176,7 @@ bool Recorder::truth(Val value, bool* out) {
         return true;
     }
   }
-  if (value.is_reg()) {
-    Val forced = touches_tensor(value) ? Val() : force(value);
-    if (forced.is_null()) return false;
-    return truth(forced, out);
-  }
+  if (value.is_reg()) return !touches_tensor(value) && scalar_truth(value, out);
   PyObject* object = value.object();
   if (object == nullptr) return false;
   if (object == Py_True || object == Py_False || object == Py_None) {
@@ -161,10 +248,15 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, int opcode, int) {
   if (!recorder.live()) return;
   if (recorder.ask_about(frame, SiteKind::kBool, {value}, 0, 0)) {
     frame.pending.branch = true;
-    frame.pending.keep = keep;
     return;
   }
-  if (keep) return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+  if (keep) {
+    Arguments args;
+    args.values = {value};
+    if (drive(recorder, frame, branch_of, args, 0, Completion::kDrop) == Invoke::kUnknown)
+      return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+    return;
+  }
   if (truth_by_frame(recorder, frame, value, 1) != Invoke::kStarted)
     return recorder.stop(Abort::kUnknownOperand, "truth of an object");
   frame.pending.pushes = 0;
@@ -176,14 +268,13 @@ void Recorder::finish_branch(ShadowFrame& frame, Val value) {
   bool fell = cpython::instruction_index(frame.frame) == frame.operation + 1;
   bool on_true =
       opcode == POP_JUMP_FORWARD_IF_TRUE || opcode == POP_JUMP_BACKWARD_IF_TRUE || opcode == JUMP_IF_TRUE_OR_POP;
-  bool yes = on_true != fell;
+  bool yes = on_true != fell, keep = opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
   if (value.is_reg()) {
     Node& node = emit_node(Op::kGuardBool);
     node.a = value;
     node.imm = node.aux = yes;
   }
-  if (!frame.pending.keep || fell) frame.sp -= 1;
-  frame.pending.keep = false;
+  if (!keep || fell) frame.sp -= 1;
 }
 
 // The method of a class that takes a binary operator, if it is the left operand's own.
@@ -210,18 +301,15 @@ Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right
 void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val left = frame.top(2), right = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, oparg)) return;
-  left = plain_const(recorder, left);
-  right = plain_const(recorder, right);
-  if (!recorder.live()) return;
+  if (compute_scalars(recorder, frame, SiteKind::kBinary, oparg, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
-  if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
-  // Concatenation of known lists and tuples: the class of the result is what CPython makes it.
+  if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
+  // Concatenation of tuples of other classes: the class of the result is what CPython makes it.
   std::vector<Val> items;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
   auto is_tuple = [](PyTypeObject* type) { return type != nullptr && PyType_IsSubtype(type, &PyTuple_Type); };
-  bool tuples = is_tuple(left_type) && is_tuple(right_type),
-       lists = left_type == &PyList_Type && right_type == &PyList_Type;
-  if ((oparg == NB_ADD && (tuples || lists)) || (oparg == NB_INPLACE_ADD && tuples)) {
+  const bool exact = left_type == &PyTuple_Type && right_type == &PyTuple_Type;
+  if ((oparg == NB_ADD || oparg == NB_INPLACE_ADD) && is_tuple(left_type) && is_tuple(right_type) && !exact) {
     std::vector<Val> more;
     if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
       items.insert(items.end(), more.begin(), more.end());
@@ -231,15 +319,9 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   }
   if (!recorder.live() || binary_method(recorder, frame, left, right, oparg) == Invoke::kStarted || !recorder.live())
     return;
-  // A string is formatted with known arguments.
-  if (oparg == NB_REMAINDER && a != nullptr && PyUnicode_CheckExact(a) && left_type == &PyUnicode_Type &&
-      recorder.is_virtual(right, VirtualKind::kTuple)) {
-    bool plain = true;
-    for (Val item : recorder.model(right).items) plain = plain && item.object() != nullptr && is_plain(item.object());
-    if (plain) return recorder.observe(frame, 2, take_result);
-  }
-  recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " +
-                                            (right_type == nullptr ? "?" : right_type->tp_name));
+  if (drive_operator(recorder, frame, binary_of, oparg, left, right) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " +
+                                              (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
 void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
@@ -247,26 +329,29 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
   if (opcode == UNARY_NOT) {
     bool yes = false;
     if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes ? Py_False : Py_True));
-    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "not of an object");
+    Arguments args;
+    args.values = {value};
+    if (recorder.live() && drive(recorder, frame, not_of, args, 1) == Invoke::kUnknown)
+      recorder.stop(Abort::kUnknownOperand, "not of an object");
     return;
   }
   int oparg = opcode == UNARY_NEGATIVE ? 0 : opcode == UNARY_POSITIVE ? 1 : 2;
   if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, oparg)) return;
-  value = plain_const(recorder, value);
-  if (!recorder.live()) return;
-  if (value.object() != nullptr && is_plain(value.object())) return recorder.observe(frame, 1, take_result);
-  recorder.stop(Abort::kUnknownOperand, "a unary operator");
+  if (compute_scalars(recorder, frame, SiteKind::kUnary, oparg, {value}, 1) || !recorder.live()) return;
+  if (value.object() != nullptr && is_plain(value.object())) return observe_plain(recorder, frame, 1);
+  static PyObject* const special[] = {PyUnicode_InternFromString("__neg__"), PyUnicode_InternFromString("__pos__"),
+                                      PyUnicode_InternFromString("__invert__")};
+  if (invoke_special(recorder, frame, value, special[oparg], {}, Then::kPush, 1) == Invoke::kStarted) return;
+  if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "a unary operator");
 }
 
 void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val left = frame.top(2), right = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kCompare, {left, right}, 2, 1, oparg)) return;
-  left = plain_const(recorder, left);
-  right = plain_const(recorder, right);
-  if (!recorder.live()) return;
+  if (compute_scalars(recorder, frame, SiteKind::kCompare, oparg, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr) {
-    if (is_plain(a) && is_plain(b)) return recorder.observe(frame, 2, take_result);
+    if (is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
     PyTypeObject *x = Py_TYPE(a), *y = Py_TYPE(b);
     // Objects whose comparison is C code of a built-in class: what CPython finds is what it always finds for these two.
     if (native_comparison(x) && native_comparison(y)) {
@@ -282,67 +367,32 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
         (x == y || cpython::is_scalar(b)))
       return recorder.observe(frame, 2, take_result);
   }
-  std::vector<Val> items, others;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
-  if ((oparg == Py_EQ || oparg == Py_NE) && left_type == right_type &&
-      (left_type == &PyTuple_Type || left_type == &PyList_Type) && recorder.try_items(left, &items) &&
-      recorder.try_items(right, &others)) {
-    bool plain = true;
-    for (auto* list : {&items, &others})
-      for (Val item : *list) plain = plain && item.object() != nullptr && is_plain(item.object());
-    if (plain) return recorder.observe(frame, 2, take_result);
-  }
+  if (drive_operator(recorder, frame, compare_of, oparg, left, right) != Invoke::kUnknown) return;
   if (recorder.live())
     recorder.stop(Abort::kUnknownOperand, std::string("comparison of ") +
                                               (left_type == nullptr ? "?" : left_type->tp_name) + " and " +
                                               (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
-namespace {
-
-// An argument that is a container: it has a content model, but it is an object of its own.
-bool is_input(Recorder& recorder, Val value) {
-  return value.is_virtual() && recorder.trace().virtuals[value.index()].reg_time == 0;
-}
-
-// Identity of an argument that is a container and an existing object. 1, 0, or -1: no guard would prove it.
-int is_argument(Recorder& recorder, Val argument, PyObject* object) {
-  if (recorder.type_of(argument) != Py_TYPE(object)) return 0;
-  if (recorder.real(argument) != object) return -1;
-  recorder.guard_same(argument, object);
-  return 1;
-}
-
-// 1, 0, or -1 with the recording stopped.
-int identity(Recorder& recorder, Val left, Val right) {
-  auto unknown = [&](const char* what) { return recorder.stop(Abort::kUnknownOperand, what), -1; };
+void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val left = frame.top(2), right = frame.top(1);
+  int same = same_object(recorder, left, right);
   if (left.is_const() && right.is_const()) {
     // Equal values must be these very objects from now on.
     if (cpython::same_scalar(left.object(), right.object()) && !cpython::is_singleton(left.object()))
       for (Val value : {left, right}) recorder.trace().exact.push_back(value.object());
-    return left.object() == right.object();
+    same = left.object() == right.object() ? 1 : 0;
   }
-  if (left == right) return 1;
-  if (left.is_virtual() || right.is_virtual()) {
-    for (Val value : {left, right})
-      if (value.is_reg() && recorder.facts(value).rep == Rep::kObject) return unknown("identity of a result");
-    int same = 0;  // a fresh object is only itself, and the containers among the arguments are distinct
-    if (is_input(recorder, left) && right.is_const()) same = is_argument(recorder, left, right.object());
-    if (is_input(recorder, right) && left.is_const()) same = is_argument(recorder, right, left.object());
-    return same < 0 ? unknown("identity of an argument") : same;
-  }
-  PyObject* constant = left.is_const() ? left.object() : right.object();
-  Val reg = left.is_const() ? right : left;
-  PyTypeObject* type = reg.is_reg() ? recorder.type_of(reg) : nullptr;
-  if (constant == nullptr || type == nullptr || Py_TYPE(constant) == type) return unknown("identity of two inputs");
-  return 0;
+  if (same >= 0) return recorder.done(frame, 2, Val::constant((same > 0) != (oparg != 0) ? Py_True : Py_False));
+  recorder.compute(frame, identity_function(oparg != 0), {left, right}, 2);
 }
 
-}  // namespace
-
-void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  const int same = identity(recorder, frame.top(2), frame.top(1));
-  if (same >= 0) recorder.done(frame, 2, Val::constant((same != 0) != (oparg != 0) ? Py_True : Py_False));
+// The method of the left operand does not know the right one: what CPython tries next.
+void Recorder::go_on_binary(ShadowFrame& outer) {
+  const int oparg = cpython::full_oparg(outer.code, outer.operation);
+  if (drive_operator(*this, outer, binary_rest, oparg, outer.top(2), outer.top(1)) == Invoke::kUnknown)
+    stop(Abort::kUnknownOperand, "a reflected operator");
 }
 
 }  // namespace pijit

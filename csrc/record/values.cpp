@@ -3,7 +3,7 @@
 
 #include "cpython/keys.h"
 #include "cpython/objects.h"
-#include "record/recorder.h"
+#include "record/builtins.h"
 
 namespace pijit {
 
@@ -54,7 +54,7 @@ Val Recorder::owned(PyObject* object) {
 }
 
 Val Recorder::constant(PyObject* object) {
-  if (cpython::is_scalar(object)) return owned(object);
+  if (is_plain_const(object) || cpython::dies_unnoticed(Py_TYPE(object))) return owned(object);
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
   return Val::constant(object);
 }
@@ -66,7 +66,7 @@ Val Recorder::tensor_input(PyObject* tensor) {
     Val reg = add_reg(Rep::kTensor, Py_TYPE(tensor), tensor);
     fact.guard = reg.index();
     tensor_sources_[reg.index()] = Val::constant(tensor);
-    adapter_->add_input(*trace_->tensors, Val::constant(tensor), tensor, reg.index());
+    adapter_->add_input(inputs(), Val::constant(tensor), tensor, reg.index());
     return reg;
   }
   return Val::reg(fact.guard);
@@ -81,6 +81,7 @@ Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
   RegInfo info;
   info.rep = rep;
   info.type = type;
+  info.epoch = static_cast<uint32_t>(trace_->epochs.size());
   trace_->regs.push_back(info);
   reg_objects_.push_back(observed);
   return Val::reg(static_cast<uint32_t>(trace_->regs.size() - 1));
@@ -239,7 +240,7 @@ ptrdiff_t key_position(const std::vector<PyObject*>& keys, PyObject* key) {
   for (size_t i = 0; i < keys.size(); ++i)
     if (keys[i] == key) return static_cast<ptrdiff_t>(i);
   for (size_t i = 0; i < keys.size(); ++i)
-    if (cpython::scalars_equal(keys[i], key)) return static_cast<ptrdiff_t>(i);
+    if (cpython::keys_equal(keys[i], key)) return static_cast<ptrdiff_t>(i);
   return -1;
 }
 
@@ -263,8 +264,36 @@ void Recorder::dict_set(Val dict, PyObject* key, Val value) {
   }
 }
 
+// A fresh tuple of known items is compared by a copy that the trace keeps, and is itself wherever the key is read.
+PyObject* Recorder::key_of(Val value) {
+  if (value.is_reg() && !touches_tensor(value)) value = force(value);
+  if (!live_) return nullptr;
+  if (value.is_const()) return cpython::is_native_key(value.object()) ? value.object() : nullptr;
+  if (!value.is_virtual()) return nullptr;
+  if (!is_virtual(value, VirtualKind::kTuple)) {
+    PyObject* object = model(value).real;
+    const bool plain = is_virtual(value, VirtualKind::kInstance) || is_virtual(value, VirtualKind::kFunction);
+    if (!plain || object == nullptr || !cpython::is_native_key(object)) return nullptr;
+    guard_type_version(Py_TYPE(object));
+    virtual_keys_[object] = value;
+    return live_ ? object : nullptr;
+  }
+  if (type_of(value) != &PyTuple_Type) return nullptr;
+  const std::vector<Val> items = model(value).items;
+  Ref made = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i) {
+    PyObject* item = key_of(items[i]);
+    if (item == nullptr) return nullptr;
+    PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), new_reference(item));
+  }
+  trace_->owned.push_back(Ref::borrow(made.get()));
+  virtual_keys_[made.get()] = value;
+  return made.get();
+}
+
 // A key is a scalar (kept) or a native identity key whose container is proven.
 Val Recorder::keep_key(PyObject* key) {
+  if (auto fresh = virtual_keys_.find(key); fresh != virtual_keys_.end()) return fresh->second;
   return cpython::is_scalar(key) ? owned(key) : Val::constant(key);
 }
 
@@ -335,6 +364,24 @@ Val Recorder::force_const(Val value, PyObject* observed) {
   node.imm = bits;
   node.aux = static_cast<uint32_t>(bits & 1);
   return owned(observed);
+}
+
+Val Recorder::unbox(Val value, PyObject* observed) {
+  if (!value.is_reg() || observed == nullptr) return Val();
+  const RegInfo info = trace_->regs[value.index()];
+  int overflow = 0;
+  if (info.rep != Rep::kObject || info.type != Py_TYPE(observed)) return Val();
+  const Rep rep = info.type == &PyFloat_Type  ? Rep::kFloat
+                  : info.type == &PyBool_Type ? Rep::kBool
+                  : info.type == &PyLong_Type ? Rep::kInt
+                                              : Rep::kEmpty;
+  if (rep == Rep::kInt) PyLong_AsLongLongAndOverflow(observed, &overflow);
+  if (rep == Rep::kEmpty || overflow != 0) return Val();
+  const Val number = add_reg(rep, info.type, observed);
+  Node& node = emit_node(Op::kUnbox);
+  node.a = value;
+  node.out = number.index();
+  return number;
 }
 
 Val Recorder::force(Val value) {

@@ -108,6 +108,9 @@ bool Recording::convert(const Operand& operand, size_t slot, int depth) {
     Rep rep = api.facts(operand.value).rep;
     if (rep == Rep::kInt || rep == Rep::kFloat || rep == Rep::kBool) {
       arg.dynamic = true;
+    } else if (Val number = api.unbox(operand.value, object); !number.is_null()) {
+      arg.value = number;
+      arg.dynamic = true;
     } else {
       arg.value = api.force_const(operand.value, object);
       if (arg.value.is_null()) {

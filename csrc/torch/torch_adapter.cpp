@@ -60,7 +60,10 @@ class TorchAdapter final : public Adapter {
   }
 
   void foreign_code() noexcept override {
-    if (t_recording != nullptr) t_recording->forget_all();
+    if (t_recording == nullptr) return;
+    t_recording->forget_all();
+    t_recording->stopped = false;
+    t_recording->eye.unexpected = 0;
   }
   const char* trouble() noexcept override {
     if (t_recording == nullptr) return nullptr;

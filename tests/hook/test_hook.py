@@ -989,10 +989,10 @@ def test_methods_and_instances() -> None:
 
 
 def test_strict_raises_once_and_leaves_order() -> None:
-    jitted = pijit.jit(lambda x: compile(x, "text", "eval") and x, strict=True)
+    jitted = pijit.jit(lambda x: eval(x), strict=True)  # noqa: S307
     with pytest.raises(pijit.errors.StrictError) as caught:
         jitted("1")
-    assert "compile" in str(caught.value)
+    assert "eval" in str(caught.value)
     assert sys.gettrace() is None
     assert pijit.jit(lambda x: x + 1)(1) == 2
 

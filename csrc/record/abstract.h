@@ -1,0 +1,46 @@
+// What CPython's abstract object layer does, on shadows: calls, iteration, truth, comparison, arithmetic, items.
+//
+// Each function is the task of the C function that it mirrors; it runs no Python, waits for what does, and raises
+// where CPython would. What is known only of CPython's own result ends the drive (Drive::unknown).
+#pragma once
+#include "record/drive.h"
+
+namespace pijit {
+
+// The shadow of a fresh plain result: immutable scalars are constants, tuples and lists virtual. Null: neither.
+Val plain_shadow(Recorder& recorder, PyObject* result);
+// A value whose content is known and plain all through, as an object; null: it is not.
+Ref plain_object(Recorder& recorder, Val value);
+
+// callable(*args)
+Task<Val> call(Drive& drive, Val callable, Arguments args);
+Task<Val> call_one(Drive& drive, Val callable, Val argument);
+Task<Val> call_two(Drive& drive, Val callable, Val first, Val second);
+// The exact class, guarded; null: not known.
+PyTypeObject* guarded_type(Recorder& recorder, Val value);
+// The class's own method in Python for an operator; *found false: there is none.
+Task<Val> call_special(Drive& drive, Val object, PyObject* name, std::vector<Val> more);
+
+// iter(iterable), next(iterator): Null at its end; all that an iterable gives.
+Task<Val> get_iter(Drive& drive, Val iterable);
+Task<Val> iter_next(Drive& drive, Val iterator);
+Task<std::vector<Val>> collect(Drive& drive, Val iterable);
+// The class of the iterator that iter() makes of a built-in container; null: not known.
+PyTypeObject* iterator_type(PyTypeObject* iterable);
+// What an iterator of this class does next (builtins_itertools.cpp).
+Driven iterator_step(PyTypeObject* type);
+void add_iterator_step(PyTypeObject* type, Driven next);
+bool is_iterator(Recorder& recorder, Val value);
+
+// bool(value)
+Task<bool> is_true(Drive& drive, Val value);
+
+// left <op> right, op as in BINARY_OP; left <op> right, op as in COMPARE_OP; left is right or left == right.
+Task<Val> binary(Drive& drive, int op, Val left, Val right);
+Task<Val> binary_refused(Drive& drive, int op, Val left, Val right);  // after the first method of the left operand
+Task<Val> compare(Drive& drive, int op, Val left, Val right);
+Task<bool> equals(Drive& drive, Val left, Val right);
+// 1: one object, 0: two, -1: a replay may have either.
+int same_object(Recorder& recorder, Val left, Val right);
+
+}  // namespace pijit

@@ -1,0 +1,99 @@
+// Operators of dicts and sets with known content.
+#include "cpython/keys.h"
+#include "cpython/opcodes.h"
+#include "record/abstract.h"
+#include "record/builtins.h"
+
+namespace pijit {
+namespace {
+
+bool holds(const std::vector<PyObject*>& keys, PyObject* key) {
+  for (PyObject* other : keys)
+    if (cpython::keys_equal(other, key)) return true;
+  return false;
+}
+
+bool is_set(PyTypeObject* type) {
+  return type == &PySet_Type || type == &PyFrozenSet_Type;
+}
+
+Val merge_dicts(Recorder& recorder, Val left, Val right) {
+  std::vector<PyObject*> keys, more;
+  std::vector<Val> values, others;
+  if (!recorder.dict_content(left, &keys, &values) || !recorder.dict_content(right, &more, &others)) return Val();
+  Val dict = recorder.new_virtual(VirtualKind::kDict, recorder.type_of(left));
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(dict, keys[i], values[i]);
+  for (size_t i = 0; i < more.size(); ++i) recorder.dict_set(dict, more[i], others[i]);
+  return dict;
+}
+
+}  // namespace
+
+bool set_keys(Recorder& recorder, Val set, std::vector<PyObject*>* keys) {
+  if (recorder.is_virtual(set, VirtualKind::kSet)) {
+    *keys = recorder.model(set).keys;
+    return true;
+  }
+  PyObject* object = set.object();
+  if (object == nullptr || !PyAnySet_CheckExact(object) || !recorder.guard_set(object)) return false;
+  Py_ssize_t position = 0;
+  PyObject* item;
+  Py_hash_t hash;
+  while (_PySet_NextEntry(object, &position, &item, &hash)) {
+    if (!cpython::is_native_key(item)) return false;
+    keys->push_back(item);
+  }
+  return true;
+}
+
+Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>& keys) {
+  Val set = recorder.new_virtual(VirtualKind::kSet, type);
+  for (PyObject* key : keys) recorder.dict_set(set, key, recorder.keep_key(key));
+  return set;
+}
+
+Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
+  PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
+  if (op == NB_OR && a == &PyDict_Type && b == &PyDict_Type) return merge_dicts(recorder, left, right);
+  std::vector<PyObject*> x, y, made;
+  if (!is_set(a) || !is_set(b) || !set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
+  switch (op) {
+    case NB_OR:
+      made = x;
+      for (PyObject* key : y)
+        if (!holds(x, key)) made.push_back(key);
+      break;
+    case NB_AND:
+      // The smaller one is walked, the larger one asked: its items are those of the result.
+      for (PyObject* key : y.size() > x.size() ? x : y)
+        if (holds(y.size() > x.size() ? y : x, key)) made.push_back(key);
+      break;
+    case NB_SUBTRACT:
+    case NB_XOR:
+      for (PyObject* key : x)
+        if (!holds(y, key)) made.push_back(key);
+      if (op == NB_XOR)
+        for (PyObject* key : y)
+          if (!holds(x, key)) made.push_back(key);
+      break;
+    default:
+      return Val();
+  }
+  return new_set(recorder, a, made);
+}
+
+Val compare_sets(Recorder& recorder, int op, Val left, Val right) {
+  if (!is_set(recorder.type_of(right))) return Val::constant(Py_NotImplemented);
+  std::vector<PyObject*> x, y;
+  if (!set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
+  auto within = [](const std::vector<PyObject*>& some, const std::vector<PyObject*>& all) {
+    for (PyObject* key : some)
+      if (!holds(all, key)) return false;
+    return true;
+  };
+  const bool sub = within(x, y), super = within(y, x);
+  const bool results[] = {sub && !super, sub, sub && super, !(sub && super), super && !sub, super};
+  return Val::constant(results[op] ? Py_True : Py_False);
+}
+
+}  // namespace pijit

@@ -1,0 +1,198 @@
+// Iteration inside C code: iterators over known containers, generators, classes with __iter__ and __next__.
+#include <unordered_map>
+
+#include "cpython/keys.h"
+#include "record/abstract.h"
+#include "record/step.h"
+
+namespace pijit {
+namespace {
+
+std::unordered_map<PyTypeObject*, Driven>& steps() {
+  static auto* rows = new std::unordered_map<PyTypeObject*, Driven>();
+  return *rows;
+}
+
+Val next_of_enumerate(Recorder& recorder, Val iterator, Val item) {
+  Val count = recorder.virtual_field(iterator, 1);
+  Ref next = Ref::steal(PyNumber_Add(count.object(), Ref::steal(PyLong_FromLong(1)).get()));
+  recorder.set_field(iterator, 1, recorder.owned(next.get()));
+  Val pair[2] = {count, item};
+  return recorder.new_tuple(&PyTuple_Type, pair, 2);
+}
+
+// The frame of a generator, or nothing of one that is exhausted.
+Task<Val> next_of_generator(Drive& drive, Val generator) {
+  Recorder& recorder = drive.recorder();
+  if (recorder.model(generator).suspended == nullptr) co_return Val();
+  recorder.expect_generator(drive.frame(), generator, Then::kPush, 0);
+  Inner inner = co_await drive.wait(Invoke::kStarted);
+  if (inner.raised) co_await drive.pass_on();
+  co_return inner.ended ? Val() : inner.value;
+}
+
+// __next__ in Python.
+Task<Val> next_of_class(Drive& drive, Val iterator) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = recorder.type_of(iterator);
+  PyObject *method = recorder.lookup_type(type, names().next), *dict = nullptr;
+  if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyFunction_Type) co_await drive.unknown();
+  if (iterator.is_const() && !recorder.guard_instance(iterator.object(), &dict)) co_await drive.unknown();
+  Arguments args;
+  args.values.push_back(iterator);
+  const Invoke outcome = recorder.invoke_function(drive.frame(), Val::constant(method), args, Then::kPush, 0);
+  Inner inner = co_await drive.wait(outcome);
+  if (!inner.raised) co_return inner.value;
+  if (!drive.is_raised(PyExc_StopIteration)) co_await drive.pass_on();
+  drive.caught();
+  co_return Val();
+}
+
+Task<Val> next_of_zip(Drive& drive, Val zip) {
+  Recorder& recorder = drive.recorder();
+  const std::vector<Val> sources = recorder.model(zip).items;
+  std::vector<Val> row;
+  for (Val source : sources) {
+    Val item = co_await iter_next(drive, source);
+    if (item.is_null() && recorder.model(zip).strict) {
+      // All must end together: after the first source that ended, no other may have an item left.
+      if (!row.empty()) co_await drive.raise();
+      for (size_t i = 1; i < sources.size(); ++i) {
+        Val left = co_await iter_next(drive, sources[i]);
+        if (!left.is_null()) co_await drive.raise();
+      }
+    }
+    if (item.is_null()) co_return Val();
+    row.push_back(item);
+  }
+  co_return row.empty() ? Val() : recorder.new_tuple(&PyTuple_Type, row.data(), row.size());
+}
+
+}  // namespace
+
+Driven iterator_step(PyTypeObject* type) {
+  auto row = steps().find(type);
+  return row == steps().end() ? nullptr : row->second;
+}
+
+void add_iterator_step(PyTypeObject* type, Driven next) {
+  steps()[type] = next;
+}
+
+bool is_iterator(Recorder& recorder, Val value) {
+  if (!value.is_virtual()) return false;
+  switch (recorder.model(value).kind) {
+    case VirtualKind::kIterator:
+    case VirtualKind::kGenerator:
+    case VirtualKind::kEnumerate:
+    case VirtualKind::kZip:
+    case VirtualKind::kLazy:
+      return true;
+    default:
+      return false;
+  }
+}
+
+PyTypeObject* iterator_type(PyTypeObject* iterable) {
+  static PyTypeObject* const rows[][2] = {
+      {&PyList_Type, &PyListIter_Type},          {&PyTuple_Type, &PyTupleIter_Type},
+      {&PyBytes_Type, &PyBytesIter_Type},        {&PyDict_Type, &PyDictIterKey_Type},
+      {&PyDictKeys_Type, &PyDictIterKey_Type},   {&PyDictValues_Type, &PyDictIterValue_Type},
+      {&PyDictItems_Type, &PyDictIterItem_Type}, {&PyODict_Type, &PyODictIter_Type},
+      {&PyODictKeys_Type, &PyODictIter_Type},    {&PyODictValues_Type, &PyODictIter_Type},
+      {&PyODictItems_Type, &PyODictIter_Type},   {&PySet_Type, &PySetIter_Type},
+      {&PyRange_Type, &PyRangeIter_Type}};
+  for (const auto& row : rows)
+    if (row[0]->tp_iter == iterable->tp_iter) return row[1];
+  return nullptr;
+}
+
+namespace {
+
+// A string has one of two iterators, by what it is made of.
+PyTypeObject* string_iterator_type(PyObject* string) {
+  auto of = [](const char* text) {
+    Ref sample = Ref::steal(PyUnicode_FromString(text));
+    return Py_TYPE(Ref::steal(PyObject_GetIter(sample.get())).get());
+  };
+  static PyTypeObject* const ascii = of("a");
+  static PyTypeObject* const other = of("\u00e9");
+  return PyUnicode_IS_ASCII(string) ? ascii : other;
+}
+
+}  // namespace
+
+Task<Val> get_iter(Drive& drive, Val iterable) {
+  Recorder& recorder = drive.recorder();
+  if (is_iterator(recorder, iterable)) co_return iterable;
+  PyTypeObject* type = recorder.type_of(iterable);
+  if (type == nullptr || iterable.is_reg()) co_await drive.unknown();
+  if (type->tp_iter == cpython::slot_functions().iter) {
+    std::vector<Val> none;
+    Val made = co_await call_special(drive, iterable, names().iter, none);
+    PyTypeObject* of = recorder.type_of(made);
+    if (of == nullptr || of->tp_iternext == nullptr || of->tp_iternext == &_PyObject_NextNotImplemented)
+      co_await drive.unknown();
+    co_return made;
+  }
+  std::vector<Val> items;
+  if (!recorder.try_items(iterable, &items)) co_await drive.unknown();
+  if (type == &PyDictProxy_Type) type = recorder.type_of(recorder.virtual_field(iterable, 0));
+  PyTypeObject* of =
+      type == &PyUnicode_Type && iterable.is_const() ? string_iterator_type(iterable.object()) : iterator_type(type);
+  if (of == nullptr) co_await drive.unknown();
+  Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
+  recorder.set_field(iterator, 0, iterable);
+  co_return iterator;
+}
+
+Task<Val> iter_next(Drive& drive, Val iterator) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = recorder.type_of(iterator);
+  if (iterator.is_virtual()) {
+    const VirtualKind kind = recorder.model(iterator).kind;
+    Val item;
+    if (kind == VirtualKind::kIterator) {
+      const int more = next_item(recorder, iterator, &item);
+      if (more < 0) co_await drive.unknown();
+      co_return more == 0 ? Val() : item;
+    }
+    if (kind == VirtualKind::kGenerator) {
+      item = co_await next_of_generator(drive, iterator);
+      co_return item;
+    }
+    if (kind == VirtualKind::kEnumerate) {
+      item = co_await iter_next(drive, recorder.virtual_field(iterator, 0));
+      co_return item.is_null() ? item : next_of_enumerate(recorder, iterator, item);
+    }
+    if (kind == VirtualKind::kZip) {
+      item = co_await next_of_zip(drive, iterator);
+      co_return item;
+    }
+    if (kind == VirtualKind::kLazy) {
+      Driven step = iterator_step(type);
+      if (step == nullptr) co_await drive.unknown();
+      Arguments args;
+      args.values.push_back(iterator);
+      item = co_await step(drive, args);
+      co_return item;
+    }
+  }
+  if (type == nullptr || iterator.is_reg() || type->tp_iternext != cpython::slot_functions().iternext)
+    co_await drive.unknown();
+  Val item = co_await next_of_class(drive, iterator);
+  co_return item;
+}
+
+Task<std::vector<Val>> collect(Drive& drive, Val iterable) {
+  std::vector<Val> items;
+  Val iterator = co_await get_iter(drive, iterable);
+  for (;;) {
+    Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) break;
+    items.push_back(item);
+  }
+  co_return items;
+}
+
+}  // namespace pijit

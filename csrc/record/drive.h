@@ -1,0 +1,163 @@
+// C code that calls Python, mirrored as coroutines: each is written as the C code runs, and waits where that enters a
+// frame.
+//
+//   instruction begins --start()--> runs --needs a frame--> waits --go_on()--> runs ... --> ends
+//
+// The drive of an instruction is a stack of tasks (a C function, the C functions that it calls). While it waits, the
+// frame that it asked for is the frame that CPython must enter next; its result or exception wakes the innermost task.
+// 1. A task's first parameter is the Drive; all others are taken by value, for they live as long as the task.
+// 2. A task ends with a shadow, or by raise() and unknown(), which end the drive and never come back.
+// 3. While the instruction is under way CPython's own result is not there: a task says what it is, or hands over a
+//    function that reads it (`observe`) when the instruction is complete.
+// 4. What a task writes it writes last: a write that is repeated cannot be taken back.
+#pragma once
+#include <coroutine>
+#include <utility>
+
+#include "record/recorder.h"
+
+namespace pijit {
+
+// What became of an inner call.
+struct Inner {
+  Val value;
+  bool raised = false;  // the frame raised: is_raised() tells what
+  bool ended = false;   // the generator ran to its end
+};
+
+// A suspended C function. Starts when it is awaited; owns its coroutine.
+template <class T>
+class [[nodiscard]] Task {
+ public:
+  struct promise_type;
+  using Handle = std::coroutine_handle<promise_type>;
+
+  explicit Task(Handle handle) noexcept : handle_(handle) {}
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+  Task& operator=(Task&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Task() {
+    if (handle_) handle_.destroy();
+  }
+  Handle handle() const noexcept { return handle_; }
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) noexcept;
+  T await_resume() noexcept { return std::move(handle_.promise().value); }
+
+ private:
+  Handle handle_;
+};
+
+// How a finished drive is made the result of the instruction.
+enum class Completion : uint8_t {
+  kPush,    // the result is pushed
+  kDrop,    // nothing is pushed: stores, branches
+  kLoop,    // FOR_ITER: Null ends the loop
+  kUnpack,  // the items of the result are pushed, the first on top
+};
+
+class Drive {
+ public:
+  Drive(Recorder& recorder, ShadowFrame& frame, int pops, Completion completion)
+      : recorder_(recorder), frame_(frame), pops_(pops), completion_(completion) {}
+
+  Recorder& recorder() noexcept { return recorder_; }
+  ShadowFrame& frame() noexcept { return frame_; }
+
+  // Awaiting this ends the drive.
+  struct Never {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_resume() const noexcept {}
+  };
+  Never unknown() noexcept;  // not understood: the recording stops at the start of the instruction
+  Never raise() noexcept;    // guarded facts say that the C code raises here
+  Never pass_on() noexcept;  // the exception of the inner frame leaves the C code
+
+  // Awaiting this gives what became of the call that was just set up (see Recorder::invoke).
+  struct Wait {
+    Drive& drive;
+    Invoke outcome;
+    bool await_ready() noexcept { return drive.settled(outcome); }
+    void await_suspend(std::coroutine_handle<> task) noexcept { drive.waiting_ = task; }
+    Inner await_resume() noexcept { return std::exchange(drive.inner_, Inner()); }
+  };
+  Wait wait(Invoke outcome) noexcept { return {*this, outcome}; }
+
+  // The exception of the inner frame is of this class; caught(): the C code clears it.
+  bool is_raised(PyObject* type) const noexcept { return recorder_.is_raised(type); }
+  void caught() noexcept { recorder_.caught(); }
+
+  // The result is what `finish` makes of CPython's, at the end of the instruction; only for the outermost task.
+  void observe(Finish finish) noexcept { finish_ = finish; }
+
+  // A C callable that is driven was reached by an inner call: the task that awaits it runs it.
+  void defer(Driven function, const Arguments& args) {
+    deferred_ = function;
+    deferred_args_ = args;
+  }
+  Driven deferred() noexcept { return std::exchange(deferred_, nullptr); }
+  Arguments& deferred_args() noexcept { return deferred_args_; }
+
+  void next(std::coroutine_handle<> task) noexcept { next_ = task; }
+  Invoke start(Driven function, const Arguments& args);
+  void go_on();  // the inner call is over
+
+ private:
+  bool settled(Invoke outcome) noexcept;
+  void run();
+  Invoke end();
+
+  enum class State : uint8_t { kRunning, kUnknown, kRaises, kPassesOn };
+  Recorder& recorder_;
+  ShadowFrame& frame_;
+  int pops_;
+  Completion completion_;
+  State state_ = State::kRunning;
+  bool waited_ = false;  // the instruction has begun: what is not understood now stops the recording
+  Task<Val> root_{nullptr};
+  std::coroutine_handle<> next_, waiting_;
+  Inner inner_;
+  Finish finish_ = nullptr;
+  Driven deferred_ = nullptr;
+  Arguments deferred_args_;
+};
+
+template <class T>
+struct Task<T>::promise_type {
+  // The first parameter of every task is its drive.
+  template <class... Rest>
+  explicit promise_type(Drive& of, Rest&&...) noexcept : drive(of) {}
+
+  struct Final {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(Handle done) const noexcept { done.promise().drive.next(done.promise().caller); }
+    void await_resume() const noexcept {}
+  };
+  Task get_return_object() noexcept { return Task(Handle::from_promise(*this)); }
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  Final final_suspend() const noexcept { return {}; }
+  void return_value(T result) noexcept { value = std::move(result); }
+  [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
+
+  Drive& drive;
+  std::coroutine_handle<> caller;
+  T value{};
+};
+
+template <class T>
+void Task<T>::await_suspend(std::coroutine_handle<> caller) noexcept {
+  handle_.promise().caller = caller;
+  handle_.promise().drive.next(handle_);
+}
+
+// Runs a driven C callable as what the instruction does. Inside a drive it becomes part of that.
+Invoke drive(Recorder& recorder, ShadowFrame& frame, Driven function, const Arguments& args, int pops,
+             Completion completion = Completion::kPush);
+
+}  // namespace pijit

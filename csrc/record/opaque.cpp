@@ -1,0 +1,396 @@
+// Opaque calls: what the recorder does not look into is performed at replay as CPython performed it.
+//
+// Every instruction that calls out into C is, for an unknown operand, a call of a function of `operator` or `builtins`
+// with the same semantics, so one kind of node does for all of them. A value that such a call returned is a register of
+// a type that is not known before something looks at it; then the type is guarded in place (`learn`), and arithmetic on
+// immutable scalars becomes a node that only computes (`compute`).
+//
+// 1. A callable that looks at the locals of its caller's frame is not called this way: the frames that stand in the
+// chain have none.
+// 2. A call is tried only where the shadow is as it was before the instruction.
+#include "cpython/keys.h"
+#include "cpython/objects.h"
+#include "cpython/opcodes.h"
+#include "record/builtins.h"
+
+namespace pijit {
+namespace {
+
+constexpr uint32_t kMaxOpaqueCalls = 1000;  // of one trace
+
+PyObject* find(const char* module, const char* name) {
+  Ref space = Ref::steal(PyImport_ImportModule(module));
+  PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;  // lives as long as the process
+  if (found == nullptr) PyErr_Clear();
+  return found;
+}
+
+struct Functions {
+  PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
+      *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import;
+  PyObject* look_at_frames[13];
+};
+
+const Functions& functions() {
+  static const Functions table = [] {
+    Functions f{};
+    // In the order of CPython's NB_ constants.
+    const char* const kBinary[] = {"add", "and_", "floordiv", "lshift", "matmul",  "mul", "mod",
+                                   "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
+    const char* const kInPlace[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul",  "imul", "imod",
+                                    "ior",  "ipow", "irshift",   "isub",    "itruediv", "ixor"};
+    const char* const kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+    for (size_t i = 0; i < 13; ++i) f.binary[i] = find("_operator", kBinary[i]);
+    for (size_t i = 0; i < 13; ++i) f.binary[13 + i] = find("_operator", kInPlace[i]);
+    for (size_t i = 0; i < 6; ++i) f.compare[i] = find("_operator", kCompare[i]);
+    f.neg = find("_operator", "neg");
+    f.pos = find("_operator", "pos");
+    f.invert = find("_operator", "invert");
+    f.not_ = find("_operator", "not_");
+    f.truth = find("_operator", "truth");
+    f.getitem = find("_operator", "getitem");
+    f.setitem = find("_operator", "setitem");
+    f.delitem = find("_operator", "delitem");
+    f.contains = find("_operator", "contains");
+    f.is_ = find("_operator", "is_");
+    f.is_not = find("_operator", "is_not");
+    for (auto [place, name] : {std::pair{&f.getattr, "getattr"},
+                               {&f.setattr, "setattr"},
+                               {&f.delattr, "delattr"},
+                               {&f.iter, "iter"},
+                               {&f.str, "str"},
+                               {&f.repr, "repr"},
+                               {&f.ascii, "ascii"},
+                               {&f.format, "format"},
+                               {&f.import, "__import__"}})
+      *place = find("builtins", name);
+    Ref empty = Ref::steal(PyUnicode_FromStringAndSize("", 0));
+    f.join = PyObject_GetAttrString(empty.get(), "join");
+    size_t i = 0;
+    for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
+      f.look_at_frames[i++] = find("builtins", name);
+    for (const char* name : {"_getframe", "exc_info", "exception", "settrace", "setprofile", "call_tracing"})
+      f.look_at_frames[i++] = find("sys", name);
+    return f;
+  }();
+  return table;
+}
+
+// Without arguments, `vars`, `dir` and `super` look at the caller's frame too.
+bool looks_at_frames(PyObject* callable, size_t arguments) {
+  for (PyObject* known : functions().look_at_frames) {
+    if (known != callable) continue;
+    const bool only_without = PyType_Check(callable) || callable == functions().look_at_frames[1] ||
+                              callable == functions().look_at_frames[2];
+    return !only_without || arguments == 0;
+  }
+  return false;
+}
+
+bool is_scalar_type(PyTypeObject* type) {
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
+         type == &PyComplex_Type || type == &PyBool_Type;
+}
+
+bool is_singleton(PyObject* object) {
+  return object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis ||
+         object == Py_NotImplemented;
+}
+
+// What an instruction calls, as a call.
+struct Request {
+  Val callable;
+  std::vector<Val> args;
+  PyObject* names = nullptr;
+  bool spread = false;  // f(*args[0], **args[1])
+  int pops = 0, pushes = 1;
+};
+
+Val function(PyObject* object) {
+  return Val::constant(object);
+}
+
+PyObject* name_of(ShadowFrame& frame, int oparg) {
+  return PyTuple_GET_ITEM(frame.code->co_names, oparg);
+}
+
+bool request_call(ShadowFrame& frame, int oparg, Request* out) {
+  const Val method = frame.top(oparg + 2), callable = frame.top(oparg + 1);
+  out->callable = method.is_null() ? callable : method;
+  if (!method.is_null()) out->args.push_back(callable);
+  for (int i = oparg; i > 0; --i) out->args.push_back(frame.top(i));
+  out->names = frame.call_names;
+  out->pops = oparg + 2;
+  return true;
+}
+
+bool request_spread(Recorder& recorder, ShadowFrame& frame, int oparg, Request* out) {
+  const int keywords = oparg & 1;
+  const Val positional = frame.top(keywords + 1);
+  out->callable = frame.top(keywords + 2);
+  out->spread = true;
+  out->pops = keywords + 3;
+  if (recorder.type_of(positional) != &PyTuple_Type) return false;
+  out->args = {positional};
+  if (keywords != 0) {
+    if (recorder.type_of(frame.top()) != &PyDict_Type) return false;
+    out->args.push_back(frame.top());
+  }
+  return true;
+}
+
+bool request_attribute(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Request* out) {
+  const Functions& f = functions();
+  const Val name = recorder.own_const(name_of(frame, oparg));
+  switch (opcode) {
+    case LOAD_ATTR:
+    case LOAD_METHOD:
+      *out = {function(f.getattr), {frame.top(), name}, nullptr, false, 1, opcode == LOAD_METHOD ? 2 : 1};
+      return true;
+    case IMPORT_FROM:
+      *out = {function(f.getattr), {frame.top(), name}, nullptr, false, 0, 1};
+      return true;
+    case STORE_ATTR:
+      *out = {function(f.setattr), {frame.top(1), name, frame.top(2)}, nullptr, false, 2, 0};
+      return true;
+    default:
+      *out = {function(f.delattr), {frame.top(), name}, nullptr, false, 1, 0};
+      return true;
+  }
+}
+
+bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Request* out) {
+  const Functions& f = functions();
+  switch (opcode) {
+    case CALL:
+      return request_call(frame, oparg, out);
+    case CALL_FUNCTION_EX:
+      return request_spread(recorder, frame, oparg, out);
+    case LOAD_ATTR:
+    case LOAD_METHOD:
+    case IMPORT_FROM:
+    case STORE_ATTR:
+    case DELETE_ATTR:
+      return request_attribute(recorder, frame, opcode, oparg, out);
+    case BINARY_OP:
+      *out = {function(f.binary[oparg]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+      return true;
+    case COMPARE_OP:
+      *out = {function(f.compare[oparg]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+      return true;
+    case IS_OP:
+      *out = {function(oparg != 0 ? f.is_not : f.is_), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+      return !frame.top(2).is_const() || !frame.top(1).is_const();
+    case CONTAINS_OP:
+      *out = {function(f.contains), {frame.top(1), frame.top(2)}, nullptr, false, 2, 1};
+      return oparg == 0;
+    case UNARY_NEGATIVE:
+    case UNARY_POSITIVE:
+    case UNARY_INVERT:
+    case UNARY_NOT:
+      *out = {function(opcode == UNARY_NEGATIVE   ? f.neg
+                       : opcode == UNARY_POSITIVE ? f.pos
+                       : opcode == UNARY_INVERT   ? f.invert
+                                                  : f.not_),
+              {frame.top()},
+              nullptr,
+              false,
+              1,
+              1};
+      return true;
+    case BINARY_SUBSCR:
+      *out = {function(f.getitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+      return true;
+    case STORE_SUBSCR:
+      *out = {function(f.setitem), {frame.top(2), frame.top(1), frame.top(3)}, nullptr, false, 3, 0};
+      return true;
+    case DELETE_SUBSCR:
+      *out = {function(f.delitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
+      return true;
+    case GET_ITER:
+      *out = {function(f.iter), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case FORMAT_VALUE: {
+      PyObject* conversion[] = {nullptr, f.str, f.repr, f.ascii};
+      const bool spec = (oparg & 4) != 0;
+      if ((oparg & 3) != 0) {
+        *out = {function(conversion[oparg & 3]), {frame.top()}, nullptr, false, 1, 1};
+        return !spec;
+      }
+      *out = {function(f.format), {frame.top(spec ? 2 : 1)}, nullptr, false, spec ? 2 : 1, 1};
+      if (spec) out->args.push_back(frame.top());
+      return true;
+    }
+    case IMPORT_NAME:
+      *out = {function(f.import),
+              {recorder.own_const(name_of(frame, oparg)), Val::constant(cpython::globals(frame.frame)),
+               Val::constant(Py_None), frame.top(1), frame.top(2)},
+              nullptr,
+              false,
+              2,
+              1};
+      return true;
+    default:
+      return false;
+  }
+}
+
+void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  Trace& trace = recorder.trace();
+  const Val out = frame.pending.x;
+  trace.regs[out.index()].type = Py_TYPE(result);
+  trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
+  frame.pending.result = out;
+}
+
+}  // namespace
+
+bool Recorder::is_scalar_reg(Val value) const {
+  if (!value.is_reg()) return false;
+  const RegInfo& info = trace_->regs[value.index()];
+  return info.rep == Rep::kInt || info.rep == Rep::kFloat || info.rep == Rep::kBool ||
+         (info.rep == Rep::kObject && is_scalar_type(info.type));
+}
+
+Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args, int pops,
+                         PyObject* names) {
+  std::vector<Val> real;
+  for (Val value : args) {
+    real.push_back(materialize(value));
+    if (!live_) return Invoke::kStopped;
+  }
+  const Val out = add_reg(Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(Op::kPure);
+  node.a = Val::constant(callable);
+  if (names != nullptr) node.b = owned(names);
+  node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
+  node.out = out.index();
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = static_cast<uint32_t>(real.size());
+  trace_->operands.insert(trace_->operands.end(), real.begin(), real.end());
+  const auto at = static_cast<uint32_t>(trace_->nodes.size() - 1);
+  observe(frame, pops, take_computed);
+  frame.pending.x = out;
+  frame.pending.run_out = at;
+  return Invoke::kStarted;
+}
+
+PyObject* operator_function(SiteKind kind, int oparg) {
+  const Functions& f = functions();
+  switch (kind) {
+    case SiteKind::kBinary:
+      return f.binary[oparg];
+    case SiteKind::kCompare:
+      return f.compare[oparg];
+    case SiteKind::kUnary:
+      return oparg == 0 ? f.neg : oparg == 1 ? f.pos : oparg == 2 ? f.invert : f.not_;
+    case SiteKind::kBool:
+      return f.truth;
+    case SiteKind::kSubscr:
+      return f.getitem;
+    case SiteKind::kContains:
+      return f.contains;
+    default:
+      return nullptr;
+  }
+}
+
+PyObject* string_function(int conversion) {
+  const Functions& f = functions();
+  PyObject* known[] = {f.format, f.str, f.repr, f.ascii};
+  return conversion < 0 ? f.join : known[conversion];
+}
+
+PyObject* identity_function(bool invert) {
+  return invert ? functions().is_not : functions().is_;
+}
+
+void Recorder::learn(ShadowFrame& frame, int depth) {
+  const Val value = frame.top(depth);
+  if (!value.is_reg() || trace_->regs[value.index()].rep != Rep::kObject) return;
+  if (frame.is_loose(frame.locals + frame.sp - depth)) return;
+  const uint32_t index = value.index();
+  PyObject* object = stack_real(depth);
+  reg_objects_[index] = object;
+  auto known = singletons_.find(index);
+  if (known != singletons_.end()) {
+    frame.top(depth) = Val::constant(known->second);
+    return;
+  }
+  if (trace_->regs[index].type == nullptr) {
+    const bool single = is_singleton(object);
+    learned_.emplace_back(index, static_cast<uint32_t>(trace_->nodes.size()));
+    Node& node = emit_node(single ? Op::kGuardIs : Op::kGuardType);
+    node.a = value;
+    node.b = single ? Val::constant(object) : owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    if (single) {
+      singletons_[index] = object;
+      frame.top(depth) = Val::constant(object);
+      return;
+    }
+    trace_->regs[index].type = Py_TYPE(object);
+  }
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) adopt(value, object);
+}
+
+// Emits the call; *result is the register that takes what it returns.
+bool Recorder::opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread,
+                           Val* result) {
+  callable = materialize(callable);
+  for (Val& value : args)
+    if (live_) value = materialize(value);
+  if (!live_ || callable.is_null()) return false;
+  // An exception goes on with the very objects that the call was given.
+  frame.node_mark = static_cast<uint32_t>(trace_->nodes.size());
+  frame.time_mark = trace_->clock;
+  frame.snapshot = kNone;
+  *result = add_reg(Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(Op::kOpaque);
+  node.a = callable;
+  if (names != nullptr) node.b = Val::constant(names);
+  node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
+  node.imm = spread;
+  node.out = result->index();
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = static_cast<uint32_t>(args.size());
+  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  return true;
+}
+
+// The instruction under way, executed already or not, as an opaque call.
+bool Recorder::go_opaque(ShadowFrame& frame) {
+  if (opaque_calls_ >= kMaxOpaqueCalls) return false;
+  const int opcode = cpython::base_opcode(frame.code, frame.operation);
+  const int oparg = cpython::full_oparg(frame.code, frame.operation);
+  Request wanted;
+  if (!request(*this, frame, opcode, oparg, &wanted)) return false;
+  PyObject* callable = wanted.callable.object();
+  if (callable != nullptr && looks_at_frames(callable, wanted.args.size())) return false;
+  for (Val value : wanted.args)
+    if (value.is_null()) return false;
+  if (!snapshot_usable(snapshot())) return false;
+  Val result;
+  if (!opaque_node(frame, wanted.callable, wanted.args, wanted.names, wanted.spread, &result)) return false;
+  opaque_calls_ += 1;
+  gc_.reset();
+  Pending& pending = await(frame, wanted.pops, wanted.pushes);
+  pending.opaque = true;
+  pending.ignores_frames = true;
+  pending.finish = [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
+  pending.run_out = result.index();
+  return true;
+}
+
+void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
+  gc_ = std::make_unique<cpython::GcPause>();
+  if (locals_were_seen()) return;
+  Pending& pending = frame.pending;
+  pending.result = Val::reg(pending.run_out);
+  if (object == nullptr) return;
+  const bool unbound = pending.pushes == 2 && stack_real(2) != nullptr;
+  reg_objects_[pending.run_out] = unbound ? nullptr : object;
+  epoch_result_ = unbound ? Val() : pending.result;
+}
+
+}  // namespace pijit

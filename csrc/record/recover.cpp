@@ -1,0 +1,184 @@
+// What becomes of a stop: an opaque call, frames that CPython runs, or the end of the recording.
+//
+//   stop() -> at the border of the event:  the instruction as an opaque call
+//                                       -> the frames from some level inwards, run by CPython to that level's return
+//                                       -> the trace ends in an exit here
+//
+// 1. A handler that called stop() sees a recording that is not live any more and leaves everything as it is.
+// 2. Going back to the start of an instruction forgets what the trace did since: its nodes, and what was logged of
+// virtual objects. Facts that were guarded since stay guarded; that costs a miss at worst.
+// 3. Only frames whose caller takes the result in a simple way can be left to CPython.
+#include "cpython/keys.h"
+#include "record/recorder.h"
+
+namespace pijit {
+
+void Recorder::request_stop(bool final) {
+  const ShadowFrame& frame = top_frame();
+  live_ = false;
+  stopping_ = true;
+  stop_final_ = final;
+  stop_changed_ = frame.changed;
+}
+
+// Takes the trace back to the start of the frame's instruction.
+void Recorder::rollback(ShadowFrame& frame) {
+  Trace& trace = *trace_;
+  trace.nodes.resize(frame.node_mark);
+  frame.sp = frame.sp_mark;
+  frame.drive.reset();
+  for (Virtual& object : trace.virtuals) {
+    if (object.birth > frame.time_mark) continue;
+    if (object.reg != kNone && object.reg_time > frame.time_mark) {
+      object.reg = kNone;
+      object.reg_time = UINT32_MAX;
+    }
+    uint32_t last = kNone, at = object.head;
+    for (; at != kNone && trace.log[at].time <= frame.time_mark; at = trace.log[at].next) last = at;
+    if (at == kNone) continue;
+    for (; at != kNone; at = trace.log[at].next) trace.log[at].key = trace.log[at].value = Val();
+    if (last == kNone) {
+      object.head = object.tail = kNone;
+    } else {
+      trace.log[last].next = kNone;
+      object.tail = last;
+    }
+  }
+  while (!learned_.empty() && learned_.back().second >= frame.node_mark) {
+    trace.regs[learned_.back().first].type = nullptr;
+    singletons_.erase(learned_.back().first);
+    learned_.pop_back();
+  }
+  raise_snapshot_ = kNone;
+}
+
+bool Recorder::resolve_stop() {
+  stopping_ = false;
+  ShadowFrame& frame = top_frame();
+  const StopInfo why = trace_->stop;
+  const bool intact = !stop_changed_ && !frame.changed;
+  if (intact) {
+    rollback(frame);
+    frame.pending = Pending();
+  }
+  if (!stop_final_ && intact && (adapter_ == nullptr || adapter_->trouble() == nullptr)) {
+    live_ = true;
+    if (!raising_) {
+      if (go_opaque(frame) && live_) {
+        trace_->detours.push_back(why);
+        trace_->stop = StopInfo();
+        return true;
+      }
+    }
+    for (size_t level = frames_.size() - 1; level >= 1; --level) {
+      live_ = true;
+      stopping_ = false;
+      if (!run_in_cpython(level)) continue;
+      trace_->detours.push_back(why);
+      trace_->stop = StopInfo();
+      raising_ = exception_ = foreseen_ = false;
+      return true;
+    }
+    rollback(frame);
+  }
+  live_ = true;
+  stopping_ = false;
+  trace_->stop = why;
+  end_here();
+  return false;
+}
+
+// The frames from `level` to the innermost can be rebuilt, and the caller of `level` takes what it returns simply.
+bool Recorder::may_run(size_t level, size_t top) {
+  for (size_t i = level; i <= top; ++i)
+    if (!frames_[i]->handled.empty() || frames_[i]->generator != kNone) return false;
+  for (size_t i = 0; i < level; ++i)
+    if (!frames_[i]->handled.empty() || frames_[i]->generator != kNone) return false;
+  const Pending& caller = frames_[level - 1]->pending;
+  for (size_t i = level - 1; i < top; ++i)
+    if (frames_[i]->drive) return false;
+  return caller.active && caller.expects_frame && caller.generator == kNone &&
+         ((caller.then == Then::kPush && caller.pushes != 2 && caller.finish == nullptr) ||
+          caller.then == Then::kDrop || caller.then == Then::kInit);
+}
+
+// CPython runs the frames from `level` inwards, from the start of the instruction under way.
+bool Recorder::run_in_cpython(size_t level) {
+  const size_t top = frames_.size() - 1;
+  if (!may_run(level, top)) return false;
+  ShadowFrame &frame = *frames_[top], &outer = *frames_[level - 1];
+  rollback(frame);
+  if (top > 0 && frame.outer_state != kNone && unusable_[frame.outer_state]) return false;
+  // What these frames can reach is real from now on, and the same object as in the frames outside.
+  for (size_t i = level; i <= top && live_; ++i) {
+    const ShadowFrame& inner = *frames_[i];
+    const int count = inner.locals + inner.sp - (i == top ? 0 : inner.pending.pops);
+    for (int k = 0; k < count && live_; ++k) materialize(inner.slots[static_cast<size_t>(k)]);
+    if (live_ && inner.function.is_virtual()) materialize(inner.function);
+    if (live_ && i < top) materialize(inner.pending.x);
+    if (live_ && i < top) materialize(inner.pending.y);
+  }
+  if (!live_) return false;
+  for (size_t i = 0; i <= top; ++i) frames_[i]->outer_state = kNone;
+  frame.time_mark = trace_->clock;
+  frame.snapshot = kNone;
+  const uint32_t here = snapshot();
+  if (!snapshot_usable(here)) return false;
+  Snapshot raising{};
+  raising.frame = frame_state(level - 1, false);
+  trace_->frame_states[raising.frame].continuation = Continuation::kNone;
+  trace_->frame_states[raising.frame].extra = Val();
+  raising.time = trace_->clock;
+  trace_->snapshots.push_back(raising);
+  const auto raised = static_cast<uint32_t>(trace_->snapshots.size() - 1);
+  const Val out = add_reg(Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(Op::kRun);
+  node.out = out.index();
+  node.aux = static_cast<uint32_t>(level);
+  node.imm = raised;
+  opaque_calls_ += 1;
+  gc_.reset();
+  Pending& pending = outer.pending;
+  pending.run = frames_[level]->frame;
+  pending.run_out = out.index();
+  pending.opaque = pending.ignores_frames = true;
+  for (size_t i = level; i <= top; ++i) {
+    PyFrameObject* object = cpython::frame_object(frames_[i]->frame);
+    if (object != nullptr) cpython::set_event_flags(object, cpython::kDefaultEvents);
+    spare_.push_back(std::move(frames_[i]));
+  }
+  frames_.resize(level);
+  return true;
+}
+
+// The frame that CPython ran has returned to `outer`, or raised.
+void Recorder::finish_run(ShadowFrame& outer, PyObject* result) {
+  outer.pending.run = nullptr;
+  gc_ = std::make_unique<cpython::GcPause>();
+  if (result == nullptr) return raised_unforeseen();
+  if (locals_were_seen()) return;
+  const Val out = Val::reg(outer.pending.run_out);
+  reg_objects_[out.index()] = result;
+  if (outer.pending.then == Then::kInit) none_result_ = out;
+  if (outer.pending.then == Then::kPush) epoch_result_ = out;
+  inner_returned(outer, out);
+}
+
+// Foreign code looked at the variables of a followed frame: at replay there must be such a frame.
+bool Recorder::locals_were_seen() {
+  for (auto& frame : frames_) {
+    if (!cpython::locals_were_seen(frame->frame)) continue;
+    note_stop(Abort::kForeign, "the variables of a frame were looked at");
+    request_stop(true);
+    return true;
+  }
+  return false;
+}
+
+// An exception that nothing foresaw comes out of the innermost frame's instruction.
+void Recorder::raised_unforeseen() {
+  raising_ = true;
+  stop(Abort::kRaised, "");
+}
+
+}  // namespace pijit

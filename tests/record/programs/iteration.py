@@ -1,0 +1,684 @@
+# ruff: noqa
+"""Built-in functions that iterate, over containers, generators and classes; callbacks in Python run between the steps of C code."""
+
+# %% map_of_a_function
+k = 2
+
+
+def f(xs):
+    return list(map(lambda x: x * k, xs)), tuple(map(lambda x, y: (x, y), xs, "ab"))
+
+
+def args():
+    return ([1, 2, 3],)
+
+
+def change():
+    global k
+    k = 5
+
+
+# %% map_of_builtins
+words = ["a", "Bc", "d"]
+
+
+def f():
+    return list(map(str.upper, words)), list(map(len, words)), sum(map(ord, "xyz")), set(map(int, ["1", "2"]))
+
+
+def change():
+    words.append("efg")
+
+
+def undo():
+    words.pop()
+
+
+# %% map_of_a_generator
+def gen(n):
+    for i in range(n):
+        yield i * 2
+
+
+n = 3
+
+
+def f():
+    return list(map(lambda x: x + 1, gen(n))), list(map(abs, gen(n)))
+
+
+def change():
+    global n
+    n = 5
+
+
+# %% map_of_a_class
+class P:
+    def __init__(self, x):
+        self.x = x * scale
+
+
+scale = 1
+
+
+def f():
+    return list(map(P, [1, 2]))
+
+
+def change():
+    global scale
+    scale = 3
+
+
+# %% filter_of_a_function
+low = 1
+
+
+def f(xs):
+    return list(filter(lambda x: x > low, xs)), list(filter(None, [0, 1, "", "a", [], [0]]))
+
+
+def args():
+    return ([0, 1, 2, 3],)
+
+
+def change():
+    global low
+    low = -1
+
+
+# %% lazy_iterators_outlive_a_loop
+def f(xs):
+    rest = map(lambda x: x + 1, filter(None, xs))
+    first = next(rest)
+    for second in rest:
+        break
+    return first, second, list(rest), list(rest)
+
+
+def args():
+    return ([0, 1, 2, 0, 3, 4],)
+
+
+# %% a_map_returned: leaves
+def f(xs):
+    m = map(abs, xs)
+    next(m)
+    return m
+
+
+def call():
+    return list(f([-1, -2, -3]))
+
+
+# %% sorted_with_key
+order = {"a": 3, "b": 1, "c": 2}
+
+
+def f(xs):
+    return sorted(xs, key=lambda x: order[x]), sorted(xs, key=order.get, reverse=True), sorted([3, 1, 2])
+
+
+def args():
+    return (["a", "b", "c"],)
+
+
+def change():
+    order["a"] = 0
+
+
+def undo():
+    order["a"] = 3
+
+
+# %% sort_is_stable
+rows = [("x", 2), ("y", 1), ("z", 2), ("w", 1)]
+
+
+def f():
+    return sorted(rows, key=lambda r: r[1]), sorted(rows, key=lambda r: r[1], reverse=True), sorted(r[1] for r in rows)
+
+
+def change():
+    rows[0] = ("x", 0)
+
+
+def undo():
+    rows[0] = ("x", 2)
+
+
+# %% sorting_raises
+mixed = [1, 2]
+
+
+def f():
+    try:
+        return sorted(mixed)
+    except TypeError:
+        return "no order"
+
+
+def change():
+    mixed.append("a")
+
+
+def undo():
+    mixed.pop()
+
+
+# %% min_max_with_key
+items = ["aaa", "b", "cc"]
+
+
+def f():
+    return (
+        min(items, key=len),
+        max(items, key=len),
+        min(items),
+        max(3, 1, 2),
+        min([], default="none"),
+        max(items, default=0),
+    )
+
+
+def change():
+    items.append("dddd")
+
+
+def undo():
+    items.pop()
+
+
+# %% min_of_nothing
+items = [1]
+
+
+def f():
+    try:
+        return min(items)
+    except ValueError:
+        return "empty"
+
+
+def change():
+    items.clear()
+
+
+def undo():
+    items.append(2)
+
+
+# %% min_of_user_objects
+class P:
+    def __init__(self, x):
+        self.x = x
+
+    def __lt__(self, other):
+        return self.x < other.x if ascending else self.x > other.x
+
+    def __gt__(self, other):
+        return self.x > other.x
+
+
+ascending = True
+ps = [P(2), P(1), P(3)]
+
+
+def f():
+    return min(ps).x, max(ps).x, min(P(5), P(4)).x
+
+
+def change():
+    global ascending
+    ascending = False
+
+
+# %% sum_of_all_sorts
+class P:
+    def __init__(self, x):
+        self.x = x
+
+    def __add__(self, other):
+        return P(self.x + other.x)
+
+    def __radd__(self, other):
+        return P(self.x + other)
+
+
+ps = [P(1), P(2), P(3)]
+
+
+def f(xs):
+    total = sum(ps)
+    return total.x, sum(xs), sum(xs, 10), sum(x * 2 for x in xs), sum([0.1] * 5), sum([True, True])
+
+
+def args():
+    return ([1, 2.5, 3],)
+
+
+def change():
+    ps.append(P(10))
+
+
+def undo():
+    ps.pop()
+
+
+# %% any_all_stop_early
+seen = []
+
+
+class T:
+    def __init__(self, yes):
+        self.yes = yes
+
+    def __bool__(self):
+        return self.yes
+
+
+xs = [T(False), T(True), T(False)]
+
+
+def gen():
+    for x in xs:
+        yield x
+
+
+def f():
+    return any(xs), all(xs), any(gen()), all(gen()), any(x.yes for x in xs), all([]), any([0, None])
+
+
+def change():
+    xs[0].yes = True
+
+
+def undo():
+    xs[0].yes = xs[1].yes = False
+
+
+# %% zip_of_all_sorts
+class It:
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.n == 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+
+
+def gen():
+    yield "a"
+    yield "b"
+    yield "c"
+
+
+n = 3
+
+
+def f(xs):
+    out = [pair for pair in zip(xs, gen(), It(n))]
+    return out, list(zip()), dict(zip("ab", gen())), list(zip(xs))
+
+
+def args():
+    return ([1, 2, 3, 4],)
+
+
+def change():
+    global n
+    n = 1
+
+
+# %% zip_strict
+def f(xs, ys):
+    try:
+        return list(zip(xs, ys, strict=True))
+    except ValueError:
+        return "lengths differ"
+
+
+def args():
+    return [1, 2], more
+
+
+more = [3, 4]
+
+
+def change():
+    more.append(5)
+
+
+def undo():
+    more.clear()
+
+
+# %% enumerate_of_all_sorts
+def gen():
+    for x in xs:
+        yield x
+
+
+xs = ["a", "b"]
+
+
+class It:
+    def __iter__(self):
+        return gen()
+
+
+def f():
+    out = []
+    for i, x in enumerate(gen()):
+        out.append((i, x))
+    for i, x in enumerate(It(), 5):
+        out.append((i, x))
+    for i, (x, y) in enumerate(zip(xs, gen()), start=2):
+        out.append((i, x, y))
+    return out, list(enumerate(map(str.upper, xs)))
+
+
+def change():
+    xs.append("c")
+
+
+def undo():
+    xs.pop()
+
+
+# %% reversed_of_all_sorts
+class R:
+    def __reversed__(self):
+        return iter(xs)
+
+
+xs = [1, 2, 3]
+
+
+def f():
+    out = [x for x in reversed(xs)]
+    for x in reversed((7, 8, 9)):
+        if x == 8:
+            break
+    return out, x, list(reversed(R())), list(reversed(range(3))), list(reversed({"a": 1, "b": 2}))
+
+
+def change():
+    xs.append(4)
+
+
+def undo():
+    xs.pop()
+
+
+# %% iter_with_sentinel
+class Count:
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self):
+        self.n += 1
+        return self.n
+
+
+last = 4
+
+
+def f():
+    c = Count()
+    it = iter(c, last)
+    return list(it), list(it), next(it, "end"), c.n
+
+
+def change():
+    global last
+    last = 2
+
+
+# %% next_with_default
+def gen():
+    yield 1
+
+
+class Forever:
+    def __next__(self):
+        return k
+
+
+k = 1
+
+
+def f(xs):
+    g, i = gen(), iter(xs)
+    out = [next(g), next(g, "end"), next(g, None), next(i), next(i, "over"), next(Forever())]
+    try:
+        next(i)
+    except StopIteration:
+        out.append("stopped")
+    return out
+
+
+def args():
+    return ([5],)
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% callback_raises
+def g(x):
+    if x == bad:
+        raise ValueError(x)
+    return x
+
+
+bad = 9
+
+
+def f(xs):
+    try:
+        return list(map(g, xs))
+    except ValueError:
+        return "bad"
+
+
+def args():
+    return ([1, 2],)
+
+
+def change():
+    global bad
+    bad = 2
+
+
+def undo():
+    global bad
+    bad = 1
+
+
+# %% callback_raises_out
+def f(xs):
+    return [len(xs), sorted(xs, key=lambda x: 1 // x)]
+
+
+def call():
+    try:
+        return f(xs)
+    except ZeroDivisionError as error:
+        return str(error)
+
+
+xs = [1, 2]
+
+
+def change():
+    xs.append(0)
+
+
+def undo():
+    xs.pop()
+
+
+# %% nested_comprehensions
+rows = [[1, 2], [3]]
+
+
+def f():
+    flat = [x for row in rows for x in row if x != skip]
+    table = {i: {x: x * x for x in row} for i, row in enumerate(rows)}
+    kinds = {type(x).__name__ for row in rows for x in row}
+    return flat, table, kinds, [*map(len, rows)], (*rows[0], *rows[1])
+
+
+skip = 2
+
+
+def change():
+    global skip
+    skip = 1
+    rows.append([4])
+
+
+def undo():
+    rows.pop()
+
+
+# %% containers_from_generators
+def pairs():
+    for k in names:
+        yield k, len(k)
+
+
+names = ["a", "bb"]
+
+
+def f():
+    return (
+        dict(pairs()),
+        tuple(x for x, _ in pairs()),
+        frozenset(n for _, n in pairs()),
+        dict(pairs(), z=0),
+        list(dict(a=1).items()),
+    )
+
+
+def change():
+    names.append("ccc")
+
+
+def undo():
+    names.pop()
+
+
+# %% unpacking_of_all_sorts
+class It:
+    def __init__(self, xs):
+        self.xs = xs
+
+    def __iter__(self):
+        return iter(self.xs)
+
+
+def gen():
+    for x in xs:
+        yield x
+
+
+xs = [1, 2]
+
+
+def f():
+    a, b = gen()
+    c, *d = It(xs)
+    *e, g = gen()
+    (h, *i), j = xs, "jk"
+    k, l = "xy"
+    m, (n, *o, p) = 1, (2, 3, 4, 5)
+    q, r = {"u": 1, "v": 2}
+    s, t = map(abs, [1, -2])
+    return a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q, r, s, t
+
+
+def change():
+    xs[1] = "b"
+
+
+def undo():
+    xs[1] = 7
+
+
+# %% unpacking_the_wrong_number
+def f():
+    try:
+        a, b = xs
+    except ValueError:
+        return "wrong"
+    try:
+        a, *b, c, d = xs
+    except ValueError:
+        return "few", a, b
+    return a, b, c, d
+
+
+xs = [1, 2]
+
+
+def change():
+    xs.append(3)
+
+
+def undo():
+    xs.append(4)
+
+
+# %% iterating_strings
+def f(s):
+    out = []
+    for c in s:
+        out.append(c)
+    return out, list("xyz"), tuple(b"ab"), [*"hi"], set("aa"), sorted("bca"), dict(zip("ab", b"cd"))
+
+
+def args():
+    return (word,)
+
+
+word = "abc"
+
+
+def change():
+    global word
+    word = "zé"
+
+
+# %% generator_inside_c_code_inside_a_generator
+def inner(n):
+    for i in range(n):
+        yield i
+
+
+def outer():
+    for i in sizes:
+        yield sum(inner(i))
+
+
+sizes = [2, 3]
+
+
+def f():
+    return max(outer()), list(map(sum, map(inner, sizes)))
+
+
+def change():
+    sizes.append(5)
+
+
+def undo():
+    sizes.pop()

@@ -1,0 +1,522 @@
+# ruff: noqa
+"""Operators and comparisons with methods in Python on either side, and of built-in containers."""
+
+
+# %% reflected_operators
+class A:
+    def __init__(self, x):
+        self.x = x
+
+    def __add__(self, other):
+        if isinstance(other, int) and k:
+            return ("add", self.x, other)
+        return NotImplemented
+
+    def __radd__(self, other):
+        return ("radd", self.x, other)
+
+    def __rsub__(self, other):
+        return ("rsub", other)
+
+    def __rmul__(self, other):
+        return ("rmul", other)
+
+    def __rmatmul__(self, other):
+        return ("rmatmul", other)
+
+    def __rpow__(self, other):
+        return ("rpow", other)
+
+
+class B:
+    def __radd__(self, other):
+        return ("B.radd", other.x)
+
+
+k = 1
+
+
+def f(n):
+    a = A(1)
+    return 5 + a, n - a, 2.5 * a, "s" @ a, 2**a, a + B(), [1] + a, a + 7 if k else 0
+
+
+def args():
+    return (3,)
+
+
+def change():
+    global k
+    k = 0
+
+
+# %% no_operator_fits
+class A:
+    def __add__(self, other):
+        return NotImplemented if k else "sum"
+
+    def __iadd__(self, other):
+        return NotImplemented
+
+
+k = 0
+
+
+def f():
+    try:
+        return A() + 1
+    except TypeError:
+        pass
+    a = A()
+    try:
+        a += 1
+    except TypeError:
+        return "none"
+    return a
+
+
+def change():
+    global k
+    k = 1
+
+
+# %% subclass_goes_first
+class A:
+    def __add__(self, other):
+        return "A.add"
+
+    def __radd__(self, other):
+        return "A.radd"
+
+    def __eq__(self, other):
+        return "A.eq"
+
+    def __lt__(self, other):
+        return "A.lt"
+
+    __hash__ = None
+
+
+class B(A):
+    def __radd__(self, other):
+        return word
+
+    def __eq__(self, other):
+        return "B.eq"
+
+    def __gt__(self, other):
+        return NotImplemented
+
+
+class C(A):
+    pass
+
+
+word = "B.radd"
+
+
+def f():
+    a, b, c = A(), B(), C()
+    return a + b, b + a, a + c, c + a, a == b, b == a, a == c, a < b, a < c
+
+
+def change():
+    global word
+    word = NotImplemented
+
+
+# %% in_place_operators
+class A:
+    def __init__(self, x):
+        self.x = x
+
+    def __iadd__(self, other):
+        self.x += other
+        return self
+
+    def __sub__(self, other):
+        return A(self.x - other)
+
+    def __ior__(self, other):
+        return NotImplemented
+
+    def __or__(self, other):
+        return ("or", other)
+
+
+def f(n):
+    a = b = A(n)
+    a += k
+    b -= 1
+    c = a
+    c |= 3
+    return a, b, c, a is b
+
+
+k = 2
+
+
+def args():
+    return (10,)
+
+
+def change():
+    global k
+    k = 3
+
+
+# %% comparisons_of_classes
+class A:
+    def __init__(self, x):
+        self.x = x
+
+    def __eq__(self, other):
+        return isinstance(other, A) and self.x == other.x
+
+    def __lt__(self, other):
+        if isinstance(other, A):
+            return self.x < other.x
+        return NotImplemented
+
+    def __le__(self, other):
+        return [self.x, other]
+
+
+limit = A(2)
+
+
+def f(n):
+    a = A(n)
+    out = [a == limit, a != limit, a < limit, a > limit, a <= limit, limit >= a, a == 3, 3 == a, a != "s"]
+    try:
+        a < 3
+    except TypeError:
+        out.append("no order")
+    return out
+
+
+def args():
+    return (1,)
+
+
+def change():
+    limit.x = 1
+
+
+def undo():
+    limit.x = 0
+
+
+# %% default_comparison_is_identity
+class A:
+    pass
+
+
+class N:
+    def __ne__(self, other):
+        return "ne"
+
+
+one, two = A(), A()
+same = one
+
+
+def f():
+    a, b = A(), A()
+    n = N()
+    return one == same, one != same, one == two, a == b, a == a, a != b, a == one, one == 3, n == n, n != n, None == one
+
+
+def change():
+    global same
+    same = two
+
+
+# %% comparisons_of_containers
+class A:
+    def __init__(self, x):
+        self.x = x
+
+    def __eq__(self, other):
+        return self.x == other.x
+
+    def __lt__(self, other):
+        return self.x < other.x
+
+
+xs = [1, (2, "a"), [3.5]]
+
+
+def f(n):
+    y = [n, (2, "a"), [3.5]]
+    t = (1, n, [n])
+    out = [y == xs, y != xs, t < (1, 2, [9]), t <= (1, n, [n]), [1] < [1, n], (n,) > (), {"a": n} == {"a": 1}]
+    out += [{1, 2} < {1, 2, n}, {n} == {1}, {1, n}.issubset({1, 2, 3}), (1, 2) == [1, 2], {"a": y} != {"a": xs}]
+    out += [[A(1), A(n)] == [A(1), A(1)], (A(n), 0) < (A(5), 0), {"k": A(n)} == {"k": A(1)}]
+    return out
+
+
+def args():
+    return (1,)
+
+
+def change():
+    xs[0] = 5
+
+
+def undo():
+    xs[0] = 1
+    xs.append(0)
+
+
+# %% chained_comparisons_and_booleans
+class A:
+    def __init__(self, x):
+        self.x = x
+
+    def __bool__(self):
+        return self.x > low
+
+
+class L:
+    def __len__(self):
+        return low
+
+
+low = 0
+
+
+def f(n):
+    a, b, e = A(n), A(-5), L()
+    return (
+        0 < n < 10,
+        a and "yes",
+        b and "no",
+        b or "other",
+        a or "none",
+        not a,
+        not b,
+        not e,
+        e or "empty",
+        bool(a),
+        bool(e),
+        "t" if a else "f",
+    )
+
+
+def args():
+    return (3,)
+
+
+def change():
+    global low
+    low = 5
+
+
+# %% unary_operators_of_classes
+class A:
+    def __neg__(self):
+        return ("neg", k)
+
+    def __pos__(self):
+        return "pos"
+
+    def __invert__(self):
+        return "inv"
+
+    def __abs__(self):
+        return k
+
+    def __round__(self, n=None):
+        return ("round", n)
+
+    def __divmod__(self, other):
+        return ("divmod", other)
+
+    def __rdivmod__(self, other):
+        return ("rdivmod", other)
+
+    def __pow__(self, other, mod=None):
+        return ("pow", other, mod)
+
+
+k = 4
+
+
+def f(n):
+    a = A()
+    return -a, +a, ~a, abs(a), round(a), round(a, 2), divmod(a, n), divmod(n, a), pow(a, 2), pow(a, 2, 5), a**n
+
+
+def args():
+    return (3,)
+
+
+def change():
+    global k
+    k = 5
+
+
+# %% numbers_of_classes
+class A:
+    def __index__(self):
+        return k
+
+    def __int__(self):
+        return k + 1
+
+    def __float__(self):
+        return k + 0.5
+
+    def __complex__(self):
+        return complex(k, 1)
+
+    def __trunc__(self):
+        return k + 2
+
+    def __floor__(self):
+        return "floor"
+
+
+k = 2
+
+
+def f():
+    import math
+
+    a = A()
+    xs = [10, 20, 30, 40]
+    return (
+        xs[a],
+        xs[a:],
+        int(a),
+        float(a),
+        complex(a),
+        math.floor(a),
+        math.trunc(a),
+        range(a),
+        hex(a),
+        bin(a),
+        (1, 2, 3, 4)[a],
+    )
+
+
+def change():
+    global k
+    k = 1
+
+
+# %% sequences_of_known_content
+def f(n, xs):
+    a = [n, 1]
+    b = xs + a
+    c = a * 2 + xs * n
+    d = (n,) * 3 + tuple(xs)
+    e = 2 * [n]
+    g = [0] * n
+    g[n - 1] = n
+    return b, c, d, e, g, "ab" * n, n * "cd", b"x" * n, () + d is d, d + () is d, (1,) * 0
+
+
+def args():
+    return 2, [7, 8]
+
+
+# %% dicts_and_sets_combined
+base = {"a": 1, "b": 2}
+some = {1, 2, 3}
+
+
+def f(n):
+    d = base | {"b": n, "c": 3}
+    s = {n, 2, 9}
+    e = {"x": 0}
+    e |= base
+    s2 = set(s)
+    s2 |= some
+    s3 = set(some)
+    s3 -= {1}
+    s3 &= {2, 3, 4}
+    s3 ^= {3, 7}
+    return d, e, s | some, s & some, s - some, some - s, s ^ some, sorted(s2), s3, frozenset(s) | s, {n} <= s
+
+
+def args():
+    return (2,)
+
+
+def change():
+    base["a"] = 0
+    some.add(9)
+
+
+def undo():
+    base["a"] = 1
+    some.discard(9)
+
+
+# %% formatting_with_percent
+class R:
+    def __init__(self, x):
+        self.x = x
+
+    def __str__(self):
+        return f"R({self.x})"
+
+    def __repr__(self):
+        return f"<R {self.x!r}>"
+
+
+k = 3
+
+
+def f(n, s):
+    return (
+        "%d %s %r %5.2f" % (n, s, s, k),
+        "%s" % n,
+        "%(a)s-%(b)03d" % {"a": s, "b": n},
+        "%%%s" % (s,),
+        "%s|%r" % (R(n), R(s)),
+        b"%d" % n,
+    )
+
+
+def args():
+    return 7, "x"
+
+
+def change():
+    global k
+    k = 2.25
+
+
+# %% arithmetic_errors
+def f(n):
+    out = []
+    for work in (
+        lambda: 1 // n,
+        lambda: 1 / n,
+        lambda: 1 % n,
+        lambda: [1][5],
+        lambda: "a" + n,
+        lambda: -"s",
+        lambda: {}["k"],
+        lambda: 1 < "a",
+    ):
+        try:
+            out.append(work())
+        except (ArithmeticError, LookupError, TypeError):
+            out.append("error")
+    return out
+
+
+def args():
+    return (k,)
+
+
+k = 0
+
+
+def change():
+    global k
+    k = 2

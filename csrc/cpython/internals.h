@@ -14,5 +14,6 @@
 #include <internal/pycore_code.h>
 #include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
+#include <internal/pycore_global_objects.h>
 #include <internal/pycore_interp.h>
 #undef Py_BUILD_CORE

@@ -102,6 +102,33 @@ struct OrderedDict {
 
 }  // namespace
 
+Py_ssize_t part_count(PyObject* object) noexcept {
+  if (PyTuple_Check(object)) return PyTuple_GET_SIZE(object);
+  if (Py_TYPE(object) == &PyMethod_Type) return 2;
+  if (PySlice_Check(object)) return 3;
+  return PyCFunction_Check(object) ? 1 : -1;
+}
+
+PyObject* part(PyObject* object, Py_ssize_t index) noexcept {
+  if (PyTuple_Check(object)) return PyTuple_GET_ITEM(object, index);
+  if (Py_TYPE(object) == &PyMethod_Type) return index == 0 ? PyMethod_GET_FUNCTION(object) : PyMethod_GET_SELF(object);
+  if (!PySlice_Check(object)) return reinterpret_cast<PyCFunctionObject*>(object)->m_self;
+  auto* slice = reinterpret_cast<PySliceObject*>(object);
+  return index == 0 ? slice->start : index == 1 ? slice->stop : slice->step;
+}
+
+uint64_t part_definition(PyObject* object) noexcept {
+  return PyCFunction_Check(object) ? reinterpret_cast<uintptr_t>(reinterpret_cast<PyCFunctionObject*>(object)->m_ml)
+                                   : 0;
+}
+
+bool is_singleton(PyObject* object) noexcept {
+  if (object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object)) return true;
+  if (!PyLong_CheckExact(object) || Py_ABS(Py_SIZE(object)) > 1) return false;
+  const long value = PyLong_AsLong(object);
+  return -_PY_NSMALLNEGINTS <= value && value < _PY_NSMALLPOSINTS;
+}
+
 bool is_scalar(PyObject* object) noexcept {
   PyTypeObject* type = Py_TYPE(object);
   return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||

@@ -37,6 +37,8 @@ int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept;
 bool same_scalar(PyObject* a, PyObject* b) noexcept;
 // The type of `object` is one that same_scalar() compares.
 bool is_scalar(PyObject* object) noexcept;
+// Every object of that type and value is this one: None, Ellipsis, NotImplemented, booleans, small integers.
+bool is_singleton(PyObject* object) noexcept;
 
 // Walks a dict in iteration order; an OrderedDict in its own order. Start with all zero; false at the end.
 struct DictCursor {
@@ -85,6 +87,20 @@ Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) noexcept;
 // True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key`
 // only then.
 bool set_holds(PyObject* set, PyObject* key, bool scalar) noexcept;
+
+// Objects that cannot change and hold others: tuples, bound methods, methods of C bound to an object, slices. -1: none
+// of these.
+Py_ssize_t part_count(PyObject* object) noexcept;
+// Borrowed; may be null.
+PyObject* part(PyObject* object, Py_ssize_t index) noexcept;
+// What tells methods of C of one object apart; 0 for the others.
+uint64_t part_definition(PyObject* object) noexcept;
+// Nothing is told when an object of that type dies: no finaliser, no weak reference, nothing inside that could have
+// one.
+inline bool dies_unnoticed(PyTypeObject* type) noexcept {
+  constexpr unsigned long kNoticed = Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC;
+  return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
+}
 
 // Stops automatic garbage collection, so that allocation cannot run Python.
 class GcPause {

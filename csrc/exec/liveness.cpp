@@ -237,6 +237,7 @@ void fill_releases(Trace* trace, const std::vector<uint32_t>& last) {
 void mark_scalars(Trace* trace) {
   std::unordered_set<PyObject*> owned;
   for (const Ref& object : trace->owned) owned.insert(object.get());
+  for (PyObject* object : trace->exact) owned.erase(object);
   const auto is_owned_scalar = [&](PyObject* object) {
     return object != nullptr && owned.count(object) != 0 && cpython::is_scalar(object);
   };

@@ -65,6 +65,14 @@ bool check_list(const Trace& trace, const Guard& guard, PyObject* list) noexcept
   return true;
 }
 
+bool check_parts(const Trace& trace, const Guard& guard, PyObject* object) noexcept {
+  if (Py_TYPE(object) != expected_type(guard) || cpython::part_definition(object) != guard.number) return false;
+  if (cpython::part_count(object) != static_cast<Py_ssize_t>(guard.count)) return false;
+  for (uint32_t i = 0; i < guard.count; ++i)
+    if (!is_item(trace, guard.first + i, cpython::part(object, static_cast<Py_ssize_t>(i)))) return false;
+  return true;
+}
+
 bool check_set(const Trace& trace, const Guard& guard, PyObject* set) noexcept {
   if (PySet_GET_SIZE(set) != static_cast<Py_ssize_t>(guard.count)) return false;
   for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
@@ -167,6 +175,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return check_list(trace, guard, subject);
     case GuardOp::kSet:
       return check_set(trace, guard, subject);
+    case GuardOp::kParts:
+      return check_parts(trace, guard, subject);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
       return static_cast<uint64_t>(Py_SIZE(subject)) == guard.number;

@@ -78,6 +78,8 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     case GuardOp::kDictSize:
     case GuardOp::kSet:
       return name + ": its keys changed";
+    case GuardOp::kParts:
+      return name + ": another " + type_name(subject);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
       return pair(std::to_string(Py_SIZE(subject)) + " items", std::to_string(guard.number));

@@ -146,6 +146,14 @@ void Printer::find_sources() {
       case GuardOp::kList:
         for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
         break;
+      case GuardOp::kParts:
+        if (reinterpret_cast<PyTypeObject*>(guard.expected) == &PyMethod_Type) {
+          name_item(item(0), subject + ".__func__");
+          name_item(item(1), subject + ".__self__");
+        } else if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(guard.expected), &PyTuple_Type)) {
+          for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
+        }
+        break;
       case GuardOp::kCell:
         name_item(guard.expected, subject + ".cell_contents");
         break;

@@ -180,6 +180,7 @@ struct Trace {
   std::vector<Snapshot> snapshots;
   std::vector<Site> sites;
   std::vector<Ref> owned;
+  std::vector<PyObject*> exact;    // of these: another object of the same value does not satisfy a guard
   std::vector<PyObject*> pins;     // held from entry to return when not empty
   std::vector<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by finish_trace)
   Ref code;                        // root code object

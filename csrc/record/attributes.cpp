@@ -122,8 +122,13 @@ Val bound_method(Recorder& recorder, Val function, Val self) {
 }
 
 Val builtin_method(Recorder& recorder, PyObject* descriptor, Val self) {
-  bool wrapper = Py_TYPE(descriptor) == &PyWrapperDescr_Type;
-  Val method = recorder.new_virtual(VirtualKind::kBuiltinMethod, wrapper ? &_PyMethodWrapper_Type : &PyCFunction_Type);
+  PyTypeObject* type = &PyCFunction_Type;
+  if (Py_TYPE(descriptor) == &PyWrapperDescr_Type) {
+    type = &_PyMethodWrapper_Type;
+  } else if ((reinterpret_cast<PyMethodDescrObject*>(descriptor)->d_method->ml_flags & METH_METHOD) != 0) {
+    type = &PyCMethod_Type;
+  }
+  Val method = recorder.new_virtual(VirtualKind::kBuiltinMethod, type);
   recorder.set_field(method, 0, Val::constant(descriptor));
   recorder.set_field(method, 1, self);
   return method;
@@ -463,6 +468,7 @@ Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name
     function = virtual_field(object, 0);
     self = virtual_field(object, 1);
   } else {
+    if (!guard_parts(object.object())) return Invoke::kUnknown;
     function = Val::constant(PyMethod_GET_FUNCTION(object.object()));
     self = constant(PyMethod_GET_SELF(object.object()));
   }

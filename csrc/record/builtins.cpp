@@ -174,6 +174,7 @@ Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Argu
       bool bound = self != nullptr && !PyModule_Check(self) &&
                    (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
       recorder.called_bound = bound;
+      if (bound && !recorder.guard_parts(object)) return Invoke::kUnknown;
       if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
     }
     Invoke outcome = row->second.driven != nullptr ? drive(recorder, frame, row->second.driven, args, pops)

@@ -124,6 +124,14 @@ Invoke dict_update(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
 
+// A method of dict that writes, called on a dict that keeps an order of its own, puts the two out of step.
+template <Builtin kHandler>
+Invoke unless_ordered(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyTypeObject* type = args.values.empty() ? nullptr : recorder.type_of(args.values[0]);
+  const bool ordered = type != nullptr && PyType_IsSubtype(type, &PyODict_Type) != 0;
+  return ordered ? Invoke::kUnknown : kHandler(recorder, frame, args, pops);
+}
+
 Invoke container_contains(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 2) return Invoke::kUnknown;
   return contains(recorder, frame, args.values[0], args.values[1], pops, false) ? Invoke::kStarted : Invoke::kUnknown;
@@ -274,12 +282,12 @@ void add_container_builtins() {
       add_builtin(ordered ? "collections" : "builtins", (std::string(type) + "." + method).c_str(), handler);
     };
     add("get", method_get);
-    add("pop", method_pop);
+    add("pop", ordered ? method_pop : unless_ordered<method_pop>);
     add("keys", ordered ? odict_keys : dict_keys);
     add("values", ordered ? odict_values : dict_values);
     add("items", ordered ? odict_items : dict_items);
-    add("update", dict_update);
-    add("__setitem__", dict_setitem);
+    add("update", ordered ? dict_update : unless_ordered<dict_update>);
+    add("__setitem__", ordered ? dict_setitem : unless_ordered<dict_setitem>);
     add("__contains__", container_contains);
   }
   add_builtin("types", "MappingProxyType.get", method_get);

@@ -47,6 +47,7 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
     if (single == nullptr || strcmp(Py_TYPE(single)->tp_name, "types.UnionType") != 0) return Invoke::kUnknown;
     Ref members = Ref::steal(PyObject_GetAttrString(single, "__args__"));
     if (!members) return Invoke::kUnknown;
+    recorder.owned(single);  // another union may be made at its address
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(members.get()); ++i)
       classes.push_back(Val::constant(PyTuple_GET_ITEM(members.get(), i)));
   }

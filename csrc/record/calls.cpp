@@ -263,6 +263,7 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
   PyTypeObject* type = Py_TYPE(object);
   if (type == &PyFunction_Type) return invoke_function(frame, callable, args, then, pops);
   if (type == &PyMethod_Type) {
+    if (!guard_parts(object)) return Invoke::kUnknown;
     args.values.insert(args.values.begin(), constant(PyMethod_GET_SELF(object)));
     return invoke(frame, Val::constant(PyMethod_GET_FUNCTION(object)), args, then, pops);
   }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cpython/keys.h"
-#include "record/recorder.h"
+#include "record/builtins.h"
 
 namespace pijit {
 
@@ -37,6 +37,7 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
   PyObject* object = iterable.object();
   if (object == nullptr) return false;
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter) {
+    if (!is_plain_const(object) && !guard_parts(object)) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) out->push_back(constant(PyTuple_GET_ITEM(object, i)));
     return true;
   }
@@ -145,7 +146,7 @@ bool Recorder::slice_fields(Operand slice, Operand fields[3]) {
     return true;
   }
   PyObject* object = slice.value.object();
-  if (object == nullptr || !PySlice_Check(object)) return false;
+  if (object == nullptr || !PySlice_Check(object) || !guard_parts(object)) return false;
   auto* content = reinterpret_cast<PySliceObject*>(object);
   PyObject* parts[3] = {content->start, content->stop, content->step};
   for (size_t i = 0; i < 3; ++i) fields[i] = {constant(parts[i]), parts[i]};

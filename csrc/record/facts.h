@@ -16,6 +16,7 @@ enum class FactKind : uint8_t {
   kDictWhole,
   kList,
   kSet,
+  kParts,
   kFunction,
   kCell,
   kSlot,

@@ -98,7 +98,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   if (PyDict_CheckExact(object)) return input_dict(object, source, depth, false);
   input_guard(GuardOp::kIs, source).expected = object;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  return Val::constant(object);
+  return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);
 }
 
 bool Recorder::bind_root() {

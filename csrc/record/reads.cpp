@@ -195,8 +195,27 @@ bool Recorder::guard_list(PyObject* list) {
   return true;
 }
 
+bool Recorder::guard_parts(PyObject* object) {
+  const Py_ssize_t count = cpython::part_count(object);
+  if (count < 0 || count > 4096) return false;
+  bool created;
+  Fact& fact = facts_.find(object, FactKind::kParts, &created);
+  if (!created) return true;
+  Guard guard = make_guard(GuardOp::kParts, object);
+  guard.expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  guard.number = cpython::part_definition(object);
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.count = static_cast<uint32_t>(count);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* part = cpython::part(object, i);
+    if (part != nullptr && cpython::is_scalar(part)) owned(part);
+    trace_->guard_items.push_back(part);
+  }
+  fact.guard = add_guard(guard);
+  return true;
+}
+
 bool Recorder::guard_set(PyObject* set) {
-  if (PyFrozenSet_CheckExact(set)) return true;
   Py_ssize_t size = PySet_GET_SIZE(set), position = 0;
   if (size > 4096) return false;
   bool created;

@@ -99,6 +99,7 @@ class Recorder final : public RecordApi {
   bool guard_dict_order(PyObject* dict);                            // and the order, where it is not the dict's own
   bool guard_list(PyObject* list);
   bool guard_set(PyObject* set);
+  bool guard_parts(PyObject* object);  // what a tuple, bound method or slice holds: its address may be used again
   bool guard_function(PyFunctionObject* function);
   bool guard_cell(PyObject* cell, PyObject** content);
   bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value);

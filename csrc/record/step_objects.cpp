@@ -182,6 +182,7 @@ void step_precall(Recorder& recorder, ShadowFrame& frame, int oparg) {
     frame.top(oparg + 2) = recorder.virtual_field(callable, 0);
     frame.top(oparg + 1) = recorder.virtual_field(callable, 1);
   } else if (callable.object() != nullptr && Py_TYPE(callable.object()) == &PyMethod_Type) {
+    if (!recorder.guard_parts(callable.object())) return;
     frame.top(oparg + 2) = Val::constant(PyMethod_GET_FUNCTION(callable.object()));
     frame.top(oparg + 1) = recorder.constant(PyMethod_GET_SELF(callable.object()));
   }

@@ -377,9 +377,14 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
 
 void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val left = frame.top(2), right = frame.top(1);
-  const int same = same_object(recorder, left, right);
+  int same = same_object(recorder, left, right);
+  if (left.is_const() && right.is_const()) {
+    // Equal values must be these very objects from now on.
+    if (cpython::same_scalar(left.object(), right.object()) && !cpython::is_singleton(left.object()))
+      for (Val value : {left, right}) recorder.trace().exact.push_back(value.object());
+    same = left.object() == right.object() ? 1 : 0;
+  }
   if (same >= 0) return recorder.done(frame, 2, Val::constant((same > 0) != (oparg != 0) ? Py_True : Py_False));
-  if (left.is_const() && right.is_const()) return recorder.stop(Abort::kUnknownOperand, "identity of equal values");
   recorder.compute(frame, identity_function(oparg != 0), {left, right}, 2);
 }
 

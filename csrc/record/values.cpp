@@ -3,7 +3,7 @@
 
 #include "cpython/keys.h"
 #include "cpython/objects.h"
-#include "record/recorder.h"
+#include "record/builtins.h"
 
 namespace pijit {
 
@@ -54,7 +54,7 @@ Val Recorder::owned(PyObject* object) {
 }
 
 Val Recorder::constant(PyObject* object) {
-  if (cpython::is_scalar(object)) return owned(object);
+  if (is_plain_const(object) || cpython::dies_unnoticed(Py_TYPE(object))) return owned(object);
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
   return Val::constant(object);
 }

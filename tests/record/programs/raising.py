@@ -1,5 +1,5 @@
 # ruff: noqa
-"""Which exception a handler finds, what iterators do when their source changes, and what leaves a loop by raising."""
+"""Which exception a handler finds, what iterators do when their source changes, which object an argument is."""
 
 # %% raised_object_is_caught
 key = 1
@@ -224,3 +224,70 @@ def f():
 
 def change():
     value[0] = 7
+
+
+# %% identity_of_a_default
+empty = {}
+
+
+def g(mapping=empty):
+    return mapping is empty
+
+
+def f(*given):
+    return g(*given)
+
+
+def call():
+    return f(), f(empty), f({}), f([])
+
+
+def change():
+    global empty
+    empty = {1: 2}
+
+
+# %% identity_of_equal_arguments
+text = "xyz"
+number = int("1000")
+other = "".join("xyz")
+right = text
+
+
+def f(left, right):
+    return left is right
+
+
+def call():
+    return f(text, text), f(text, right), f(number, number), f(number, int("1000")), f(None, None), f(7, int("7"))
+
+
+def change():
+    global right
+    right = other
+
+
+# %% method_of_dict_on_ordered_dict: stops
+from collections import OrderedDict
+
+
+def f():
+    table = OrderedDict()
+    table["spam"] = 1
+    table["ham"] = 2
+    dict.pop(table, "spam")
+    try:
+        repr(table)
+    except KeyError as error:
+        return str(error)
+
+
+# %% setitem_of_dict_on_ordered_dict: stops
+from collections import OrderedDict
+
+
+def f():
+    table = OrderedDict(a=1)
+    dict.__setitem__(table, "b", 2)
+    dict.update(table, c=3)
+    return list(table), len(table), dict.__len__(table), table == {"a": 1}

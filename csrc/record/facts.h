@@ -22,7 +22,8 @@ enum class FactKind : uint8_t {
   kTensor,
   kContextVar,
   kOwned,
-  kNoInline
+  kNoInline,
+  kSame
 };
 
 struct Fact {

@@ -172,6 +172,10 @@ uint64_t mix(uint64_t hash, const void* pointer) {
 }  // namespace
 
 bool Recorder::guard_list(PyObject* list) {
+  if (is_adopted(list)) {
+    stop(Abort::kChanged, "a list that the trace writes");
+    return false;
+  }
   Py_ssize_t size = PyList_GET_SIZE(list);
   if (size > 4096) return false;
   uint64_t stamp = static_cast<uint64_t>(size);
@@ -196,6 +200,10 @@ bool Recorder::guard_list(PyObject* list) {
 }
 
 bool Recorder::guard_set(PyObject* set) {
+  if (is_adopted(set)) {
+    stop(Abort::kChanged, "a set that the trace writes");
+    return false;
+  }
   if (PyFrozenSet_CheckExact(set)) return true;
   Py_ssize_t size = PySet_GET_SIZE(set), position = 0;
   if (size > 4096) return false;
@@ -369,10 +377,17 @@ void Recorder::guard_recursion_limit() {
 
 // Puts what was read of each dict into the guards, once it is complete.
 void Recorder::close_dict_guards() {
+  std::vector<ptrdiff_t> whole;
   for (Guard& guard : trace_->guards) {
     if (guard.op != GuardOp::kDict) continue;
-    const auto& items = dict_items_[guard.aux];
+    auto& items = dict_items_[guard.aux];
     guard.aux = 0;
+    auto written = written_dicts_.find(guard.subject.object());
+    if (items.size() % 2 != 0 && written != written_dicts_.end()) {
+      // The trace moves the tag itself: all of the items before, and their order, take its place.
+      items = written->second;
+      whole.push_back(&guard - trace_->guards.data());
+    }
     if (items.size() % 2 != 0) {
       guard.aux = 1;  // the tag alone decides
       continue;
@@ -380,6 +395,14 @@ void Recorder::close_dict_guards() {
     guard.first = static_cast<uint32_t>(trace_->guard_items.size());
     guard.count = static_cast<uint32_t>(items.size());
     trace_->guard_items.insert(trace_->guard_items.end(), items.begin(), items.end());
+  }
+  for (ptrdiff_t at : whole) {
+    const Guard of = trace_->guards[static_cast<size_t>(at)];
+    Guard guard = make_guard(GuardOp::kDictSize, of.subject.object());
+    guard.number = guard.count = of.count / 2;
+    guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+    for (uint32_t i = 0; i < of.count; i += 2) trace_->guard_items.push_back(trace_->guard_items[of.first + i]);
+    add_guard(guard);
   }
 }
 

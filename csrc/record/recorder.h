@@ -76,6 +76,7 @@ class Recorder final : public RecordApi {
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
+  void dict_put(Val dict, PyObject* key, Val value);  // its model alone
   PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
   Val keep_key(PyObject* key);  // the shadow of a key
   bool dict_delete(Val dict, PyObject* key);
@@ -109,6 +110,22 @@ class Recorder final : public RecordApi {
   void written_dict(PyObject* dict);                          // after our own write: the tag moved on
   bool overlay_find(PyObject* container, PyObject* key, Val* value);
   void overlay_set(PyObject* container, PyObject* key, Val value);
+
+  // -- writes to containers (writes.cpp)
+  Val writable(Val container);    // the model of a list, set or deque that is about to be written; Null: not one
+  Val content_of(Val container);  // the model of a container that existed before and was written, else itself
+  bool is_argument(Val container, PyObject* object);  // it is that object, guarded either way
+  bool is_real(Val container);                        // it is written by nodes
+  Val home(Val container);                            // ... where the object is
+  bool set_items(Val list, std::vector<Val> items, const char* method, const std::vector<Val>& args);
+  bool add_items(Val list, const std::vector<Val>& more, const char* method, const std::vector<Val>& args);
+  bool replace_keys(Val set, const std::vector<PyObject*>& keys, const char* method, const std::vector<Val>& args);
+  bool call_method(Val container, const char* method, std::vector<Val> args);  // the node of a write
+  bool touch_dict(PyObject* dict);                                             // a dict that existed before: see there
+  bool write_dict(PyObject* dict, PyObject* key, Val value);                   // Null deletes
+  void pin(Val value);
+  void pin_item(PyObject* dict, PyObject* key);
+  Val new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, std::vector<Val> args);  // Null: stopped
 
   // -- nodes
   Node& emit_node(Op op);  // with a snapshot at the start of the current instruction when the op may leave
@@ -196,6 +213,7 @@ class Recorder final : public RecordApi {
   bool dict_fact(PyObject* dict, Fact** out);
   void close_dict_guards();
   void write_through(Val object, LogOp op, Val key, Val value);
+  bool set_items_in_order(const Model& set, std::vector<Val>* out);
   bool view_items(const Model& view, std::vector<Val>* out);
   void note_stop(Abort reason, const std::string& detail);
   void note_real(Val value, PyObject* object);  // registers of a result learn their objects
@@ -207,6 +225,9 @@ class Recorder final : public RecordApi {
   void note_raise(ShadowFrame& frame);
   void go_on(ShadowFrame& outer);
   void go_on_binary(ShadowFrame& outer);
+  bool is_adopted(PyObject* object) const;
+  void refresh_written();
+  bool guard_aliases();
   void end_with_exit(uint32_t snapshot);
   void cut_at_last_snapshot();
   void end_here();
@@ -238,11 +259,16 @@ class Recorder final : public RecordApi {
       dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
-  std::unordered_map<PyObject*, Val> virtual_keys_;  // fresh objects that are keys
-  std::vector<Val> containers_;                      // registers of mutable containers among the arguments
-  std::unique_ptr<cpython::GcPause> gc_;             // collections would run code that is not the program's
-  std::vector<Val> bound_;                           // slots of the frame that is expected
-  std::vector<Operand> operands_;                    // of the site that the adapter is asked about
+  std::unordered_map<PyObject*, Val> adopted_;  // lists and sets that existed before and are written: their models
+  std::unordered_map<PyObject*, std::vector<PyObject*>> written_dicts_;  // keys and values before the first write
+  std::vector<PyObject*> written_;                                       // dicts written by the instruction under way
+  bool wrote_ = false;                                                   // some real container
+  std::unordered_map<PyObject*, Val> virtual_keys_;                      // fresh objects that are keys
+  std::unordered_map<PyObject*, Val> arguments_;                         // containers that the caller passed
+  std::vector<Val> containers_;           // registers of mutable containers among the arguments
+  std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
+  std::vector<Val> bound_;                // slots of the frame that is expected
+  std::vector<Operand> operands_;         // of the site that the adapter is asked about
   CallSite site_;
   uint64_t limit_;
   double started_ = 0;
@@ -250,6 +276,9 @@ class Recorder final : public RecordApi {
 
 // The recorder of this thread that is watching now, or null.
 Recorder* active_recorder() noexcept;
+
+// One of these native keys equals it.
+bool holds_key(const std::vector<PyObject*>& keys, PyObject* key);
 
 // Interned names that the recorder looks up.
 struct Names {

@@ -110,6 +110,10 @@ struct Model {
   std::vector<Val> attrs;                  // ... and values
   uint32_t owner = kNone;                  // the instance whose __dict__ this is
   uint32_t position = 0;                   // iterators
+  Val home;                                // a container that existed before and is written: the object (writes.cpp)
+  std::vector<PyObject*> original;         // ... its items before the first write (borrowed)
+  bool unread = false;                     // ... not guarded: items has only what was added
+  bool guarded = false;                    // ... they were guarded before
   bool strict = false;                     // zip(strict=True)
   bool building = false;                   // being materialised
   std::unique_ptr<ShadowFrame> suspended;  // generators

@@ -55,6 +55,10 @@ Val Recorder::owned(PyObject* object) {
 
 Val Recorder::constant(PyObject* object) {
   if (cpython::is_scalar(object)) return owned(object);
+  if (!arguments_.empty()) {
+    auto found = arguments_.find(object);
+    if (found != arguments_.end() && is_argument(found->second, object)) return found->second;
+  }
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
   return Val::constant(object);
 }
@@ -285,6 +289,18 @@ bool Recorder::dict_delete(Val dict, PyObject* key) {
   content.items.erase(content.items.begin() + at);
   log(dict, LogOp::kDelItem, keep_key(key), Val());
   return true;
+}
+
+// The model alone: what a node has written already.
+void Recorder::dict_put(Val dict, PyObject* key, Val value) {
+  Model& content = model(dict);
+  ptrdiff_t at = key_position(content.keys, key);
+  if (at >= 0) {
+    content.items[static_cast<size_t>(at)] = value;
+  } else {
+    content.keys.push_back(key);
+    content.items.push_back(value);
+  }
 }
 
 bool Recorder::dict_find(Val dict, PyObject* key, Val* value) {

@@ -23,7 +23,10 @@ enum class FactKind : uint8_t {
   kContextVar,
   kOwned,
   kNoInline,
-  kSame
+  kSame,
+  kWrittenKeys,
+  kAdopted,   // the index of the model of a container that is written
+  kArgument,  // the index of the model of an argument
 };
 
 struct Fact {

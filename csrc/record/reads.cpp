@@ -114,6 +114,7 @@ bool Recorder::guard_dict_whole(PyObject* dict) {
   if (!cpython::dict_is_native(dict) || !dict_fact(dict, &fact)) return false;
   auto& items = dict_items_[trace_->guards[fact->guard].aux];
   if (items.size() % 2 == 0) items.push_back(nullptr);  // order and size matter: the tag alone decides
+  guard_written_keys(dict, *fact);
   return true;
 }
 
@@ -377,16 +378,14 @@ void Recorder::guard_recursion_limit() {
 
 // Puts what was read of each dict into the guards, once it is complete.
 void Recorder::close_dict_guards() {
-  std::vector<ptrdiff_t> whole;
   for (Guard& guard : trace_->guards) {
     if (guard.op != GuardOp::kDict) continue;
     auto& items = dict_items_[guard.aux];
     guard.aux = 0;
-    auto written = written_dicts_.find(guard.subject.object());
+    auto written = written_dicts_.find(static_cast<uint32_t>(&guard - trace_->guards.data()));
     if (items.size() % 2 != 0 && written != written_dicts_.end()) {
       // The trace moves the tag itself: all of the items before, and their order, take its place.
       items = written->second;
-      whole.push_back(&guard - trace_->guards.data());
     }
     if (items.size() % 2 != 0) {
       guard.aux = 1;  // the tag alone decides
@@ -395,14 +394,6 @@ void Recorder::close_dict_guards() {
     guard.first = static_cast<uint32_t>(trace_->guard_items.size());
     guard.count = static_cast<uint32_t>(items.size());
     trace_->guard_items.insert(trace_->guard_items.end(), items.begin(), items.end());
-  }
-  for (ptrdiff_t at : whole) {
-    const Guard of = trace_->guards[static_cast<size_t>(at)];
-    Guard guard = make_guard(GuardOp::kDictSize, of.subject.object());
-    guard.number = guard.count = of.count / 2;
-    guard.first = static_cast<uint32_t>(trace_->guard_items.size());
-    for (uint32_t i = 0; i < of.count; i += 2) trace_->guard_items.push_back(trace_->guard_items[of.first + i]);
-    add_guard(guard);
   }
 }
 

@@ -107,7 +107,6 @@ std::unique_ptr<Trace> Recorder::finish() {
   end_events();
   if (abandoned_ || !finished_ || foreign_) return nullptr;
   close_dict_guards();
-  if (!guard_aliases()) return nullptr;
   trace_->record_seconds = now() - started_;
   trace_->operations = record_limits().operations - limit_;
   return std::move(trace_);

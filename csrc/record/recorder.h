@@ -114,6 +114,8 @@ class Recorder final : public RecordApi {
   // -- writes to containers (writes.cpp)
   Val writable(Val container);    // the model of a list, set or deque that is about to be written; Null: not one
   Val content_of(Val container);  // the model of a container that existed before and was written, else itself
+  void note_argument(PyObject* object, Val container);
+  Val argument(PyObject* object);                     // the argument that it is, or Null
   bool is_argument(Val container, PyObject* object);  // it is that object, guarded either way
   bool is_real(Val container);                        // it is written by nodes
   Val home(Val container);                            // ... where the object is
@@ -225,9 +227,10 @@ class Recorder final : public RecordApi {
   void note_raise(ShadowFrame& frame);
   void go_on(ShadowFrame& outer);
   void go_on_binary(ShadowFrame& outer);
-  bool is_adopted(PyObject* object) const;
+  bool is_adopted(PyObject* object);
   void refresh_written();
-  bool guard_aliases();
+  void guard_written_keys(PyObject* dict, const Fact& fact);
+  void guard_aliases();
   void end_with_exit(uint32_t snapshot);
   void cut_at_last_snapshot();
   void end_here();
@@ -259,12 +262,12 @@ class Recorder final : public RecordApi {
       dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
-  std::unordered_map<PyObject*, Val> adopted_;  // lists and sets that existed before and are written: their models
-  std::unordered_map<PyObject*, std::vector<PyObject*>> written_dicts_;  // keys and values before the first write
-  std::vector<PyObject*> written_;                                       // dicts written by the instruction under way
-  bool wrote_ = false;                                                   // some real container
-  std::unordered_map<PyObject*, Val> virtual_keys_;                      // fresh objects that are keys
-  std::unordered_map<PyObject*, Val> arguments_;                         // containers that the caller passed
+  std::unordered_map<uint32_t, std::vector<PyObject*>> written_dicts_;  // by guard: keys and values before a write
+  std::vector<PyObject*> written_;                                      // dicts written by the instruction under way
+  bool wrote_ = false;                                                  // some real container
+  std::unordered_map<PyObject*, Val> virtual_keys_;                     // fresh objects that are keys
+  std::vector<Val> arguments_;                                          // containers that the caller passed
+  size_t guarded_aliases_ = 0;                                          // guards that guard_aliases has looked at
   std::vector<Val> containers_;           // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
   std::vector<Val> bound_;                // slots of the frame that is expected

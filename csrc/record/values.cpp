@@ -55,10 +55,8 @@ Val Recorder::owned(PyObject* object) {
 
 Val Recorder::constant(PyObject* object) {
   if (cpython::is_scalar(object)) return owned(object);
-  if (!arguments_.empty()) {
-    auto found = arguments_.find(object);
-    if (found != arguments_.end() && is_argument(found->second, object)) return found->second;
-  }
+  if (!arguments_.empty())
+    if (const Val found = argument(object); !found.is_null()) return found;
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
   return Val::constant(object);
 }

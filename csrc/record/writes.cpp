@@ -9,6 +9,7 @@
 // 2. What a write takes out of a container may have been proven alive by it: it is pinned.
 // 3. Two arguments are never one object (bind_root guards that); an argument and an object that existed before must not
 //    be either, once one of them is written (see guard_aliases).
+// 4. All that is known of real containers is kept in, or found through, the facts: forgetting those forgets it all.
 #include <algorithm>
 
 #include "cpython/keys.h"
@@ -39,6 +40,20 @@ Val Recorder::home(Val model_of) {
   return place.is_null() ? Val::reg(trace_->virtuals[model_of.index()].reg) : place;
 }
 
+// Facts are forgotten together: what was adopted, and which objects are arguments with known content, are facts too.
+void Recorder::note_argument(PyObject* object, Val container) {
+  bool created;
+  facts_.find(object, FactKind::kArgument, &created).guard = container.index();
+}
+
+// The argument that is this object, or Null.
+Val Recorder::argument(PyObject* object) {
+  const Fact* fact = facts_.get(object, FactKind::kArgument);
+  if (fact == nullptr) return Val();
+  const Val container = Val::virtual_object(fact->guard);
+  return is_argument(container, object) ? container : Val();
+}
+
 // Whether a container that the caller passed is an object that existed before. Guards that it is, or is not.
 bool Recorder::is_argument(Val container, PyObject* object) {
   const Virtual& record = trace_->virtuals[container.index()];
@@ -56,8 +71,8 @@ bool Recorder::is_argument(Val container, PyObject* object) {
   return same;
 }
 
-bool Recorder::is_adopted(PyObject* object) const {
-  return adopted_.find(object) != adopted_.end();
+bool Recorder::is_adopted(PyObject* object) {
+  return facts_.get(object, FactKind::kAdopted) != nullptr;
 }
 
 // The model of a container that the program is about to write, or Null. Its content may not be known (see content_of).
@@ -70,7 +85,7 @@ Val Recorder::writable(Val container) {
   PyObject* object = container.object();
   const bool list = object != nullptr && PyList_CheckExact(object);
   if (!list && (object == nullptr || !PySet_CheckExact(object))) return Val();
-  if (auto found = adopted_.find(object); found != adopted_.end()) return found->second;
+  if (const Fact* found = facts_.get(object, FactKind::kAdopted)) return Val::virtual_object(found->guard);
   const bool guarded = facts_.get(object, list ? FactKind::kList : FactKind::kSet) != nullptr;
   if (guarded && !(list ? guard_list(object) : guard_set(object))) return Val();
   Val made = new_virtual(list ? VirtualKind::kList : VirtualKind::kSet, Py_TYPE(object));
@@ -87,18 +102,19 @@ Val Recorder::writable(Val container) {
     Py_hash_t hash;
     while (_PySet_NextEntry(object, &position, &item, &hash)) content.original.push_back(item);
   }
-  adopted_[object] = made;
+  bool created;
+  facts_.find(object, FactKind::kAdopted, &created).guard = made.index();
   return made;
 }
 
 // Where the content of a container is: the model of one that was adopted, else itself. Null: it cannot be known.
 Val Recorder::content_of(Val container) {
   PyObject* object = container.object();
-  if (object == nullptr || adopted_.empty()) return container;
-  auto found = adopted_.find(object);
-  if (found == adopted_.end()) return container;
-  Model& content = model(found->second);
-  if (!content.unread) return found->second;
+  const Fact* fact = object == nullptr ? nullptr : facts_.get(object, FactKind::kAdopted);
+  if (fact == nullptr) return container;
+  const Val found = Val::virtual_object(fact->guard);
+  Model& content = model(found);
+  if (!content.unread) return found;
   if (content.original.size() > 4096) return Val();
   content.unread = false;
   Guard guard{};
@@ -115,7 +131,7 @@ Val Recorder::content_of(Val container) {
   if (!content.guarded) trace_->guards.push_back(guard);
   if (content.kind == VirtualKind::kList) {
     content.items.insert(content.items.begin(), items.begin(), items.end());
-    return found->second;
+    return found;
   }
   std::vector<PyObject*> added = std::move(content.keys), *keys = &content.keys;
   *keys = content.original;
@@ -123,7 +139,7 @@ Val Recorder::content_of(Val container) {
     if (!holds_key(*keys, key)) keys->push_back(key);
   content.items.clear();
   for (PyObject* key : *keys) content.items.push_back(keep_key(key));
-  return found->second;
+  return found;
 }
 
 void Recorder::pin(Val value) {
@@ -248,15 +264,38 @@ bool Recorder::touch_dict(PyObject* dict) {
   if (!dict_fact(dict, &fact)) return false;
   written_.push_back(dict);
   wrote_ = true;
-  if (written_dicts_.count(dict) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
-  auto& items = written_dicts_[dict];
+  if (written_dicts_.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
+  auto& items = written_dicts_[fact->guard];
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(dict, &position, &key, &value)) {
     items.push_back(key);
     items.push_back(value);
   }
+  if (dict_items_[trace_->guards[fact->guard].aux].size() % 2 != 0) guard_written_keys(dict, *fact);
   return true;
+}
+
+// A dict of which all is read, and which the trace writes, is no dict whose tag could decide: its keys, in order, are
+// guarded, and its values (close_dict_guards), as they were before the first write.
+void Recorder::guard_written_keys(PyObject* dict, const Fact& fact) {
+  auto written = written_dicts_.find(fact.guard);
+  bool created = false;
+  if (written == written_dicts_.end()) return;
+  facts_.find(dict, FactKind::kWrittenKeys, &created);
+  if (!created) return;
+  Guard guard{};
+  guard.op = GuardOp::kDictSize;
+  guard.subject = Val::constant(dict);
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.number = guard.count = static_cast<uint32_t>(written->second.size() / 2);
+  for (size_t i = 0; i < written->second.size(); i += 2) {
+    PyObject* key = written->second[i];
+    trace_->guard_items.push_back(cpython::is_scalar(key) ? owned(key).object() : key);
+    PyObject* value = written->second[i + 1];
+    if (cpython::is_scalar(value)) owned(value);
+  }
+  add_guard(guard);
 }
 
 // dict[key] = value or (Null) del dict[key], of a dict that existed before: the node and the overlay. False: stopped.
@@ -278,32 +317,21 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
 void Recorder::refresh_written() {
   for (PyObject* dict : written_) written_dict(dict);
   written_.clear();
+  if (wrote_ && guarded_aliases_ < trace_->guards.size()) guard_aliases();
 }
 
 // A trace that writes must not find an argument to be an object that it reads as one that existed before.
-bool Recorder::guard_aliases() {
-  if (!wrote_) return true;
-  std::vector<PyObject*> objects;
-  for (const Guard& guard : trace_->guards) {
+void Recorder::guard_aliases() {
+  const size_t end = trace_->guards.size();
+  for (size_t i = guarded_aliases_; i < end && live_; ++i) {
+    const Guard guard = trace_->guards[i];
     const bool content = guard.op == GuardOp::kList || guard.op == GuardOp::kSet || guard.op == GuardOp::kDict;
-    if (content && guard.subject.is_const()) objects.push_back(guard.subject.object());
+    if (!content || !guard.subject.is_const()) continue;
+    for (Val container : arguments_)
+      if (type_of(container) == Py_TYPE(guard.subject.object()) && is_argument(container, guard.subject.object()))
+        stop(Abort::kChanged, "an argument that is read as another object");
   }
-  for (auto& [object, shadow] : adopted_) objects.push_back(object);
-  std::sort(objects.begin(), objects.end());
-  objects.erase(std::unique(objects.begin(), objects.end()), objects.end());
-  for (Val container : containers_) {
-    PyObject* argument = real(container);
-    for (PyObject* object : objects) {
-      if (argument == object) return false;
-      if (Py_TYPE(argument) != Py_TYPE(object)) continue;
-      Guard guard{};
-      guard.op = GuardOp::kNotSame;
-      guard.subject = Val::constant(object);
-      guard.number = container.index();
-      trace_->guards.push_back(guard);
-    }
-  }
-  return true;
+  guarded_aliases_ = trace_->guards.size();
 }
 
 }  // namespace pijit

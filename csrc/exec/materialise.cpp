@@ -134,6 +134,8 @@ PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
       return make_tuple(object);
     case VirtualKind::kList:
       return PyList_New(0);
+    case VirtualKind::kDeque:
+      return make_deque(object);
     case VirtualKind::kDict:
       return object.type == &PyODict_Type ? PyODict_New() : PyDict_New();
     case VirtualKind::kSet:
@@ -170,6 +172,7 @@ bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
   switch (object.kind) {
     case VirtualKind::kTuple:
     case VirtualKind::kList:
+    case VirtualKind::kDeque:
     case VirtualKind::kDict:
     case VirtualKind::kSet:
     case VirtualKind::kInstance:
@@ -183,6 +186,7 @@ bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
 
 bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& entry, uint32_t* position) noexcept {
   if (object.kind == VirtualKind::kList) return apply_list(made, entry);
+  if (object.kind == VirtualKind::kDeque) return apply_deque(made, entry);
   if (object.kind == VirtualKind::kSet) return apply_set(made, entry);
   if (object.kind == VirtualKind::kFunction && entry.op == LogOp::kField) return apply_function(made, entry);
   bool ok = true;
@@ -229,6 +233,34 @@ bool Materialiser::apply_list(PyObject* list, const LogEntry& entry) noexcept {
       return PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) == 0;
     default:
       return unsupported("a list");
+  }
+}
+
+PyObject* Materialiser::make_deque(const Virtual& object) noexcept {
+  Val maxlen;
+  each(object, [&](const LogEntry& entry) {
+    if (entry.op == LogOp::kField) maxlen = entry.value;
+    return true;
+  });
+  Ref args = Ref::steal(Py_BuildValue("(()O)", maxlen.is_null() ? Py_None : maxlen.object()));
+  return args ? PyObject_Call(reinterpret_cast<PyObject*>(object.type), args.get(), nullptr) : nullptr;
+}
+
+bool Materialiser::apply_deque(PyObject* deque, const LogEntry& entry) noexcept {
+  if (entry.op == LogOp::kField) return true;
+  PyObject* value = nullptr;
+  if (!entry.value.is_null() && (value = borrow(entry.value)) == nullptr) return false;
+  switch (entry.op) {
+    case LogOp::kItem:
+      return static_cast<bool>(Ref::steal(PyObject_CallMethod(deque, "append", "O", value)));
+    case LogOp::kSetItem:
+      return PySequence_SetItem(deque, list_index(entry), value) == 0;
+    case LogOp::kDelItem:
+      return PySequence_DelItem(deque, list_index(entry)) == 0;
+    case LogOp::kInsert:
+      return static_cast<bool>(Ref::steal(PyObject_CallMethod(deque, "insert", "nO", list_index(entry), value)));
+    default:
+      return unsupported("a deque");
   }
 }
 

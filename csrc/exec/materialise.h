@@ -41,6 +41,8 @@ class Materialiser {
   bool fill(const Virtual& object, PyObject* made) noexcept;
   bool apply(const Virtual& object, PyObject* made, const LogEntry& entry, uint32_t* position) noexcept;
   bool apply_list(PyObject* list, const LogEntry& entry) noexcept;
+  PyObject* make_deque(const Virtual& object) noexcept;
+  bool apply_deque(PyObject* deque, const LogEntry& entry) noexcept;
   bool apply_set(PyObject* set, const LogEntry& entry) noexcept;
   bool apply_function(PyObject* function, const LogEntry& entry) noexcept;
   PyObject* make_from_fields(const Virtual& object) noexcept;

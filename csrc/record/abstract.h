@@ -25,6 +25,8 @@ Task<Val> call_special(Drive& drive, Val object, PyObject* name, std::vector<Val
 Task<Val> get_iter(Drive& drive, Val iterable);
 Task<Val> iter_next(Drive& drive, Val iterator);
 Task<std::vector<Val>> collect(Drive& drive, Val iterable);
+// The same by code that first asks how many there are: list(), tuple(), extend, sorted.
+Task<std::vector<Val>> collect_all(Drive& drive, Val iterable);
 // The class of the iterator that iter() makes of a built-in container; null: not known.
 PyTypeObject* iterator_type(PyTypeObject* iterable);
 // What an iterator of this class does next (builtins_itertools.cpp).

@@ -68,6 +68,7 @@ Task<Val> compare_dicts(Drive& drive, int op, Val left, Val right) {
   std::vector<Val> x, y;
   if (!recorder.dict_content(left, &a, &x) || !recorder.dict_content(right, &b, &y)) co_await drive.unknown();
   if (a.size() != b.size()) co_return truth_value(op == Py_NE);
+  const bool ordered = recorder.type_of(left) == &PyODict_Type && recorder.type_of(right) == &PyODict_Type;
   for (size_t i = 0; i < a.size(); ++i) {
     size_t k = 0;
     while (k < b.size() && !cpython::keys_equal(a[i], b[k])) ++k;
@@ -75,6 +76,8 @@ Task<Val> compare_dicts(Drive& drive, int op, Val left, Val right) {
     const bool equal = co_await equals(drive, x[i], y[k]);
     if (!equal) co_return truth_value(op == Py_NE);
   }
+  for (size_t i = 0; i < a.size() && ordered; ++i)
+    if (!cpython::keys_equal(a[i], b[i])) co_return truth_value(op == Py_NE);
   co_return truth_value(op == Py_EQ);
 }
 
@@ -98,7 +101,7 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
     Val result = co_await compare_sequences(drive, op, left, right);
     co_return result;
   }
-  if (type == &PyDict_Type) {
+  if (type == &PyDict_Type || type == &PyODict_Type) {
     if (!PyType_IsSubtype(other, &PyDict_Type)) co_return not_implemented();
     Val result = co_await compare_dicts(drive, op, left, right);
     co_return result;
@@ -169,14 +172,18 @@ int same_object(Recorder& recorder, Val left, Val right) {
         Py_TYPE(a) == Py_TYPE(b) && cpython::is_scalar(a) && !singleton(a) && cpython::scalars_equal(a, b);
     return equal ? -1 : 0;
   }
-  // A fresh object is only itself; a result may be any object that escaped, and so may a container that was an
-  // argument.
-  const auto fresh = [&](Val value) {
-    return value.is_virtual() && recorder.trace().virtuals[value.index()].reg_time != 0;
-  };
-  const auto escaped = [&](Val value) { return value.is_reg() && recorder.facts(value).rep == Rep::kObject; };
-  if (fresh(left) || fresh(right)) return escaped(left) || escaped(right) ? -1 : 0;
-  if (left.is_virtual() || right.is_virtual()) return -1;
+  if (left.is_virtual() || right.is_virtual()) {
+    // An argument may be an object that existed before.
+    const Val known = left.is_virtual() ? left : right, other = left.is_virtual() ? right : left;
+    if (other.is_const() && !cpython::is_scalar(other.object())) return recorder.is_argument(known, other.object());
+    // A fresh object is only itself; a result may be any object that escaped, and so may an argument.
+    const auto fresh = [&](Val value) {
+      return value.is_virtual() && recorder.trace().virtuals[value.index()].reg_time != 0;
+    };
+    const auto escaped = [&](Val value) { return value.is_reg() && recorder.facts(value).rep == Rep::kObject; };
+    if (fresh(left) || fresh(right)) return escaped(left) || escaped(right) ? -1 : 0;
+    return -1;
+  }
   PyObject* constant = left.is_const() ? left.object() : right.object();
   Val reg = left.is_const() ? right : left;
   PyTypeObject* type = reg.is_reg() ? recorder.type_of(reg) : nullptr;

@@ -7,12 +7,6 @@
 namespace pijit {
 namespace {
 
-bool holds(const std::vector<PyObject*>& keys, PyObject* key) {
-  for (PyObject* other : keys)
-    if (cpython::keys_equal(other, key)) return true;
-  return false;
-}
-
 bool is_set(PyTypeObject* type) {
   return type == &PySet_Type || type == &PyFrozenSet_Type;
 }
@@ -30,6 +24,7 @@ Val merge_dicts(Recorder& recorder, Val left, Val right) {
 }  // namespace
 
 bool set_keys(Recorder& recorder, Val set, std::vector<PyObject*>* keys) {
+  set = recorder.content_of(set);
   if (recorder.is_virtual(set, VirtualKind::kSet)) {
     *keys = recorder.model(set).keys;
     return true;
@@ -52,6 +47,21 @@ Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>
   return set;
 }
 
+Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>& keys, PyObject* callable,
+            const std::vector<Val>& args) {
+  if (keys.size() < 2) return new_set(recorder, type, keys);
+  Val set = recorder.new_by_call(VirtualKind::kSet, type, callable, args);
+  if (set.is_null()) return set;
+  recorder.model(set).keys = keys;
+  for (PyObject* key : keys) recorder.model(set).items.push_back(recorder.keep_key(key));
+  return set;
+}
+
+bool has_table(Recorder& recorder, Val iterable) {
+  PyTypeObject* type = recorder.type_of(iterable);
+  return is_set(type) || type == &PyDict_Type;
+}
+
 Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
   PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
   if (op == NB_OR && a == &PyDict_Type && b == &PyDict_Type) return merge_dicts(recorder, left, right);
@@ -61,25 +71,30 @@ Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
     case NB_OR:
       made = x;
       for (PyObject* key : y)
-        if (!holds(x, key)) made.push_back(key);
+        if (!holds_key(x, key)) made.push_back(key);
       break;
     case NB_AND:
       // The smaller one is walked, the larger one asked: its items are those of the result.
       for (PyObject* key : y.size() > x.size() ? x : y)
-        if (holds(y.size() > x.size() ? y : x, key)) made.push_back(key);
+        if (holds_key(y.size() > x.size() ? y : x, key)) made.push_back(key);
       break;
     case NB_SUBTRACT:
     case NB_XOR:
       for (PyObject* key : x)
-        if (!holds(y, key)) made.push_back(key);
+        if (!holds_key(y, key)) made.push_back(key);
       if (op == NB_XOR)
         for (PyObject* key : y)
-          if (!holds(x, key)) made.push_back(key);
+          if (!holds_key(x, key)) made.push_back(key);
       break;
     default:
       return Val();
   }
-  return new_set(recorder, a, made);
+  const char* name = op == NB_OR ? "__or__" : op == NB_AND ? "__and__" : op == NB_SUBTRACT ? "__sub__" : "__xor__";
+  PyObject* method = _PyType_Lookup(a, Ref::steal(PyUnicode_InternFromString(name)).get());
+  std::vector<Val> args;
+  args.push_back(left);
+  args.push_back(right);
+  return new_set(recorder, a, made, method, args);
 }
 
 Val compare_sets(Recorder& recorder, int op, Val left, Val right) {
@@ -88,7 +103,7 @@ Val compare_sets(Recorder& recorder, int op, Val left, Val right) {
   if (!set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
   auto within = [](const std::vector<PyObject*>& some, const std::vector<PyObject*>& all) {
     for (PyObject* key : some)
-      if (!holds(all, key)) return false;
+      if (!holds_key(all, key)) return false;
     return true;
   };
   const bool sub = within(x, y), super = within(y, x);

@@ -184,14 +184,48 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
   co_return item;
 }
 
-Task<std::vector<Val>> collect(Drive& drive, Val iterable) {
+namespace {
+
+// PyObject_LengthHint: __len__, else __length_hint__, if the class has them in Python.
+Task<bool> ask_length(Drive& drive, Val iterable) {
+  static PyObject* const hint = PyUnicode_InternFromString("__length_hint__");
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = recorder.type_of(iterable);
+  if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) co_return true;
+  for (PyObject* name : {names().len, hint}) {
+    PyObject* method = recorder.lookup_type(type, name);
+    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) continue;
+    std::vector<Val> none;
+    Val length = co_await call_special(drive, iterable, name, none);
+    PyObject* number = length.object();
+    if (number == nullptr || !PyLong_CheckExact(number) || Py_SIZE(number) < 0) co_await drive.unknown();
+    break;
+  }
+  co_return true;
+}
+
+Task<std::vector<Val>> drain(Drive& drive, Val iterator) {
   std::vector<Val> items;
-  Val iterator = co_await get_iter(drive, iterable);
   for (;;) {
     Val item = co_await iter_next(drive, iterator);
     if (item.is_null()) break;
     items.push_back(item);
   }
+  co_return items;
+}
+
+}  // namespace
+
+Task<std::vector<Val>> collect(Drive& drive, Val iterable) {
+  Val iterator = co_await get_iter(drive, iterable);
+  std::vector<Val> items = co_await drain(drive, iterator);
+  co_return items;
+}
+
+Task<std::vector<Val>> collect_all(Drive& drive, Val iterable) {
+  Val iterator = co_await get_iter(drive, iterable);
+  co_await ask_length(drive, iterable);
+  std::vector<Val> items = co_await drain(drive, iterator);
   co_return items;
 }
 

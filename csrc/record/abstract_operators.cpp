@@ -124,17 +124,36 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   const int base = op >= NB_INPLACE_ADD ? op - NB_INPLACE_ADD : op;
   Val result;
+  PyTypeObject* type = recorder.type_of(left);
+  Arguments both;
+  both.values.push_back(left);
+  both.values.push_back(right);
+  if (op == NB_INPLACE_ADD && type == &PyList_Type) {
+    result = co_await list_iadd(drive, both);
+    co_return result;
+  }
+  if (op == NB_INPLACE_MULTIPLY && type == &PyList_Type) {
+    result = co_await list_imul(drive, both);
+    co_return result;
+  }
+  if (op == NB_INPLACE_OR && type == &PyDict_Type) {
+    result = co_await dict_update(drive, both);
+    co_return left;
+  }
+  if (op != base && type == &PySet_Type) {
+    result = co_await set_inplace(drive, op, left, right);
+    co_return result;
+  }
+  if (op != base) op = base;
   Ref a = plain_object(recorder, left), b = plain_object(recorder, right);
   if (!recorder.live()) co_await drive.unknown();
-  if (base == NB_ADD && op == base && concatenate(recorder, left, right, &result)) co_return result;
-  if (base == NB_MULTIPLY && op == base &&
-      (repeat(recorder, left, right, &result) || repeat(recorder, right, left, &result)))
+  if (base == NB_ADD && concatenate(recorder, left, right, &result)) co_return result;
+  if (base == NB_MULTIPLY && (repeat(recorder, left, right, &result) || repeat(recorder, right, left, &result)))
     co_return result;
   result = combine_containers(recorder, op, left, right);
   if (!recorder.live()) co_await drive.unknown();
   if (!result.is_null()) co_return result;
-  const bool in_place = op != base && PyList_Check(a ? a.get() : Py_None);
-  if (!a || !b || in_place || too_large(base, a.get(), b.get())) co_await drive.unknown();
+  if (!a || !b || too_large(base, a.get(), b.get())) co_await drive.unknown();
   Ref made = Ref::steal(calculate(base, a.get(), b.get()));
   if (!made) {
     PyErr_Clear();

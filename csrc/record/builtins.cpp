@@ -160,6 +160,9 @@ void build_builtin_table() {
   add_object_builtins();
   add_container_builtins();
   add_iteration_builtins();
+  add_list_builtins();
+  add_dict_builtins();
+  add_set_builtins();
 }
 
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {

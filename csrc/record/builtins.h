@@ -17,6 +17,9 @@ void add_driven(const char* module, const char* name, Driven function);
 void add_object_builtins();     // builtins_objects.cpp
 void add_container_builtins();  // builtins_containers.cpp
 void add_iteration_builtins();  // builtins_iteration.cpp
+void add_list_builtins();       // builtins_lists.cpp
+void add_dict_builtins();       // builtins_dicts.cpp
+void add_set_builtins();        // builtins_sets.cpp
 
 bool is_plain_const(PyObject* object);
 // Every argument is a plain constant: CPython's own result is taken as it is.
@@ -26,13 +29,33 @@ Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result);
 bool only_computes(PyObject* callable);
 
 // dict(pairs, **more)
-Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops);
+Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops);
 // list.sort: the items in their new order.
 Task<std::vector<Val>> sort_items(Drive& drive, std::vector<Val> items, Val key, bool reverse);
+
+// Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
+bool is_dict_like(Recorder& recorder, Val value);
+int mapping_find(Recorder& recorder, Val dict, Val key, Val* value);
+
+// What the instructions that write items do, as methods: list[key] = value, del list[key], list += other, ...
+Task<Val> list_setitem(Drive& drive, Arguments args);
+Task<Val> list_delitem(Drive& drive, Arguments args);
+Task<Val> list_iadd(Drive& drive, Arguments args);
+Task<Val> list_imul(Drive& drive, Arguments args);
+Task<Val> dict_setitem(Drive& drive, Arguments args);
+Task<Val> dict_delitem(Drive& drive, Arguments args);
+Task<Val> dict_update(Drive& drive, Arguments args);
+Task<Val> set_update(Drive& drive, Arguments args);
+Task<Val> set_inplace(Drive& drive, int op, Val set, Val other);
 
 // Sets of native keys. False or Null: not known.
 bool set_keys(Recorder& recorder, Val set, std::vector<PyObject*>* keys);
 Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>& keys);
+// ... made by this callable, when there is an order that its table decides.
+Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>& keys, PyObject* callable,
+            const std::vector<Val>& args);
+// A container that a set takes over or merges by the order of its table.
+bool has_table(Recorder& recorder, Val iterable);
 Val combine_containers(Recorder& recorder, int op, Val left, Val right);
 Val compare_sets(Recorder& recorder, int op, Val left, Val right);
 

@@ -3,7 +3,6 @@
 #include "record/builtins.h"
 
 namespace pijit {
-namespace {
 
 bool is_dict_like(Recorder& recorder, Val value) {
   if (value.is_virtual()) {
@@ -14,43 +13,16 @@ bool is_dict_like(Recorder& recorder, Val value) {
   return value.object() != nullptr && PyDict_Check(value.object());
 }
 
-// 1 found, 0 absent, -1 unknown.
-int dict_get(Recorder& recorder, Val dict, Val key, Val* value) {
-  PyObject* object = key.object();
-  if (object == nullptr || !cpython::is_native_key(object)) return -1;
-  if (dict.is_virtual()) return recorder.dict_find(dict, object, value) ? 1 : 0;
-  PyObject* found = nullptr;
-  if (recorder.overlay_find(dict.object(), object, value)) return value->is_null() ? 0 : 1;
-  if (!recorder.read_dict(dict.object(), object, &found)) return -1;
-  if (found == nullptr) return 0;
-  *value = recorder.constant(found);
-  return 1;
-}
+namespace {
 
 Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() < 2 || args.values.size() > 3 || !args.names.empty()) return Invoke::kUnknown;
   Val container = args.values[0], value;
   if (recorder.is_virtual(container, VirtualKind::kView)) container = recorder.virtual_field(container, 0);
   if (!is_dict_like(recorder, container)) return Invoke::kUnknown;
-  int found = dict_get(recorder, container, args.values[1], &value);
+  int found = mapping_find(recorder, container, args.values[1], &value);
   if (found < 0) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (found == 0) value = args.values.size() == 3 ? args.values[2] : Val::constant(Py_None);
-  return give(recorder, frame, pops, value);
-}
-
-Invoke method_pop(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() < 2 || !recorder.is_virtual(args.values[0], VirtualKind::kDict)) return Invoke::kUnknown;
-  Val value;
-  int found = dict_get(recorder, args.values[0], args.values[1], &value);
-  if (found < 0) return Invoke::kUnknown;
-  if (found > 0) {
-    if (!recorder.dict_delete(args.values[0], args.values[1].object())) return Invoke::kUnknown;
-  } else if (args.values.size() == 3) {
-    value = args.values[2];
-  } else {
-    recorder.will_raise(frame, pops);
-    return Invoke::kStarted;
-  }
   return give(recorder, frame, pops, value);
 }
 
@@ -102,99 +74,14 @@ Invoke proxy_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
   return proxy_view(r, f, a, p, &PyDictItems_Type, &PyODictItems_Type);
 }
 
-Invoke dict_setitem(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 3 || !args.values[0].is_virtual() || !is_dict_like(recorder, args.values[0]))
-    return Invoke::kUnknown;
-  PyObject* key = args.values[1].object();
-  if (key == nullptr || !cpython::is_native_key(key)) return Invoke::kUnknown;
-  recorder.dict_set(args.values[0], key, args.values[2]);
-  return give(recorder, frame, pops, Val::constant(Py_None));
-}
-
-Invoke dict_update(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty() || !recorder.is_virtual(args.values[0], VirtualKind::kDict) || args.positional() > 2)
-    return Invoke::kUnknown;
-  std::vector<PyObject*> keys;
-  std::vector<Val> values;
-  if (args.positional() == 2 && !recorder.dict_content(args.values[1], &keys, &values))
-    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  keys.insert(keys.end(), args.names.begin(), args.names.end());
-  values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());
-  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(args.values[0], keys[i], values[i]);
-  return give(recorder, frame, pops, Val::constant(Py_None));
-}
-
-// A method of dict that writes, called on a dict that keeps an order of its own, puts the two out of step.
-template <Builtin kHandler>
-Invoke unless_ordered(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyTypeObject* type = args.values.empty() ? nullptr : recorder.type_of(args.values[0]);
-  const bool ordered = type != nullptr && PyType_IsSubtype(type, &PyODict_Type) != 0;
-  return ordered ? Invoke::kUnknown : kHandler(recorder, frame, args, pops);
-}
-
 Invoke container_contains(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 2) return Invoke::kUnknown;
   return contains(recorder, frame, args.values[0], args.values[1], pops, false) ? Invoke::kStarted : Invoke::kUnknown;
 }
 
-Invoke list_append(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kList)) return Invoke::kUnknown;
-  recorder.model(args.values[0]).items.push_back(args.values[1]);
-  recorder.log(args.values[0], LogOp::kItem, Val(), args.values[1]);
-  return give(recorder, frame, pops, Val::constant(Py_None));
-}
-
-Task<Val> list_extend(Drive& drive, Arguments args) {
-  Recorder& recorder = drive.recorder();
-  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kList)) co_await drive.unknown();
-  const std::vector<Val> items = co_await collect(drive, args.values[1]);
-  for (Val item : items) {
-    recorder.model(args.values[0]).items.push_back(item);
-    recorder.log(args.values[0], LogOp::kItem, Val(), item);
-  }
-  co_return Val::constant(Py_None);
-}
-
-Invoke sequence_index(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  std::vector<Val> items;
-  if (args.values.size() != 2 || args.values[1].object() == nullptr || !recorder.try_items(args.values[0], &items))
-    return Invoke::kUnknown;
-  for (size_t i = 0; i < items.size(); ++i) {
-    PyObject* item = items[i].object();
-    if (item == nullptr || !is_plain_const(item) || !is_plain_const(args.values[1].object())) return Invoke::kUnknown;
-    if (!cpython::scalars_equal(item, args.values[1].object())) continue;
-    return give(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromSize_t(i)).get()));
-  }
-  recorder.will_raise(frame, pops);
-  return Invoke::kStarted;
-}
-
-Invoke list_insert(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 3 || !recorder.is_virtual(args.values[0], VirtualKind::kList) ||
-      args.values[1].object() == nullptr)
-    return Invoke::kUnknown;
-  auto& items = recorder.model(args.values[0]).items;
-  long at = PyLong_AsLong(args.values[1].object());
-  if (PyErr_Occurred() != nullptr) return PyErr_Clear(), Invoke::kUnknown;
-  long size = static_cast<long>(items.size());
-  if (at < 0) at = at + size < 0 ? 0 : at + size;
-  if (at > size) at = size;
-  items.insert(items.begin() + at, args.values[2]);
-  recorder.log(args.values[0], LogOp::kInsert, args.values[1], args.values[2], static_cast<uint32_t>(at));
-  return give(recorder, frame, pops, Val::constant(Py_None));
-}
-
-Invoke set_add(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kSet)) return Invoke::kUnknown;
-  PyObject* item = args.values[1].object();
-  if (item == nullptr || !cpython::is_native_key(item)) return Invoke::kUnknown;
-  recorder.dict_set(args.values[0], item, args.values[1]);
-  return give(recorder, frame, pops, Val::constant(Py_None));
-}
-
 Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 1) return Invoke::kUnknown;
-  Val value = args.values[0];
+  Val value = recorder.content_of(args.values[0]);
   PyTypeObject* type = recorder.type_of(value);
   if (type == nullptr) return Invoke::kUnknown;
   if (recorder.touches_tensor(value)) {
@@ -235,7 +122,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
   if (args.positional() > 1) return Invoke::kUnknown;
   if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) &&
       !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
-    return dict_of_pairs(recorder, frame, args, pops);
+    return dict_of_pairs(recorder, frame, kType, args, pops);
   }
   std::vector<PyObject*> keys;
   std::vector<Val> values;
@@ -243,7 +130,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
     Val source = args.values[0];
     PyTypeObject* type = recorder.type_of(source);
     if (recorder.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type)
-      return dict_of_pairs(recorder, frame, args, pops);
+      return dict_of_pairs(recorder, frame, kType, args, pops);
     if (!recorder.dict_content(source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());
@@ -282,12 +169,9 @@ void add_container_builtins() {
       add_builtin(ordered ? "collections" : "builtins", (std::string(type) + "." + method).c_str(), handler);
     };
     add("get", method_get);
-    add("pop", ordered ? method_pop : unless_ordered<method_pop>);
     add("keys", ordered ? odict_keys : dict_keys);
     add("values", ordered ? odict_values : dict_values);
     add("items", ordered ? odict_items : dict_items);
-    add("update", ordered ? dict_update : unless_ordered<dict_update>);
-    add("__setitem__", ordered ? dict_setitem : unless_ordered<dict_setitem>);
     add("__contains__", container_contains);
   }
   add_builtin("types", "MappingProxyType.get", method_get);
@@ -297,12 +181,6 @@ void add_container_builtins() {
   add_builtin("types", "MappingProxyType", type_proxy);
   for (const char* name : {"frozenset.__contains__", "set.__contains__", "list.__contains__", "tuple.__contains__"})
     add_builtin("builtins", name, container_contains);
-  add_builtin("builtins", "list.append", list_append);
-  add_driven("builtins", "list.extend", list_extend);
-  add_builtin("builtins", "list.insert", list_insert);
-  add_builtin("builtins", "list.index", sequence_index);
-  add_builtin("builtins", "tuple.index", sequence_index);
-  add_builtin("builtins", "set.add", set_add);
   add_builtin("builtins", "len", builtin_len);
   add_builtin("builtins", "dict", type_dict<&PyDict_Type>);
   add_builtin("collections", "OrderedDict", type_dict<&PyODict_Type>);

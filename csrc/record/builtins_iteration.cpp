@@ -27,14 +27,14 @@ Task<Val> make_tuple(Drive& drive, Arguments args) {
   if (args.values.empty()) co_return drive.recorder().new_tuple(&PyTuple_Type, nullptr, 0);
   if (!one_argument(args)) co_await drive.unknown();
   if (drive.recorder().type_of(args.values[0]) == &PyTuple_Type) co_return args.values[0];
-  const std::vector<Val> items = co_await collect(drive, args.values[0]);
+  const std::vector<Val> items = co_await collect_all(drive, args.values[0]);
   co_return drive.recorder().new_tuple(&PyTuple_Type, items.data(), items.size());
 }
 
 Task<Val> make_list(Drive& drive, Arguments args) {
   if (args.values.empty()) co_return drive.recorder().new_list(nullptr, 0);
   if (!one_argument(args)) co_await drive.unknown();
-  const std::vector<Val> items = co_await collect(drive, args.values[0]);
+  const std::vector<Val> items = co_await collect_all(drive, args.values[0]);
   co_return drive.recorder().new_list(items.data(), items.size());
 }
 
@@ -45,21 +45,27 @@ Task<Val> make_set(Drive& drive, Arguments args) {
   if (kType == &PyFrozenSet_Type && !args.values.empty() && recorder.type_of(args.values[0]) == kType)
     co_return args.values[0];
   std::vector<PyObject*> keys;
-  if (!args.values.empty() && !set_keys(recorder, args.values[0], &keys)) {
+  if (args.values.empty()) co_return new_set(recorder, kType, keys);
+  const bool table = has_table(recorder, args.values[0]);
+  if (!set_keys(recorder, args.values[0], &keys)) {
     const std::vector<Val> items = co_await collect(drive, args.values[0]);
     for (Val item : items) {
       PyObject* key = recorder.key_of(item);
       if (key == nullptr) co_await drive.unknown();
-      keys.push_back(key);
+      if (!holds_key(keys, key)) keys.push_back(key);
     }
   }
-  co_return new_set(recorder, kType, keys);
+  if (!table) co_return new_set(recorder, kType, keys);
+  Val set = new_set(recorder, kType, keys, reinterpret_cast<PyObject*>(kType), args.values);
+  if (set.is_null()) co_await drive.unknown();
+  co_return set;
 }
 
 // dict(pairs): an iterable of pairs; dict(mapping, **more) is in builtins_containers.cpp.
+template <PyTypeObject* kType>
 Task<Val> make_dict_of_pairs(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val dict = recorder.new_dict();
+  Val dict = recorder.new_virtual(VirtualKind::kDict, kType);
   Val iterator = co_await get_iter(drive, args.values[0]);
   for (;;) {
     Val pair = co_await iter_next(drive, iterator);
@@ -292,7 +298,7 @@ Task<Val> builtin_sorted(Drive& drive, Arguments args) {
   if (!read_options(args, &key, &unused, &reverse) || !unused.is_null() || args.positional() != 1)
     co_await drive.unknown();
   bool backwards = false;
-  std::vector<Val> items = co_await collect(drive, args.values[0]);
+  std::vector<Val> items = co_await collect_all(drive, args.values[0]);
   if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
   const std::vector<Val> sorted = co_await sort_items(drive, items, key, backwards);
   co_return drive.recorder().new_list(sorted.data(), sorted.size());
@@ -343,8 +349,9 @@ Task<Val> next_of_filter(Drive& drive, Arguments args) {
 
 }  // namespace
 
-Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops) {
-  return drive(recorder, frame, make_dict_of_pairs, args, pops);
+Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops) {
+  Driven made = type == &PyODict_Type ? make_dict_of_pairs<&PyODict_Type> : make_dict_of_pairs<&PyDict_Type>;
+  return drive(recorder, frame, made, args, pops);
 }
 
 void add_iteration_builtins() {

@@ -20,6 +20,7 @@ void Recorder::note_real(Val value, PyObject* object) {
 
 void Recorder::complete(ShadowFrame& frame) {
   Pending& pending = frame.pending;
+  refresh_written();
   if (pending.expects_frame && !pending.entered) return stop(Abort::kUnknownCall, "the frame was not entered");
   PyObject* result = pending.pushes > 0 ? stack_real(1) : nullptr;
   if (pending.then == Then::kNext) {

@@ -8,18 +8,20 @@ namespace pijit {
 
 // The items that iterating over a known container gives, in order.
 bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
+  iterable = content_of(iterable);
   if (iterable.is_virtual()) {
     Model& content = model(iterable);
     switch (content.kind) {
       case VirtualKind::kTuple:
       case VirtualKind::kList:
+      case VirtualKind::kDeque:
         *out = content.items;
         return true;
       case VirtualKind::kDict:
         if (content.owner != kNone) return false;
         [[fallthrough]];
       case VirtualKind::kSet:
-        if (content.kind == VirtualKind::kSet && content.keys.size() > 1) return false;  // order is the hash table's
+        if (content.kind == VirtualKind::kSet && content.keys.size() > 1) return set_items_in_order(content, out);
         for (PyObject* key : content.keys) out->push_back(keep_key(key));
         return true;
       case VirtualKind::kIterator:
@@ -73,6 +75,21 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
     return true;
   }
   return false;
+}
+
+// The order of a set is its hash table's: that of the set itself, if it was made of scalars by this trace alone.
+bool Recorder::set_items_in_order(const Model& set, std::vector<Val>* out) {
+  if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
+      PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
+    return false;
+  Py_ssize_t position = 0;
+  PyObject* item;
+  Py_hash_t hash;
+  while (_PySet_NextEntry(set.real, &position, &item, &hash)) {
+    if (!cpython::is_scalar(item) || !holds_key(set.keys, item)) return false;
+    out->push_back(owned(item));
+  }
+  return true;
 }
 
 // Items of dict.keys(), .values(), .items() of a known dict.

@@ -23,7 +23,11 @@ enum class FactKind : uint8_t {
   kTensor,
   kContextVar,
   kOwned,
-  kNoInline
+  kNoInline,
+  kSame,
+  kWrittenKeys,
+  kAdopted,   // the index of the model of a container that is written
+  kArgument,  // the index of the model of an argument
 };
 
 struct Fact {

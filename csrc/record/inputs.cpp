@@ -33,6 +33,8 @@ Val Recorder::load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* obj
 Val Recorder::real_container(Val object, Val source) {
   trace_->virtuals[object.index()].reg = source.index();
   trace_->virtuals[object.index()].reg_time = 0;
+  note_argument(model(object).real, object);
+  arguments_.push_back(object);
   return object;
 }
 

@@ -114,6 +114,7 @@ bool Recorder::guard_dict_whole(PyObject* dict) {
   if (!cpython::dict_is_native(dict) || !dict_fact(dict, &fact)) return false;
   auto& items = dict_items_[trace_->guards[fact->guard].aux];
   if (items.size() % 2 == 0) items.push_back(nullptr);  // order and size matter: the tag alone decides
+  guard_written_keys(dict, *fact);
   return true;
 }
 
@@ -172,6 +173,10 @@ uint64_t mix(uint64_t hash, const void* pointer) {
 }  // namespace
 
 bool Recorder::guard_list(PyObject* list) {
+  if (is_adopted(list)) {
+    stop(Abort::kChanged, "a list that the trace writes");
+    return false;
+  }
   Py_ssize_t size = PyList_GET_SIZE(list);
   if (size > 4096) return false;
   uint64_t stamp = static_cast<uint64_t>(size);
@@ -216,6 +221,10 @@ bool Recorder::guard_parts(PyObject* object) {
 }
 
 bool Recorder::guard_set(PyObject* set) {
+  if (is_adopted(set)) {
+    stop(Abort::kChanged, "a set that the trace writes");
+    return false;
+  }
   Py_ssize_t size = PySet_GET_SIZE(set), position = 0;
   if (size > 4096) return false;
   bool created;
@@ -390,8 +399,13 @@ void Recorder::guard_recursion_limit() {
 void Recorder::close_dict_guards() {
   for (Guard& guard : trace_->guards) {
     if (guard.op != GuardOp::kDict) continue;
-    const auto& items = dict_items_[guard.aux];
+    auto& items = dict_items_[guard.aux];
     guard.aux = 0;
+    auto written = written_dicts_.find(static_cast<uint32_t>(&guard - trace_->guards.data()));
+    if (items.size() % 2 != 0 && written != written_dicts_.end()) {
+      // The trace moves the tag itself: all of the items before, and their order, take its place.
+      items = written->second;
+    }
     if (items.size() % 2 != 0) {
       guard.aux = 1;  // the tag alone decides
       continue;

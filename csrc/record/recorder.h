@@ -78,6 +78,7 @@ class Recorder final : public RecordApi {
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
+  void dict_put(Val dict, PyObject* key, Val value);  // its model alone
   PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
   Val keep_key(PyObject* key);  // the shadow of a key
   bool dict_delete(Val dict, PyObject* key);
@@ -121,6 +122,24 @@ class Recorder final : public RecordApi {
                  PyObject* names = nullptr);
   void learn(ShadowFrame& frame, int depth);  // the type of an operand that is about to be looked into
   bool adopt(Val reg, PyObject* object);      // the content of a container in a register becomes known
+
+  // -- writes to containers (writes.cpp)
+  Val writable(Val container);    // the model of a list, set or deque that is about to be written; Null: not one
+  Val content_of(Val container);  // the model of a container that existed before and was written, else itself
+  void note_argument(PyObject* object, Val container);
+  Val argument(PyObject* object);                     // the argument that it is, or Null
+  bool is_argument(Val container, PyObject* object);  // it is that object, guarded either way
+  bool is_real(Val container);                        // it is written by nodes
+  Val home(Val container);                            // ... where the object is
+  bool set_items(Val list, std::vector<Val> items, const char* method, const std::vector<Val>& args);
+  bool add_items(Val list, const std::vector<Val>& more, const char* method, const std::vector<Val>& args);
+  bool replace_keys(Val set, const std::vector<PyObject*>& keys, const char* method, const std::vector<Val>& args);
+  bool call_method(Val container, const char* method, std::vector<Val> args);  // the node of a write
+  bool touch_dict(PyObject* dict);                                             // a dict that existed before: see there
+  bool write_dict(PyObject* dict, PyObject* key, Val value);                   // Null deletes
+  void pin(Val value);
+  void pin_item(PyObject* dict, PyObject* key);
+  Val new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, std::vector<Val> args);  // Null: stopped
 
   // -- nodes
   Node& emit_node(Op op);  // with a snapshot at the start of the current instruction when the op may leave
@@ -218,6 +237,7 @@ class Recorder final : public RecordApi {
   bool dict_fact(PyObject* dict, Fact** out);
   void close_dict_guards();
   void write_through(Val object, LogOp op, Val key, Val value);
+  bool set_items_in_order(const Model& set, std::vector<Val>* out);
   bool view_items(const Model& view, std::vector<Val>* out);
   void note_stop(Abort reason, const std::string& detail);
   void request_stop(bool final);
@@ -250,6 +270,10 @@ class Recorder final : public RecordApi {
   void note_raise(ShadowFrame& frame);
   void go_on(ShadowFrame& outer);
   void go_on_binary(ShadowFrame& outer);
+  bool is_adopted(PyObject* object);
+  void refresh_written();
+  void guard_written_keys(PyObject* dict, const Fact& fact);
+  void guard_aliases();
   void end_with_exit(uint32_t snapshot);
   void cut_at_last_snapshot();
   void end_here();
@@ -289,8 +313,13 @@ class Recorder final : public RecordApi {
       dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
-  std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;  // existing dicts, by nodes
-  std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
+  std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;       // existing dicts, by nodes
+  std::unordered_map<uint32_t, std::vector<PyObject*>> written_dicts_;  // by guard: keys and values before a write
+  std::vector<PyObject*> written_;                                      // dicts written by the instruction under way
+  bool wrote_ = false;                                                  // some real container
+  std::unordered_map<PyObject*, Val> virtual_keys_;                     // fresh objects that are keys
+  std::vector<Val> arguments_;                                          // containers that the caller passed
+  size_t guarded_aliases_ = 0;                                          // guards that guard_aliases has looked at
   std::vector<Val> containers_;           // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
   std::vector<Val> bound_;                // slots of the frame that is expected
@@ -302,6 +331,9 @@ class Recorder final : public RecordApi {
 
 // The recorder of this thread that is watching now, or null.
 Recorder* active_recorder() noexcept;
+
+// One of these native keys equals it.
+bool holds_key(const std::vector<PyObject*>& keys, PyObject* key);
 
 // Interned names that the recorder looks up.
 struct Names {

@@ -25,11 +25,12 @@ void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
   PyObject* builtins = cpython::builtins(frame.frame);
   PyObject* value = nullptr;
   Val shadow;
-  if (!recorder.overlay_find(globals, name, &shadow)) {
-    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins) || !recorder.read_dict(globals, name, &value))
+  if (!recorder.overlay_find(globals, name, &shadow) || shadow.is_null()) {
+    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins) ||
+        (!recorder.overlay_find(globals, name, &shadow) && !recorder.read_dict(globals, name, &value)))
       return recorder.stop(Abort::kUnknownAttribute, "a global variable");
     if (value == nullptr && (!recorder.read_dict(builtins, name, &value) || value == nullptr))
-      return recorder.stop(Abort::kUnknownAttribute, "an undefined name");
+      return recorder.live() ? recorder.will_raise(frame, 0) : void();
     if (!recorder.live()) return;
     shadow = recorder.constant(value);
   }
@@ -46,6 +47,22 @@ void load_cell(Recorder& recorder, ShadowFrame& frame, Val cell, int local) {
   node.a = cell;
   node.out = value.index();
   frame.push(value);
+}
+
+// STORE_GLOBAL, DELETE_GLOBAL (Null).
+void write_global(Recorder& recorder, ShadowFrame& frame, int oparg, Val value) {
+  PyObject *globals = frame_globals(frame), *name = co_name(frame, oparg), *old = nullptr;
+  Val changed;
+  if (!PyDict_CheckExact(globals)) return recorder.stop(Abort::kWrite, "a global variable");
+  if (value.is_null()) {
+    const bool overlaid = recorder.overlay_find(globals, name, &changed);
+    if (!overlaid && !recorder.read_dict(globals, name, &old))
+      return recorder.live() ? recorder.stop(Abort::kWrite, "a global variable") : void();
+    if (overlaid ? changed.is_null() : old == nullptr) return recorder.will_raise(frame, 0);
+  }
+  if (!recorder.write_dict(globals, name, value))
+    return recorder.live() ? recorder.stop(Abort::kWrite, "a global variable") : void();
+  recorder.await(frame, value.is_null() ? 0 : 1, 0).has_result = true;
 }
 
 void load_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
@@ -144,6 +161,12 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return true;
     case LOAD_GLOBAL:
       load_global(recorder, frame, oparg);
+      return true;
+    case STORE_GLOBAL:
+      write_global(recorder, frame, oparg, frame.top());
+      return true;
+    case DELETE_GLOBAL:
+      write_global(recorder, frame, oparg, Val());
       return true;
     case LOAD_DEREF:
       load_deref(recorder, frame, oparg);

@@ -18,9 +18,9 @@ void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* name
   for (int i = 0; i < count; ++i) {
     Val key = names != nullptr ? recorder.constant(PyTuple_GET_ITEM(names, i)) : frame.top(2 * (count - i));
     Val value = names != nullptr ? frame.top(count + 1 - i) : frame.top(2 * (count - i) - 1);
-    if (key.object() == nullptr || !cpython::is_native_key(key.object()))
-      return recorder.stop(Abort::kUnknownOperand, "a dict key");
-    recorder.dict_set(dict, key.object(), value);
+    PyObject* object = recorder.key_of(key);
+    if (object == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a dict key") : void();
+    recorder.dict_set(dict, object, value);
   }
   recorder.known(frame, pops, dict);
 }
@@ -47,16 +47,15 @@ Task<Val> extend(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val target = args.values[0];
   const bool set = recorder.model(target).kind == VirtualKind::kSet;
-  const std::vector<Val> items = co_await collect(drive, args.values[1]);
+  if (set) {
+    args.values[0] = target;
+    co_await set_update(drive, args);
+    co_return Val::constant(Py_None);
+  }
+  const std::vector<Val> items = co_await collect_all(drive, args.values[1]);
   for (Val item : items) {
-    PyObject* key = set ? recorder.key_of(item) : nullptr;
-    if (set && key == nullptr) co_await drive.unknown();
-    if (set) {
-      recorder.dict_set(target, key, item);
-    } else {
-      recorder.model(target).items.push_back(item);
-      recorder.log(target, LogOp::kItem, Val(), item);
-    }
+    recorder.model(target).items.push_back(item);
+    recorder.log(target, LogOp::kItem, Val(), item);
   }
   co_return Val::constant(Py_None);
 }
@@ -84,17 +83,6 @@ void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
 void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   VirtualKind kind = PyList_Check(result) ? VirtualKind::kList : VirtualKind::kTuple;
   frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
-}
-
-// Equality of two existing objects as containers test it, if that runs no Python. 1, 0, or -1.
-int native_equal(Recorder& recorder, PyObject* a, PyObject* b) {
-  if (a == b) return 1;
-  if (!native_comparison(Py_TYPE(a)) || !native_comparison(Py_TYPE(b))) return -1;
-  recorder.guard_type_version(Py_TYPE(a));
-  recorder.guard_type_version(Py_TYPE(b));
-  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
-  if (equal < 0) PyErr_Clear();
-  return recorder.live() ? equal : -1;
 }
 
 bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
@@ -143,7 +131,7 @@ bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, V
 }
 
 bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
-  PyObject* object = key.object();
+  PyObject* object = recorder.key_of(key);
   if (object == nullptr) return false;
   Val value;
   if (container.is_virtual()) {
@@ -164,6 +152,17 @@ bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val k
 
 bool is_builtin_dict(PyTypeObject* type) {
   return type == &PyDict_Type || type == &PyODict_Type;
+}
+
+// What writes or deletes an item of a built-in container; null: a class's own method, or not known.
+Driven item_writer(Recorder& recorder, Val container, bool store) {
+  PyTypeObject* type = recorder.type_of(container);
+  if (type == nullptr || container.is_reg()) return nullptr;
+  if (type == &PyList_Type) return store ? list_setitem : list_delitem;
+  const bool own = type->tp_as_mapping != nullptr &&
+                   type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript;
+  if (is_builtin_dict(type) || (!own && is_dict_like(recorder, container))) return store ? dict_setitem : dict_delitem;
+  return nullptr;
 }
 
 }  // namespace
@@ -214,18 +213,45 @@ void step_subscr(Recorder& recorder, ShadowFrame& frame) {
   }
 }
 
+namespace {
+
+// `in` walks through it and compares: sequences, views of values, iterators, classes with __iter__ alone.
+bool is_searched(Recorder& recorder, Val container) {
+  PyTypeObject* type = recorder.type_of(container);
+  if (type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains == nullptr) return true;
+  return type == &PyDictValues_Type || type->tp_as_sequence->sq_contains == PyList_Type.tp_as_sequence->sq_contains ||
+         type->tp_as_sequence->sq_contains == PyTuple_Type.tp_as_sequence->sq_contains ||
+         recorder.is_virtual(container, VirtualKind::kDeque);
+}
+
+Task<Val> search(Drive& drive, Arguments args) {
+  const bool invert = args.values[2].object() == Py_True;
+  Val iterator = co_await get_iter(drive, args.values[0]);
+  for (;;) {
+    Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) break;
+    const bool equal = co_await equals(drive, item, args.values[1]);
+    if (equal) co_return Val::constant(invert ? Py_False : Py_True);
+  }
+  co_return Val::constant(invert ? Py_True : Py_False);
+}
+
+}  // namespace
+
 bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {
+  container = recorder.content_of(container);
   PyTypeObject* type = recorder.type_of(container);
   if (type == nullptr || container.is_reg()) return false;
-  PyObject* object = key.object();
   int found = -1;
-  std::vector<Val> items;
-  if (recorder.is_virtual(container, VirtualKind::kView)) {
+  if (recorder.is_virtual(container, VirtualKind::kView) && type != &PyDictValues_Type) {
     container = recorder.virtual_field(container, 0);
+    if (type == &PyDictItems_Type) return false;
     if (recorder.model(container.is_virtual() ? container : Val::virtual_object(0)).kind == VirtualKind::kView)
       return false;
     type = recorder.type_of(container);
   }
+  PyObject* object = is_searched(recorder, container) ? key.object() : recorder.key_of(key);
+  if (!recorder.live()) return false;
   if (container.is_virtual() && (is_builtin_dict(type) || type == &PySet_Type || type == &PyFrozenSet_Type ||
                                  recorder.model(container).kind == VirtualKind::kInstance)) {
     Val value;
@@ -255,24 +281,14 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
   } else if (type == &PyUnicode_Type && object != nullptr && container.is_const()) {
     if (!PyUnicode_CheckExact(object)) return false;
     found = PyUnicode_Contains(container.object(), object);
-  } else if ((type == &PyTuple_Type || type == &PyList_Type) && recorder.try_items(container, &items)) {
-    found = 0;
-    for (Val item : items) {
-      if (item == key) {
-        found = 1;
-        break;
-      }
-      int equal = item.object() == nullptr || object == nullptr ? -1 : native_equal(recorder, item.object(), object);
-      if (equal < 0) return false;
-      if (equal > 0) {
-        found = 1;
-        break;
-      }
-    }
   } else if (type->tp_as_sequence != nullptr &&
              type->tp_as_sequence->sq_contains == cpython::slot_functions().contains) {
     return invoke_special(recorder, frame, container, names().contains, {key}, invert ? Then::kNotTruth : Then::kTruth,
                           pops) == Invoke::kStarted;
+  } else if (is_searched(recorder, container)) {
+    Arguments args;
+    args.values = {container, key, Val::constant(invert ? Py_True : Py_False)};
+    return drive(recorder, frame, search, args, pops) == Invoke::kStarted;
   }
   if (found < 0 || !recorder.live()) return false;
   recorder.known(frame, pops, Val::constant((found != 0) != invert ? Py_True : Py_False));
@@ -291,56 +307,31 @@ void step_contains(Recorder& recorder, ShadowFrame& frame, int oparg) {
 void step_store_subscr(Recorder& recorder, ShadowFrame& frame) {
   Val value = frame.top(3), container = frame.top(2), key = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kStoreSubscr, {container, key, value}, 3, 0)) return;
+  Driven store = item_writer(recorder, container, true);
+  Arguments args;
+  args.values = {container, key, value};
+  if (store != nullptr && drive(recorder, frame, store, args, 3, Completion::kDrop) != Invoke::kUnknown) return;
   PyTypeObject* type = recorder.type_of(container);
-  PyObject* object = key.object();
-  if (container.is_virtual() && is_builtin_dict(type) && object != nullptr && cpython::is_native_key(object)) {
-    recorder.dict_set(container, object, value);
-    frame.sp -= 3;
-    return;
-  }
-  if (recorder.is_virtual(container, VirtualKind::kList)) {
-    Model& content = recorder.model(container);
-    Py_ssize_t index = 0, size = static_cast<Py_ssize_t>(content.items.size());
-    if (!index_of(recorder, key, size, &index) || index < 0 || index >= size)
-      return recorder.stop(Abort::kUnknownOperand, "an item assignment");
-    content.items[static_cast<size_t>(index)] = value;
-    recorder.log(container, LogOp::kSetItem, key, value, static_cast<uint32_t>(index));
-    frame.sp -= 3;
-    return;
-  }
-  if (type != nullptr && type->tp_as_mapping != nullptr &&
+  if (recorder.live() && store == nullptr && type != nullptr && type->tp_as_mapping != nullptr &&
       type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript &&
       invoke_special(recorder, frame, container, names().setitem, {key, value}, Then::kDrop, 3) == Invoke::kStarted)
     return;
-  if (container.is_const() && PyDict_CheckExact(container.object()) && object != nullptr && recorder.live()) {
-    PyObject* old = nullptr;
-    if (recorder.read_dict(container.object(), object, &old)) {
-      if (old == nullptr) recorder.reshaped(container).push_back(++recorder.trace().clock);
-      Val real = recorder.materialize(value);
-      if (!recorder.live()) return;
-      Node& node = recorder.emit_node(Op::kStoreItem);
-      node.a = container;
-      node.b = key;
-      node.c = real;
-      recorder.overlay_set(container.object(), object, value);
-      Pending& pending = recorder.await(frame, 3, 0);
-      pending.x = container;
-      pending.finish = [](Recorder& r, ShadowFrame& f, PyObject*) { r.written_dict(f.pending.x.object()); };
-      return;
-    }
-  }
   if (recorder.live())
     recorder.stop(Abort::kWrite, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
 }
 
 void step_delete_subscr(Recorder& recorder, ShadowFrame& frame) {
   Val container = frame.top(2), key = frame.top(1);
-  if (container.is_virtual() && recorder.type_of(container) == &PyDict_Type && key.object() != nullptr &&
-      recorder.dict_delete(container, key.object())) {
-    frame.sp -= 2;
+  Driven erase = item_writer(recorder, container, false);
+  Arguments args;
+  args.values = {container, key};
+  if (erase != nullptr && drive(recorder, frame, erase, args, 2, Completion::kDrop) != Invoke::kUnknown) return;
+  PyTypeObject* type = recorder.type_of(container);
+  if (recorder.live() && erase == nullptr && type != nullptr && type->tp_as_mapping != nullptr &&
+      type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript &&
+      invoke_special(recorder, frame, container, names().delitem, {key}, Then::kDrop, 2) == Invoke::kStarted)
     return;
-  }
-  recorder.stop(Abort::kWrite, "deletion of an item");
+  if (recorder.live()) recorder.stop(Abort::kWrite, "deletion of an item");
 }
 
 void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
@@ -359,9 +350,8 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case BUILD_SET: {
       Val set = recorder.new_virtual(VirtualKind::kSet, &PySet_Type);
       for (int i = 0; i < oparg; ++i) {
-        PyObject* item = operands[i].object();
-        if (item == nullptr || !cpython::is_native_key(item))
-          return recorder.stop(Abort::kUnknownOperand, "a set item");
+        PyObject* item = recorder.key_of(operands[i]);
+        if (item == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a set item") : void();
         recorder.dict_set(set, item, operands[i]);
       }
       return recorder.known(frame, oparg, set);
@@ -379,9 +369,9 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       Val target = frame.top(oparg + 1), item = frame.top();
       if (!target.is_virtual()) return recorder.stop(Abort::kUnknownOperand, "a comprehension");
       if (opcode == SET_ADD) {
-        if (item.object() == nullptr || !cpython::is_native_key(item.object()))
-          return recorder.stop(Abort::kUnknownOperand, "a set item");
-        recorder.dict_set(target, item.object(), item);
+        PyObject* key = recorder.key_of(item);
+        if (key == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a set item") : void();
+        recorder.dict_set(target, key, item);
       } else {
         recorder.model(target).items.push_back(item);
         recorder.log(target, LogOp::kItem, Val(), item);
@@ -391,9 +381,9 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     }
     case MAP_ADD: {
       Val target = frame.top(oparg + 2), key = frame.top(2), value = frame.top(1);
-      if (!target.is_virtual() || key.object() == nullptr || !cpython::is_native_key(key.object()))
-        return recorder.stop(Abort::kUnknownOperand, "a dict key");
-      recorder.dict_set(target, key.object(), value);
+      PyObject* object = target.is_virtual() ? recorder.key_of(key) : nullptr;
+      if (object == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a dict key") : void();
+      recorder.dict_set(target, object, value);
       frame.sp -= 2;
       return;
     }

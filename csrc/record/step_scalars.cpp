@@ -145,11 +145,13 @@ bool Recorder::scalar_truth(Val value, bool* out) {
 }
 
 bool Recorder::truth(Val value, bool* out) {
+  value = content_of(value);
   if (value.is_virtual()) {
     Model& content = model(value);
     switch (content.kind) {
       case VirtualKind::kTuple:
       case VirtualKind::kList:
+      case VirtualKind::kDeque:
         *out = !content.items.empty();
         return true;
       case VirtualKind::kDict:

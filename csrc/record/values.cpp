@@ -55,6 +55,8 @@ Val Recorder::owned(PyObject* object) {
 
 Val Recorder::constant(PyObject* object) {
   if (is_plain_const(object) || cpython::dies_unnoticed(Py_TYPE(object))) return owned(object);
+  if (!arguments_.empty())
+    if (const Val found = argument(object); !found.is_null()) return found;
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
   return Val::constant(object);
 }
@@ -307,6 +309,18 @@ bool Recorder::dict_delete(Val dict, PyObject* key) {
   content.reshaped.push_back(++trace_->clock);
   log(dict, LogOp::kDelItem, keep_key(key), Val());
   return true;
+}
+
+// The model alone: what a node has written already.
+void Recorder::dict_put(Val dict, PyObject* key, Val value) {
+  Model& content = model(dict);
+  ptrdiff_t at = key_position(content.keys, key);
+  if (at >= 0) {
+    content.items[static_cast<size_t>(at)] = value;
+  } else {
+    content.keys.push_back(key);
+    content.items.push_back(value);
+  }
 }
 
 bool Recorder::dict_find(Val dict, PyObject* key, Val* value) {

@@ -96,7 +96,7 @@ class Describer:
             if issubclass(kind, base):
                 parts += [self(item) for item in base.__iter__(thing)]
         if issubclass(kind, (set, frozenset)):
-            parts += sorted(self(item) if type(item) in SCALARS else repr(item) for item in thing)
+            parts += sorted(self(item) if type(item) in SCALARS else f"<{type(item).__qualname__}>" for item in thing)
         if issubclass(kind, dict):
             parts += [f"{self(key)}: {self(value)}" for key, value in kind.items(thing)]
         if kind.__module__ != "builtins" or kind.__flags__ & 512:  # a class of the program

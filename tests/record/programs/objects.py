@@ -1215,7 +1215,7 @@ def undo():
     del c.a0
 
 
-# %% container_in_class
+# %% container_in_class: stops
 class C:
     seen = []
 

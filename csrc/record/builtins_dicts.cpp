@@ -1,0 +1,275 @@
+// Known methods of dicts and OrderedDicts that write, and copies; the views are in builtins_containers.cpp.
+#include "cpython/keys.h"
+#include "record/abstract.h"
+#include "record/builtins.h"
+
+namespace pijit {
+
+int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
+  PyObject* object = recorder.key_of(key);
+  if (object == nullptr) return -1;
+  if (dict.is_virtual()) return recorder.dict_find(dict, object, value) ? 1 : 0;
+  PyObject* found = nullptr;
+  if (recorder.overlay_find(dict.object(), object, value)) return value->is_null() ? 0 : 1;
+  if (!recorder.read_dict(dict.object(), object, &found)) return -1;
+  if (found == nullptr) return 0;
+  *value = recorder.constant(found);
+  return 1;
+}
+
+namespace {
+
+Val none() {
+  return Val::constant(Py_None);
+}
+
+// A dict whose items the recording may write: fresh, an argument, or an exact one that existed before.
+bool may_write(Recorder& recorder, Val dict) {
+  if (dict.is_virtual()) {
+    const Model& content = recorder.model(dict);
+    return content.kind == VirtualKind::kDict ||
+           (content.kind == VirtualKind::kInstance && PyType_IsSubtype(content.type, &PyDict_Type));
+  }
+  PyTypeObject* type = recorder.type_of(dict);
+  return dict.is_const() && (type == &PyDict_Type || type == &PyODict_Type);
+}
+
+// dict[key] = value; Null: del dict[key], of a key that is there.
+bool write_item(Recorder& recorder, Val dict, PyObject* key, Val value) {
+  if (dict.is_const()) return recorder.write_dict(dict.object(), key, value);
+  if (value.is_null()) return recorder.dict_delete(dict, key) && recorder.live();
+  recorder.dict_set(dict, key, value);
+  return recorder.live();
+}
+
+// A dict method with so many arguments that writes.
+bool fits(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
+  return args.names.empty() && args.values.size() > least && args.values.size() <= most + 1 &&
+         may_write(recorder, args.values[0]);
+}
+
+Task<Val> dict_pop(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!fits(recorder, args, 1, 2)) co_await drive.unknown();
+  Val value;
+  const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) co_await drive.unknown();
+  if (found == 0 && args.values.size() == 2) co_await drive.raise();
+  if (found == 0) co_return args.values[2];
+  if (!write_item(recorder, args.values[0], recorder.key_of(args.values[1]), Val())) co_await drive.unknown();
+  co_return value;
+}
+
+Task<Val> dict_setdefault(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!fits(recorder, args, 1, 2)) co_await drive.unknown();
+  Val value;
+  const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) co_await drive.unknown();
+  if (found > 0) co_return value;
+  value = args.values.size() == 3 ? args.values[2] : none();
+  if (!write_item(recorder, args.values[0], recorder.key_of(args.values[1]), value)) co_await drive.unknown();
+  co_return value;
+}
+
+Task<Val> dict_popitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  std::vector<PyObject*> keys;
+  std::vector<Val> values;
+  if (!fits(recorder, args, 0, 0) || recorder.type_of(args.values[0]) != &PyDict_Type ||
+      !recorder.dict_content(args.values[0], &keys, &values))
+    co_await drive.unknown();
+  if (keys.empty()) co_await drive.raise();
+  Val pair[2] = {recorder.keep_key(keys.back()), values.back()};
+  if (!write_item(recorder, args.values[0], keys.back(), Val())) co_await drive.unknown();
+  co_return recorder.new_tuple(&PyTuple_Type, pair, 2);
+}
+
+// Several items at once: of a real dict by one node that calls `method`.
+bool write_items(Recorder& recorder, Val dict, const std::vector<PyObject*>& keys, const std::vector<Val>& values) {
+  const bool real = dict.is_const() || recorder.is_real(dict);
+  if (keys.empty()) return true;
+  if (keys.size() == 1 || !real) {
+    for (size_t i = 0; i < keys.size(); ++i)
+      if (!write_item(recorder, dict, keys[i], values[i])) return false;
+    return true;
+  }
+  Val more = recorder.new_dict();
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(more, keys[i], values[i]);
+  if (dict.is_const() && !recorder.touch_dict(dict.object())) return false;
+  for (PyObject* key : keys) {
+    PyObject* old = nullptr;
+    if (dict.is_const() && cpython::dict_lookup(dict.object(), key, &old) < 0) return false;
+    if (dict.is_const()) recorder.pin_item(dict.object(), key);
+  }
+  const std::vector<Val> args(1, more);
+  if (!recorder.call_method(dict, "update", args)) return false;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (dict.is_const()) {
+      recorder.overlay_set(dict.object(), keys[i], values[i]);
+    } else {
+      recorder.dict_put(dict, keys[i], values[i]);
+    }
+  }
+  return true;
+}
+
+Task<Val> dict_clear(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  std::vector<PyObject*> keys;
+  std::vector<Val> values;
+  const Val dict = args.values[0];
+  if (!fits(recorder, args, 0, 0) || !recorder.dict_content(dict, &keys, &values)) co_await drive.unknown();
+  const std::vector<Val> nothing;
+  if (dict.is_const()) {
+    if (!recorder.touch_dict(dict.object()) || !recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      recorder.pin(values[i]);
+      recorder.overlay_set(dict.object(), keys[i], Val());
+    }
+    co_return none();
+  }
+  if (recorder.is_real(dict)) {
+    if (!recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
+    recorder.model(dict).keys.clear();
+    recorder.model(dict).items.clear();
+    co_return none();
+  }
+  for (PyObject* key : keys) recorder.dict_delete(dict, key);
+  co_return none();
+}
+
+Task<Val> dict_copy(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  std::vector<PyObject*> keys;
+  std::vector<Val> values;
+  PyTypeObject* type = args.values.size() == 1 ? recorder.type_of(args.values[0]) : nullptr;
+  if ((type != &PyDict_Type && type != &PyODict_Type) || !recorder.dict_content(args.values[0], &keys, &values))
+    co_await drive.unknown();
+  Val copy = recorder.new_virtual(VirtualKind::kDict, type);
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(copy, keys[i], values[i]);
+  co_return copy;
+}
+
+Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!args.names.empty() || args.values.size() < 2 || args.values.size() > 3 ||
+      args.values[0].object() != reinterpret_cast<PyObject*>(&PyDict_Type))
+    co_await drive.unknown();
+  const Val value = args.values.size() == 3 ? args.values[2] : none();
+  Val dict = recorder.new_dict();
+  const std::vector<Val> items = co_await collect(drive, args.values[1]);
+  for (Val item : items) {
+    PyObject* key = recorder.key_of(item);
+    if (key == nullptr) co_await drive.unknown();
+    recorder.dict_set(dict, key, value);
+  }
+  co_return dict;
+}
+
+// OrderedDict.move_to_end(key, last=True), of a fresh one.
+Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() < 2 || args.values.size() > 3 || !recorder.is_virtual(args.values[0], VirtualKind::kDict) ||
+      recorder.is_real(args.values[0]))
+    co_await drive.unknown();
+  bool last = true;
+  Val value;
+  if (args.values.size() == 3) last = co_await is_true(drive, args.values[2]);
+  const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) co_await drive.unknown();
+  if (found == 0) co_await drive.raise();
+  const Model& content = recorder.model(args.values[0]);
+  const std::vector<PyObject*> keys = content.keys;
+  const std::vector<Val> values = content.items;
+  PyObject* key = recorder.key_of(args.values[1]);
+  for (PyObject* other : keys) recorder.dict_delete(args.values[0], other);
+  if (!last) recorder.dict_set(args.values[0], key, value);
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (!cpython::keys_equal(keys[i], key)) recorder.dict_set(args.values[0], keys[i], values[i]);
+  if (last) recorder.dict_set(args.values[0], key, value);
+  co_return none();
+}
+
+}  // namespace
+
+Task<Val> dict_setitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!fits(recorder, args, 2, 2)) co_await drive.unknown();
+  PyObject* key = recorder.key_of(args.values[1]);
+  if (key == nullptr || !write_item(recorder, args.values[0], key, args.values[2])) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> dict_delitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!fits(recorder, args, 1, 1)) co_await drive.unknown();
+  Val value;
+  const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) co_await drive.unknown();
+  if (found == 0) co_await drive.raise();
+  if (!write_item(recorder, args.values[0], recorder.key_of(args.values[1]), Val())) co_await drive.unknown();
+  co_return none();
+}
+
+// dict.update(other=(), **more): of a mapping, or of pairs.
+Task<Val> dict_update(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.positional() == 0 || args.positional() > 2 || !may_write(recorder, args.values[0])) co_await drive.unknown();
+  std::vector<PyObject*> keys;
+  std::vector<Val> values;
+  if (args.positional() == 2) {
+    const Val other = args.values[1];
+    const bool view = recorder.is_virtual(other, VirtualKind::kView) && recorder.type_of(other) != &PyDictProxy_Type;
+    if (!view && recorder.dict_content(other, &keys, &values)) {
+      // A mapping whose items are known.
+    } else if (!recorder.live() || is_dict_like(recorder, other)) {
+      co_await drive.unknown();
+    } else {
+      Val iterator = co_await get_iter(drive, other);
+      for (;;) {
+        Val pair = co_await iter_next(drive, iterator);
+        if (pair.is_null()) break;
+        const std::vector<Val> fields = co_await collect(drive, pair);
+        PyObject* key = fields.size() == 2 ? recorder.key_of(fields[0]) : nullptr;
+        if (key == nullptr) co_await drive.unknown();
+        keys.push_back(key);
+        values.push_back(fields[1]);
+      }
+    }
+  }
+  keys.insert(keys.end(), args.names.begin(), args.names.end());
+  values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());
+  if (!write_items(recorder, args.values[0], keys, values)) co_await drive.unknown();
+  co_return none();
+}
+
+// A method of dict that writes, called on a dict that keeps an order of its own, puts the two out of step.
+template <Driven kMethod>
+static Task<Val> of_plain_dict(Drive& drive, Arguments args) {
+  PyTypeObject* type = args.values.empty() ? nullptr : drive.recorder().type_of(args.values[0]);
+  if (type != nullptr && PyType_IsSubtype(type, &PyODict_Type) != 0) co_await drive.unknown();
+  Val result = co_await kMethod(drive, args);
+  co_return result;
+}
+
+void add_dict_builtins() {
+  for (const char* type : {"dict", "OrderedDict"}) {
+    const bool ordered = type[0] == 'O';
+    auto add = [&](const char* method, Driven function) {
+      add_driven(ordered ? "collections" : "builtins", (std::string(type) + "." + method).c_str(), function);
+    };
+    add("pop", ordered ? dict_pop : of_plain_dict<dict_pop>);
+    add("setdefault", ordered ? dict_setdefault : of_plain_dict<dict_setdefault>);
+    add("popitem", ordered ? dict_popitem : of_plain_dict<dict_popitem>);
+    add("update", ordered ? dict_update : of_plain_dict<dict_update>);
+    add("clear", ordered ? dict_clear : of_plain_dict<dict_clear>);
+    add("copy", dict_copy);
+    add("__setitem__", ordered ? dict_setitem : of_plain_dict<dict_setitem>);
+    add("__delitem__", ordered ? dict_delitem : of_plain_dict<dict_delitem>);
+  }
+  add_driven("builtins", "dict.fromkeys", dict_fromkeys);
+  add_driven("collections", "OrderedDict.move_to_end", dict_move_to_end);
+}
+
+}  // namespace pijit

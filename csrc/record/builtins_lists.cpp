@@ -1,0 +1,319 @@
+// Known methods of lists and deques; those that write work on fresh and on real lists alike (writes.cpp).
+#include <algorithm>
+
+#include "cpython/keys.h"
+#include "record/abstract.h"
+#include "record/builtins.h"
+
+namespace pijit {
+namespace {
+
+Val none() {
+  return Val::constant(Py_None);
+}
+
+Val number(Recorder& recorder, Py_ssize_t value) {
+  return recorder.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
+}
+
+// The list that a method with so many arguments writes; Null: not such a call.
+Val written_list(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
+  if (!args.names.empty() || args.values.size() < least + 1 || args.values.size() > most + 1) return Val();
+  Val list = recorder.writable(args.values[0]);
+  const bool fits = !list.is_null() && recorder.model(list).kind != VirtualKind::kSet;
+  return fits ? list : Val();
+}
+
+// ... and whose items it must know.
+Val known_list(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
+  Val list = written_list(recorder, args, least, most);
+  return list.is_null() || args.values[0].is_virtual() ? list : recorder.content_of(args.values[0]);
+}
+
+bool read_index(Recorder& recorder, Val value, Py_ssize_t* index) {
+  value = recorder.force(value);
+  PyObject* object = value.object();
+  if (object == nullptr || !PyIndex_Check(object) || !(PyLong_Check(object))) return false;
+  *index = PyLong_AsSsize_t(object);
+  if (PyErr_Occurred() == nullptr) return true;
+  PyErr_Clear();
+  return false;
+}
+
+Task<Val> list_append(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = written_list(recorder, args, 1, 1);
+  if (list.is_null()) co_await drive.unknown();
+  const std::vector<Val> more(1, args.values[1]);
+  if (!recorder.add_items(list, more, "append", more)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> list_extend(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = written_list(recorder, args, 1, 1);
+  if (list.is_null()) co_await drive.unknown();
+  const std::vector<Val> more = co_await collect_all(drive, args.values[1]);
+  std::vector<Val> made;
+  if (recorder.is_real(list)) made.push_back(recorder.new_tuple(&PyTuple_Type, more.data(), more.size()));
+  if (!recorder.add_items(list, more, "extend", made)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> list_insert(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = known_list(recorder, args, 2, 2);
+  Py_ssize_t at = 0;
+  if (list.is_null() || !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
+  std::vector<Val> items = recorder.model(list).items;
+  const auto size = static_cast<Py_ssize_t>(items.size());
+  at = at < 0 ? std::max<Py_ssize_t>(at + size, 0) : std::min(at, size);
+  items.insert(items.begin() + at, args.values[2]);
+  std::vector<Val> real;
+  real.push_back(number(recorder, at));
+  real.push_back(args.values[2]);
+  if (!recorder.set_items(list, items, "insert", real)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> list_pop(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = known_list(recorder, args, 0, 1);
+  Py_ssize_t at = -1;
+  if (list.is_null()) co_await drive.unknown();
+  if (args.values.size() == 2 && !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
+  std::vector<Val> items = recorder.model(list).items;
+  const auto size = static_cast<Py_ssize_t>(items.size());
+  if (at < 0) at += size;
+  if (at < 0 || at >= size) co_await drive.raise();
+  Val item = items[static_cast<size_t>(at)];
+  items.erase(items.begin() + at);
+  std::vector<Val> real;
+  if (recorder.type_of(list) == &PyList_Type) real.push_back(number(recorder, at));
+  if (!recorder.set_items(list, items, "pop", real)) co_await drive.unknown();
+  co_return item;
+}
+
+// Where an item equal to `value` is; the size of the list: nowhere.
+Task<size_t> find(Drive& drive, std::vector<Val> items, Val value, size_t from) {
+  for (size_t i = from; i < items.size(); ++i) {
+    const bool equal = co_await equals(drive, items[i], value);
+    if (equal) co_return i;
+  }
+  co_return items.size();
+}
+
+Task<Val> list_remove(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = known_list(recorder, args, 1, 1);
+  if (list.is_null()) co_await drive.unknown();
+  std::vector<Val> items = recorder.model(list).items;
+  const size_t at = co_await find(drive, items, args.values[1], 0);
+  if (at == items.size()) co_await drive.raise();
+  items.erase(items.begin() + static_cast<ptrdiff_t>(at));
+  std::vector<Val> real;
+  real.push_back(number(recorder, static_cast<Py_ssize_t>(at)));
+  if (!recorder.set_items(list, items, "__delitem__", real)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> list_clear(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = known_list(recorder, args, 0, 0);
+  const std::vector<Val> nothing;
+  if (list.is_null() || !recorder.set_items(list, nothing, "clear", nothing)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> list_reverse(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = known_list(recorder, args, 0, 0);
+  if (list.is_null()) co_await drive.unknown();
+  std::vector<Val> items = recorder.model(list).items;
+  std::reverse(items.begin(), items.end());
+  const std::vector<Val> nothing;
+  if (!recorder.set_items(list, items, "reverse", nothing)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> list_sort(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val key, reverse;
+  bool backwards = false;
+  for (size_t i = 0; i < args.names.size(); ++i) {
+    Val value = args.values[args.positional() + i];
+    (PyUnicode_CompareWithASCIIString(args.names[i], "key") == 0 ? key : reverse) = value;
+  }
+  args.values.resize(args.positional());
+  args.names.clear();
+  Val list = known_list(recorder, args, 0, 0);
+  if (list.is_null()) co_await drive.unknown();
+  if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
+  if (key.object() == Py_None) key = Val();
+  const std::vector<Val> before = recorder.model(list).items;
+  const std::vector<Val> sorted = co_await sort_items(drive, before, key, backwards);
+  // A real list is given its items in the new order: sorting it again would call the key once more.
+  std::vector<Val> real;
+  if (recorder.is_real(list)) {
+    Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
+    for (uint32_t i = 0; i < 3; ++i) recorder.set_field(slice, i, none());
+    real.push_back(slice);
+    real.push_back(recorder.new_tuple(&PyTuple_Type, sorted.data(), sorted.size()));
+  }
+  if (!recorder.set_items(list, sorted, "__setitem__", real)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> list_copy(Drive& drive, Arguments args) {
+  std::vector<Val> items;
+  if (args.values.size() != 1 || drive.recorder().type_of(args.values[0]) != &PyList_Type ||
+      !drive.recorder().try_items(args.values[0], &items))
+    co_await drive.unknown();
+  co_return drive.recorder().new_list(items.data(), items.size());
+}
+
+Task<Val> sequence_count(Drive& drive, Arguments args) {
+  std::vector<Val> items;
+  if (args.values.size() != 2 || !drive.recorder().try_items(args.values[0], &items)) co_await drive.unknown();
+  Py_ssize_t count = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const bool equal = co_await equals(drive, items[i], args.values[1]);
+    count += equal;
+  }
+  co_return number(drive.recorder(), count);
+}
+
+Task<Val> sequence_index(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  std::vector<Val> items;
+  if (args.values.size() < 2 || args.values.size() > 4 || !recorder.try_items(args.values[0], &items))
+    co_await drive.unknown();
+  const auto size = static_cast<Py_ssize_t>(items.size());
+  Py_ssize_t bounds[2] = {0, size};
+  for (size_t i = 2; i < args.values.size(); ++i) {
+    Py_ssize_t& bound = bounds[i - 2];
+    if (!read_index(recorder, args.values[i], &bound)) co_await drive.unknown();
+    bound = bound < 0 ? std::max<Py_ssize_t>(bound + size, 0) : std::min(bound, size);
+  }
+  items.resize(static_cast<size_t>(std::max(bounds[0], bounds[1])));
+  const size_t at = co_await find(drive, items, args.values[1], static_cast<size_t>(bounds[0]));
+  if (at == items.size() || static_cast<Py_ssize_t>(at) >= bounds[1]) co_await drive.raise();
+  co_return number(recorder, static_cast<Py_ssize_t>(at));
+}
+
+// The positions that a subscript names in a list of so many items: one, or those of a slice. False: not known.
+bool read_positions(Recorder& recorder, Val key, size_t size, std::vector<size_t>* positions, bool* slice,
+                    Py_ssize_t bounds[3]) {
+  Operand fields[3];
+  *slice = recorder.slice_fields({key, recorder.real(key)}, fields);
+  if (!*slice) {
+    Py_ssize_t at = 0;
+    if (!read_index(recorder, key, &at)) return false;
+    if (at < 0) at += static_cast<Py_ssize_t>(size);
+    if (at >= 0 && at < static_cast<Py_ssize_t>(size)) positions->push_back(static_cast<size_t>(at));
+    return true;
+  }
+  Val parts[3];
+  for (int i = 0; i < 3; ++i) {
+    parts[i] = recorder.force(fields[i].value);
+    if (parts[i].object() == nullptr) return false;
+  }
+  Ref made = Ref::steal(PySlice_New(parts[0].object(), parts[1].object(), parts[2].object()));
+  if (!made || PySlice_Unpack(made.get(), &bounds[0], &bounds[1], &bounds[2]) < 0) return PyErr_Clear(), false;
+  const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &bounds[0], &bounds[1], bounds[2]);
+  for (Py_ssize_t i = 0; i < count; ++i) positions->push_back(static_cast<size_t>(bounds[0] + i * bounds[2]));
+  return true;
+}
+
+}  // namespace
+
+// list[key] = value
+Task<Val> list_setitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = known_list(recorder, args, 2, 2), key = args.values[1], value = args.values[2];
+  std::vector<size_t> positions;
+  bool slice = false;
+  Py_ssize_t bounds[3];
+  if (list.is_null()) co_await drive.unknown();
+  std::vector<Val> items = recorder.model(list).items, real;
+  if (!read_positions(recorder, key, items.size(), &positions, &slice, bounds)) co_await drive.unknown();
+  real.push_back(key);
+  if (!slice) {
+    if (positions.empty()) co_await drive.raise();
+    items[positions[0]] = value;
+    real[0] = number(recorder, static_cast<Py_ssize_t>(positions[0]));
+    real.push_back(value);
+  } else {
+    const std::vector<Val> given = co_await collect(drive, value);
+    if (bounds[2] != 1 && given.size() != positions.size()) co_await drive.raise();
+    if (bounds[2] == 1) {
+      const auto from = items.begin() + bounds[0];
+      const auto place = items.erase(from, from + static_cast<ptrdiff_t>(positions.size()));
+      items.insert(place, given.begin(), given.end());
+    } else {
+      for (size_t i = 0; i < positions.size(); ++i) items[positions[i]] = given[i];
+    }
+    if (recorder.is_real(list)) real.push_back(recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
+  }
+  if (!recorder.set_items(list, items, "__setitem__", real)) co_await drive.unknown();
+  co_return none();
+}
+
+// del list[key]
+Task<Val> list_delitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = known_list(recorder, args, 1, 1), key = args.values[1];
+  std::vector<size_t> positions;
+  bool slice = false;
+  Py_ssize_t bounds[3];
+  if (list.is_null()) co_await drive.unknown();
+  const std::vector<Val> items = recorder.model(list).items;
+  if (!read_positions(recorder, key, items.size(), &positions, &slice, bounds)) co_await drive.unknown();
+  if (!slice && positions.empty()) co_await drive.raise();
+  std::vector<Val> rest, real(1, slice ? key : number(recorder, static_cast<Py_ssize_t>(positions[0])));
+  for (size_t i = 0; i < items.size(); ++i)
+    if (std::find(positions.begin(), positions.end(), i) == positions.end()) rest.push_back(items[i]);
+  if (!recorder.set_items(list, rest, "__delitem__", real)) co_await drive.unknown();
+  co_return none();
+}
+
+// list += iterable, list *= count: the list itself.
+Task<Val> list_iadd(Drive& drive, Arguments args) {
+  Val done = co_await list_extend(drive, args);
+  co_return done.is_null() ? done : args.values[0];
+}
+
+Task<Val> list_imul(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val list = known_list(recorder, args, 1, 1);
+  Py_ssize_t times = 0;
+  if (list.is_null() || !read_index(recorder, args.values[1], &times)) co_await drive.unknown();
+  const std::vector<Val> items = recorder.model(list).items;
+  if (times > 0 && static_cast<size_t>(times) * items.size() > 100000) co_await drive.unknown();
+  std::vector<Val> made, real(1, number(recorder, times));
+  for (Py_ssize_t i = 0; i < times; ++i) made.insert(made.end(), items.begin(), items.end());
+  if (!recorder.set_items(list, made, "__imul__", real)) co_await drive.unknown();
+  co_return args.values[0];
+}
+
+void add_list_builtins() {
+  add_driven("builtins", "list.append", list_append);
+  add_driven("builtins", "list.extend", list_extend);
+  add_driven("builtins", "list.insert", list_insert);
+  add_driven("builtins", "list.pop", list_pop);
+  add_driven("builtins", "list.remove", list_remove);
+  add_driven("builtins", "list.clear", list_clear);
+  add_driven("builtins", "list.reverse", list_reverse);
+  add_driven("builtins", "list.sort", list_sort);
+  add_driven("builtins", "list.copy", list_copy);
+  add_driven("builtins", "list.__setitem__", list_setitem);
+  add_driven("builtins", "list.__delitem__", list_delitem);
+  add_driven("builtins", "list.__iadd__", list_iadd);
+  add_driven("builtins", "list.__imul__", list_imul);
+  for (const char* type : {"list", "tuple"}) {
+    add_driven("builtins", (std::string(type) + ".count").c_str(), sequence_count);
+    add_driven("builtins", (std::string(type) + ".index").c_str(), sequence_index);
+  }
+}
+
+}  // namespace pijit

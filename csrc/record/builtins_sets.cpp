@@ -1,0 +1,247 @@
+// Known methods of sets whose keys compare without running Python.
+#include "cpython/keys.h"
+#include "cpython/opcodes.h"
+#include "record/abstract.h"
+#include "record/builtins.h"
+
+namespace pijit {
+namespace {
+
+Val none() {
+  return Val::constant(Py_None);
+}
+
+Val truth_value(bool yes) {
+  return Val::constant(yes ? Py_True : Py_False);
+}
+
+using Keys = std::vector<PyObject*>;
+
+// The set that a method writes; Null: not such a call.
+Val written_set(Recorder& recorder, const Arguments& args) {
+  if (!args.names.empty() || args.values.empty()) return Val();
+  Val set = recorder.writable(args.values[0]);
+  return !set.is_null() && recorder.model(set).kind == VirtualKind::kSet ? set : Val();
+}
+
+Val known_set(Recorder& recorder, const Arguments& args) {
+  Val set = written_set(recorder, args);
+  return set.is_null() || args.values[0].is_virtual() ? set : recorder.content_of(args.values[0]);
+}
+
+// The keys of any iterable, each once.
+Task<Keys> keys_of(Drive& drive, Val iterable) {
+  Recorder& recorder = drive.recorder();
+  Keys keys;
+  if (set_keys(recorder, iterable, &keys)) co_return keys;
+  if (!recorder.live()) co_await drive.unknown();
+  const std::vector<Val> items = co_await collect(drive, iterable);
+  for (Val item : items) {
+    PyObject* key = recorder.key_of(item);
+    if (key == nullptr) co_await drive.unknown();
+    if (!holds_key(keys, key)) keys.push_back(key);
+  }
+  co_return keys;
+}
+
+// What a real set is updated with: the container itself, for its order, or what an iterator gave.
+Val given(Recorder& recorder, Val iterable, const Keys& keys) {
+  PyTypeObject* type = recorder.type_of(iterable);
+  for (PyTypeObject* known : {&PyList_Type, &PyTuple_Type, &PySet_Type, &PyFrozenSet_Type, &PyDict_Type, &PyRange_Type,
+                              &PyUnicode_Type, &PyDictKeys_Type, &PyDictValues_Type})
+    if (type == known) return iterable;
+  std::vector<Val> items;
+  for (PyObject* key : keys) items.push_back(recorder.keep_key(key));
+  return recorder.new_tuple(&PyTuple_Type, items.data(), items.size());
+}
+
+Task<Val> set_add(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val set = written_set(recorder, args);
+  PyObject* key = args.values.size() == 2 ? recorder.key_of(args.values[1]) : nullptr;
+  if (set.is_null() || key == nullptr) co_await drive.unknown();
+  Keys keys = recorder.model(set).keys;
+  if (!holds_key(keys, key)) keys.push_back(key);
+  const std::vector<Val> real(1, args.values[1]);
+  if (!recorder.replace_keys(set, keys, "add", real)) co_await drive.unknown();
+  co_return none();
+}
+
+template <bool kMustBeThere>
+Task<Val> set_remove(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val set = known_set(recorder, args);
+  PyObject* key = args.values.size() == 2 ? recorder.key_of(args.values[1]) : nullptr;
+  if (set.is_null() || key == nullptr) co_await drive.unknown();
+  Keys rest;
+  for (PyObject* other : recorder.model(set).keys)
+    if (!cpython::keys_equal(other, key)) rest.push_back(other);
+  const bool found = rest.size() < recorder.model(set).keys.size();
+  if (!found && kMustBeThere) co_await drive.raise();
+  if (!found) co_return none();
+  const std::vector<Val> real(1, args.values[1]);
+  if (!recorder.replace_keys(set, rest, "discard", real)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> set_clear(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val set = known_set(recorder, args);
+  const Keys nothing;
+  const std::vector<Val> real;
+  if (set.is_null() || !recorder.replace_keys(set, nothing, "clear", real)) co_await drive.unknown();
+  co_return none();
+}
+
+// The only item; of several, which one CPython takes is the hash table's secret.
+Task<Val> set_pop(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val set = known_set(recorder, args);
+  if (set.is_null() || recorder.model(set).keys.size() > 1) co_await drive.unknown();
+  if (recorder.model(set).keys.empty()) co_await drive.raise();
+  Val item = recorder.keep_key(recorder.model(set).keys[0]);
+  const Keys nothing;
+  const std::vector<Val> real(1, item);
+  if (!recorder.replace_keys(set, nothing, "discard", real)) co_await drive.unknown();
+  co_return item;
+}
+
+enum class Combine : uint8_t { kUnion, kIntersection, kDifference, kSymmetric };
+
+Keys combine(Combine how, const Keys& mine, const Keys& others) {
+  Keys made;
+  if (how == Combine::kUnion) {
+    made = mine;
+    for (PyObject* key : others)
+      if (!holds_key(mine, key)) made.push_back(key);
+    return made;
+  }
+  for (PyObject* key : mine)
+    if (holds_key(others, key) == (how == Combine::kIntersection)) made.push_back(key);
+  if (how == Combine::kSymmetric)
+    for (PyObject* key : others)
+      if (!holds_key(mine, key)) made.push_back(key);
+  return made;
+}
+
+constexpr const char* kMethods[] = {"union", "intersection", "difference", "symmetric_difference"};
+constexpr const char* kUpdates[] = {"update", "intersection_update", "difference_update",
+                                    "symmetric_difference_update"};
+
+// s.union(*others) and the like: a new set of the class of the first.
+template <Combine kHow>
+Task<Val> set_combine(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Keys keys;
+  PyTypeObject* type = args.values.empty() ? nullptr : recorder.type_of(args.values[0]);
+  if (!args.names.empty() || (type != &PySet_Type && type != &PyFrozenSet_Type) ||
+      !set_keys(recorder, args.values[0], &keys))
+    co_await drive.unknown();
+  std::vector<Val> operands(1, args.values[0]);
+  for (size_t i = 1; i < args.values.size(); ++i) {
+    const Keys others = co_await keys_of(drive, args.values[i]);
+    keys = combine(kHow, keys, others);
+    operands.push_back(given(recorder, args.values[i], others));
+  }
+  Ref name = Ref::steal(PyUnicode_InternFromString(kMethods[static_cast<size_t>(kHow)]));
+  Val made = new_set(recorder, type, keys, _PyType_Lookup(type, name.get()), operands);
+  if (made.is_null()) co_await drive.unknown();
+  co_return made;
+}
+
+// s.update(*others) and the like. A fresh set is added to key by key, if that is what CPython does.
+template <Combine kHow>
+Task<Val> set_combine_update(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val set = known_set(recorder, args);
+  if (set.is_null()) co_await drive.unknown();
+  Keys keys = recorder.model(set).keys;
+  std::vector<Val> operands;
+  bool by_table = kHow == Combine::kIntersection || kHow == Combine::kSymmetric;
+  for (size_t i = 1; i < args.values.size(); ++i) {
+    const Keys others = co_await keys_of(drive, args.values[i]);
+    keys = combine(kHow, keys, others);
+    by_table = by_table || (kHow == Combine::kUnion && has_table(recorder, args.values[i]));
+    operands.push_back(given(recorder, args.values[i], others));
+  }
+  if (by_table && keys.size() > 1) {
+    recorder.materialize(set);
+    if (!recorder.live()) co_await drive.unknown();
+  }
+  if (!recorder.replace_keys(set, keys, kUpdates[static_cast<size_t>(kHow)], operands)) co_await drive.unknown();
+  co_return none();
+}
+
+enum class Relation : uint8_t { kSubset, kSuperset, kDisjoint };
+
+template <Relation kWhich>
+Task<Val> set_relation(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Keys mine;
+  if (args.values.size() != 2 || !args.names.empty() || !set_keys(recorder, args.values[0], &mine))
+    co_await drive.unknown();
+  const Keys others = co_await keys_of(drive, args.values[1]);
+  const Keys& some = kWhich == Relation::kSuperset ? others : mine;
+  const Keys& all = kWhich == Relation::kSuperset ? mine : others;
+  for (PyObject* key : some)
+    if (holds_key(all, key) == (kWhich == Relation::kDisjoint)) co_return truth_value(false);
+  co_return truth_value(true);
+}
+
+Task<Val> set_copy(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Keys keys;
+  if (args.values.size() != 1 || !set_keys(recorder, args.values[0], &keys)) co_await drive.unknown();
+  if (recorder.type_of(args.values[0]) == &PyFrozenSet_Type) co_return args.values[0];
+  Val copy = new_set(recorder, &PySet_Type, keys, reinterpret_cast<PyObject*>(&PySet_Type), args.values);
+  if (copy.is_null()) co_await drive.unknown();
+  co_return copy;
+}
+
+}  // namespace
+
+Task<Val> set_update(Drive& drive, Arguments args) {
+  Val done = co_await set_combine_update<Combine::kUnion>(drive, args);
+  co_return done;
+}
+
+// s |= other and the like: the set itself.
+Task<Val> set_inplace(Drive& drive, int op, Val set, Val other) {
+  Arguments args;
+  args.values.push_back(set);
+  args.values.push_back(other);
+  Driven function = op == NB_INPLACE_OR         ? set_combine_update<Combine::kUnion>
+                    : op == NB_INPLACE_AND      ? set_combine_update<Combine::kIntersection>
+                    : op == NB_INPLACE_SUBTRACT ? set_combine_update<Combine::kDifference>
+                    : op == NB_INPLACE_XOR      ? set_combine_update<Combine::kSymmetric>
+                                                : nullptr;
+  if (function == nullptr) co_await drive.unknown();
+  Val done = co_await function(drive, args);
+  co_return done.is_null() ? done : set;
+}
+
+void add_set_builtins() {
+  auto add = [](const char* method, Driven function, bool frozen) {
+    add_driven("builtins", (std::string("set.") + method).c_str(), function);
+    if (frozen) add_driven("builtins", (std::string("frozenset.") + method).c_str(), function);
+  };
+  add("add", set_add, false);
+  add("remove", set_remove<true>, false);
+  add("discard", set_remove<false>, false);
+  add("clear", set_clear, false);
+  add("pop", set_pop, false);
+  add("copy", set_copy, true);
+  add("union", set_combine<Combine::kUnion>, true);
+  add("intersection", set_combine<Combine::kIntersection>, true);
+  add("difference", set_combine<Combine::kDifference>, true);
+  add("symmetric_difference", set_combine<Combine::kSymmetric>, true);
+  add("update", set_combine_update<Combine::kUnion>, false);
+  add("intersection_update", set_combine_update<Combine::kIntersection>, false);
+  add("difference_update", set_combine_update<Combine::kDifference>, false);
+  add("symmetric_difference_update", set_combine_update<Combine::kSymmetric>, false);
+  add("issubset", set_relation<Relation::kSubset>, true);
+  add("issuperset", set_relation<Relation::kSuperset>, true);
+  add("isdisjoint", set_relation<Relation::kDisjoint>, true);
+}
+
+}  // namespace pijit

@@ -1,0 +1,337 @@
+// Writes to lists, sets and dicts: those made while recording are logged, real ones are written by a node.
+//
+// A real container is an argument, one that escaped, or one that existed before. The first two have models from the
+// start. A list or set that existed before gets one when it is first written (it is adopted): its own content is
+// guarded only if the program reads it, so that appending to a growing list needs no guard of what is in it. A dict
+// that existed before keeps its facts, and what the trace writes to it is the overlay.
+// 1. An instruction emits at most one node that writes, and nothing that may leave after it: a write that is repeated
+//    cannot be taken back.
+// 2. What a write takes out of a container may have been proven alive by it: it is pinned.
+// 3. Two arguments are never one object (bind_root guards that); an argument and an object that existed before must not
+//    be either, once one of them is written (see guard_aliases).
+// 4. All that is known of real containers is kept in, or found through, the facts: forgetting those forgets it all.
+#include <algorithm>
+
+#include "cpython/keys.h"
+#include "record/recorder.h"
+
+namespace pijit {
+namespace {
+
+PyObject* method_of(PyTypeObject* type, const char* name) {
+  Ref key = Ref::steal(PyUnicode_InternFromString(name));
+  return _PyType_Lookup(type, key.get());
+}
+
+}  // namespace
+
+bool holds_key(const std::vector<PyObject*>& keys, PyObject* key) {
+  for (PyObject* other : keys)
+    if (cpython::keys_equal(other, key)) return true;
+  return false;
+}
+
+bool Recorder::is_real(Val model_of) {
+  return model_of.is_virtual() && (trace_->virtuals[model_of.index()].reg != kNone || !model(model_of).home.is_null());
+}
+
+Val Recorder::home(Val model_of) {
+  const Val place = model(model_of).home;
+  return place.is_null() ? Val::reg(trace_->virtuals[model_of.index()].reg) : place;
+}
+
+// Facts are forgotten together: what was adopted, and which objects are arguments with known content, are facts too.
+void Recorder::note_argument(PyObject* object, Val container) {
+  bool created;
+  facts_.find(object, FactKind::kArgument, &created).guard = container.index();
+}
+
+// The argument that is this object, or Null.
+Val Recorder::argument(PyObject* object) {
+  const Fact* fact = facts_.get(object, FactKind::kArgument);
+  if (fact == nullptr) return Val();
+  const Val container = Val::virtual_object(fact->guard);
+  return is_argument(container, object) ? container : Val();
+}
+
+// Whether a container that the caller passed is an object that existed before. Guards that it is, or is not.
+bool Recorder::is_argument(Val container, PyObject* object) {
+  const Virtual& record = trace_->virtuals[container.index()];
+  if (record.reg == kNone || record.reg_time != 0) return false;
+  bool created;
+  Fact& fact = facts_.find(reinterpret_cast<char*>(object) + record.reg, FactKind::kSame, &created);
+  const bool same = model(container).real == object;
+  if (!created) return fact.stamp != 0;
+  fact.stamp = same;
+  Guard guard{};
+  guard.op = same ? GuardOp::kSame : GuardOp::kNotSame;
+  guard.subject = Val::constant(object);
+  guard.number = record.reg;
+  fact.guard = add_guard(guard);
+  return same;
+}
+
+bool Recorder::is_adopted(PyObject* object) {
+  return facts_.get(object, FactKind::kAdopted) != nullptr;
+}
+
+// The model of a container that the program is about to write, or Null. Its content may not be known (see content_of).
+Val Recorder::writable(Val container) {
+  if (container.is_virtual()) {
+    const VirtualKind kind = model(container).kind;
+    const bool known = kind == VirtualKind::kList || kind == VirtualKind::kSet || kind == VirtualKind::kDeque;
+    return known ? container : Val();
+  }
+  PyObject* object = container.object();
+  const bool list = object != nullptr && PyList_CheckExact(object);
+  if (!list && (object == nullptr || !PySet_CheckExact(object))) return Val();
+  if (const Fact* found = facts_.get(object, FactKind::kAdopted)) return Val::virtual_object(found->guard);
+  const bool guarded = facts_.get(object, list ? FactKind::kList : FactKind::kSet) != nullptr;
+  if (guarded && !(list ? guard_list(object) : guard_set(object))) return Val();
+  Val made = new_virtual(list ? VirtualKind::kList : VirtualKind::kSet, Py_TYPE(object));
+  trace_->virtuals[made.index()].buildable = false;
+  Model& content = model(made);
+  content.home = container;
+  content.unread = true;
+  content.guarded = guarded;
+  if (list) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) content.original.push_back(PyList_GET_ITEM(object, i));
+  } else {
+    Py_ssize_t position = 0;
+    PyObject* item;
+    Py_hash_t hash;
+    while (_PySet_NextEntry(object, &position, &item, &hash)) content.original.push_back(item);
+  }
+  bool created;
+  facts_.find(object, FactKind::kAdopted, &created).guard = made.index();
+  return made;
+}
+
+// Where the content of a container is: the model of one that was adopted, else itself. Null: it cannot be known.
+Val Recorder::content_of(Val container) {
+  PyObject* object = container.object();
+  const Fact* fact = object == nullptr ? nullptr : facts_.get(object, FactKind::kAdopted);
+  if (fact == nullptr) return container;
+  const Val found = Val::virtual_object(fact->guard);
+  Model& content = model(found);
+  if (!content.unread) return found;
+  if (content.original.size() > 4096) return Val();
+  content.unread = false;
+  Guard guard{};
+  guard.op = content.kind == VirtualKind::kList ? GuardOp::kList : GuardOp::kSet;
+  guard.subject = container;
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.count = static_cast<uint32_t>(content.original.size());
+  std::vector<Val> items;
+  for (PyObject* item : content.original) {
+    if (content.kind == VirtualKind::kSet && !cpython::is_native_key(item)) return Val();
+    items.push_back(constant(item));
+    if (!content.guarded) trace_->guard_items.push_back(item);
+  }
+  if (!content.guarded) trace_->guards.push_back(guard);
+  if (content.kind == VirtualKind::kList) {
+    content.items.insert(content.items.begin(), items.begin(), items.end());
+    return found;
+  }
+  std::vector<PyObject*> added = std::move(content.keys), *keys = &content.keys;
+  *keys = content.original;
+  for (PyObject* key : added)
+    if (!holds_key(*keys, key)) keys->push_back(key);
+  content.items.clear();
+  for (PyObject* key : *keys) content.items.push_back(keep_key(key));
+  return found;
+}
+
+void Recorder::pin(Val value) {
+  if (value.is_const() && !cpython::is_scalar(value.object())) trace_->pins.push_back(value.object());
+}
+
+// The value that a write takes out of a dict, if a guard proves it alive.
+void Recorder::pin_item(PyObject* dict, PyObject* key) {
+  PyObject* old = nullptr;
+  const Fact* fact = facts_.get(dict, FactKind::kDict);
+  if (fact == nullptr || cpython::dict_lookup(dict, key, &old) < 0 || old == nullptr) return;
+  const auto& items = dict_items_[trace_->guards[fact->guard].aux];
+  bool read = items.size() % 2 != 0;
+  for (size_t i = 0; i < items.size() && !read; i += 2) read = cpython::keys_equal(items[i], key);
+  if (read) pin(Val::constant(old));
+}
+
+// The node that calls a method of a real container. False: stopped.
+bool Recorder::call_method(Val container, const char* method, std::vector<Val> args) {
+  for (Val& value : args) {
+    value = materialize(value);
+    if (!live_) return false;
+  }
+  PyTypeObject* type = type_of(container);
+  const Val object = container.is_virtual() ? home(container) : container;
+  Node& node = emit_node(Op::kCall);
+  node.a = Val::constant(method_of(type, method));
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = static_cast<uint32_t>(args.size() + 1);
+  trace_->operands.push_back(object);
+  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  wrote_ = true;
+  return true;
+}
+
+// A list or deque gets other items: by `method` with `args` if it is real.
+bool Recorder::set_items(Val list, std::vector<Val> items, const char* method, const std::vector<Val>& args) {
+  const std::vector<Val> old = model(list).items;
+  if (is_real(list)) {
+    if (!call_method(list, method, args)) return false;
+    for (Val value : old) pin(value);
+    model(list).items = std::move(items);
+    return true;
+  }
+  model(list).items = items;
+  const size_t shorter = std::min(old.size(), items.size());
+  size_t head = 0, tail = 0;
+  while (head < shorter && old[head] == items[head]) ++head;
+  while (tail < shorter - head && old[old.size() - 1 - tail] == items[items.size() - 1 - tail]) ++tail;
+  auto place = [&](size_t i) { return owned(Ref::steal(PyLong_FromSize_t(i)).get()); };
+  size_t removed = old.size() - head - tail, added = items.size() - head - tail, at = head;
+  for (; removed > 0 && added > 0; --removed, --added, ++at)
+    log(list, LogOp::kSetItem, place(at), items[at], static_cast<uint32_t>(at));
+  for (; removed > 0; --removed) log(list, LogOp::kDelItem, place(at), Val(), static_cast<uint32_t>(at));
+  for (; added > 0; --added, ++at) {
+    if (tail == 0) {
+      log(list, LogOp::kItem, Val(), items[at], static_cast<uint32_t>(at));
+    } else {
+      log(list, LogOp::kInsert, place(at), items[at], static_cast<uint32_t>(at));
+    }
+  }
+  return true;
+}
+
+// Adds at the end: needs no knowledge of what is there.
+bool Recorder::add_items(Val list, const std::vector<Val>& more, const char* method, const std::vector<Val>& args) {
+  if (is_real(list)) {
+    if (!call_method(list, method, args)) return false;
+    model(list).items.insert(model(list).items.end(), more.begin(), more.end());
+    return true;
+  }
+  for (Val item : more) {
+    model(list).items.push_back(item);
+    log(list, LogOp::kItem, Val(), item);
+  }
+  return true;
+}
+
+// A set gets other keys.
+bool Recorder::replace_keys(Val set, const std::vector<PyObject*>& keys, const char* method,
+                            const std::vector<Val>& args) {
+  const std::vector<PyObject*> old = model(set).keys;
+  const bool real = is_real(set);
+  if (real && !call_method(set, method, args)) return false;
+  if (real)
+    for (PyObject* key : old) pin(Val::constant(key));
+  if (!real && keys.empty()) log(set, LogOp::kClear, Val(), Val());
+  for (PyObject* key : old)
+    if (!real && !keys.empty() && !holds_key(keys, key)) log(set, LogOp::kDelItem, keep_key(key), Val());
+  for (PyObject* key : keys)
+    if (!real && !holds_key(old, key)) log(set, LogOp::kItem, Val(), keep_key(key));
+  Model& content = model(set);
+  content.keys = keys;
+  content.items.clear();
+  for (PyObject* key : keys) content.items.push_back(keep_key(key));
+  return true;
+}
+
+// What a C callable makes of materialised arguments, by a node: a container that is real from the start. Used where a
+// copy built item by item would not be the same (the order of a set is that of its table).
+Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, std::vector<Val> args) {
+  for (Val& value : args) {
+    value = materialize(value);
+    if (!live_) return Val();
+  }
+  Val out = add_reg(Rep::kObject, type, nullptr);
+  Node& node = emit_node(Op::kCall);
+  node.a = Val::constant(callable);
+  node.out = out.index();
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = static_cast<uint32_t>(args.size());
+  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  Val made = new_virtual(kind, type);
+  trace_->virtuals[made.index()].reg = out.index();
+  trace_->virtuals[made.index()].reg_time = ++trace_->clock;
+  return made;
+}
+
+// A dict that existed before is about to be written: what it held is remembered, for a guard of all of it.
+bool Recorder::touch_dict(PyObject* dict) {
+  Fact* fact;
+  if (!dict_fact(dict, &fact)) return false;
+  written_.push_back(dict);
+  wrote_ = true;
+  if (written_dicts_.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
+  auto& items = written_dicts_[fact->guard];
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    items.push_back(key);
+    items.push_back(value);
+  }
+  if (dict_items_[trace_->guards[fact->guard].aux].size() % 2 != 0) guard_written_keys(dict, *fact);
+  return true;
+}
+
+// A dict of which all is read, and which the trace writes, is no dict whose tag could decide: its keys, in order, are
+// guarded, and its values (close_dict_guards), as they were before the first write.
+void Recorder::guard_written_keys(PyObject* dict, const Fact& fact) {
+  auto written = written_dicts_.find(fact.guard);
+  bool created = false;
+  if (written == written_dicts_.end()) return;
+  facts_.find(dict, FactKind::kWrittenKeys, &created);
+  if (!created) return;
+  Guard guard{};
+  guard.op = GuardOp::kDictSize;
+  guard.subject = Val::constant(dict);
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.number = guard.count = static_cast<uint32_t>(written->second.size() / 2);
+  for (size_t i = 0; i < written->second.size(); i += 2) {
+    PyObject* key = written->second[i];
+    trace_->guard_items.push_back(cpython::is_scalar(key) ? owned(key).object() : key);
+    PyObject* value = written->second[i + 1];
+    if (cpython::is_scalar(value)) owned(value);
+  }
+  add_guard(guard);
+}
+
+// dict[key] = value or (Null) del dict[key], of a dict that existed before: the node and the overlay. False: stopped.
+bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
+  PyObject* old = nullptr;
+  const Val real = value.is_null() ? value : materialize(value);
+  const Val shadow = live_ ? materialize(keep_key(key)) : Val();
+  if (!live_ || cpython::dict_lookup(dict, key, &old) < 0 || !touch_dict(dict)) return false;
+  pin_item(dict, key);
+  Node& node = emit_node(value.is_null() ? Op::kDelItem : Op::kStoreItem);
+  node.a = Val::constant(dict);
+  node.b = shadow;
+  node.c = real;
+  overlay_set(dict, key, value);
+  return true;
+}
+
+// After the instruction: the tags of the dicts that it wrote moved on.
+void Recorder::refresh_written() {
+  for (PyObject* dict : written_) written_dict(dict);
+  written_.clear();
+  if (wrote_ && guarded_aliases_ < trace_->guards.size()) guard_aliases();
+}
+
+// A trace that writes must not find an argument to be an object that it reads as one that existed before.
+void Recorder::guard_aliases() {
+  const size_t end = trace_->guards.size();
+  for (size_t i = guarded_aliases_; i < end && live_; ++i) {
+    const Guard guard = trace_->guards[i];
+    const bool content = guard.op == GuardOp::kList || guard.op == GuardOp::kSet || guard.op == GuardOp::kDict;
+    if (!content || !guard.subject.is_const()) continue;
+    for (Val container : arguments_)
+      if (type_of(container) == Py_TYPE(guard.subject.object()) && is_argument(container, guard.subject.object()))
+        stop(Abort::kChanged, "an argument that is read as another object");
+  }
+  guarded_aliases_ = trace_->guards.size();
+}
+
+}  // namespace pijit

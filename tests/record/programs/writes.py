@@ -1,0 +1,659 @@
+# ruff: noqa
+"""Writes to containers: those of the caller, those that existed before, those made by the call; read again afterwards."""
+
+# %% append_to_an_existing_list
+log = [0]
+
+
+def f(x):
+    log.append(x)
+    log.extend((x, x + 1))
+    return x
+
+
+def args():
+    return (3,)
+
+
+def change():
+    log.clear()
+
+
+def undo():
+    log.append("a")
+
+
+# %% write_and_read_an_existing_list
+log = [0, 1]
+
+
+def f(x):
+    log.append(x)
+    y = log[-1], len(log), x in log, list(log), log == [0, 1, x]
+    log[0] = x
+    del log[1]
+    log.insert(1, "in")
+    z = log.pop(), log.pop(0), log[:]
+    log[:] = [0, 1]
+    log.reverse()
+    log.sort()
+    return y, z, log[0], bool(log)
+
+
+def args():
+    return (3,)
+
+
+def change():
+    log.append(5)
+
+
+def undo():
+    log[:] = [0, 1, "a"]
+
+
+# %% write_to_a_list_argument
+def f(xs, ys):
+    xs.append(len(ys))
+    ys.extend(xs)
+    ys[0], xs[0] = xs[0], ys[0]
+    xs += [7]
+    ys *= 2
+    del ys[1:3]
+    xs[1:1] = "ab"
+    return xs.index(7), ys.count(2), xs is ys, sum(1 for _ in ys)
+
+
+def args():
+    return [1, 2], [3, *more]
+
+
+more = [2]
+
+
+def change():
+    more.append(4)
+
+
+def undo():
+    more.clear()
+
+
+# %% write_to_a_dict_argument
+def f(d, x):
+    d["new"] = x
+    d["list"].append(x)
+    d.update({"u": 1, "v": x}, w=2)
+    old = d.pop("a"), d.pop("none", "default"), d.setdefault("s", []), d.setdefault("u", 9)
+    d["s"].append(1)
+    del d["v"]
+    return old, list(d), "a" in d, d.get("u"), len(d), {**d}
+
+
+def args():
+    return {"a": 1, "list": []}, k
+
+
+k = 4
+
+
+def change():
+    global k
+    k = "other"
+
+
+# %% write_to_an_existing_dict
+table = {"n": 0}
+
+
+def f(x):
+    table["n"] = x
+    table["last"] = [x]
+    table.update(p=1, q=x)
+    found = table.get("p"), table["q"], "last" in table
+    del table["p"]
+    return found, "p" in table, table.pop("q"), table.setdefault("r", 5)
+
+
+def args():
+    return (k,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+    table["r"] = 6
+
+
+def undo():
+    del table["r"]
+
+
+# %% iterate_over_a_written_dict
+table = {"a": 1, "b": 2}
+
+
+def f(x):
+    table["c"] = x
+    out = list(table.items()), len(table), dict(table), sorted(table)
+    del table["c"]
+    return out, list(table)
+
+
+def args():
+    return (3,)
+
+
+def change():
+    table["z"] = 0
+
+
+def undo():
+    del table["z"]
+
+
+# %% clear_an_existing_dict
+table = {"a": 1, "b": 2}
+
+
+def f(x):
+    table.clear()
+    table["x"] = x
+    y = list(table), table.get("a")
+    table.clear()
+    table.update(a=1, b=2)
+    return y, table
+
+
+def args():
+    return (3,)
+
+
+# %% write_to_an_existing_set
+seen = {1, 2}
+
+
+def f(x):
+    seen.add(x)
+    y = x in seen, 1 in seen, len(seen)
+    seen.discard(x)
+    seen.update([8, 9])
+    seen.difference_update({8, 9})
+    seen.remove(1)
+    seen.add(1)
+    return y, 8 in seen, seen == {1, 2}, seen <= {1, 2, 3}
+
+
+def args():
+    return (5,)
+
+
+def change():
+    seen.add(7)
+
+
+def undo():
+    seen.remove(7)
+
+
+# %% only_add_to_an_existing_set
+seen = {1, 2}
+
+
+def f(x):
+    seen.add(x)
+    seen.add((x, "pair"))
+    return x
+
+
+def args():
+    return (k,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = "a"
+    seen.clear()
+
+
+# %% globals_written_and_deleted
+total = 0
+made = None
+
+
+def f(x):
+    global total, made, gone
+    total = x + k
+    made = [x]
+    made.append(total)
+    gone = 1
+    del gone
+    try:
+        return gone
+    except NameError:
+        return total, made
+
+
+k = 1
+
+
+def args():
+    return (2,)
+
+
+def change():
+    global k
+    k = 10
+
+
+# %% global_counter
+count = 0
+
+
+def f():
+    global count
+    before = count
+    count = (before + 1) % 2
+    return count
+
+
+# %% deleted_global_shows_the_builtin
+def f(x):
+    global len
+    len = x
+    try:
+        return len([1]) if callable(len) else len
+    finally:
+        del len
+
+
+def args():
+    return (k,)
+
+
+k = 4
+
+
+def change():
+    global k
+    k = 5
+
+
+# %% argument_is_the_global
+known = [1, 2]
+
+
+def f(xs):
+    xs.append(9)
+    known.append(8)
+    seen = len(known), known is xs, known[-1], xs[-1], xs == known
+    xs.pop()
+    known.pop()
+    return seen
+
+
+def args():
+    return (known if same else [5],)
+
+
+same = True
+
+
+def change():
+    global same
+    same = False
+
+
+def undo():
+    global same
+    same = True
+
+
+# %% argument_dict_is_the_global
+known = {"a": 1}
+
+
+def f(d):
+    d["x"] = k
+    known["y"] = k
+    return "y" in d, "x" in known, known is d, d.get("y")
+
+
+def args():
+    return (known if same else {},)
+
+
+same, k = False, 1
+
+
+def change():
+    global same, k
+    same, k = True, 2
+
+
+def undo():
+    global same
+    same = False
+
+
+# %% escaped_containers_written
+box = {}
+
+
+def f(x):
+    mine, table, some = [1], {}, {1}
+    box["mine"], box["table"], box["some"] = mine, table, some
+    mine.append(x)
+    mine[0] = "first"
+    table["k"] = x
+    table.update(a=1, b=2)
+    del table["a"]
+    some.add(x)
+    some.discard(1)
+    mine.extend(table)
+    return mine, len(mine), table, list(table), x in some, some
+
+
+def args():
+    return (k,)
+
+
+k = 4
+
+
+def change():
+    global k
+    k = 5
+
+
+# %% deletion_of_items
+def f(xs, d):
+    ys = list(range(6))
+    del ys[0], ys[-1], ys[1:3]
+    del xs[0]
+    del d["a"]
+    e = {"p": 1, "q": 2}
+    del e["p"]
+    out = []
+    for work in (lambda: xs.__delitem__(9), lambda: d.pop("a"), lambda: e.__delitem__("none")):
+        try:
+            work()
+        except LookupError:
+            out.append("missing")
+    try:
+        del e["none"]
+    except KeyError:
+        out.append("key")
+    try:
+        del xs[9]
+    except IndexError:
+        out.append("index")
+    return ys, xs, d, e, out
+
+
+def args():
+    return [1, 2, 3], {"a": 1, "b": k}
+
+
+k = 2
+
+
+def change():
+    global k
+    k = []
+
+
+# %% class_with_item_methods
+class M:
+    def __init__(self):
+        self.items = {}
+
+    def __setitem__(self, key, value):
+        self.items[key] = value
+
+    def __getitem__(self, key):
+        return self.items[key]
+
+    def __delitem__(self, key):
+        del self.items[key]
+
+    def __contains__(self, key):
+        return key in self.items and key != hidden
+
+    def __len__(self):
+        return len(self.items)
+
+    def __iter__(self):
+        return iter(self.items)
+
+
+hidden = "none"
+
+
+def f(x):
+    m = M()
+    m["a"] = x
+    m[1, "b"] = 2
+    m["c"] = 3
+    del m["c"]
+    return m["a"], m[1, "b"], "a" in m, "c" not in m, len(m), list(m), [*m]
+
+
+def args():
+    return (5,)
+
+
+def change():
+    global hidden
+    hidden = "a"
+
+
+# %% fresh_sets_and_their_order
+def f(x, ys):
+    s = {3, 1, x}
+    t = s | {10, 20, 30, 40, 50, 60}
+    u = t - {10, 1}
+    v = set(ys)
+    v &= t
+    w = frozenset(ys) ^ s
+    s.add(9)
+    s.remove(1)
+    return s, t, u, v, w, [i for i in {5, 6, x}], sorted(u), list(set("hello")), {*ys, *"ab"}
+
+
+def args():
+    return 7, [1, 3, 99, 33, 65]
+
+
+# %% list_methods_of_a_fresh_list
+def f(x):
+    a = [3, 1, 2]
+    a.sort()
+    b = a.copy()
+    b.reverse()
+    b.insert(1, x)
+    b.insert(-1, "end")
+    b.insert(100, "last")
+    c = b[::-1], b[1:-1], b[:2]
+    b[::2] = "xyz"
+    d = b.pop(), b.pop(0), b.pop(-1)
+    b.remove(x) if x in b else None
+    a.extend(i * 2 for i in range(x))
+    a += (7, 8)
+    a *= 2
+    e = a.index(2), a.count(2), a.index(7, 3)
+    a.clear()
+    words = ["bb", "a", "ccc"]
+    words.sort(key=len, reverse=True)
+    return a, b, c, d, e, words
+
+
+def args():
+    return (k,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+
+
+# %% dict_methods_of_a_fresh_dict
+def f(x):
+    d = dict(a=1, b=2)
+    e = d.copy()
+    e["c"] = x
+    p = e.popitem(), e.pop("a"), e.setdefault("z", x), e.setdefault("b")
+    e.update([("l", 1), ("m", x)])
+    e.update(d)
+    g = dict.fromkeys("abc", x), dict.fromkeys([1, 2])
+    h = list(d.keys() | e.keys()) if False else sorted(d.keys())
+    d.clear()
+    return d, e, p, g, h, {(x, 1): "pair"}[x, 1], {1: "one", True: "true"}, {x: 1} == {x: 1.0}, list(reversed(e))
+
+
+def args():
+    return (k,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+
+
+# %% ordered_dicts
+from collections import OrderedDict
+
+kept = OrderedDict(a=1)
+
+
+def f(x):
+    d = OrderedDict(b=1, a=x)
+    d["c"] = 3
+    d.move_to_end("b")
+    d.move_to_end("c", last=False)
+    kept["n"] = x
+    e = OrderedDict([("p", 1), ("q", 2)])
+    e.pop("p")
+    e.update(r=x)
+    return d, list(d.items()), e, kept.get("n"), d == OrderedDict(d), len(e), list(reversed(e)) if False else None
+
+
+def args():
+    return (k,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+    kept["z"] = 1
+
+
+# %% self_containing
+def f(x):
+    a = [x]
+    a.append(a)
+    d = {}
+    d["self"] = d
+    d["list"] = a
+    return a, d, a[1] is a
+
+
+def args():
+    return (3,)
+
+
+# %% list_changes_while_iterated
+def f(n):
+    xs = [1, 2, 3]
+    for x in xs:
+        if len(xs) < n:
+            xs.append(x * 2)
+    out = []
+    for x in xs:
+        out.append(x)
+        if x == 2 and 1 in xs:
+            xs.remove(1)
+    return xs, out
+
+
+def args():
+    return (k,)
+
+
+k = 5
+
+
+def change():
+    global k
+    k = 7
+
+
+# %% nested_containers_written
+config = {"layers": [{"size": 1}, {"size": 2}]}
+
+
+def f(x):
+    config["layers"][0]["size"] = x
+    config["layers"][1].setdefault("extra", []).append(x)
+    for layer in config["layers"]:
+        layer["seen"] = True
+    return [layer["size"] for layer in config["layers"]]
+
+
+def args():
+    return (k,)
+
+
+k = 4
+
+
+def change():
+    global k
+    k = 5
+
+
+# %% attributes_that_are_containers
+class Box:
+    def __init__(self):
+        self.items = []
+        self.table = {}
+
+    def put(self, x):
+        self.items.append(x)
+        self.table[x] = len(self.items)
+        return self.table[x]
+
+
+box = Box()
+
+
+def f(x):
+    mine = Box()
+    return mine.put(x), mine.put("y"), mine.items, mine.table, len(mine.items)
+
+
+def args():
+    return (k,)
+
+
+k = 4
+
+
+def change():
+    global k
+    k = 5

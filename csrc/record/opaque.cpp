@@ -27,7 +27,7 @@ PyObject* find(const char* module, const char* name) {
 
 struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
-      *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import;
+      *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add;
   PyObject* look_at_frames[13];
 };
 
@@ -65,6 +65,8 @@ const Functions& functions() {
                                {&f.import, "__import__"}})
       *place = find("builtins", name);
     Ref empty = Ref::steal(PyUnicode_FromStringAndSize("", 0));
+    f.append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
+    f.add = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), "add");
     f.join = PyObject_GetAttrString(empty.get(), "join");
     size_t i = 0;
     for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
@@ -207,6 +209,18 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
     case DELETE_SUBSCR:
       *out = {function(f.delitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
       return true;
+    case LIST_APPEND:
+    case SET_ADD:
+      *out = {function(opcode == LIST_APPEND ? f.append : f.add),
+              {frame.top(oparg + 1), frame.top()},
+              nullptr,
+              false,
+              1,
+              0};
+      return !out->args[0].is_virtual();
+    case MAP_ADD:
+      *out = {function(f.setitem), {frame.top(oparg + 2), frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
+      return !out->args[0].is_virtual();
     case GET_ITER:
       *out = {function(f.iter), {frame.top()}, nullptr, false, 1, 1};
       return true;

@@ -139,6 +139,9 @@ bool Recorder::unwind(ShadowFrame& frame) {
   }
   foreseen_ = false;
   raise_snapshot_ = kNone;
+  if (frame.handled.empty())
+    frame.before_raise = std::make_unique<BeforeRaise>(BeforeRaise{
+        frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.node_mark, frame.time_mark});
   frame.pending = Pending();
   cpython::Handler handler;
   if (!cpython::find_handler(frame.code, frame.operation, &handler) ||

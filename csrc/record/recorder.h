@@ -246,6 +246,8 @@ class Recorder final : public RecordApi {
   bool go_opaque(ShadowFrame& frame);
   bool opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread, Val* result);
   bool run_in_cpython(size_t level);
+  void unfollow(size_t level);
+  void return_to_raise(ShadowFrame& frame);
   bool may_run(size_t level, size_t top);
   void finish_run(ShadowFrame& outer, PyObject* result);
   void raised_unforeseen();

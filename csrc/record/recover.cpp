@@ -90,10 +90,8 @@ bool Recorder::resolve_stop() {
 
 // The frames from `level` to the innermost can be rebuilt, and the caller of `level` takes what it returns simply.
 bool Recorder::may_run(size_t level, size_t top) {
-  for (size_t i = level; i <= top; ++i)
-    if (!frames_[i]->handled.empty() || frames_[i]->generator != kNone) return false;
-  for (size_t i = 0; i < level; ++i)
-    if (!frames_[i]->handled.empty() || frames_[i]->generator != kNone) return false;
+  for (size_t i = 0; i <= top; ++i)
+    if ((i < level && !frames_[i]->handled.empty()) || frames_[i]->generator != kNone) return false;
   const Pending& caller = frames_[level - 1]->pending;
   for (size_t i = level - 1; i < top; ++i)
     if (frames_[i]->drive) return false;
@@ -102,11 +100,19 @@ bool Recorder::may_run(size_t level, size_t top) {
           caller.then == Then::kDrop || caller.then == Then::kInit);
 }
 
-// CPython runs the frames from `level` inwards, from the start of the instruction under way.
+// CPython runs the frames from `level` inwards, from the start of the instruction under way. A frame that handles an
+// exception cannot be rebuilt, so it is run from where that was raised.
 bool Recorder::run_in_cpython(size_t level) {
-  const size_t top = frames_.size() - 1;
+  size_t top = frames_.size() - 1;
+  for (size_t i = level; i < frames_.size(); ++i)
+    if (!frames_[i]->handled.empty()) {
+      top = i;
+      break;
+    }
   if (!may_run(level, top)) return false;
+  unfollow(top + 1);
   ShadowFrame &frame = *frames_[top], &outer = *frames_[level - 1];
+  if (!frame.handled.empty()) return_to_raise(frame);
   rollback(frame);
   if (top > 0 && frame.outer_state != kNone && unusable_[frame.outer_state]) return false;
   // What these frames can reach is real from now on, and the same object as in the frames outside.
@@ -142,13 +148,33 @@ bool Recorder::run_in_cpython(size_t level) {
   pending.run = frames_[level]->frame;
   pending.run_out = out.index();
   pending.opaque = pending.ignores_frames = true;
-  for (size_t i = level; i <= top; ++i) {
+  unfollow(level);
+  return true;
+}
+
+// The frames from `level` inwards are CPython's alone.
+void Recorder::unfollow(size_t level) {
+  for (size_t i = level; i < frames_.size(); ++i) {
     PyFrameObject* object = cpython::frame_object(frames_[i]->frame);
     if (object != nullptr) cpython::set_event_flags(object, cpython::kDefaultEvents);
+    frames_[i]->drive.reset();
     spare_.push_back(std::move(frames_[i]));
   }
   frames_.resize(level);
-  return true;
+}
+
+// The frame as it was before the instruction that raised what it handles.
+void Recorder::return_to_raise(ShadowFrame& frame) {
+  const BeforeRaise& before = *frame.before_raise;
+  frame.slots = before.slots;
+  frame.sp_mark = before.sp;
+  frame.instruction = before.instruction;
+  frame.operation = before.operation;
+  frame.call_start = before.call_start;
+  frame.node_mark = before.node_mark;
+  frame.time_mark = before.time_mark;
+  frame.pending = Pending();
+  frame.handled.clear();
 }
 
 // The frame that CPython ran has returned to `outer`, or raised.

@@ -70,6 +70,13 @@ struct Pending {
   Finish finish = nullptr;        // computes the result from the real one
 };
 
+// A frame as it was when it began the instruction that raised what it handles now.
+struct BeforeRaise {
+  std::vector<Val> slots;
+  int sp, instruction, operation, call_start;
+  uint32_t node_mark, time_mark;
+};
+
 // The shadow of one Python frame.
 struct ShadowFrame {
   cpython::Frame* frame = nullptr;
@@ -90,7 +97,7 @@ struct ShadowFrame {
   bool yielded = false;
   PyObject* kwnames = nullptr;     // set by KW_NAMES for the next CALL
   PyObject* call_names = nullptr;  // ... and taken by it
-  std::vector<int> loose;          // slots of LOAD_METHOD results that are bound in the shadow and unbound in the frame
+  std::vector<int> loose;          // slots of methods that are bound in the shadow and taken apart in the frame
   uint32_t generator = kNone;      // the virtual generator that this frame is
   uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
   std::vector<Val> saved;          // arguments kept for a second step (__init__ after __new__)
@@ -98,6 +105,7 @@ struct ShadowFrame {
   std::vector<Val> collected;  // items of the result under way
   DrivePointer drive;          // the C code under way, while it waits for a frame
   std::vector<Val> handled;    // innermost last: exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
+  std::unique_ptr<BeforeRaise> before_raise;  // of the outermost of them
 
   Val& local(int i) { return slots[i]; }
   Val& top(int depth = 1) { return slots[locals + sp - depth]; }

@@ -26,16 +26,29 @@ void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* name
 }
 
 void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
-  for (int i = 1; i <= count; ++i)
-    if (frame.top(i).object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "a formatted result");
-  recorder.observe(frame, count, take_string);
+  std::vector<Val> pieces;
+  bool varies = false;
+  for (int i = count; i >= 1; --i) {
+    const Val piece = frame.top(i);
+    varies = varies || recorder.is_scalar_reg(piece);
+    if (piece.object() == nullptr && !recorder.is_scalar_reg(piece))
+      return recorder.stop(Abort::kUnknownOperand, "a formatted result");
+    pieces.push_back(piece);
+  }
+  if (!varies) return recorder.observe(frame, count, take_string);
+  const Val all = recorder.new_tuple(&PyTuple_Type, pieces.data(), pieces.size());
+  recorder.compute(frame, string_function(-1), {all}, count);
 }
 
 void format_value(Recorder& recorder, ShadowFrame& frame, int oparg) {
   int pops = (oparg & 4) != 0 ? 2 : 1;
   Val value = frame.top(pops);
-  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
-  if (!recorder.live()) return;
+  if (recorder.is_scalar_reg(value) && ((oparg & 3) == 0 || pops == 1)) {
+    std::vector<Val> args = {value};
+    if (pops == 2) args.push_back(frame.top());
+    recorder.compute(frame, string_function(oparg & 3), args, pops);
+    return;
+  }
   PyObject* object = value.object();
   if (object == nullptr || !cpython::is_scalar(object))
     return recorder.stop(Abort::kUnknownOperand, "formatting of an object");

@@ -181,6 +181,10 @@ void step_precall(Recorder& recorder, ShadowFrame& frame, int oparg) {
   if (recorder.is_virtual(callable, VirtualKind::kBoundMethod)) {
     frame.top(oparg + 2) = recorder.virtual_field(callable, 0);
     frame.top(oparg + 1) = recorder.virtual_field(callable, 1);
+  } else if (callable.is_reg()) {
+    PyObject* object = recorder.stack_real(oparg + 1);
+    if (object != nullptr && Py_TYPE(object) == &PyMethod_Type)  // CPython takes it apart
+      frame.loose.push_back(frame.locals + frame.sp - oparg - 2);
   } else if (callable.object() != nullptr && Py_TYPE(callable.object()) == &PyMethod_Type) {
     if (!recorder.guard_parts(callable.object())) return;
     frame.top(oparg + 2) = Val::constant(PyMethod_GET_FUNCTION(callable.object()));

@@ -145,6 +145,7 @@ class Recorder final : public RecordApi {
     return Val::reg(static_cast<uint32_t>(trace_.regs.size() - 1));
   }
   Val force_const(Val value, PyObject* observed) override { return value.is_const() ? value : own_const(observed); }
+  Val unbox(Val, PyObject*) override { return Val(); }
   Val own_const(PyObject* object) override {
     trace_.kept.push_back(Ref::borrow(object));
     return Val::constant(object);

@@ -67,10 +67,14 @@ PyObject* method_object(cpython::Frame* frame) noexcept {
 }
 
 // Notes a call; whether this function, or object, was seen before.
-bool comes_again(CodeState& state, const void* key) noexcept {
+bool comes_again(CodeState& state, const void* key) {
   for (const void* seen : state.seen)
     if (seen == key) return true;
-  state.seen[state.next_seen++ % state.seen.size()] = key;
+  if (state.seen.size() < limits().seen) {
+    state.seen.push_back(key);
+  } else {
+    state.seen[state.next_seen++ % state.seen.size()] = key;
+  }
   return false;
 }
 

@@ -10,9 +10,8 @@
 //
 // 1. Module and class bodies, generators and coroutines are not looked at; what they call is outermost. Comprehensions
 //    are part of the frame that they stand in.
-// 2. A code object is left alone after kPlainCalls calls without operators, or limits().automatic roots whose function
-// or
-//    object died without one replay.
+// 2. A code object is left alone after kPlainCalls calls without operators, or limits().wasted roots in a row that died
+//    without one replay.
 #include "hook/automatic.h"
 
 #include "adapter.h"

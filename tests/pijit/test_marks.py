@@ -109,6 +109,22 @@ def test_a_recording_does_not_follow_it(mark):
     assert followed == []
 
 
+def test_the_result_of_a_constant_function_is_kept():
+    calls = []
+
+    @pijit.constant
+    def table(size):
+        calls.append(size)
+        return tuple(range(size))
+
+    fast = pijit.jit(lambda: (table(3), table(2)))
+    assert [fast() for _ in range(4)] == [((0, 1, 2), (0, 1))] * 4
+    assert calls == [3, 2]
+    pijit.reset(fast)
+    assert fast() == ((0, 1, 2), (0, 1))
+    assert calls == [3, 2, 3, 2]
+
+
 def test_marked_functions_are_not_jitted():
     for mark in ("skip", "opaque"):
         MARKS[mark](inner)

@@ -75,9 +75,10 @@ def opaque(fn: Callee) -> Callee:
 
 
 def constant(fn: Callee) -> Callee:
-    """Say that calls of `fn` with the same arguments give the same result, so that a recording may keep it.
+    """Say that calls of `fn` with the same arguments give the same result, without effects, which nobody changes.
 
-    The result is guarded where that is possible. Recordings do not make use of it yet: `fn` is followed as any other.
+    A recording that comes to `fn` with constants keeps the result, and replays do not call `fn`. With anything else,
+    such as a tensor, `fn` is followed as any other function.
 
     Args:
         fn: as for `skip`.
@@ -90,11 +91,14 @@ def constant(fn: Callee) -> Callee:
 
     Example:
         >>> import pijit
+        >>> calls = []
         >>> @pijit.constant
         ... def width():
+        ...     calls.append("width")
         ...     return 64
-        >>> width()
-        64
+        >>> area = pijit.jit(lambda: width() * 2)
+        >>> area(), area(), area(), calls
+        (128, 128, 128, ['width'])
     """
     made: Callee = _mark(fn, "constant", "")
     return made

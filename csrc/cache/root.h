@@ -4,7 +4,6 @@
 // for granted about closure and self holds at entry. Both are held weakly: when they die the root and its traces go.
 // All members are guarded by the GIL; a trace that runs is kept by a shared pointer.
 #pragma once
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +20,8 @@ struct Limits {
   uint64_t misses = 64;         // calls in a row that no trace took, before the root is left alone
   uint64_t stops = 8;           // times that one stop is reached in replays, before it is worth saying
   uint64_t exits = 32;          // times that a trace without a stop is left, before that is worth saying
-  int wasted = 8;               // roots found by enable() in one code object that died without a replay
+  int wasted = 16;              // roots in a row, found by enable() in one code object, that died without a replay
+  size_t seen = 256;            // functions and objects that enable() remembers of one code object
 };
 
 struct Root {
@@ -50,10 +50,10 @@ struct Root {
 struct CodeState {
   std::vector<std::shared_ptr<Root>> roots;
   // Under enable():
-  std::array<const void*, 16> seen{};  // functions and objects whose calls were watched; addresses only
+  std::vector<const void*> seen;  // functions and objects whose calls were watched; addresses only
   size_t next_seen = 0;
   uint32_t plain_calls = 0;  // watched calls without tensor operators
-  int wasted = 0;            // roots that died without a replay
+  int wasted = 0;            // roots in a row that died without a replay
   bool has_operators = false;
   bool recorded = false;   // a trace was made of it
   bool passes_on = false;  // what it calls is looked at instead

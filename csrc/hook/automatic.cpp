@@ -10,9 +10,8 @@
 //
 // 1. Module and class bodies, generators and coroutines are not looked at; what they call is outermost. Comprehensions
 //    are part of the frame that they stand in.
-// 2. A code object is left alone after kPlainCalls calls without operators, or limits().automatic roots whose function
-// or
-//    object died without one replay.
+// 2. A code object is left alone after kPlainCalls calls without operators, or limits().wasted roots in a row that died
+//    without one replay.
 #include "hook/automatic.h"
 
 #include "adapter.h"
@@ -67,10 +66,14 @@ PyObject* method_object(cpython::Frame* frame) noexcept {
 }
 
 // Notes a call; whether this function, or object, was seen before.
-bool comes_again(CodeState& state, const void* key) noexcept {
+bool comes_again(CodeState& state, const void* key) {
   for (const void* seen : state.seen)
     if (seen == key) return true;
-  state.seen[state.next_seen++ % state.seen.size()] = key;
+  if (state.seen.size() < limits().seen) {
+    state.seen.push_back(key);
+  } else {
+    state.seen[state.next_seen++ % state.seen.size()] = key;
+  }
   return false;
 }
 

@@ -153,7 +153,7 @@ void note_exit(Root& root, const Trace& trace) {
   root.exits += 1;
   stats().exits += 1;
   log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython");
-  if (trace.exits != limits().exits || 2 * trace.exits < trace.replays) return;
+  if (trace.exits % limits().exits != 0 || 2 * trace.exits < trace.replays) return;
   StopInfo cause;
   cause.code = kKeepsLeaving.code;
   cause.reason = kKeepsLeaving.text;
@@ -167,6 +167,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     uint64_t exits = trace->exits;
     if (!try_replay(*trace, frame, ts, result)) continue;
     root.replays += 1;
+    if (root.automatic && root.replays == 1) code_state(root.code, true)->wasted = 0;
     stats().replays += 1;
     root.misses_in_a_row = root.aborts_in_a_row = 0;
     if (trace->exits != exits) {

@@ -21,10 +21,5 @@ bool set_mark(PyObject* function, Mark mark, std::string reason);
 Mark mark_of(PyObject* function) noexcept;
 // "" if there is none.
 std::string mark_reason(PyObject* function);
-// The recorder does not follow it.
-inline bool is_left_alone(PyObject* function) noexcept {
-  const Mark mark = mark_of(function);
-  return mark == Mark::kSkip || mark == Mark::kOpaque;
-}
 
 }  // namespace pijit

@@ -11,10 +11,17 @@ import pytest
 import pijit
 from pijit import _core, api
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-X = torch.ones(3)
+torch: Any = None  # imported by the fixture: where these tests are not run, nothing may import it
+X: Any = None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _torch() -> None:
+    global torch, X
+    torch = pytest.importorskip("torch")
+    X = torch.ones(3)
 
 
 def report(thing: Any) -> dict[str, Any]:
@@ -87,6 +94,12 @@ def test_objects_of_one_class_are_apart() -> None:
     assert [len(pijit.traces(model)) for model in models] == [1] * 12
 
 
+def test_a_loop_over_many_objects() -> None:
+    layers = [torch.nn.Linear(3, 3) for _ in range(40)]
+    at_module_level("for turn in range(4):\n    y = X\n    for layer in layers: y = layer(y)", layers=layers)
+    assert [pijit.status(layer).state for layer in layers] == ["replaying"] * 40
+
+
 class TestNotRoots:
     def test_top_levels_and_class_bodies(self) -> None:
         names = at_module_level(
@@ -155,13 +168,13 @@ for x in (None, None, None, X, X, X, X): f(x)
     def test_functions_that_are_made_anew(self) -> None:
         before = pijit.stats()["records"]
         at_module_level("for turn in range(100):\n    f = lambda x: x + x\n    assert torch.equal(f(X), X + X)")
-        assert pijit.stats()["records"] - before <= 8
+        assert pijit.stats()["records"] - before <= 16
 
     def test_objects_that_are_made_anew(self) -> None:
         before = pijit.stats()["records"]
         source = "class A:\n    def m(self, x): return x + x\nfor turn in range(100):\n    A().m(X)"
         at_module_level(source)
-        assert pijit.stats()["records"] - before <= 8
+        assert pijit.stats()["records"] - before <= 16
 
 
 class TestPassingOn:

@@ -345,6 +345,7 @@ class TestSubcommands:
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"pijit: {says} (python -m pijit --help)\n"
 
+    @pytest.mark.torch  # it imports the frameworks that there are
     def test_env(self):
         done = self.run("env", PIJIT_MAX_NODES="12345")
         assert done.returncode == 0
@@ -352,6 +353,7 @@ class TestSubcommands:
         assert "option: max_nodes = 12345" in done.stdout
         assert "variable: PIJIT_MAX_NODES=12345" in done.stdout
 
+    @pytest.mark.torch
     def test_doctor(self):
         done = self.run("doctor")  # in a process of its own: it imports the frameworks that there are
         lines = done.stdout.splitlines()
@@ -370,6 +372,7 @@ class TestSubcommands:
         assert off.returncode == 1
         assert "NOT switch: off by PIJIT=0\n      mend: unset PIJIT" in off.stdout
 
+    @pytest.mark.torch
     def test_demo(self):
         done = self.run("demo")
         assert done.returncode == 0

@@ -109,6 +109,43 @@ def test_a_recording_does_not_follow_it(mark):
     assert followed == []
 
 
+@pytest.mark.parametrize("mark", ["skip", "opaque"])
+def test_its_effects_and_exceptions_are_those_of_each_call(mark):
+    seen = []
+
+    def note(x):
+        seen.append(x)
+        if x == "wrong":
+            raise KeyError(x)
+        return len(seen)
+
+    MARKS[mark](note)
+    fast = pijit.jit(lambda x: (x, note(x)))
+    assert [fast("a") for _ in range(4)] == [("a", 1), ("a", 2), ("a", 3), ("a", 4)]
+    for _ in range(3):
+        with pytest.raises(KeyError, match="wrong") as caught:
+            fast("wrong")
+        assert [entry.name for entry in caught.traceback][-2:] == ["<lambda>", "note"]
+    assert seen == ["a"] * 4 + ["wrong"] * 3
+    assert fast("a") == ("a", 8)
+
+
+def test_the_result_of_a_constant_function_is_kept():
+    calls = []
+
+    @pijit.constant
+    def table(size):
+        calls.append(size)
+        return tuple(range(size))
+
+    fast = pijit.jit(lambda: (table(3), table(2)))
+    assert [fast() for _ in range(4)] == [((0, 1, 2), (0, 1))] * 4
+    assert calls == [3, 2]
+    pijit.reset(fast)
+    assert fast() == ((0, 1, 2), (0, 1))
+    assert calls == [3, 2, 3, 2]
+
+
 def test_marked_functions_are_not_jitted():
     for mark in ("skip", "opaque"):
         MARKS[mark](inner)

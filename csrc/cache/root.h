@@ -45,6 +45,7 @@ struct CodeState {
   uint32_t plain_calls = 0;  // under enable(): outermost calls without tensor operators
   bool has_operators = false;
   bool recorded = false;  // a trace was made of it
+  uint32_t observed = 0;  // under PIJIT_STRESS=observe: calls that were recorded
 };
 
 struct Stats {

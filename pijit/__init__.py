@@ -7,8 +7,10 @@ fast(batch)                 # replayed, bit for bit the same
 
 from pijit import errors
 from pijit._config import config
+from pijit._marks import constant, opaque, skip
+from pijit._stance import stance
 from pijit._version import __version__
-from pijit.api import Status, disable, enable, enabled, jit, reset, stats, status, traces
+from pijit.api import Status, disable, enable, enabled, jit, reset, stats, status, traces, why
 from pijit.tools.explain import Report, explain
 
 __all__ = [
@@ -16,14 +18,19 @@ __all__ = [
     "Status",
     "__version__",
     "config",
+    "constant",
     "disable",
     "enable",
     "enabled",
     "errors",
     "explain",
     "jit",
+    "opaque",
     "reset",
+    "skip",
+    "stance",
     "stats",
     "status",
     "traces",
+    "why",
 ]

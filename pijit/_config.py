@@ -1,14 +1,16 @@
-"""The options of pijit as one typed object over the core's, filled from `PIJIT_*` in the environment.
+"""The options of pijit as one typed object over the core's, filled from pyproject.toml and the environment.
 
-Values and defaults live in the core (csrc/common/config.def); here stand only their names, their form for people and
-their variables. Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, environment, default.
+Names, kinds, limits and values live in the core (csrc/bind/options.def); here stands only their form for people.
+Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, `PIJIT_*` in the environment,
+`[tool.pijit]` in the pyproject.toml that is nearest to the working directory, default.
 """
 
 import difflib
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pijit import _core
 from pijit.errors import ConfigError
@@ -23,34 +25,42 @@ LOG_CHANNELS = ("record", "guards", "exits")
 # Bit i of the core's "stress" option is word i. Tag: STRESS_WORDS.
 STRESS_WORDS = ("record-all", "observe")
 
+# Of the options that are sets of words: what one is called, and the words.
+_SETS = {"log": ("channel", LOG_CHANNELS), "stress": ("word", STRESS_WORDS)}
 
-class _Option(NamedTuple):
-    """What this layer knows of an option."""
+_FLAGS = {"1": 1, "true": 1, "yes": 1, "on": 1, "0": 0, "false": 0, "no": 0, "off": 0, "": 0}
 
-    variable: str
+
+class Option(NamedTuple):
+    """One row of options.def, and the option's variable in the environment."""
+
+    kind: str
     lowest: int
     doc: str
-    words: tuple[str, ...] = ()  # the value is a set of these; empty: it is a number
+    variable: str
 
 
-_OPTIONS = {
-    "max_operations": _Option("PIJIT_MAX_OPERATIONS", 1, "bytecodes that one recording may observe before it stops"),
-    "max_nodes": _Option("PIJIT_MAX_NODES", 1, "nodes that one trace may have"),
-    "log": _Option("PIJIT_LOG", 0, f"channels to log, separated by commas: {', '.join(LOG_CHANNELS)}", LOG_CHANNELS),
-    "stress": _Option(
-        "PIJIT_STRESS",
-        0,
-        "what enable() does to every function, for testing pijit itself: "
-        "record-all (record and replay it from its first call on) or observe (record it and keep nothing)",
-        STRESS_WORDS,
-    ),
+OPTIONS = {
+    name: Option(kind, int(lowest), doc, f"PIJIT_{name.upper()}")
+    for name, kind, lowest, doc in _core.tables()["options"]
 }
 
 
 class Config:
     """The options of pijit, as attributes; an unknown one is a `ConfigError` that names the nearest.
 
-    `max_operations` and `max_nodes` limit one recording, `log` names channels, `stress` tests pijit itself.
+    `print(pijit.config)` lists them with their values. They are set here, by `enable()` and `enabled()`, by `PIJIT_*`
+    in the environment, and under `[tool.pijit]` in the pyproject.toml found from the working directory upwards; what
+    comes first in this list counts.
+
+    Attributes:
+        max_operations: bytecodes that one recording may observe before it stops.
+        max_nodes: nodes that one trace may have.
+        max_traces: traces that one function may have.
+        log: channels to log, separated by commas: "record", "guards", "exits".
+        stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe".
+        quiet: say nothing about functions that hardly gain.
+        debug: say what only developers of pijit need.
 
     Example:
         >>> import pijit
@@ -68,16 +78,18 @@ class Config:
     __slots__ = ()
     max_operations: int
     max_nodes: int
+    max_traces: int
     log: str
     stress: str
+    quiet: bool
+    debug: bool
 
-    def __getattr__(self, name: str) -> int | str:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what Python and notebooks probe for
             raise AttributeError(name)
-        _known(name)
+        kind = _known(name).kind
         value = _core.get_option(name)
-        words = _OPTIONS[name].words
-        return _words(value, words) if words else value
+        return _words(name, value) if kind == "words" else bool(value) if kind == "flag" else value
 
     def __setattr__(self, name: str, value: object) -> None:
         _core.set_option(name, parse(name, value))
@@ -85,14 +97,14 @@ class Config:
             _show_log()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_OPTIONS)
+        return iter(OPTIONS)
 
     def __dir__(self) -> list[str]:
-        return [*_OPTIONS, *object.__dir__(self)]
+        return [*OPTIONS, *object.__dir__(self)]
 
     def __repr__(self) -> str:
         return "\n".join(
-            f"{name} = {getattr(self, name)!r}  # {row.doc} ({row.variable})" for name, row in _OPTIONS.items()
+            f"{name} = {getattr(self, name)!r}  # {row.doc} ({row.variable})" for name, row in OPTIONS.items()
         )
 
     def update(self, options: Mapping[str, object]) -> dict[str, object]:
@@ -113,47 +125,84 @@ class Config:
 
 def parse(name: str, value: object, given_as: str = "") -> int:
     """The number that the core keeps for this value of this option; `ConfigError` if there is none."""
-    _known(name)
+    row = _known(name)
     where = given_as or f"option {name!r}"
-    if _OPTIONS[name].words:
-        return _mask(value, name, where)
+    if row.kind == "words":
+        return _mask(name, value, where)
+    if row.kind == "flag":
+        return _flag(value, f"{where} is True or False ({row.doc})")
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ConfigError(f"{where} is a whole number ({_OPTIONS[name].doc}), not {value!r}")
-    if not _OPTIONS[name].lowest <= value < 2**63:
-        raise ConfigError(
-            f"{where} is at least {_OPTIONS[name].lowest} and fits in 64 bits ({_OPTIONS[name].doc}), not {value!r}"
-        )
+        raise ConfigError(f"{where} is a whole number ({row.doc}), not {value!r}")
+    if not row.lowest <= value < 2**63:
+        raise ConfigError(f"{where} is at least {row.lowest} and fits in 64 bits ({row.doc}), not {value!r}")
     return value
 
 
 def read_environment(environment: Mapping[str, str]) -> None:
     """Set what `PIJIT_*` says; a wrong value is a `ConfigError`, a variable that looks misspelt a warning."""
-    variables = {row.variable: name for name, row in _OPTIONS.items()}
+    variables = {row.variable: name for name, row in OPTIONS.items()}
     for variable in sorted(key for key in environment if key.startswith("PIJIT_")):
         if variable in variables:
-            name = variables[variable]
-            _core.set_option(name, parse(name, environment[variable], given_as=variable))
-            if name == "log" and environment[variable]:
-                _show_log()
+            _set(variables[variable], environment[variable], given_as=variable)
         elif near := difflib.get_close_matches(variable, variables, 1, cutoff=0.85):
             logger.warning("pijit: %s in the environment is no option; the nearest is %s", variable, near[0])
 
 
-def _known(name: str) -> None:
-    if name in _OPTIONS:
+def read_project(directory: Path) -> None:
+    """Set what `[tool.pijit]` says in the nearest pyproject.toml; what is wrong there is a `ConfigError`."""
+    file = next((place for up in (directory, *directory.parents) if (place := up / "pyproject.toml").is_file()), None)
+    try:
+        content = b"" if file is None else file.read_bytes()
+    except OSError:
         return
-    near = difflib.get_close_matches(name, _OPTIONS, 1, cutoff=0.0)[0]
-    raise ConfigError(f"pijit has no option {name!r}; the nearest is {near!r}")
+    if b"pijit" not in content:  # the usual case needs no parser
+        return
+    import tomllib
+
+    try:
+        options = tomllib.loads(content.decode()).get("tool", {}).get("pijit", {})
+    except (ValueError, AttributeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+    if not isinstance(options, dict):
+        raise ConfigError(f"{file}: tool.pijit is a table, not {options!r}")
+    for name, value in options.items():
+        if name not in OPTIONS:
+            raise ConfigError(f"{file}: [tool.pijit] has no option {name!r}; the nearest is {_nearest(name)!r}")
+        _set(name, value, given_as=f"{file}: [tool.pijit] {name}")
 
 
-def _words(mask: int, words: tuple[str, ...]) -> str:
-    return ",".join(word for bit, word in enumerate(words) if mask >> bit & 1)
+def _set(name: str, value: object, given_as: str) -> None:
+    _core.set_option(name, parse(name, value, given_as))
+    if name == "log" and value:
+        _show_log()
 
 
-def _mask(value: object, name: str, where: str) -> int:
-    words, one = _OPTIONS[name].words, "channel" if name == "log" else "word"
+def _known(name: str) -> Option:
+    if name not in OPTIONS:
+        raise ConfigError(f"pijit has no option {name!r}; the nearest is {_nearest(name)!r}")
+    return OPTIONS[name]
+
+
+def _nearest(name: str) -> str:
+    return difflib.get_close_matches(name, OPTIONS, 1, cutoff=0.0)[0]
+
+
+def _flag(value: object, rule: str) -> int:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str) and value.strip().lower() in _FLAGS:
+        return _FLAGS[value.strip().lower()]
+    raise ConfigError(f"{rule}, not {value!r}")
+
+
+def _words(name: str, mask: int) -> str:
+    return ",".join(word for bit, word in enumerate(_SETS[name][1]) if mask >> bit & 1)
+
+
+def _mask(name: str, value: object, where: str) -> int:
+    one, words = _SETS[name]
     if not isinstance(value, str):
         raise ConfigError(f"{where} is text: {one}s separated by commas, not {value!r}")
     mask = 0
@@ -172,6 +221,16 @@ def _show_log() -> None:
         logger.addHandler(logging.StreamHandler())
 
 
+def _read_all() -> None:
+    try:
+        here = Path.cwd()
+    except OSError:  # the working directory is gone
+        here = None
+    if here is not None:
+        read_project(here)
+    read_environment(os.environ)
+
+
 config = Config()
 if not OFF:
-    read_environment(os.environ)
+    _read_all()

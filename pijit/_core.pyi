@@ -1,5 +1,6 @@
 """Types of the native module: what csrc/bind offers to this package, private to it."""
 
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import TypedDict
 
@@ -65,8 +66,16 @@ class TraceInfo(TypedDict):
     exits: int
 
 class RootInfo(TypedDict):
-    """The counters of one root."""
+    """One root and its counters."""
 
+    root: int
+    name: str
+    file: str
+    line: int
+    calls: int
+    disabled: str
+    automatic: bool
+    alive: bool
     records: int
     aborts: int
     replays: int
@@ -75,6 +84,18 @@ class RootInfo(TypedDict):
     last_stop: StopInfo | None
     traces: int
     last_miss: str | None
+
+class ToldInfo(TypedDict):
+    """Something worth saying: a root, and what about it, where."""
+
+    kind: str
+    root: int
+    name: str
+    codes: str
+    reason: str
+    file: str
+    line: int
+    function: str
 
 def hook_install() -> None:
     """Become the evaluator of frames, keeping the one that was there for delegation."""
@@ -93,6 +114,27 @@ def remove_root(root: int) -> None:
 
 def set_auto(on: bool) -> None:
     """Find roots without being told."""
+
+def set_stance(name: str) -> None:
+    """What is done with the calls of roots: "on", "off", "replay_only", "fail_on_record"."""
+
+def get_stance() -> str:
+    """The stance in force."""
+
+def set_mark(function: FunctionType, mark: str, reason: str) -> None:
+    """Mark a function "skip", "opaque" or "constant", or take the mark away (""); what followed it is forgotten."""
+
+def mark_of(obj: object) -> tuple[str, str]:
+    """The mark of a function ("" if none) and its reason."""
+
+def set_listener(callable: Callable[[ToldInfo], None]) -> None:
+    """Who is told what is worth saying."""
+
+def keep_dead_roots() -> None:
+    """Keep the counters of roots whose function dies, for a report at the end."""
+
+def roots() -> list[RootInfo]:
+    """Every root, those that died first."""
 
 def root_of(obj: object) -> int:
     """The root of a jitted function or instance, or of one found automatically; -1 if there is none."""
@@ -113,13 +155,13 @@ def stats() -> dict[str, int | float]:
     """Counters of the process."""
 
 def tables() -> dict[str, list[tuple[str, ...]]]:
-    """Rows of the .def tables: aborts, ops, guards, opcodes."""
+    """Rows of the .def tables: aborts, left, options, ops, guards, opcodes."""
 
 def attach_adapter(capsule: object) -> None:
     """Called by an adapter's own attach()."""
 
 def set_option(name: str, value: int) -> None:
-    """Set an option of config.def."""
+    """Set an option of options.def."""
 
 def get_option(name: str) -> int:
-    """The value of an option of config.def."""
+    """The value of an option of options.def."""

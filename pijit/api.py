@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Literal, TypeVar, overload
 
-from pijit import _adapters, _core
+from pijit import _adapters, _core, _messages
 from pijit._config import OFF, config
 from pijit.errors import BackendError, UsageError
 from pijit.traces import Traces, place, view
@@ -82,7 +82,8 @@ def jit(
         name: how messages call it; the qualified name if left out.
 
     Raises:
-        UsageError: `fn` is a class, a builtin, a generator or coroutine function, or an option does not exist.
+        UsageError: `fn` is a class, a builtin, a generator or coroutine function, or was given to `skip` or `opaque`;
+            or an option does not exist.
         BackendError: there is no such backend.
         AdapterError: the adapter was built against another version of the framework that is imported.
 
@@ -116,7 +117,9 @@ def jit(
 def enable(**options: object) -> None:
     """Find what to record everywhere: the outermost Python functions under which tensor operators ran.
 
-    They are recorded at their second call. May be called again at any time. Child processes are plain unless they call
+    They are recorded at their second call, methods for each object by itself. Module and class bodies, generators and
+    coroutines are looked through; a function that runs long, such as a `main()` with a loop, passes the role on to the
+    functions that it calls a second time. May be called again at any time. Child processes are plain unless they call
     it themselves.
 
     Args:
@@ -200,6 +203,9 @@ def status(fn: object) -> Status:
     """
     if OFF:
         return Status("disabled", "PIJIT=0 in the environment")
+    mark, why_marked = mark_of(fn)
+    if mark in {"skip", "opaque"}:
+        return Status("disabled", f"pijit.{mark}()" + (f": {why_marked}" if why_marked else ""))
     root = root_of(fn)
     if root < 0:
         return Status("cold", "neither jitted nor found under enable()")
@@ -223,7 +229,7 @@ def stats() -> Mapping[str, int | float]:
 
 
 def reset(fn: object = None) -> None:
-    """Forget the traces of `fn`, or all; the next call records again.
+    """Forget the traces of `fn`, or all; the next call records again. With all, messages may be said again.
 
     Args:
         fn: what `jit` returned, or a function that ran under `enable()`; None is everything.
@@ -235,6 +241,8 @@ def reset(fn: object = None) -> None:
     if OFF:
         return
     root = -1 if fn is None else root_of(fn)
+    if fn is None:
+        _messages.forget()
     if fn is None or root >= 0:
         _core.reset(root)
 
@@ -257,11 +265,44 @@ def traces(fn: object) -> Traces:
     return Traces(map(view, _core.root_traces(root))) if root >= 0 else Traces()
 
 
-def root_of(fn: object) -> int:
-    """The core's number for a root, -1 if `fn` is none; looks through what `jit` makes anew around a function."""
+def why(fn: object) -> str:
+    """Why `fn` was recorded again, or not replayed: the guard that failed last, in words, with both values.
+
+    Args:
+        fn: what `jit` returned, or a function that ran under `enable()`.
+
+    Returns:
+        The value that differs, as it is now and as it was before; "" if no guard has failed.
+
+    Example:
+        >>> import pijit
+        >>> @pijit.jit
+        ... def scale(x, by):
+        ...     return x * by
+        >>> scale(1.5, 2), scale("ab", 2)
+        (3.0, 'abab')
+        >>> print(pijit.why(scale))
+        x: 'ab' now, 1.5 before
+    """
+    root = root_of(fn)
+    return "" if root < 0 else _core.root_report(root)["last_miss"] or ""
+
+
+def function_of(fn: object) -> object:
+    """What a method, `partial`, `staticmethod` or `classmethod` is made of; anything else itself."""
     while isinstance(fn, (MethodType, functools.partial, staticmethod, classmethod)):
         fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
-    return -1 if OFF else _core.root_of(fn)
+    return fn
+
+
+def root_of(fn: object) -> int:
+    """The core's number for a root, -1 if `fn` is none; looks through what `jit` makes anew around a function."""
+    return -1 if OFF else _core.root_of(function_of(fn))
+
+
+def mark_of(fn: object) -> tuple[str, str]:
+    """ "skip", "opaque", "constant" or "", and the reason that was given."""
+    return _core.mark_of(function_of(fn))
 
 
 def _jit(fn: Any, strict: bool, name: str | None) -> Any:
@@ -282,6 +323,9 @@ def _jit(fn: Any, strict: bool, name: str | None) -> Any:
 
 def _jit_function(fn: FunctionType, strict: bool, name: str | None) -> FunctionType:
     """A new function over the same code, and a root for it."""
+    mark = _core.mark_of(fn)[0]
+    if mark in {"skip", "opaque"}:
+        raise UsageError(f"{_where(fn)}: it was given to pijit.{mark}(); jit a function that calls it")
     if fn.__code__.co_flags & _SUSPENDABLE:
         raise UsageError(
             f"{_where(fn)}: pijit.jit() takes no generator or coroutine function; jit a function that it calls"
@@ -342,6 +386,7 @@ def _install() -> None:
         _Switch.fork_handled = True
         os.register_at_fork(after_in_child=_be_plain)
     if not _core.hook_installed():
+        _core.set_listener(_messages.tell)
         _core.hook_install()
 
 

@@ -2,14 +2,21 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "adapter.h"
 #include "bind/views.h"
 #include "cache/root.h"
+#include "hook/automatic.h"
 #include "hook/hook.h"
 #include "hook/log.h"
+#include "hook/roots.h"
 #include "hook/stress.h"
+#include "hook/tell.h"
 #include "ir/adapter_slot.h"
 #include "record/limits.h"
+#include "record/marks.h"
 #include "record/recorder.h"
 
 namespace py = pybind11;
@@ -59,26 +66,49 @@ void py_attach(py::object capsule) {
   set_adapter(adapter);
 }
 
+// The value is one that Python has checked; what does not fit is as much as does.
+template <typename T>
+void set_limited(T& option, int64_t value) {
+  option = static_cast<T>(std::min<uint64_t>(static_cast<uint64_t>(value), std::numeric_limits<T>::max()));
+}
+
 void py_set_option(const std::string& name, int64_t value) {
-  if (name == "max_operations") {
-    record_limits().operations = static_cast<uint64_t>(value);
-  } else if (name == "max_nodes") {
-    record_limits().nodes = static_cast<uint64_t>(value);
-  } else if (name == "log") {
-    set_log_channels(static_cast<uint32_t>(value));
-  } else if (name == "stress") {
-    set_stress_words(static_cast<uint32_t>(value));
-  } else {
-    throw py::key_error(name);
-  }
+#define PIJIT_OPTION(option, kind, place, least, doc) \
+  if (name == #option) return set_limited(place, value);
+#include "bind/options.def"
+#undef PIJIT_OPTION
+  throw py::key_error(name);
 }
 
 int64_t py_get_option(const std::string& name) {
-  if (name == "max_operations") return static_cast<int64_t>(record_limits().operations);
-  if (name == "max_nodes") return static_cast<int64_t>(record_limits().nodes);
-  if (name == "log") return log_channels();
-  if (name == "stress") return stress_words();
+#define PIJIT_OPTION(option, kind, place, least, doc) \
+  if (name == #option) return static_cast<int64_t>(place);
+#include "bind/options.def"
+#undef PIJIT_OPTION
   throw py::key_error(name);
+}
+
+constexpr const char* kStances[] = {"on", "off", "replay_only", "fail_on_record"};
+
+void py_set_stance(const std::string& name) {
+  for (size_t i = 0; i < std::size(kStances); ++i)
+    if (name == kStances[i]) return set_stance(static_cast<Stance>(i));
+  throw py::value_error(name);
+}
+
+constexpr const char* kMarks[] = {"", "skip", "opaque", "constant"};
+
+void py_set_mark(py::object function, const std::string& name, std::string reason) {
+  if (Py_TYPE(function.ptr()) != &PyFunction_Type) throw py::type_error("only a Python function is marked");
+  size_t mark = 0;
+  while (mark < std::size(kMarks) && name != kMarks[mark]) ++mark;
+  if (mark == std::size(kMarks)) throw py::value_error(name);
+  if (!set_mark(function.ptr(), static_cast<Mark>(mark), std::move(reason))) throw py::error_already_set();
+  forget_followed(function.ptr());
+}
+
+py::tuple py_mark_of(py::object object) {
+  return py::make_tuple(kMarks[static_cast<size_t>(mark_of(object.ptr()))], mark_reason(object.ptr()));
 }
 
 }  // namespace
@@ -98,6 +128,13 @@ PYBIND11_MODULE(_core, m) {
         py::arg("strict"));
   m.def("remove_root", [](int id) { remove_root(id); }, py::arg("root"));
   m.def("set_auto", [](bool on) { set_automatic(on); }, py::arg("on"));
+  m.def("set_stance", &py_set_stance, py::arg("name"));
+  m.def("get_stance", [] { return kStances[static_cast<size_t>(stance())]; });
+  m.def("set_mark", &py_set_mark, py::arg("function"), py::arg("mark"), py::arg("reason"));
+  m.def("mark_of", &py_mark_of, py::arg("obj"));
+  m.def("set_listener", [](py::object callable) { set_listener(callable.ptr()); }, py::arg("callable"));
+  m.def("keep_dead_roots", [] { keep_dead_roots(); });
+  m.def("roots", [] { return roots_view(); });
   m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));
   m.def("root_status", &py_root_status, py::arg("root"));
   m.def("root_report", [](int id) { return root_report(*root_or_raise(id)); }, py::arg("root"));

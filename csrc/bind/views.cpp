@@ -119,15 +119,30 @@ py::dict trace_view(const Root& root, const Trace& trace) {
 
 py::dict root_report(const Root& root) {
   py::dict view;
+  view["root"] = root.id;
+  view["name"] = root.name;
+  view["file"] = root.file;
+  view["line"] = root.line;
+  view["calls"] = root.calls;
   view["records"] = root.records;
   view["aborts"] = root.aborts;
   view["replays"] = root.replays;
   view["exits"] = root.exits;
   view["guard_failures"] = root.misses;
   view["last_stop"] = stop_view(root.last_stop);
+  view["disabled"] = root.disabled;
+  view["automatic"] = root.automatic;
+  view["alive"] = !root.dead;
   view["traces"] = root.traces.size();
   view["last_miss"] = root.last_miss.empty() ? py::object(py::none()) : py::object(py::str(root.last_miss));
   return view;
+}
+
+py::list roots_view() {
+  py::list views;
+  for (auto& root : dead_roots()) views.append(root_report(*root));
+  for (auto& root : all_roots()) views.append(root_report(*root));
+  return views;
 }
 
 py::list root_traces(const Root& root) {
@@ -159,10 +174,13 @@ py::dict stats_view() {
 }
 
 py::dict tables_view() {
-  py::list aborts, ops, guards, opcodes;
-#define PIJIT_ABORT(name, code, text) aborts.append(py::make_tuple(code, #name + 1, text));
+  py::list aborts, left, options, ops, guards, opcodes;
+#define PIJIT_ABORT(name, code, text, advice) aborts.append(py::make_tuple(code, #name + 1, text, advice));
+#define PIJIT_LEFT(name, code, text, advice) left.append(py::make_tuple(code, #name + 1, text, advice));
 #include "record/aborts.def"
-#undef PIJIT_ABORT
+#define PIJIT_OPTION(name, kind, place, least, doc) options.append(py::make_tuple(#name, #kind, #least, doc));
+#include "bind/options.def"
+#undef PIJIT_OPTION
 #define PIJIT_OP(name, print, effect, doc) ops.append(py::make_tuple(print, #effect, doc));
 #include "ir/ops.def"
 #undef PIJIT_OP
@@ -176,6 +194,8 @@ py::dict tables_view() {
   }
   py::dict view;
   view["aborts"] = aborts;
+  view["left"] = left;
+  view["options"] = options;
   view["ops"] = ops;
   view["guards"] = guards;
   view["opcodes"] = opcodes;

@@ -8,6 +8,8 @@ namespace pijit {
 
 pybind11::dict root_report(const Root& root);
 pybind11::list root_traces(const Root& root);
+// The report of each root: those that died, then those that live, in the order in which they were made.
+pybind11::list roots_view();
 pybind11::dict stats_view();
 pybind11::dict tables_view();
 

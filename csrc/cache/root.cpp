@@ -8,6 +8,7 @@ namespace {
 
 Py_ssize_t g_slot = -1;
 int g_next = 1;
+bool g_keep_dead = false;
 
 void free_state(void* state) {
   delete static_cast<CodeState*>(state);
@@ -36,6 +37,15 @@ Stats& stats() noexcept {
 std::vector<std::shared_ptr<Root>>& all_roots() noexcept {
   static auto* roots = new std::vector<std::shared_ptr<Root>>();
   return *roots;
+}
+
+std::vector<std::shared_ptr<Root>>& dead_roots() noexcept {
+  static auto* roots = new std::vector<std::shared_ptr<Root>>();
+  return *roots;
+}
+
+void keep_dead_roots() noexcept {
+  g_keep_dead = true;
 }
 
 bool start_cache() noexcept {
@@ -74,6 +84,10 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   root->function = function;
   root->instance = instance;
   root->name = std::move(name);
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (file == nullptr) PyErr_Clear();
+  root->file = file == nullptr ? "?" : file;
+  root->line = code->co_firstlineno;
   root->strict = strict;
   root->automatic = automatic;
   state->roots.push_back(root);
@@ -90,8 +104,13 @@ void remove_root(int id) {
   };
   erase(all_roots());
   CodeState* state = code_state(root->code, false);
-  if (state != nullptr) erase(state->roots);
-  reset_root(*root);
+  if (state != nullptr) {
+    erase(state->roots);
+    state->wasted += root->automatic && root->replays == 0;
+  }
+  auto traces = std::move(root->traces);
+  root->traces.clear();
+  if (g_keep_dead) dead_roots().push_back(root);
 }
 
 std::shared_ptr<Root> find_root(int id) {
@@ -111,10 +130,34 @@ void reset_root(Root& root) {
   auto traces = std::move(root.traces);
   root.traces.clear();
   root.disabled.clear();
-  root.misses_in_a_row = 0;
-  root.aborts = root.records = root.replays = root.exits = root.misses = 0;
+  root.misses_in_a_row = root.aborts_in_a_row = 0;
+  root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;
   root.last_miss.clear();
   root.last_stop = StopInfo();
+}
+
+namespace {
+
+// The trace was recorded through this function: it guards the function, or has an operation of its code.
+bool follows(const Trace& trace, PyObject* function) {
+  PyCodeObject* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  for (const Guard& guard : trace.guards)
+    if (guard.op == GuardOp::kFunction && guard.subject.object() == function) return true;
+  for (const Site& site : trace.sites)
+    if (site.code == code) return true;
+  return false;
+}
+
+}  // namespace
+
+void forget_followed(PyObject* function) {
+  const std::vector<std::shared_ptr<Root>> roots = all_roots();  // what dies meanwhile takes itself off the list
+  for (auto& root : roots)
+    for (auto& trace : root->traces)
+      if (follows(*trace, function)) {
+        reset_root(*root);
+        break;
+      }
 }
 
 }  // namespace pijit

@@ -4,6 +4,7 @@
 // for granted about closure and self holds at entry. Both are held weakly: when they die the root and its traces go.
 // All members are guarded by the GIL; a trace that runs is kept by a shared pointer.
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ struct Limits {
   uint64_t aborted = 3;         // recordings in a row that gave nothing, before a root without traces is left alone
   uint64_t aborted_again = 32;  // ... and one with traces
   uint64_t misses = 64;         // calls in a row that no trace took, before the root is left alone
+  uint64_t stops = 8;           // times that one stop is reached in replays, before it is worth saying
+  uint64_t exits = 32;          // times that a trace without a stop is left, before that is worth saying
+  int wasted = 8;               // roots found by enable() in one code object that died without a replay
 };
 
 struct Root {
@@ -27,10 +31,13 @@ struct Root {
   PyObject* instance = nullptr;  // borrowed, compared only; null for a function root
   Ref weak;                      // its callback removes the root
   std::string name;
+  std::string file;  // where the code is written
+  int line = 0;
   bool strict = false, automatic = false, dead = false;
   std::vector<std::shared_ptr<Trace>> traces;
   std::string disabled;  // why it is left alone; empty: it is not
-  uint64_t records = 0, aborts = 0, replays = 0, exits = 0, misses = 0, misses_in_a_row = 0, aborts_in_a_row = 0;
+  uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;
+  uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0;
   StopInfo last_stop;
   std::string last_miss;
 
@@ -42,10 +49,15 @@ struct Root {
 // What the hook keeps on a code object.
 struct CodeState {
   std::vector<std::shared_ptr<Root>> roots;
-  uint32_t plain_calls = 0;  // under enable(): outermost calls without tensor operators
+  // Under enable():
+  std::array<const void*, 16> seen{};  // functions and objects whose calls were watched; addresses only
+  size_t next_seen = 0;
+  uint32_t plain_calls = 0;  // watched calls without tensor operators
+  int wasted = 0;            // roots that died without a replay
   bool has_operators = false;
-  bool recorded = false;  // a trace was made of it
-  uint32_t observed = 0;  // under PIJIT_STRESS=observe: calls that were recorded
+  bool recorded = false;   // a trace was made of it
+  uint32_t observed = 0;   // under PIJIT_STRESS=observe: calls that were recorded
+  bool passes_on = false;  // what it calls is looked at instead
 };
 
 struct Stats {
@@ -56,6 +68,10 @@ struct Stats {
 Limits& limits() noexcept;
 Stats& stats() noexcept;
 std::vector<std::shared_ptr<Root>>& all_roots() noexcept;
+
+// Roots whose function or object died, without their traces; kept only after keep_dead_roots().
+std::vector<std::shared_ptr<Root>>& dead_roots() noexcept;
+void keep_dead_roots() noexcept;
 
 // Null if none (or, with create, on memory trouble).
 CodeState* code_state(PyCodeObject* code, bool create) noexcept;
@@ -68,5 +84,7 @@ void remove_root(int id);
 std::shared_ptr<Root> find_root(int id);
 int root_of(PyObject* object) noexcept;
 void reset_root(Root& root);
+// Resets the roots whose traces follow this function.
+void forget_followed(PyObject* function);
 
 }  // namespace pijit

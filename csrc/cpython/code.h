@@ -54,6 +54,11 @@ inline int first_traceable(PyCodeObject* code) noexcept {
 inline bool is_generator_code(PyCodeObject* code) noexcept {
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0;
 }
+// Code of a function that runs to its end when it is called: no module, class body or generator.
+inline bool is_function_body(PyCodeObject* code) noexcept {
+  constexpr int kFlags = CO_OPTIMIZED | CO_NEWLOCALS;
+  return (code->co_flags & kFlags) == kFlags && !is_generator_code(code);
+}
 // Locals that a call fills: positional, keyword-only, *args, **kwargs.
 inline int argument_slots(PyCodeObject* code) noexcept {
   return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) +

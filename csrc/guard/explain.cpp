@@ -116,8 +116,10 @@ std::string explain_miss(const Trace& trace, Reg* regs) {
   if (trace.state != nullptr && !trace.state->check()) return trace.state->explain();
   for (size_t i = 0; i < trace.entry_guards(); ++i)
     if (!check_guard(trace, trace.guards[i], regs)) return miss(trace, trace.guards[i], regs);
-  if (trace.tensors != nullptr && !trace.tensors->check(regs)) return trace.tensors->explain(regs);
-  return "";
+  if (trace.tensors == nullptr || trace.tensors->check(regs)) return "";
+  Val source;
+  const std::string text = trace.tensors->explain(regs, &source);
+  return Printer(trace, false).source(source) + ": " + text;
 }
 
 }  // namespace pijit

@@ -8,7 +8,4 @@ void install_hook() noexcept;
 void remove_hook() noexcept;
 bool hook_installed() noexcept;
 
-// enable(): outermost functions under which tensor operators ran become roots by themselves.
-void set_automatic(bool on) noexcept;
-
 }  // namespace pijit

@@ -10,12 +10,8 @@ uint32_t g_channels = 0;
 
 }  // namespace
 
-uint32_t log_channels() noexcept {
+uint32_t& log_channels() noexcept {
   return g_channels;
-}
-
-void set_log_channels(uint32_t channels) noexcept {
-  g_channels = channels;
 }
 
 void log_line(Channel channel, const std::string& text) {

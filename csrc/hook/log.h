@@ -7,8 +7,7 @@ namespace pijit {
 
 enum class Channel : uint32_t { kRecord = 1, kGuards = 2, kExits = 4 };
 
-uint32_t log_channels() noexcept;
-void set_log_channels(uint32_t channels) noexcept;
+uint32_t& log_channels() noexcept;
 inline bool logs(Channel channel) noexcept {
   return (log_channels() & static_cast<uint32_t>(channel)) != 0;
 }

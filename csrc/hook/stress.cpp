@@ -12,12 +12,8 @@ constexpr char kPackage[] = "pijit";
 
 }  // namespace
 
-uint32_t stress_words() noexcept {
+uint32_t& stress_words() noexcept {
   return g_words;
-}
-
-void set_stress_words(uint32_t words) noexcept {
-  g_words = words;
 }
 
 bool is_own_python(cpython::Frame* frame) noexcept {

@@ -20,8 +20,7 @@ enum class Stress : uint32_t { kRecordAll = 1, kObserve = 2 };
 inline constexpr size_t kStressRoots = 16;
 inline constexpr uint32_t kObservedCalls = 3;
 
-uint32_t stress_words() noexcept;
-void set_stress_words(uint32_t words) noexcept;
+uint32_t& stress_words() noexcept;
 inline bool stresses(Stress word) noexcept {
   return (stress_words() & static_cast<uint32_t>(word)) != 0;
 }

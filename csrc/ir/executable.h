@@ -35,8 +35,8 @@ class InputGuards {
   virtual bool check(Reg* regs) noexcept = 0;
   virtual size_t size() const noexcept = 0;
   virtual std::string describe(size_t index) const = 0;
-  // Why check() failed on these registers: "r3: float64[4] now, float32[*] before".
-  virtual std::string explain(Reg* regs) = 0;
+  // Why check() failed on these registers: "float64[4] now, float32[*] before", and where that tensor is found.
+  virtual std::string explain(Reg* regs, Val* source) = 0;
 };
 
 }  // namespace pijit

@@ -134,6 +134,8 @@ void Verifier::mark_tensor_inputs() {
     if (node.out < written.size()) written[node.out] = true;
     for (uint32_t i = 0; i < node.outs_count; ++i) written[trace_.outs[node.outs_first + i]] = true;
   }
+  for (const Guard& guard : trace_.guards)
+    if (guard.out < written.size()) written[guard.out] = true;
   for (size_t i = 0; i < written.size(); ++i)
     if (!written[i] && trace_.tensors != nullptr) defined_[i] = true;
 }

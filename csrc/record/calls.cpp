@@ -4,6 +4,7 @@
 // and dict. A call that would not bind (a TypeError) is not mirrored: the recording stops there.
 #include "cpython/keys.h"
 #include "record/limits.h"
+#include "record/marks.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -101,6 +102,16 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
   return recorder.live();
 }
 
+// A function whose result the user said does not change, called with constants: its result is one, too.
+bool call_constant(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops) {
+  for (Val value : args.values)
+    if (!value.is_const()) return false;
+  recorder.observe(frame, pops,
+                   [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.own_const(result); });
+  frame.pending.ignores_frames = true;
+  return true;
+}
+
 // The first type along the bases whose tp_new is not inherited from a Python class: object.__new__ or a builtin one.
 bool is_plain_new(PyTypeObject* type) {
   return type->tp_new == PyBaseObject_Type.tp_new;
@@ -109,6 +120,10 @@ bool is_plain_new(PyTypeObject* type) {
 }  // namespace
 
 Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
+  const Mark mark = mark_of(function.is_virtual() ? model(function).real : function.object());
+  if (mark == Mark::kSkip || mark == Mark::kOpaque) return Invoke::kUnknown;
+  if (mark == Mark::kConstant && then == Then::kPush && call_constant(*this, frame, args, pops))
+    return Invoke::kStarted;
   FunctionParts parts;
   if (!function_parts(*this, function, &parts)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
   if ((parts.code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0)

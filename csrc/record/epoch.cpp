@@ -44,7 +44,7 @@ void Recorder::begin_epoch() {
     adapter_->foreign_code();
     if (const char* why = adapter_->trouble()) return abandon(why);
     if (const char* why = adapter_->must_step_aside()) {
-      note_stop(Abort::kForeign, why);
+      note_stop(Abort::kAside, why);
       return request_stop(true);
     }
   }

@@ -32,9 +32,8 @@
 namespace pijit {
 
 enum class Abort : uint8_t {
-#define PIJIT_ABORT(name, code, text) name,
+#define PIJIT_ABORT(name, code, text, advice) name,
 #include "record/aborts.def"
-#undef PIJIT_ABORT
 };
 
 enum class Invoke : uint8_t { kStarted, kUnknown, kStopped };

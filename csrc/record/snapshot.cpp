@@ -4,20 +4,11 @@
 // call. A frame whose C caller takes the result in a way that no continuation describes (see Continuation) makes the
 // snapshots inside it unusable: the trace is then cut at the last one that is usable.
 #include "cpython/keys.h"
+#include "record/reasons.h"
 #include "record/recorder.h"
 
 namespace pijit {
 namespace {
-
-struct AbortRow {
-  const char* code;
-  const char* text;
-};
-constexpr AbortRow kAborts[] = {
-#define PIJIT_ABORT(name, code, text) {code, text},
-#include "record/aborts.def"
-#undef PIJIT_ABORT
-};
 
 // The continuation that rebuilds an outer frame, or false.
 bool continuation_of(const Pending& pending, Continuation* out) {
@@ -119,7 +110,7 @@ void Recorder::emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& input
 
 void Recorder::note_stop(Abort reason, const std::string& detail) {
   StopInfo& info = trace_->stop;
-  const AbortRow& row = kAborts[static_cast<size_t>(reason)];
+  const Reason& row = kAborts[static_cast<size_t>(reason)];
   info.code = row.code;
   info.reason = detail.empty() ? row.text : std::string(row.text) + ": " + detail;
   if (frames_.empty()) return;

@@ -77,12 +77,12 @@ std::string TensorInputs::describe(size_t index) const {
   return text.str();
 }
 
-std::string TensorInputs::explain(Reg* regs) {
+std::string TensorInputs::explain(Reg* regs, Val* source) {
   for (const Entry& entry : entries_) {
     PyObject* tensor = object(entry, regs);
     if (matches(entry, tensor)) continue;
+    *source = entry.constant != nullptr ? Val::constant(entry.constant) : Val::reg(entry.source);
     std::ostringstream text;
-    text << "r" << entry.out << ": ";
     if (Py_TYPE(tensor) != entry.type) {
       text << Py_TYPE(tensor)->tp_name << " now, " << entry.type->tp_name << " before";
       return text.str();

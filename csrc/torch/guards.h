@@ -17,7 +17,7 @@ class TensorInputs final : public InputGuards {
   bool check(Reg* regs) noexcept override;
   size_t size() const noexcept override { return entries_.size(); }
   std::string describe(size_t index) const override;
-  std::string explain(Reg* regs) override;
+  std::string explain(Reg* regs, Val* source) override;
 
  private:
   struct Entry {

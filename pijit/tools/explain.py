@@ -137,4 +137,4 @@ def _plain(part: object) -> object:
 def _advice(stop: Stop | None) -> str:
     """What the table of abort reasons says about this one."""
     rows = _core.tables()["aborts"] if stop is not None else []
-    return next((text for code, _, text in rows if stop is not None and code == stop.code), "")
+    return next((text for code, _, _, text in rows if stop is not None and code == stop.code), "")

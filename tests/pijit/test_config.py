@@ -93,6 +93,82 @@ def test_environment(caplog):
         _config.read_environment({"PIJIT_MAX_NODES": "many"})
 
 
+def test_flags():
+    for given, kept in ((True, True), (False, False), ("yes", True), ("0", False), ("", False), ("On", True)):
+        pijit.config.quiet = given
+        assert pijit.config.quiet is kept
+    for wrong in (1, "perhaps", None):
+        with pytest.raises(ConfigError, match="option 'quiet' is True or False"):
+            pijit.config.quiet = wrong
+
+
+def test_every_option_is_declared_once():
+    assert list(pijit.config) == list(_config.OPTIONS) == list(_config.Config.__annotations__)
+    described = _config.Config.__doc__
+    for name, row in _config.OPTIONS.items():
+        assert f"        {name}: " in described
+        assert row.variable == f"PIJIT_{name.upper()}"
+        assert row.doc
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[tool.pijit]\nmax_node = 3", r"\[tool\.pijit\] has no option 'max_node'; the nearest is 'max_nodes'"),
+        ("[tool.pijit]\nmax_nodes = 'many'", r"\[tool\.pijit\] max_nodes is a whole number .*, not 'many'"),
+        ("[tool.pijit]\nmax_nodes = 0", "max_nodes is at least 1"),
+        ("[tool.pijit]\nquiet = 1", r"quiet is True or False"),
+        ("[tool]\npijit = 3", "tool.pijit is a table, not 3"),
+        ("[tool.pijit\nmax_nodes = 3", "cannot be read: "),
+    ],
+)
+def test_wrong_projects(tmp_path, text, says):
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(ConfigError, match=says) as caught:
+        _config.read_project(tmp_path)
+    assert str(tmp_path / "pyproject.toml") in str(caught.value)
+
+
+def test_the_nearest_project_counts(tmp_path):
+    inner = tmp_path / "src" / "deep"
+    inner.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("[tool.pijit]\nmax_nodes = 77\nquiet = true\nlog = 'exits'\n")
+    _config.read_project(inner)
+    assert (pijit.config.max_nodes, pijit.config.quiet, pijit.config.log) == (77, True, "exits")
+    (inner / "pyproject.toml").write_text("[tool.other]\n# not for pijit\n")
+    pijit.config.max_nodes = 5
+    _config.read_project(inner)
+    assert pijit.config.max_nodes == 5
+
+
+PRECEDENCE = """
+import pijit
+print(pijit.config.max_nodes, pijit.config.max_traces, pijit.config.max_operations)
+with pijit.enabled(max_nodes=30):
+    print(pijit.config.max_nodes)
+    pijit.config.max_nodes = 40
+    print(pijit.config.max_nodes)
+print(pijit.config.max_nodes)
+"""
+
+
+def test_precedence(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.pijit]\nmax_nodes = 10\nmax_traces = 3\n")
+    root = os.path.dirname(os.path.dirname(pijit.__file__))
+    environment = {**os.environ, "PYTHONPATH": root, "PIJIT_MAX_NODES": "20"}
+    done = subprocess.run(
+        [sys.executable, "-c", PRECEDENCE], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["20", "3", "4000000", "30", "40", "20"]
+
+
+def test_most_traces_of_a_function():
+    pijit.config.max_traces = 2
+    fast = pijit.jit(lambda key: {"a": 1, "b": 2, "c": 3}[key])
+    assert [fast(key) for key in "abcabc"] == [1, 2, 3, 1, 2, 3]
+    assert len(pijit.traces(fast)) == 2
+
+
 def test_environment_of_a_process():
     code = "import pijit; print(pijit.config.max_operations)"
     done = subprocess.run(

@@ -251,8 +251,9 @@ PyObject* replay(PyObject*, PyObject* args) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); ++i)
     Recorder::load(*trace, PyTuple_GET_ITEM(operands, i), regs.data(), &next);
   if (!trace->state->check()) return PyErr_Format(PyExc_RuntimeError, "state: %s", trace->state->explain().c_str());
+  Val source;
   if (!trace->inputs->check(regs.data()))
-    return PyErr_Format(PyExc_RuntimeError, "input: %s", trace->inputs->explain(regs.data()).c_str());
+    return PyErr_Format(PyExc_RuntimeError, "input: %s", trace->inputs->explain(regs.data(), &source).c_str());
   Ref result;
   bool good = true;
   for (auto& op : trace->ops) {

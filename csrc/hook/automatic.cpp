@@ -1,0 +1,155 @@
+// enable(): finds the functions that become roots by themselves.
+//
+// A root is the outermost function under which tensor operators ran, at its second call. What comes a second time is
+// the function, or for a method the function with this object: a loop over layers calls one function for each of them,
+// and each has traces of its own.
+//
+//   for x in data: step(x)              step is outermost; its second call is recorded
+//   def main(): for x in data: step(x)  main is, and has no second call: after kLong calls inside it, what it calls a
+//                                       second time is recorded instead, and main is not looked at again
+//
+// 1. Module and class bodies, generators and coroutines are not looked at; what they call is outermost. Comprehensions
+//    are part of the frame that they stand in.
+// 2. A code object is left alone after kPlainCalls calls without operators, or limits().automatic roots whose function
+// or
+//    object died without one replay.
+#include "hook/automatic.h"
+
+#include "adapter.h"
+#include "hook/evaluate.h"
+#include "hook/roots.h"
+#include "ir/adapter_slot.h"
+#include "record/marks.h"
+#include "record/recorder.h"
+
+namespace pijit {
+namespace {
+
+constexpr uint32_t kPlainCalls = 3;
+constexpr uint64_t kLong = 20'000;
+
+bool g_automatic = false;
+thread_local Watch* t_watch = nullptr;
+thread_local uint64_t t_frames = 0;  // entered while something was watched
+
+bool is_comprehension(PyCodeObject* code) noexcept {
+  if (PyUnicode_READ_CHAR(code->co_name, 0) != '<') return false;
+  for (const char* name : {"<listcomp>", "<setcomp>", "<dictcomp>"})
+    if (_PyUnicode_EqualToASCIIString(code->co_name, name)) return true;
+  return false;
+}
+
+void stop_counting(Watch& watch) noexcept {
+  if (!watch.counting) return;
+  watch.counting = false;
+  Adapter* adapter = current_adapter();
+  if (adapter->operators_counted() > 0) watch.state->has_operators = true;
+  adapter->count_operators(false);
+}
+
+// The frame is called by the one that is watched, which has run long.
+bool is_passed_on(PyThreadState* ts) noexcept {
+  Watch& watch = *t_watch;
+  if (watch.closed || ++t_frames - watch.began < kLong) return false;
+  cpython::Frame* caller = cpython::current_frame(ts);
+  while (caller != nullptr && is_comprehension(cpython::code(caller))) caller = cpython::previous(caller);
+  if (caller != watch.frame) return false;
+  for (Watch* open = &watch; open != nullptr; open = open->outer) stop_counting(*open);
+  return true;
+}
+
+// The object whose method this frame is a call of, if its class has the function under the function's own name.
+PyObject* method_object(cpython::Frame* frame) noexcept {
+  PyCodeObject* code = cpython::code(frame);
+  PyObject* self = code->co_argcount > 0 ? cpython::slots(frame)[0] : nullptr;
+  if (self == nullptr || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(self)) || PyType_Check(self)) return nullptr;
+  return _PyType_Lookup(Py_TYPE(self), code->co_name) == cpython::function(frame) ? self : nullptr;
+}
+
+// Notes a call; whether this function, or object, was seen before.
+bool comes_again(CodeState& state, const void* key) noexcept {
+  for (const void* seen : state.seen)
+    if (seen == key) return true;
+  state.seen[state.next_seen++ % state.seen.size()] = key;
+  return false;
+}
+
+PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame) {
+  Ref keep = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frame)));
+  Watch watch(frame, state);
+  if (!state->has_operators) {
+    current_adapter()->count_operators(true);
+    watch.counting = true;
+  }
+  PyObject* result = plain(ts, frame, 0);
+  if (watch.counting && current_adapter()->operators_counted() == 0) state->plain_calls += 1;
+  return result;
+}
+
+// As jit names it: an object that is called by its class.
+std::string root_name(PyObject* object, cpython::Frame* frame) {
+  if (object != nullptr && _PyType_Lookup(Py_TYPE(object), names().call) == cpython::function(frame))
+    return Py_TYPE(object)->tp_name;
+  const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);
+  if (name == nullptr) PyErr_Clear();
+  return name == nullptr ? "?" : name;
+}
+
+// It is a root from now on; false: it cannot be.
+bool make_root(PyObject* object, cpython::Frame* frame) {
+  PyObject* function = object == nullptr ? cpython::function(frame) : nullptr;
+  if (add_root(cpython::code(frame), function, object, root_name(object, frame), false, true) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  if (t_watch != nullptr && t_watch->state != nullptr) t_watch->state->passes_on = true;
+  return true;
+}
+
+}  // namespace
+
+void set_automatic(bool on) noexcept {
+  g_automatic = on;
+}
+
+bool automatic() noexcept {
+  return g_automatic;
+}
+
+Watch::Watch(cpython::Frame* frame, CodeState* state, bool closed) noexcept
+    : frame(frame), state(state), outer(t_watch), began(t_frames), closed(closed) {
+  t_watch = this;
+}
+
+Watch::~Watch() {
+  stop_counting(*this);
+  t_watch = outer;
+}
+
+bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept {
+  if (!g_automatic || (t_watch != nullptr && !is_passed_on(ts))) return false;
+  PyCodeObject* code = cpython::code(frame);
+  return current_adapter() != nullptr && cpython::untraced(ts) && cpython::is_function_body(code) &&
+         !is_comprehension(code);
+}
+
+PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
+  const Mark mark = mark_of(cpython::function(frame));
+  if (mark == Mark::kSkip) return plain(ts, frame, 0);
+  if (mark == Mark::kOpaque) {
+    Watch watch(frame, nullptr, true);
+    return plain(ts, frame, 0);
+  }
+  CodeState* state = code_state(cpython::code(frame), true);
+  if (state == nullptr || state->passes_on || state->plain_calls >= kPlainCalls || state->wasted >= limits().wasted)
+    return plain(ts, frame, 0);
+  PyObject* object = method_object(frame);
+  const bool again = comes_again(*state, object != nullptr ? object : cpython::function(frame));
+  if (!again || !state->has_operators || stance() == Stance::kReplayOnly || !make_root(object, frame))
+    return watch_call(state, ts, frame);
+  std::shared_ptr<Root> root = state->roots.back();
+  Watch watch(frame, state);
+  return enter_root(root, ts, frame);
+}
+
+}  // namespace pijit

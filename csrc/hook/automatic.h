@@ -1,0 +1,31 @@
+// enable(): finds the functions that become roots by themselves.
+#pragma once
+#include "cache/root.h"
+
+namespace pijit {
+
+void set_automatic(bool on) noexcept;
+bool automatic() noexcept;
+
+// A call on the C stack of this thread under which functions are not looked at: of a root, or of a function that is
+// being watched. Once it has run long in CPython it passes the role on: the functions that it calls are looked at.
+struct Watch {
+  Watch(cpython::Frame* frame, CodeState* state, bool closed = false) noexcept;
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  cpython::Frame* const frame;
+  CodeState* const state;
+  Watch* const outer;
+  const uint64_t began;  // frames of this thread before it
+  const bool closed;     // never passes the role on
+  bool counting = false;
+};
+
+// Whether this fresh frame of a function is one to look at: the outermost, or called where the role is passed on.
+bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept;
+// Evaluates such a frame: watched, or as the root that it has become.
+PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame);
+
+}  // namespace pijit

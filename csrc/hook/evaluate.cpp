@@ -1,0 +1,30 @@
+// The evaluator that was there before ours.
+#include "hook/evaluate.h"
+
+#include <cxxabi.h>
+
+namespace pijit {
+namespace {
+
+cpython::FrameEval g_before = nullptr;
+
+}  // namespace
+
+void set_evaluator_before(cpython::FrameEval evaluator) noexcept {
+  g_before = evaluator;
+}
+
+cpython::FrameEval evaluator_before() noexcept {
+  return g_before;
+}
+
+PyObject* plain(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
+  if (g_before == nullptr) return cpython::eval_default(ts, frame, throwflag);
+  try {
+    return g_before(ts, frame, throwflag);
+  } catch (abi::__forced_unwind&) {
+    cpython::park_thread();
+  }
+}
+
+}  // namespace pijit

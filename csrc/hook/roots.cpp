@@ -1,0 +1,243 @@
+// What is done with a call of a root: replay, else record while that may pay, else CPython; and what is worth saying of
+// it.
+#include "hook/roots.h"
+
+#include "exec/registers.h"
+#include "exec/replay.h"
+#include "guard/check.h"
+#include "hook/evaluate.h"
+#include "hook/log.h"
+#include "hook/stress.h"
+#include "hook/tell.h"
+#include "ir/adapter_slot.h"
+#include "ir/verify.h"
+#include "record/reasons.h"
+#include "record/recorder.h"
+
+namespace pijit {
+namespace {
+
+Stance g_stance = Stance::kOn;
+
+void raise_strict(const std::string& text) {
+  Ref module = Ref::steal(PyImport_ImportModule("pijit.errors"));
+  Ref type = module ? Ref::steal(PyObject_GetAttrString(module.get(), "StrictError")) : Ref();
+  if (type) PyErr_SetString(type.get(), text.c_str());
+}
+
+std::string place_text(const std::string& file, int line, const std::string& function) {
+  return file + ":" + std::to_string(line) + " in " + function + "(): ";
+}
+
+std::string strict_text(const StopInfo& stop) {
+  const std::string text = place_text(stop.file, stop.line, stop.function) + stop.reason;
+  return stop.code == nullptr ? text : text + " [" + stop.code + "]";
+}
+
+std::string stop_text(const StopInfo& stop) {
+  if (stop.code == nullptr) return "";
+  return ": stopped at " + stop.file + ":" + std::to_string(stop.line) + " in " + stop.function + "(): " + stop.reason +
+         " [" + stop.code + "]";
+}
+
+void note_recorded(const Trace& trace) noexcept {
+  CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(trace.code.get()), true);
+  if (state == nullptr || state->recorded) return;
+  state->recorded = true;
+  stats().codes += 1;
+}
+
+// PIJIT_CHECKED: a trace that contradicts itself is a bug and stops the process.
+void check_trace([[maybe_unused]] const Trace& trace) {
+#if PIJIT_CHECKED
+  const std::string wrong = verify_trace(trace);
+  if (!wrong.empty()) Py_FatalError(wrong.c_str());
+#endif
+}
+
+// What a recording gave is made ready to be replayed.
+void finish(Trace& trace) {
+  check_trace(trace);
+  finish_trace(trace);
+  check_trace(trace);
+  note_recorded(trace);
+}
+
+// From now on the root's calls are CPython's; not under stress.
+void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause = StopInfo()) {
+  if (stress_words() != 0) return;
+  root.disabled = why.empty() ? reason.text : std::string(reason.text) + ": " + why;
+  const char* because = cause.code;
+  cause.code = reason.code;
+  cause.reason = root.disabled;
+  tell(Told::kLeft, root, cause, because);
+}
+
+// A stop that is in no frame any more is in the root.
+StopInfo placed(StopInfo stop, const Root& root) {
+  if (stop.code == nullptr || !stop.file.empty()) return stop;
+  stop.file = root.file;
+  stop.line = root.line;
+  stop.function = root.name;
+  return stop;
+}
+
+// A call that gave no trace; after a number of them in a row the root is left alone.
+void note_abort(Root& root, StopInfo stop) {
+  root.aborts += 1;
+  stats().aborts += 1;
+  root.last_stop = placed(std::move(stop), root);
+  log_line(Channel::kRecord, "record " + root.name + ": nothing was kept" + stop_text(root.last_stop));
+  root.aborts_in_a_row += 1;
+  if (root.aborts_in_a_row >= (root.traces.empty() ? limits().aborted : limits().aborted_again))
+    leave_alone(root, kNothingRecorded, root.last_stop.reason, root.last_stop);
+}
+
+void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder) {
+  root.records += 1;
+  stats().records += 1;
+  if (trace == nullptr) return note_abort(root, recorder.stop_info_or_none());
+  root.last_stop = trace->stop = placed(std::move(trace->stop), root);
+  root.aborts_in_a_row = 0;
+  finish(*trace);
+  log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
+                                 std::to_string(trace->guards.size()) + " guards, " +
+                                 std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
+  root.traces.push_back(std::move(trace));
+}
+
+// A recorder could not start: because of an argument, or of a mode of the framework, which may end.
+PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
+  Adapter* adapter = current_adapter();
+  const char* mode = adapter == nullptr ? nullptr : adapter->must_step_aside();
+  const Reason& reason = kAborts[static_cast<size_t>(mode == nullptr ? Abort::kInput : Abort::kAside)];
+  StopInfo stop;
+  stop.code = reason.code;
+  stop.reason = mode == nullptr ? reason.text : std::string(reason.text) + ": " + mode;
+  stop.file = root.file;
+  stop.line = root.line;
+  stop.function = root.name;
+  if (root.strict) {
+    raise_strict(strict_text(stop));
+    return nullptr;
+  }
+  if (mode == nullptr) {
+    note_abort(root, std::move(stop));
+  } else {
+    root.asides += 1;
+    if (root.asides == limits().stops) tell(Told::kLeft, root, stop);
+    root.last_stop = std::move(stop);
+  }
+  return plain(ts, frame, 0);
+}
+
+PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
+  Recorder recorder(ts, frame, current_adapter());
+  if (!recorder.start()) return not_started(*root, ts, frame);
+  PyObject* result = plain(ts, frame, 0);
+  if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
+  {
+    SavedError error;
+    install_trace(*root, recorder.finish(), recorder);
+  }
+  if (root->strict && result != nullptr && (root->traces.empty() || root->last_stop.code != nullptr)) {
+    drop_reference(result);
+    result = nullptr;
+    raise_strict(strict_text(root->last_stop));
+  }
+  return result;
+}
+
+// A replay was left before the end of its trace.
+void note_exit(Root& root, const Trace& trace) {
+  root.exits += 1;
+  stats().exits += 1;
+  log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython");
+  if (trace.exits != limits().exits || 2 * trace.exits < trace.replays) return;
+  StopInfo cause;
+  cause.code = kKeepsLeaving.code;
+  cause.reason = kKeepsLeaving.text;
+  tell(Told::kLeaving, root, cause);
+}
+
+// The trace that the root's guards choose runs; false: none.
+bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
+  for (size_t i = 0; i < root.traces.size(); ++i) {
+    std::shared_ptr<Trace> trace = root.traces[i];
+    uint64_t exits = trace->exits;
+    if (!try_replay(*trace, frame, ts, result)) continue;
+    root.replays += 1;
+    stats().replays += 1;
+    root.misses_in_a_row = root.aborts_in_a_row = 0;
+    if (trace->exits != exits) {
+      note_exit(root, *trace);
+    } else if (trace->stop.code != nullptr && trace->replays - trace->exits == limits().stops) {
+      tell(Told::kStopped, root, trace->stop);
+    }
+    return true;
+  }
+  return false;
+}
+
+void note_miss(Root& root, cpython::Frame* frame) {
+  root.misses += 1;
+  stats().guard_failures += 1;
+  root.misses_in_a_row += 1;
+  const Trace& trace = *root.traces.back();
+  RegisterFile registers(trace.regs.size());
+  if (registers.get() == nullptr) return;
+  load_inputs(trace, frame, registers.get());
+  root.last_miss = explain_miss(trace, registers.get());
+  log_line(Channel::kGuards, "miss " + root.name + ": " + root.last_miss);
+}
+
+// What the stance says instead of recording.
+PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
+  if (g_stance != Stance::kFailOnRecord) return plain(ts, frame, 0);
+  std::string text =
+      place_text(root.file, root.line, root.name) + "this call would be recorded, and the stance is \"fail_on_record\"";
+  if (!root.last_miss.empty()) text += " (" + root.last_miss + ")";
+  raise_strict(text);
+  return nullptr;
+}
+
+}  // namespace
+
+PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
+  root->calls += 1;
+  if (!root->disabled.empty() || !cpython::untraced(ts)) return plain(ts, frame, 0);
+  PyObject* result = nullptr;
+  for (auto& trace : root->traces)
+    if (!may_replay(*trace, ts)) return plain(ts, frame, 0);
+  if (run_trace(*root, ts, frame, &result)) return result;
+  if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
+    note_miss(*root, frame);
+    if (root->misses_in_a_row >= limits().misses) leave_alone(*root, kDiffers, root->last_miss);
+    return plain(ts, frame, 0);
+  }
+  if (!root->traces.empty()) note_miss(*root, frame);
+  if (g_stance != Stance::kOn) return not_recorded(*root, ts, frame);
+  return record(root, ts, frame);
+}
+
+PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
+  Recorder recorder(ts, frame, current_adapter());
+  const bool started = recorder.start();
+  PyObject* result = plain(ts, frame, 0);
+  if (!started) return result;
+  if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
+  SavedError error;
+  std::unique_ptr<Trace> trace = recorder.finish();
+  if (trace != nullptr) finish(*trace);
+  return result;
+}
+
+void set_stance(Stance stance) noexcept {
+  g_stance = stance;
+}
+
+Stance stance() noexcept {
+  return g_stance;
+}
+
+}  // namespace pijit

@@ -1,0 +1,24 @@
+// What is done with a call of a root.
+#pragma once
+#include <memory>
+
+#include "cache/root.h"
+
+namespace pijit {
+
+// What is done with the calls of roots, everywhere and on all threads.
+enum class Stance : uint8_t {
+  kOn,
+  kOff,           // as under plain CPython
+  kReplayOnly,    // nothing is recorded
+  kFailOnRecord,  // a call that would be recorded raises StrictError instead
+};
+void set_stance(Stance stance) noexcept;
+Stance stance() noexcept;
+
+// Replays, records or evaluates a fresh frame of the root, and gives what the frame returns.
+PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame);
+// Records a fresh frame, and throws the trace away.
+PyObject* observe(PyThreadState* ts, cpython::Frame* frame);
+
+}  // namespace pijit

@@ -1,0 +1,42 @@
+// What is worth saying to the user, handed to Python.
+#include "hook/tell.h"
+
+#include "common/ref.h"
+
+namespace pijit {
+namespace {
+
+// Immortal, so that nothing is dropped when the process ends.
+Ref& listener() noexcept {
+  static auto* callable = new Ref();
+  return *callable;
+}
+
+constexpr const char* kKinds[] = {"stopped", "left", "leaving"};
+
+}  // namespace
+
+Switches& switches() noexcept {
+  static Switches value;
+  return value;
+}
+
+void set_listener(PyObject* callable) {
+  listener() = Ref::borrow(callable);
+}
+
+void tell(Told kind, const Root& root, const StopInfo& cause, const char* because) {
+  if (!listener()) return;
+  SavedError error;
+  const bool placed = !cause.file.empty();
+  const std::string codes = because == nullptr ? cause.code : std::string(cause.code) + ", " + because;
+  Ref callable = Ref::borrow(listener().get());
+  Ref done = Ref::steal(PyObject_CallFunction(
+      callable.get(), "{s:s,s:i,s:s,s:s,s:s,s:s,s:i,s:s}", "kind", kKinds[static_cast<size_t>(kind)], "root", root.id,
+      "name", root.name.c_str(), "codes", codes.c_str(), "reason", cause.reason.c_str(), "file",
+      (placed ? cause.file : root.file).c_str(), "line", placed ? cause.line : root.line, "function",
+      (placed ? cause.function : root.name).c_str()));
+  if (!done) PyErr_WriteUnraisable(callable.get());
+}
+
+}  // namespace pijit

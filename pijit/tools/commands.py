@@ -1,0 +1,124 @@
+"""The command line: what stands before the program, and the subcommands.
+
+Options end where the program begins, so that everything after it is the program's own. `--report` and `--explain` take
+a file only behind "=": a word of its own would be the program.
+"""
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pijit import _core
+from pijit._version import __version__
+from pijit.tools import doctor, program, report, tables
+
+USAGE = """\
+usage: python -m pijit [options] script.py [arguments]
+       python -m pijit [options] -m module [arguments]
+       python -m pijit subcommand
+
+Runs an unmodified program under pijit.enable(), or one of the subcommands.
+
+options:
+  --report[=FILE]   at the end, say what was recorded and replayed, and why not; to FILE (.json: as JSON) or stderr
+  --explain[=FILE]  the same with the traces of each function and what to change
+  --version         the version of pijit
+  --help            this text
+
+subcommands:
+"""
+
+
+class _Wrong(Exception):
+    """The command line cannot be understood."""
+
+
+class _Command(NamedTuple):
+    """A subcommand: what it does, with what it takes, and the exit status."""
+
+    doc: str
+    run: Callable[[list[str]], int]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the command line says; the exit status."""
+    try:
+        return _run(list(arguments))
+    except _Wrong as error:
+        print(f"pijit: {error} (python -m pijit --help)", file=sys.stderr)
+        return 2
+
+
+def _run(rest: list[str]) -> int:
+    while rest and rest[0].startswith("-") and not rest[0].startswith("-m"):
+        option, equals, value = rest.pop(0).partition("=")
+        if option in {"--report", "--explain"}:
+            report.at_exit(value if equals else None, in_full=option == "--explain")
+        elif option in {"--help", "-h"}:
+            print(USAGE + "\n".join(f"  {name:16}  {command.doc}" for name, command in COMMANDS.items()))
+            return 0
+        elif option == "--version":
+            print(f"pijit {__version__}")
+            return 0
+        else:
+            raise _Wrong(f"there is no option {option}{_nearest(option, ['--report', '--explain', '--version'])}")
+    if not rest:
+        raise _Wrong("a script, -m module or a subcommand is needed")
+    if rest[0].startswith("-m"):
+        module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
+        if not module:
+            raise _Wrong("-m needs the name of a module")
+        program.run_module(module, rest)
+        return 0
+    if rest[0] in COMMANDS:
+        return COMMANDS[rest[0]].run(rest[1:])
+    program.run_script(rest[0], rest[1:])
+    return 0
+
+
+def _nearest(word: str, words: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, words, 1)
+    return f"; the nearest is {near[0]}" if near else ""
+
+
+def _show(make: Callable[[], str]) -> Callable[[list[str]], int]:
+    """A subcommand that takes nothing and prints a text."""
+
+    def run(rest: list[str]) -> int:
+        if rest:
+            raise _Wrong(f"this subcommand takes no {rest[0]!r}")
+        print(make())
+        return 0
+
+    return run
+
+
+def _doctor(rest: list[str]) -> int:
+    checks = doctor.checks()
+    _show(lambda: "\n".join(map(str, checks)))(rest)
+    return 0 if all(check.good for check in checks) else 1
+
+
+def _help(rest: list[str]) -> int:
+    if len(rest) != 1:
+        raise _Wrong("help takes one code, such as PJ203")
+    code = rest[0].upper()
+    try:
+        print(tables.page(code))
+    except KeyError:
+        codes = [row[0] for table in ("left", "aborts") for row in _core.tables()[table]]
+        raise _Wrong(f"there is no code {code}{_nearest(code, codes)}") from None
+    return 0
+
+
+COMMANDS = {
+    "doctor": _Command("check that everything fits together, and say what mends it", _doctor),
+    "env": _Command("versions, options and variables, to put into a bug report", _show(doctor.environment)),
+    "demo": _Command("a small function recorded and replayed", _show(doctor.demo)),
+    "ops": _Command("the operations of a trace", _show(tables.ops)),
+    "guards": _Command("what is checked before a trace is replayed", _show(tables.guards)),
+    "aborts": _Command("why recordings stop, and why functions are left to CPython", _show(tables.aborts)),
+    "options": _Command("the options of pijit.config, their variables and values", _show(tables.options)),
+    "help": _Command("what a code in a message means, and what to try", _help),
+}

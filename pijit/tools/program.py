@@ -1,0 +1,96 @@
+"""Runs a program as `python` itself would, under `pijit.enable()`.
+
+1. The program gets a `__main__` module of its own, which stays in place to the end of the process: threads, exit
+   handlers and pickles look for it there.
+2. An exception that nobody catches goes on to CPython, which calls `sys.excepthook` and chooses the exit status; only
+   the frames of this file are taken out of its traceback.
+3. Modules, directories and archives are run by runpy, as `python` does.
+"""
+
+import builtins
+import os
+import pkgutil
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from types import ModuleType, TracebackType
+
+from pijit._config import config
+from pijit.api import enable
+
+_Run = Callable[[], object]
+
+
+def run_script(path: str, arguments: Sequence[str]) -> None:
+    """`python path arguments`: a file, or a directory or archive with a `__main__`."""
+    sys.argv = [path, *arguments]
+    file = _absolute(path)
+    if pkgutil.get_importer(file) is not None:
+        sys.path[: not sys.flags.safe_path] = [file]  # first in any case
+        _fresh_main()
+        return _under_pijit(lambda: runpy._run_module_as_main("__main__", alter_argv=False))  # type: ignore[attr-defined]
+    if not sys.flags.safe_path:  # else `python -m pijit` put nothing first
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
+    module = _fresh_main()
+    compiled = path.endswith(".pyc")
+    loader = (SourcelessFileLoader if compiled else SourceFileLoader)("__main__", file)
+    vars(module).update(__file__=file, __cached__=None, __loader__=loader)
+    try:
+        code, _ = runpy._get_code_from_file("__main__", file)  # type: ignore[attr-defined]
+    except OSError as error:
+        print(f"{sys.orig_argv[0]}: can't open file {file!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
+        sys.exit(2)
+    except BaseException as error:
+        _hide(error, None)
+        raise
+    return _under_pijit(lambda: exec(code, vars(module)))
+
+
+def run_module(name: str, arguments: Sequence[str]) -> None:
+    """`python -m name arguments`."""
+    sys.argv = ["-m", *arguments]
+    _fresh_main()
+    _under_pijit(lambda: runpy._run_module_as_main(name))  # type: ignore[attr-defined]
+
+
+def _under_pijit(run: _Run) -> None:
+    enable()
+    try:
+        run()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_frame.f_globals is globals():
+            traceback = traceback.tb_next
+        _hide(error, traceback)
+        raise
+
+
+def _hide(error: BaseException, traceback: TracebackType | None) -> None:
+    """Have the uncaught exception shown with this traceback, by whatever the program has put into `sys.excepthook`."""
+    if config.debug:
+        return
+    shown = sys.excepthook
+
+    def show(kind: type[BaseException], value: BaseException, whole: TracebackType | None) -> None:
+        sys.excepthook = shown
+        if value is error:
+            value.__traceback__ = whole = sys.last_traceback = traceback
+        shown(kind, value, whole)
+
+    sys.excepthook = show
+
+
+def _fresh_main() -> ModuleType:
+    """A `__main__` as CPython makes it."""
+    module = ModuleType("__main__")
+    vars(module).update(__annotations__={}, __builtins__=builtins)
+    sys.modules["__main__"] = module
+    return module
+
+
+def _absolute(path: str) -> str:
+    """As CPython makes the path of a script absolute: without normalising it."""
+    return os.getcwd() if path == "." else os.path.join(os.getcwd(), path)

@@ -1,0 +1,263 @@
+"""Every code, produced by a program: what pijit says of it is in the table, and the program's answer is its own."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pijit
+from pijit import _core, _messages, api
+from pijit.tools import tables
+
+Program = Callable[[], tuple[Callable[..., Any], list[tuple[Any, ...]]]]
+PROGRAMS: dict[str, tuple[Program, Any]] = {}
+
+
+def produces(code: str, *, needs: str = "") -> Callable[[Program], Program]:
+    """Registers a program: a function, and the arguments of each of its calls."""
+
+    def register(program: Program) -> Program:
+        PROGRAMS[code] = (program, [getattr(pytest.mark, needs)] if needs else [])
+        return program
+
+    return register
+
+
+TABLE = {str(n): n for n in range(100)}
+MANY = 1_001  # more than the opaque calls that one trace may have
+
+
+def both(a: list[int], b: list[int]) -> int:
+    return len(a) + len(b)
+
+
+@produces("PJ101")
+def nothing_recorded():
+    one = [1]
+    return both, [(one, one)] * 4
+
+
+@produces("PJ102")
+def differs():
+    return lambda key: TABLE[key], [(str(n),) for n in range(100)]
+
+
+@produces("PJ103", needs="torch")
+def keeps_leaving():
+    import torch
+
+    return lambda x: (x + 1 if x.sum() > 0 else x - 1).tolist(), [(torch.ones(2),), *[(-torch.ones(2),)] * 80]
+
+
+@produces("PJ201")
+def bytecode():
+    def f(x):
+        class Made:
+            value = x
+
+        return Made.value
+
+    return f, [(1,)] * 3
+
+
+@produces("PJ202")
+def attribute():
+    view = memoryview(b"four")
+
+    def f():
+        total = 0
+        for _ in range(MANY):
+            total = view.nbytes
+        return total
+
+    return f, [()] * 3
+
+
+@produces("PJ203")
+def callable_():
+    return lambda: sys._getframe().f_code.co_name, [()] * 3
+
+
+class Odd:
+    """Compares and hashes in Python."""
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        return self is other
+
+
+@produces("PJ204")
+def operand():
+    odd = Odd()
+    return lambda key: {key: 1}[key], [(odd,)] * 3
+
+
+@produces("PJ205")
+def raised():
+    async def coroutine():
+        return 1
+
+    def f():
+        waits = coroutine()
+        try:
+            waits.send(None)
+        except StopIteration as stop:
+            return stop.value
+
+    return f, [()] * 3
+
+
+@produces("PJ206")
+def escapes():
+    def f(x):
+        raise KeyError(x)
+
+    return f, [("x",)] * 3
+
+
+@produces("PJ208")
+def too_long():
+    def f():
+        total = 0
+        for n in range(200):
+            total += n
+        return total
+
+    return f, [()] * 3
+
+
+@produces("PJ209", needs="torch")
+def adapter():
+    import torch
+
+    def f(x):
+        y = x
+        for _ in range(MANY):
+            y = x.std()  # warns of its degrees of freedom each time
+        return y.isnan().item()
+
+    return f, [(torch.ones(1),)] * 3
+
+
+@produces("PJ210")
+def generator():
+    def numbers():
+        try:
+            yield 1
+        finally:
+            len("closed")
+
+    def f():
+        for number in numbers():
+            break
+        return number
+
+    return f, [()] * 3
+
+
+@produces("PJ211")
+def unbuildable():
+    return lambda x: (n for n in [x]), [(1,)] * 3
+
+
+@produces("PJ212")
+def frames_looked_at():
+    def names():
+        return sorted(sys._getframe(1).f_locals)
+
+    pijit.opaque(names)
+
+    def f(x):
+        y = x
+        return names()
+
+    return f, [(1,)] * 3
+
+
+@produces("PJ213")
+def argument():
+    one = [1]
+    return both, [(one, one)]
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+
+@produces("PJ214")
+def write():
+    slotted = Slotted()
+
+    def f(x):
+        for _ in range(MANY):
+            slotted.value = x
+        return slotted.value
+
+    return f, [(1,)] * 3
+
+
+@produces("PJ216", needs="torch")
+def aside():
+    import torch
+
+    def call():
+        with torch.autograd.set_detect_anomaly(True, check_nan=False):
+            return f(torch.ones(2)).tolist()
+
+    f = pijit.jit(lambda x: x + 1)
+    call.root = f
+    return call, [()] * 10
+
+
+# Where these were come to, an opaque call has taken the place of the stop; no program is known that comes to them now.
+UNREACHED = ("PJ207", "PJ215")
+
+
+def outcome(function, arguments):
+    """What a call gives, in a form that can be compared."""
+    try:
+        result = function(*arguments)
+    except Exception as error:
+        return type(error), error.args
+    return list(result) if hasattr(result, "gi_frame") else result
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:std")
+@pytest.mark.parametrize("code", [pytest.param(code, marks=marks) for code, (_, marks) in PROGRAMS.items()])
+def test_produced_by_a_program(code, caplog):
+    _messages.forget()
+    caplog.set_level(logging.WARNING, "pijit")
+    function, calls = PROGRAMS[code][0]()
+    fast = function if hasattr(function, "root") else pijit.jit(function)
+    before = pijit.config.update({"max_operations": 500} if code == "PJ208" else {})
+    results = [outcome(fast, arguments) for arguments in calls]
+    pijit.config.update(before)
+    with pijit.stance("off"):
+        assert results == [outcome(function, arguments) for arguments in calls]
+    stop = _core.root_report(api.root_of(getattr(function, "root", fast)))["last_stop"]
+    codes = {stop["code"]} if stop else set()
+    codes |= {row[0] for row in rows() if any(f"[{row[0]}" in record.getMessage() for record in caplog.records)}
+    assert code in codes
+    if stop:
+        text = next(row[2] for row in rows() if row[0] == stop["code"])
+        assert stop["reason"].startswith(text)
+        assert stop["file"]
+        assert stop["line"] > 0
+        assert stop["function"]
+
+
+def rows():
+    core = _core.tables()
+    return [*core["left"], *core["aborts"]]
+
+
+def test_every_code_has_a_program_and_a_page():
+    codes = [row[0] for row in rows()]
+    assert sorted(codes) == sorted([*PROGRAMS, *UNREACHED])
+    assert all(tables.page(code) for code in codes)

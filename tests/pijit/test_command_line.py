@@ -1,0 +1,377 @@
+"""`python -m pijit` beside plain `python`: the same program sees the same and ends the same; and the subcommands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import pijit
+from pijit import _core
+from pijit.tools import tables
+
+ROOT = str(Path(pijit.__file__).parents[1])
+
+
+def execute(arguments, cwd, *, text=None, **environment):
+    variables = {**os.environ, "PYTHONPATH": ROOT, "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=cwd, env=variables, input=text, capture_output=True, text=True, timeout=120)
+
+
+def same(cwd, *arguments, python=(), text=None, **environment):
+    """What plain python does with these arguments; pijit does the same."""
+    plain = execute([*python, *arguments], cwd, text=text, **environment)
+    mine = execute([*python, "-m", "pijit", *arguments], cwd, text=text, **environment)
+
+    def ended(done):
+        return done.returncode, *(re.sub("0x[0-9a-f]+", "0x", output) for output in (done.stdout, done.stderr))
+
+    assert ended(mine) == ended(plain)
+    return plain
+
+
+SEES = """
+    '''Says what it sees.'''
+    import sys, os
+    print(sys.argv, __name__, __file__, __spec__, __builtins__, __doc__, __package__, __cached__)
+    print(sys.path, os.getcwd(), list(globals()), type(__loader__).__name__, __annotations__)
+    print(sys.modules["__main__"].__dict__ is globals(), [name for name in sys.modules if name.startswith("torch")])
+    print(sys._getframe().f_code.co_filename, sys.stdin.read(), sys.getrecursionlimit(), sys.warnoptions)
+"""
+
+
+@pytest.fixture
+def here(tmp_path):
+    """A directory with programs."""
+
+    def write(name, text):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(textwrap.dedent(text))
+
+    write("sees.py", SEES)
+    write("sub/sees.py", SEES)
+    write("sub/__main__.py", SEES)
+    write("package/__init__.py", "import sys; print('package', sys.argv)")
+    write("package/__main__.py", SEES)
+    write("package/inner.py", SEES)
+    with zipfile.ZipFile(tmp_path / "archive.pyz", "w") as archive:
+        archive.writestr("__main__.py", textwrap.dedent(SEES))
+    return tmp_path
+
+
+class TestPrograms:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["sees.py"],
+            ["sees.py", "-m", "--report", "doctor", ""],
+            ["./sees.py", "x"],
+            ["sub/sees.py"],
+            ["sub/../sees.py"],
+            ["sub", "--help"],
+            ["./sub/"],
+            ["archive.pyz", "1"],
+            ["-m", "sees", "-m", "x"],
+            ["-msees"],
+            ["-m", "package", "y"],
+            ["-m", "package.inner"],
+            ["-m", "sub.sees"],
+        ],
+    )
+    def test_what_it_sees(self, here, arguments):
+        done = same(here, *arguments, text="typed")
+        assert done.returncode == 0
+        assert "typed" in done.stdout
+
+    def test_absolute_and_linked(self, here):
+        same(here, str(here / "sub" / "sees.py"), text="")
+        (here / "linked.py").symlink_to("sub/sees.py")
+        assert str(here / "sub") in same(here, "linked.py", text="").stdout
+        same(here / "sub", ".", text="")
+        same(here / "sub", "../sees.py", text="")
+
+    def test_compiled(self, here):
+        import py_compile
+
+        py_compile.compile(str(here / "sees.py"), cfile=str(here / "other.pyc"), doraise=True)
+        assert same(here, "other.pyc", text="").returncode == 0
+
+    @pytest.mark.parametrize("flags", [["-P"], ["-W", "error"], ["-B", "-O"], ["-X", "utf8"]])
+    def test_flags_of_python(self, here, flags):
+        same(here, "sees.py", python=flags, text="")
+        same(here, "sub", python=flags, text="")
+
+    @pytest.mark.parametrize(
+        ("arguments", "status"),
+        [
+            (["nofile.py"], 2),
+            (["-m", "nomodule"], 1),
+            (["-m", "package.nomodule"], 1),
+            (["-m", "sys"], 1),
+            (["package/../sub/.."], 1),
+        ],
+    )
+    def test_not_there(self, here, arguments, status):
+        assert same(here, *arguments).returncode == status
+
+    def test_dont_confuse_a_script_with_a_subcommand(self, here):
+        (here / "doctor").write_text("print('a script')")
+        assert same(here, "./doctor").stdout == "a script\n"
+
+
+class TestEnds:
+    """Exit statuses and what is shown of exceptions that nobody catches."""
+
+    ENDS = {
+        "nothing": "pass",
+        "exit": "import sys; sys.exit()",
+        "exit none": "raise SystemExit(None)",
+        "exit 3": "import sys; sys.exit(3)",
+        "exit 256": "raise SystemExit(256)",
+        "exit text": "import sys; sys.exit('goodbye')",
+        "exit object": "raise SystemExit([1, 2])",
+        "exit in a function": "def f():\n    raise SystemExit(7)\nf()",
+        "os._exit": "import os; os._exit(9)",
+        "abort": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+        "raise": "def f(x):\n    return 1 / x\ndef g():\n    f(0)\ng()",
+        "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('x') from e",
+        "context": "try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}['x']",
+        "group": "raise ExceptionGroup('g', [ValueError(1), TypeError(2)])",
+        "notes": "e = ValueError('x'); e.add_note('a note'); raise e",
+        "own class": "class Mine(BaseException): pass\nraise Mine('x')",
+        "recursion": "def f():\n    f()\ntry:\n    f()\nexcept RecursionError as e:\n    print(e)",
+        "syntax": "def f(:\n    pass",
+        "indent": "if 1:\npass",
+        "import": "import not_there_at_all",
+        "keyboard": "raise KeyboardInterrupt",
+        "signal": "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)",
+        "hook": "import sys\nsys.excepthook = lambda *a: print('mine', a[0], a[2].tb_frame.f_code.co_name)\n1 / 0",
+        "at exit": "import atexit, sys\nx = 5\n@atexit.register\ndef f():\n    print(sys.modules['__main__'].x)",
+        "at exit raises": "import atexit\n@atexit.register\ndef f():\n    1 / 0",
+        "thread": "import threading as t\ndef f():\n    1 / 0\nf = t.Thread(target=f, name='t'); f.start(); f.join()",
+        "late thread": "import threading, time\ndef f():\n    time.sleep(0.3); import __main__; print(__main__.x)\n"
+        "x = 1\nthreading.Thread(target=f).start()\n1 / 0",
+        "del": "class A:\n    def __del__(self): print('dies')\na = A()",
+        "warning": "import warnings\nwarnings.warn('old', DeprecationWarning)\nprint('x' is 'x')",
+    }
+
+    @pytest.mark.parametrize("name", ENDS)
+    def test_script(self, here, name):
+        (here / "ends.py").write_text(self.ENDS[name])
+        same(here, "ends.py")
+
+    @pytest.mark.parametrize("name", ENDS)
+    def test_module(self, here, name):
+        (here / "ends.py").write_text(self.ENDS[name])
+        same(here, "-m", "ends")
+
+    def test_statuses_are_what_they_must_be(self, here):
+        for name, status in {"exit 3": 3, "exit text": 1, "keyboard": -signal.SIGINT, "raise": 1}.items():
+            (here / "ends.py").write_text(self.ENDS[name])
+            assert same(here, "ends.py").returncode == status
+
+    def test_own_frames_when_debugging(self, here):
+        (here / "ends.py").write_text("1 / 0")
+        done = execute(["-m", "pijit", "ends.py"], here, PIJIT_DEBUG="1")
+        assert done.returncode == 1
+        assert "in run_script" in done.stderr
+
+    def test_interactive_afterwards(self, here):
+        (here / "ends.py").write_text("x = 41\n1 / 0\n")
+        done = same(here, "ends.py", python=["-i"], text="import sys\nprint(x + 1, sys.last_type, __name__)\n")
+        assert "42 <class 'ZeroDivisionError'> __main__" in done.stdout
+
+
+class TestProcesses:
+    POOL = """
+        import multiprocessing, os, sys
+        from pathlib import Path
+        def f(x):
+            try:
+                from pijit import _core
+                hooked = "pijit" in sys.modules and _core.hook_installed()
+            except ImportError:
+                hooked = False
+            return x * x, __name__, hooked
+        if __name__ == "__main__":
+            with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+                print(pool.map(f, range(3)))
+    """
+
+    @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+    @pytest.mark.parametrize("how", [["pool.py"], ["-m", "pool"]])
+    def test_children(self, here, method, how):
+        (here / "pool.py").write_text(textwrap.dedent(self.POOL))
+        name = "__main__" if method == "fork" else "__mp_main__"
+        done = same(here, *how, method)
+        assert done.stdout == f"{[(x * x, name, False) for x in range(3)]}\n"
+
+    def test_pickles_of_main(self, here):
+        (here / "pickles.py").write_text(
+            "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)\n"
+        )
+        assert same(here, "pickles.py").stdout == "True\n"
+
+
+class TestSwitch:
+    ASKS = "import sys\nprint('pijit' in sys.modules and sys.modules['pijit']._core.hook_installed())\n"
+
+    def test_enabled_or_not(self, here):
+        (here / "asks.py").write_text(self.ASKS)
+        assert execute(["-m", "pijit", "asks.py"], here).stdout == "True\n"
+        assert execute(["-m", "pijit", "asks.py"], here, PIJIT="0").stdout == "False\n"
+
+    def test_switched_off_is_the_same(self, here):
+        assert same(here, "sees.py", "x", text="", PIJIT="0").returncode == 0
+
+
+class TestReport:
+    LOOP = """
+        import pijit, sys
+
+        def f(x):
+            sys._getframe()
+            return x
+        g = pijit.jit(f)
+        for _ in range(20):
+            g(1)
+        def make():
+            h = pijit.jit(lambda: 1)
+            return [h() for _ in range(5)]
+        make()
+        print("done")
+    """
+
+    def test_to_stderr(self, here):
+        (here / "loop.py").write_text(textwrap.dedent(self.LOOP))
+        done = execute(["-m", "pijit", "--report", "loop.py"], here, PIJIT_QUIET="1")
+        assert (done.returncode, done.stdout) == (0, "done\n")
+        lines = done.stderr.splitlines()
+        assert lines[0].split() == ["calls", "recorded", "replayed", "in", "CPython", "function"]
+        assert lines[1].split() == ["20", "1", "19", "0", "f", "(loop.py:4)"]
+        assert lines[2].split()[:4] == ["5", "1", "4", "0"]  # a function that is gone by then
+        assert lines[2].endswith("make.<locals>.<lambda> (loop.py:11)")
+        text = next(row[2] for row in _core.tables()["aborts"] if row[0] == "PJ203")
+        assert lines[-1].split(None, 1) == [
+            "20",
+            f"loop.py:5 in f(): stopped recording: {text}: _getframe(...) [PJ203]",
+        ]
+
+    def test_in_full(self, here):
+        (here / "loop.py").write_text(textwrap.dedent(self.LOOP))
+        done = execute(["-m", "pijit", "--explain", "loop.py"], here, PIJIT_QUIET="1")
+        assert "trace 0: " in done.stderr
+        assert "what to try: Move the call out of the function" in done.stderr
+
+    def test_to_files(self, here):
+        (here / "loop.py").write_text(textwrap.dedent(self.LOOP))
+        for file in ("report.txt", "report.json"):
+            done = execute(["-m", "pijit", f"--report={file}", "loop.py"], here, PIJIT_QUIET="1")
+            assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+        assert "(loop.py:4)" in (here / "report.txt").read_text()
+        data = json.loads((here / "report.json").read_text())
+        assert data["stats"]["replays"] == 23
+        assert [row["calls"] for row in data["functions"] if row["name"] == "f"] == [20]
+
+    def test_nothing_to_report(self, here):
+        (here / "empty.py").write_text("pass")
+        assert "no function" in execute(["-m", "pijit", "--report", "empty.py"], here).stderr
+        assert "switched off by PIJIT=0" in execute(["-m", "pijit", "--report", "empty.py"], here, PIJIT="0").stderr
+
+    def test_forked_children_report_nothing(self, here):
+        (here / "forks.py").write_text("import os\nif os.fork():\n    os.wait()\n")
+        done = execute(["-m", "pijit", "--report", "forks.py"], here)
+        assert done.stderr.count("pijit: no function") == 1
+
+
+class TestSubcommands:
+    def run(self, *arguments, **environment):
+        return execute(["-m", "pijit", *arguments], ROOT, **environment)
+
+    @pytest.mark.parametrize("table", ["ops", "guards", "aborts", "options"])
+    def test_tables(self, table):
+        done = self.run(table)
+        assert (done.returncode, done.stderr) == (0, "")
+        for row in _core.tables()[table]:
+            assert any(line.split()[0] == row[0] for line in done.stdout.splitlines()), row
+
+    @pytest.mark.parametrize("row", [row for table in ("aborts", "left") for row in _core.tables()[table]])
+    def test_every_code_has_a_page(self, row):
+        code, name, text, advice = row
+        page = tables.page(code)
+        assert page.startswith(f"{code} {name}: {text}\n")
+        assert f"What to try: {advice}" in " ".join(page.split())
+        assert advice.endswith(".")
+        assert not text.endswith(".")
+
+    def test_codes_are_used_once(self):
+        codes = [row[0] for table in ("aborts", "left") for row in _core.tables()[table]]
+        assert len(set(codes)) == len(codes)
+        assert all(re.fullmatch(r"PJ\d\d\d", code) for code in codes)
+
+    def test_help_for_a_code(self):
+        assert self.run("help", "pj203").stdout == tables.page("PJ203") + "\n"
+        done = self.run("help", "PJ999")
+        assert done.returncode == 2
+        assert "there is no code PJ999; the nearest is PJ" in done.stderr
+
+    def test_usage(self):
+        done = self.run("--help")
+        assert done.returncode == 0
+        assert all(f"\n  {name} " in done.stdout for name in ("doctor", "env", "demo", "--report[=FILE]", "help"))
+        assert self.run("--version").stdout == f"pijit {pijit.__version__}\n"
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            ([], "a script, -m module or a subcommand is needed"),
+            (["--repot", "x.py"], "there is no option --repot; the nearest is --report"),
+            (["-m"], "-m needs the name of a module"),
+            (["ops", "x"], "this subcommand takes no 'x'"),
+            (["help"], "help takes one code, such as PJ203"),
+        ],
+    )
+    def test_wrong(self, arguments, says):
+        done = self.run(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"pijit: {says} (python -m pijit --help)\n"
+
+    def test_env(self):
+        done = self.run("env", PIJIT_MAX_NODES="12345")
+        assert done.returncode == 0
+        assert f"pijit: {pijit.__version__} (on)" in done.stdout
+        assert "option: max_nodes = 12345" in done.stdout
+        assert "variable: PIJIT_MAX_NODES=12345" in done.stdout
+
+    def test_doctor(self):
+        done = self.run("doctor")  # in a process of its own: it imports the frameworks that there are
+        lines = done.stdout.splitlines()
+        assert [line[4:].partition(":")[0] for line in lines if line[:4] in {"ok  ", "NOT "}] == [
+            "Python",
+            "system",
+            "switch",
+            "adapter of torch",
+            "replay",
+        ]
+        wrong = [number for number, line in enumerate(lines) if line.startswith("NOT ")]
+        assert done.returncode == (1 if wrong else 0)
+        assert all(lines[number + 1].startswith("      mend: ") for number in wrong)
+        assert "ok  replay: the example is replaying" in lines
+        off = self.run("doctor", PIJIT="0")
+        assert off.returncode == 1
+        assert "NOT switch: off by PIJIT=0\n      mend: unset PIJIT" in off.stdout
+
+    def test_demo(self):
+        done = self.run("demo")
+        assert done.returncode == 0
+        assert "results: the same" in done.stdout
+        assert "def example(*arguments):" in done.stdout

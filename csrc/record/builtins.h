@@ -26,7 +26,7 @@ Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result);
 bool only_computes(PyObject* callable);
 
 // dict(pairs, **more)
-Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops);
+Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops);
 // list.sort: the items in their new order.
 Task<std::vector<Val>> sort_items(Drive& drive, std::vector<Val> items, Val key, bool reverse);
 

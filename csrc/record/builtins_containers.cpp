@@ -235,7 +235,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
   if (args.positional() > 1) return Invoke::kUnknown;
   if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) &&
       !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
-    return dict_of_pairs(recorder, frame, args, pops);
+    return dict_of_pairs(recorder, frame, kType, args, pops);
   }
   std::vector<PyObject*> keys;
   std::vector<Val> values;
@@ -243,7 +243,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
     Val source = args.values[0];
     PyTypeObject* type = recorder.type_of(source);
     if (recorder.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type)
-      return dict_of_pairs(recorder, frame, args, pops);
+      return dict_of_pairs(recorder, frame, kType, args, pops);
     if (!recorder.dict_content(source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());

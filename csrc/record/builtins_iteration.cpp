@@ -57,9 +57,10 @@ Task<Val> make_set(Drive& drive, Arguments args) {
 }
 
 // dict(pairs): an iterable of pairs; dict(mapping, **more) is in builtins_containers.cpp.
+template <PyTypeObject* kType>
 Task<Val> make_dict_of_pairs(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val dict = recorder.new_dict();
+  Val dict = recorder.new_virtual(VirtualKind::kDict, kType);
   Val iterator = co_await get_iter(drive, args.values[0]);
   for (;;) {
     Val pair = co_await iter_next(drive, iterator);
@@ -343,8 +344,9 @@ Task<Val> next_of_filter(Drive& drive, Arguments args) {
 
 }  // namespace
 
-Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops) {
-  return drive(recorder, frame, make_dict_of_pairs, args, pops);
+Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops) {
+  auto* make = type == &PyODict_Type ? make_dict_of_pairs<&PyODict_Type> : make_dict_of_pairs<&PyDict_Type>;
+  return drive(recorder, frame, make, args, pops);
 }
 
 void add_iteration_builtins() {

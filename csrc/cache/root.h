@@ -56,6 +56,7 @@ struct CodeState {
   int wasted = 0;            // roots in a row that died without a replay
   bool has_operators = false;
   bool recorded = false;   // a trace was made of it
+  uint32_t observed = 0;   // under PIJIT_STRESS=observe: calls that were recorded
   bool passes_on = false;  // what it calls is looked at instead
 };
 

@@ -42,7 +42,12 @@ std::shared_ptr<Root> root_of_frame(CodeState& state, cpython::Frame* frame) {
 
 PyObject* stressed(PyThreadState* ts, cpython::Frame* frame) {
   if (is_own_python(frame)) return plain(ts, frame, 0);
-  if (stresses(Stress::kObserve)) return observe(ts, frame);
+  if (stresses(Stress::kObserve)) {
+    CodeState* state = code_state(cpython::code(frame), true);
+    if (state == nullptr || state->observed == kObservedCalls) return plain(ts, frame, 0);
+    state->observed += 1;
+    return observe(ts, frame);
+  }
   std::shared_ptr<Root> root = stress_root(frame);
   return root == nullptr ? plain(ts, frame, 0) : enter_root(root, ts, frame);
 }

@@ -10,6 +10,7 @@
 #include "hook/stress.h"
 #include "hook/tell.h"
 #include "ir/adapter_slot.h"
+#include "ir/print.h"
 #include "ir/verify.h"
 #include "record/reasons.h"
 #include "record/recorder.h"
@@ -51,7 +52,7 @@ void note_recorded(const Trace& trace) noexcept {
 void check_trace([[maybe_unused]] const Trace& trace) {
 #if PIJIT_CHECKED
   const std::string wrong = verify_trace(trace);
-  if (!wrong.empty()) Py_FatalError(wrong.c_str());
+  if (!wrong.empty()) Py_FatalError((wrong + "\n" + Printer(trace, false).all()).c_str());
 #endif
 }
 

@@ -2,7 +2,8 @@
 // it does.
 //
 //   record-all   each is a root by its function object from its first call on, and no root is ever left alone
-//   observe      each is recorded at each call and nothing is kept, so that the recorder alone is on trial
+//   observe      each is recorded at its first calls and nothing is kept, so that the recorder alone is on trial; then
+//                it is left alone, so that what it calls has its turn
 //
 // Together they are `observe`. pijit's own Python is left alone. Memory stays bounded: a root goes with its function, a
 // code object has at most kStressRoots of them, and a root has as many traces as ever.
@@ -17,6 +18,7 @@ namespace pijit {
 enum class Stress : uint32_t { kRecordAll = 1, kObserve = 2 };
 
 inline constexpr size_t kStressRoots = 16;
+inline constexpr uint32_t kObservedCalls = 3;
 
 uint32_t& stress_words() noexcept;
 inline bool stresses(Stress word) noexcept {

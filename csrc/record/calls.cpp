@@ -23,7 +23,7 @@ bool function_parts(Recorder& recorder, Val function, FunctionParts* parts) {
     parts->code = reinterpret_cast<PyCodeObject*>(content.items[0].object());
     parts->defaults = content.items[3];
     parts->kwdefaults = content.items[4];
-    return true;
+    return parts->code != nullptr && !parts->defaults.is_reg() && !parts->kwdefaults.is_reg();
   }
   PyObject* object = function.object();
   if (object == nullptr || Py_TYPE(object) != &PyFunction_Type) return false;

@@ -17,6 +17,7 @@ bool is_mutable(VirtualKind kind) {
     case VirtualKind::kSet:
     case VirtualKind::kInstance:
     case VirtualKind::kCell:
+    case VirtualKind::kFunction:  // its defaults and code can be set
     case VirtualKind::kIterator:
     case VirtualKind::kEnumerate:
     case VirtualKind::kZip:

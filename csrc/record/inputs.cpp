@@ -31,8 +31,9 @@ Val Recorder::load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* obj
 
 // Gives a container that exists already its register: it is real from the start.
 Val Recorder::real_container(Val object, Val source) {
-  trace_->virtuals[object.index()].reg = source.index();
-  trace_->virtuals[object.index()].reg_time = 0;
+  Virtual& record = trace_->virtuals[object.index()];
+  record.reg = source.index();
+  record.birth = record.reg_time = 0;
   note_argument(model(object).real, object);
   arguments_.push_back(object);
   return object;

@@ -89,6 +89,7 @@ def call():
         holder.given = None
         holder.given = frozenset([thing])
         seen.append(f(holder, things[1]))
+    holder.given = None  # a set is described by the addresses of its items
     return seen
 
 

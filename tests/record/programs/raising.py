@@ -291,3 +291,45 @@ def f():
     dict.__setitem__(table, "b", 2)
     dict.update(table, c=3)
     return list(table), len(table), dict.__len__(table), table == {"a": 1}
+
+
+# %% ordered_dict_of_pairs
+from collections import OrderedDict
+
+key = "a"
+
+
+def f():
+    table = OrderedDict([("a", 1), ("b", 2)])
+    table.move_to_end(key)
+    return table, list(table.items()), dict(table)
+
+
+def change():
+    global key
+    key = "b"
+
+
+# %% keyword_defaults_replaced
+def f():
+    def g(p1, p2=0, *, k1, k2=0):
+        return p1 + p2 + k1 + k2
+
+    before = g.__kwdefaults__
+    g.__kwdefaults__ = {"k1": 5}
+    try:
+        return before, g(1, k1=10)
+    except TypeError as error:
+        return before, str(error), g(1, k2=2)
+
+
+# %% repeated_too_often
+import sys
+
+
+def f():
+    items = [4, 5, 6, 7]
+    try:
+        return items * ((sys.maxsize * 2 + 2) // len(items))
+    except (MemoryError, OverflowError) as error:
+        return type(error), [] * 10, () * 3

@@ -12,6 +12,7 @@ namespace {
 struct Row {
   Builtin handler;
   Driven driven;
+  bool computes = false;  // of plain arguments: nothing else
 };
 
 std::unordered_map<const void*, Row>& table() {
@@ -28,8 +29,13 @@ const void* identity(PyObject* callable) {
 }
 
 void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  if (!is_plain_const(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
-  frame.pending.result = recorder.own_const(result);
+  if (is_plain_const(result)) {
+    frame.pending.result = recorder.own_const(result);
+    return;
+  }
+  const Val shadow = plain_shadow(recorder, result);
+  if (shadow.is_null()) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  frame.pending.result = shadow;
 }
 
 Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* callable, Arguments& args, int pops) {
@@ -75,7 +81,7 @@ bool only_computes(PyObject* callable) {
       return true;
   }
   auto row = table().find(identity(callable));
-  return row != table().end() && row->second.handler == fold;
+  return row != table().end() && (row->second.handler == fold || row->second.computes);
 }
 
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
@@ -83,12 +89,7 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
     if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
     if (!recorder.live()) return Invoke::kStopped;
     if (value.object() != nullptr && is_plain_const(value.object())) continue;
-    if (recorder.is_virtual(value, VirtualKind::kTuple)) {
-      bool plain = true;
-      for (Val item : recorder.model(value).items)
-        plain = plain && item.object() != nullptr && is_plain_const(item.object());
-      if (plain) continue;
-    }
+    if (value.is_virtual() && plain_object(recorder, value)) continue;
     return Invoke::kUnknown;
   }
   recorder.observe(frame, pops, take_plain);
@@ -122,6 +123,8 @@ void add_row(const char* module, const char* name, Row row) {
     PyErr_Clear();
     return;
   }
+  const auto known = table().find(identity(found.get()));
+  row.computes = known != table().end() && known->second.handler == fold;
   table()[identity(found.get())] = row;
   (void)found.release();  // the table lives as long as the process
 }
@@ -151,11 +154,16 @@ void build_builtin_table() {
   add_list_builtins();
   add_dict_builtins();
   add_set_builtins();
+  add_string_builtins();
+  add_number_builtins();
+  add_itertools_builtins();
+  add_functional_builtins();
 }
 
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
+  if (invoke_getter(recorder, frame, callable, args, pops) == Invoke::kStarted) return Invoke::kStarted;
   auto row = table().find(identity(object));
   if (row != table().end()) {
     if (PyCFunction_CheckExact(object)) {

@@ -31,17 +31,6 @@ void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
   recorder.observe(frame, count, take_string);
 }
 
-void format_value(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  int pops = (oparg & 4) != 0 ? 2 : 1;
-  Val value = frame.top(pops);
-  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
-  if (!recorder.live()) return;
-  PyObject* object = value.object();
-  if (object == nullptr || !cpython::is_scalar(object))
-    return recorder.stop(Abort::kUnknownOperand, "formatting of an object");
-  recorder.observe(frame, pops, take_string);
-}
-
 // Adds the items of an iterable to a list or set that the instruction made.
 Task<Val> extend(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
@@ -154,6 +143,16 @@ bool is_builtin_dict(PyTypeObject* type) {
   return type == &PyDict_Type || type == &PyODict_Type;
 }
 
+// A constant index, or a slice of such.
+bool is_plain_key(Recorder& recorder, Val key) {
+  Operand fields[3];
+  if (!recorder.slice_fields({key, recorder.real(key)}, fields))
+    return key.object() != nullptr && cpython::is_scalar(key.object());
+  for (const Operand& field : fields)
+    if (field.value.object() == nullptr || !cpython::is_scalar(field.value.object())) return false;
+  return true;
+}
+
 // What writes or deletes an item of a built-in container; null: a class's own method, or not known.
 Driven item_writer(Recorder& recorder, Val container, bool store) {
   PyTypeObject* type = recorder.type_of(container);
@@ -198,16 +197,58 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
     return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
   if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript)
     return invoke_special(recorder, frame, container, names().getitem, {key}, Then::kPush, pops) == Invoke::kStarted;
-  if (container.object() != nullptr && PyUnicode_CheckExact(container.object()) && key.object() != nullptr &&
-      cpython::is_scalar(key.object()))
-    return recorder.observe(frame, pops, take_string), true;
+  const bool text = type == &PyUnicode_Type || type == &PyBytes_Type;
+  if (text && container.is_const() && is_plain_key(recorder, key)) {
+    recorder.observe(frame, pops, take_string);
+    frame.pending.folds = true;
+    return true;
+  }
   return false;
 }
+
+// container[key] inside C code.
+Task<Val> get_item(Drive& drive, Val container, Val key) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = recorder.type_of(container);
+  if (type == nullptr || container.is_reg()) co_await drive.unknown();
+  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript) {
+    std::vector<Val> more(1, key);
+    Val result = co_await call_special(drive, container, names().getitem, more);
+    co_return result;
+  }
+  if (is_dict_like(recorder, container)) {
+    Val value;
+    const int found = mapping_find(recorder, container, key, &value);
+    if (found < 0 || (found == 0 && !is_builtin_dict(type))) co_await drive.unknown();
+    if (found == 0) co_await drive.raise();
+    co_return value;
+  }
+  std::vector<Val> items;
+  Val index = co_await index_of_value(drive, key);
+  if (!recorder.try_items(container, &items)) co_await drive.unknown();
+  Py_ssize_t at = PyLong_AsSsize_t(index.object());
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (at < 0) at += static_cast<Py_ssize_t>(items.size());
+  if (at < 0 || at >= static_cast<Py_ssize_t>(items.size())) co_await drive.raise();
+  co_return items[static_cast<size_t>(at)];
+}
+
+namespace {
+
+Task<Val> item_of(Drive& drive, Arguments args) {
+  Val item = co_await get_item(drive, args.values[0], args.values[1]);
+  co_return item;
+}
+
+}  // namespace
 
 void step_subscr(Recorder& recorder, ShadowFrame& frame) {
   Val container = frame.top(2), key = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, 2, 1)) return;
   if (!subscript(recorder, frame, container, key, 2) && recorder.live()) {
+    Arguments args;
+    args.values = {container, key};
+    if (drive(recorder, frame, item_of, args, 2) != Invoke::kUnknown) return;
     PyTypeObject* type = recorder.type_of(container);
     recorder.stop(Abort::kUnknownOperand, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
   }
@@ -363,7 +404,8 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case BUILD_STRING:
       return build_string(recorder, frame, oparg);
     case FORMAT_VALUE:
-      return format_value(recorder, frame, oparg);
+      if (!step_format(recorder, frame, oparg)) recorder.stop(Abort::kUnknownOperand, "formatting of an object");
+      return;
     case LIST_APPEND:
     case SET_ADD: {
       Val target = frame.top(oparg + 1), item = frame.top();
@@ -399,7 +441,7 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return recorder.known(frame, 1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
     }
     default:
-      return recorder.stop(Abort::kUnknownOpcode, cpython::opcode_name(opcode));
+      if (!step_match(recorder, frame, opcode)) recorder.stop(Abort::kUnknownOpcode, cpython::opcode_name(opcode));
   }
 }
 

@@ -65,10 +65,11 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
   Model& content = recorder.model(iterator);
   if (content.kind == VirtualKind::kIterator) {
     std::vector<Val> items;
-    Val source = content.items[0];
-    if (!recorder.try_items(source, &items)) return -1;
+    if (!recorder.try_items(content.items[0], &items)) return -1;
     if (content.position >= items.size()) return 0;
-    *item = items[content.position++];
+    const bool reversed = content.items.size() > 1;
+    *item = reversed ? items[items.size() - 1 - content.position] : items[content.position];
+    content.position += 1;
     recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);
     return 1;
   }

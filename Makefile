@@ -28,7 +28,7 @@ PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test test-release test-checked test-sanitize bench lint format clean distclean
+.PHONY: help setup run test test-release test-checked test-sanitize bench docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -90,6 +90,9 @@ test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the add
 bench: setup ## run bench/ with pytest-benchmark; results are kept as JSON in .benchmarks/
 	mkdir -p build/cwd
 	cd build/cwd && $(PYTEST) --benchmark-autosave --benchmark-storage=file://$(ROOT)/.benchmarks $(ROOT)/bench
+
+docs: ## write docs/coverage.md from the tables and the tests
+	python tests/record/coverage_table.py
 
 lint: $(DEPS) ## ruff, mypy, clang-format and the layering of csrc/
 	ruff check $(PYTHON_DIRS)

@@ -34,6 +34,18 @@ Driven iterator_step(PyTypeObject* type);
 void add_iterator_step(PyTypeObject* type, Driven next);
 bool is_iterator(Recorder& recorder, Val value);
 
+// str(value), repr(value), format(value, spec), format % values
+Task<Val> str_of(Drive& drive, Val value);
+Task<Val> repr_of(Drive& drive, Val value);
+Task<Val> format_of(Drive& drive, Val value, Val spec);
+Task<Val> percent(Drive& drive, Val format, Val values);
+
+// container[key]
+Task<Val> get_item(Drive& drive, Val container, Val key);
+
+// operator.index(value)
+Task<Val> index_of_value(Drive& drive, Val value);
+
 // bool(value)
 Task<bool> is_true(Drive& drive, Val value);
 

@@ -146,6 +146,10 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
     co_return result;
   }
   if (op != base) op = base;
+  if (op == NB_REMAINDER && type == &PyUnicode_Type && left.is_const()) {
+    result = co_await percent(drive, left, right);
+    co_return result;
+  }
   Ref a = plain_object(recorder, left), b = plain_object(recorder, right);
   if (!recorder.live()) co_await drive.unknown();
   if (base == NB_ADD && concatenate(recorder, left, right, &result)) co_return result;

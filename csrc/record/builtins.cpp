@@ -12,6 +12,7 @@ namespace {
 struct Row {
   Builtin handler;
   Driven driven;
+  bool computes = false;  // of plain arguments: nothing else
 };
 
 std::unordered_map<const void*, Row>& table() {
@@ -28,8 +29,13 @@ const void* identity(PyObject* callable) {
 }
 
 void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  if (!is_plain_const(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
-  frame.pending.result = recorder.own_const(result);
+  if (is_plain_const(result)) {
+    frame.pending.result = recorder.own_const(result);
+    return;
+  }
+  const Val shadow = plain_shadow(recorder, result);
+  if (shadow.is_null()) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  frame.pending.result = shadow;
 }
 
 // The names of keyword arguments as a tuple that the trace keeps; null: there are none.
@@ -85,7 +91,7 @@ bool only_computes(PyObject* callable) {
       return true;
   }
   auto row = table().find(identity(callable));
-  return row != table().end() && row->second.handler == fold;
+  return row != table().end() && (row->second.handler == fold || row->second.computes);
 }
 
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
@@ -94,12 +100,7 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
     varies = varies || recorder.is_scalar_reg(value);
     if (recorder.is_scalar_reg(value)) continue;
     if (value.object() != nullptr && is_plain_const(value.object())) continue;
-    if (recorder.is_virtual(value, VirtualKind::kTuple)) {
-      bool plain = true;
-      for (Val item : recorder.model(value).items)
-        plain = plain && item.object() != nullptr && is_plain_const(item.object());
-      if (plain) continue;
-    }
+    if (value.is_virtual() && plain_object(recorder, value)) continue;
     return Invoke::kUnknown;
   }
   if (varies) return compute_call(recorder, frame, args, pops);
@@ -134,6 +135,8 @@ void add_row(const char* module, const char* name, Row row) {
     PyErr_Clear();
     return;
   }
+  const auto known = table().find(identity(found.get()));
+  row.computes = known != table().end() && known->second.handler == fold;
   table()[identity(found.get())] = row;
   (void)found.release();  // the table lives as long as the process
 }
@@ -163,11 +166,16 @@ void build_builtin_table() {
   add_list_builtins();
   add_dict_builtins();
   add_set_builtins();
+  add_string_builtins();
+  add_number_builtins();
+  add_itertools_builtins();
+  add_functional_builtins();
 }
 
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
+  if (invoke_getter(recorder, frame, callable, args, pops) == Invoke::kStarted) return Invoke::kStarted;
   recorder.called = object;
   recorder.called_bound = false;
   auto row = table().find(identity(object));

@@ -14,17 +14,33 @@ void add_builtin(const char* module, const char* name, Builtin handler);
 // The same for a callable that may call Python.
 void add_driven(const char* module, const char* name, Driven function);
 
-void add_object_builtins();     // builtins_objects.cpp
-void add_container_builtins();  // builtins_containers.cpp
-void add_iteration_builtins();  // builtins_iteration.cpp
-void add_list_builtins();       // builtins_lists.cpp
-void add_dict_builtins();       // builtins_dicts.cpp
-void add_set_builtins();        // builtins_sets.cpp
+void add_object_builtins();      // builtins_objects.cpp
+void add_container_builtins();   // builtins_containers.cpp
+void add_iteration_builtins();   // builtins_iteration.cpp
+void add_list_builtins();        // builtins_lists.cpp
+void add_dict_builtins();        // builtins_dicts.cpp
+void add_set_builtins();         // builtins_sets.cpp
+void add_string_builtins();      // builtins_strings.cpp
+void add_number_builtins();      // builtins_numbers.cpp
+void add_itertools_builtins();   // builtins_itertools.cpp
+void add_functional_builtins();  // builtins_functional.cpp
+
+bool is_lock(PyTypeObject* type) noexcept;
+
+// FORMAT_VALUE. False: not known.
+bool step_format(Recorder& recorder, ShadowFrame& frame, int oparg);
 
 bool is_plain_const(PyObject* object);
 // Every argument is a plain constant: CPython's own result is taken as it is.
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops);
 Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result);
+// The same where it can; what calls Python is driven. Inside a drive only that is of use.
+template <Driven kFunction>
+Invoke folded(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const Arguments given = args;
+  Invoke outcome = frame.drive ? Invoke::kUnknown : fold(recorder, frame, args, pops);
+  return outcome == Invoke::kUnknown && recorder.live() ? drive(recorder, frame, kFunction, given, pops) : outcome;
+}
 // A C callable that only computes, when all it sees is plain.
 bool only_computes(PyObject* callable);
 

@@ -151,9 +151,11 @@ void add_folding() {
   for (const char* name : {"abs", "divmod", "pow", "round", "chr", "ord", "hash", "repr", "ascii", "bin", "hex", "oct",
                            "format", "int", "float", "complex", "range", "bytes"})
     add_builtin("builtins", name, fold);
-  for (const char* name : {"sqrt", "floor",    "ceil",     "exp",   "log",   "log2", "log10", "pow",  "sin",
-                           "cos",  "tan",      "isfinite", "isinf", "isnan", "prod", "gcd",   "fabs", "trunc",
-                           "tanh", "copysign", "fmod",     "hypot", "atan2", "atan", "asin",  "acos"})
+  for (const char* name :
+       {"sqrt",      "floor",     "ceil",    "exp",      "log",   "log2",  "log10", "pow",     "sin",  "cos",  "tan",
+        "isfinite",  "isinf",     "isnan",   "prod",     "gcd",   "fabs",  "trunc", "isclose", "comb", "perm", "fsum",
+        "dist",      "factorial", "radians", "degrees",  "log1p", "expm1", "cosh",  "sinh",    "erf",  "lcm",  "isqrt",
+        "remainder", "ldexp",     "tanh",    "copysign", "fmod",  "hypot", "atan2", "atan",    "asin", "acos"})
     add_builtin("math", name, fold);
   for (const char* name : {"add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "lt", "le", "eq", "ne",
                            "ge", "gt", "not_", "index", "and_", "or_", "xor"})

@@ -367,8 +367,8 @@ void add_iteration_builtins() {
   add_driven("builtins", "zip", make_zip);
   add_driven("builtins", "reversed", make_reversed);
   add_driven("builtins", "sum", builtin_sum);
-  add_driven("builtins", "min", min_max<Py_LT>);
-  add_driven("builtins", "max", min_max<Py_GT>);
+  add_builtin("builtins", "min", folded<min_max<Py_LT>>);
+  add_builtin("builtins", "max", folded<min_max<Py_GT>>);
   add_driven("builtins", "sorted", builtin_sorted);
   add_driven("builtins", "map", make_lazy<&PyMap_Type>);
   add_driven("builtins", "filter", make_lazy<&PyFilter_Type>);

@@ -245,30 +245,6 @@ Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   return give(recorder, frame, pops, result);
 }
 
-void take_string(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  if (!PyUnicode_CheckExact(result)) return recorder.stop(Abort::kUnknownOperand, "str of an object");
-  frame.pending.result = recorder.owned(result);
-}
-
-Invoke type_str(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyObject* object = args.values.size() == 1 ? args.values[0].object() : nullptr;
-  if (object != nullptr && PyType_Check(object) && Py_TYPE(object)->tp_repr == PyType_Type.tp_repr &&
-      Py_TYPE(object)->tp_str == PyBaseObject_Type.tp_str) {
-    recorder.guard_type_version(reinterpret_cast<PyTypeObject*>(object));
-    recorder.guard_type_version(Py_TYPE(object));
-    recorder.observe(frame, pops, take_string);
-    return Invoke::kStarted;
-  }
-  return fold(recorder, frame, args, pops);
-}
-
-Invoke type_bool(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  bool yes = false;
-  if (args.values.size() != 1 || !recorder.truth(args.values[0], &yes))
-    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  return give(recorder, frame, pops, truth_value(yes));
-}
-
 void take_token(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   recorder.trace().regs[frame.pending.x.index()].type = Py_TYPE(result);
   frame.pending.result = frame.pending.x;
@@ -370,8 +346,6 @@ void add_object_builtins() {
   add_builtin("sys", "getrecursionlimit", builtin_recursion_limit);
   add_builtin("builtins", "type", type_type);
   add_builtin("builtins", "super", type_super);
-  add_builtin("builtins", "str", type_str);
-  add_builtin("builtins", "bool", type_bool);
   add_builtin("builtins", "object.__getattribute__", object_getattribute);
   add_builtin("builtins", "object.__setattr__", builtin_setattr);
   add_builtin("builtins", "object.__new__", object_new);

@@ -254,6 +254,8 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
       }
       case VirtualKind::kInstance:
         return invoke_instance(frame, callable, args, then, pops);
+      case VirtualKind::kLazy:
+        return invoke_getter(*this, frame, callable, args, pops);
       default:
         return Invoke::kUnknown;
     }

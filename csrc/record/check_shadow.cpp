@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cpython/objects.h"
 #include "record/limits.h"
 #include "record/recorder.h"
 
@@ -32,8 +33,8 @@ void check_shadow(Recorder& recorder, ShadowFrame& frame) {
     if (value.is_null() != (slots[i] == nullptr))
       fail(frame, i, value.is_null() ? "empty in the shadow" : "empty in the frame");
     if (value.is_null()) continue;
-    if (value.is_const() && value.object() != slots[i] && !PyUnicode_CheckExact(slots[i]) &&
-        !PyLong_CheckExact(slots[i]) && !PyFloat_CheckExact(slots[i]))
+    if (value.is_const() && value.object() != slots[i] && !cpython::same_scalar(value.object(), slots[i]) &&
+        !(PyRange_Check(slots[i]) && Py_TYPE(value.object()) == &PyRange_Type))
       fail(frame, i, "another object");
     PyTypeObject* type = recorder.type_of(value);
     if (type != nullptr && type != Py_TYPE(slots[i])) fail(frame, i, type->tp_name);

@@ -134,6 +134,7 @@ class Recorder final : public RecordApi {
   bool set_items(Val list, std::vector<Val> items, const char* method, const std::vector<Val>& args);
   bool add_items(Val list, const std::vector<Val>& more, const char* method, const std::vector<Val>& args);
   bool replace_keys(Val set, const std::vector<PyObject*>& keys, const char* method, const std::vector<Val>& args);
+  bool call_known(PyObject* callable, std::vector<Val> args);                  // the node of a call for its effect
   bool call_method(Val container, const char* method, std::vector<Val> args);  // the node of a write
   bool touch_dict(PyObject* dict);                                             // a dict that existed before: see there
   bool write_dict(PyObject* dict, PyObject* key, Val value);                   // Null deletes
@@ -362,6 +363,8 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg);
 // C callables whose meaning is known (builtins.cpp). kUnknown: not in the table.
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops);
 bool is_known_builtin(PyObject* callable) noexcept;
+// An itemgetter or its kind.
+Invoke invoke_getter(Recorder& recorder, ShadowFrame& frame, Val getter, Arguments& args, int pops);
 void build_builtin_table();
 
 }  // namespace pijit

@@ -34,6 +34,9 @@ void step_for_iter(Recorder&, ShadowFrame&);
 void step_unpack(Recorder&, ShadowFrame&, int oparg);
 void step_unpack_ex(Recorder&, ShadowFrame&, int oparg);
 
+// step_match.cpp. False: another instruction.
+bool step_match(Recorder&, ShadowFrame&, int opcode);
+
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);
 

@@ -40,19 +40,15 @@ void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
   recorder.compute(frame, string_function(-1), {all}, count);
 }
 
-void format_value(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  int pops = (oparg & 4) != 0 ? 2 : 1;
-  Val value = frame.top(pops);
-  if (recorder.is_scalar_reg(value) && ((oparg & 3) == 0 || pops == 1)) {
-    std::vector<Val> args = {value};
-    if (pops == 2) args.push_back(frame.top());
-    recorder.compute(frame, string_function(oparg & 3), args, pops);
-    return;
-  }
-  PyObject* object = value.object();
-  if (object == nullptr || !cpython::is_scalar(object))
-    return recorder.stop(Abort::kUnknownOperand, "formatting of an object");
-  recorder.observe(frame, pops, take_string);
+// A scalar that differs from call to call is formatted at replay.
+bool format_varying(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  const int pops = (oparg & 4) != 0 ? 2 : 1;
+  const Val value = frame.top(pops);
+  if (!recorder.is_scalar_reg(value) || ((oparg & 3) != 0 && pops == 2)) return false;
+  std::vector<Val> args = {value};
+  if (pops == 2) args.push_back(frame.top());
+  recorder.compute(frame, string_function(oparg & 3), args, pops);
+  return true;
 }
 
 // Adds the items of an iterable to a list or set that the instruction made.
@@ -167,6 +163,16 @@ bool is_builtin_dict(PyTypeObject* type) {
   return type == &PyDict_Type || type == &PyODict_Type;
 }
 
+// A constant index, or a slice of such.
+bool is_plain_key(Recorder& recorder, Val key) {
+  Operand fields[3];
+  if (!recorder.slice_fields({key, recorder.real(key)}, fields))
+    return key.object() != nullptr && cpython::is_scalar(key.object());
+  for (const Operand& field : fields)
+    if (field.value.object() == nullptr || !cpython::is_scalar(field.value.object())) return false;
+  return true;
+}
+
 // What writes or deletes an item of a built-in container; null: a class's own method, or not known.
 Driven item_writer(Recorder& recorder, Val container, bool store) {
   PyTypeObject* type = recorder.type_of(container);
@@ -211,16 +217,58 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
     return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
   if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript)
     return invoke_special(recorder, frame, container, names().getitem, {key}, Then::kPush, pops) == Invoke::kStarted;
-  if (container.object() != nullptr && PyUnicode_CheckExact(container.object()) && key.object() != nullptr &&
-      cpython::is_scalar(key.object()))
-    return recorder.observe(frame, pops, take_string), true;
+  const bool text = type == &PyUnicode_Type || type == &PyBytes_Type;
+  if (text && container.is_const() && is_plain_key(recorder, key)) {
+    recorder.observe(frame, pops, take_string);
+    frame.pending.folds = true;
+    return true;
+  }
   return false;
 }
+
+// container[key] inside C code.
+Task<Val> get_item(Drive& drive, Val container, Val key) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = recorder.type_of(container);
+  if (type == nullptr || container.is_reg()) co_await drive.unknown();
+  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript) {
+    std::vector<Val> more(1, key);
+    Val result = co_await call_special(drive, container, names().getitem, more);
+    co_return result;
+  }
+  if (is_dict_like(recorder, container)) {
+    Val value;
+    const int found = mapping_find(recorder, container, key, &value);
+    if (found < 0 || (found == 0 && !is_builtin_dict(type))) co_await drive.unknown();
+    if (found == 0) co_await drive.raise();
+    co_return value;
+  }
+  std::vector<Val> items;
+  Val index = co_await index_of_value(drive, key);
+  if (!recorder.try_items(container, &items)) co_await drive.unknown();
+  Py_ssize_t at = PyLong_AsSsize_t(index.object());
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (at < 0) at += static_cast<Py_ssize_t>(items.size());
+  if (at < 0 || at >= static_cast<Py_ssize_t>(items.size())) co_await drive.raise();
+  co_return items[static_cast<size_t>(at)];
+}
+
+namespace {
+
+Task<Val> item_of(Drive& drive, Arguments args) {
+  Val item = co_await get_item(drive, args.values[0], args.values[1]);
+  co_return item;
+}
+
+}  // namespace
 
 void step_subscr(Recorder& recorder, ShadowFrame& frame) {
   Val container = frame.top(2), key = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, 2, 1)) return;
   if (!subscript(recorder, frame, container, key, 2) && recorder.live()) {
+    Arguments args;
+    args.values = {container, key};
+    if (drive(recorder, frame, item_of, args, 2) != Invoke::kUnknown) return;
     PyTypeObject* type = recorder.type_of(container);
     recorder.stop(Abort::kUnknownOperand, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
   }
@@ -376,7 +424,9 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case BUILD_STRING:
       return build_string(recorder, frame, oparg);
     case FORMAT_VALUE:
-      return format_value(recorder, frame, oparg);
+      if (format_varying(recorder, frame, oparg)) return;
+      if (!step_format(recorder, frame, oparg)) recorder.stop(Abort::kUnknownOperand, "formatting of an object");
+      return;
     case LIST_APPEND:
     case SET_ADD: {
       Val target = frame.top(oparg + 1), item = frame.top();
@@ -412,7 +462,7 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return recorder.known(frame, 1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
     }
     default:
-      return recorder.stop(Abort::kUnknownOpcode, cpython::opcode_name(opcode));
+      if (!step_match(recorder, frame, opcode)) recorder.stop(Abort::kUnknownOpcode, cpython::opcode_name(opcode));
   }
 }
 

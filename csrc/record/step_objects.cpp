@@ -1,7 +1,7 @@
 // Attributes, calls, with blocks and imports, one instruction at a time.
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
-#include "record/step.h"
+#include "record/builtins.h"
 
 namespace pijit {
 namespace {
@@ -240,6 +240,17 @@ void step_with(Recorder& recorder, ShadowFrame& frame) {
   PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit),
            *dict = nullptr;
   if (!recorder.live()) return;
+  if (is_lock(type) && manager.is_const()) {
+    // The lock is taken by a node, too; its __exit__ is in the table of C callables.
+    Val leave = recorder.new_virtual(VirtualKind::kBuiltinMethod, &PyCFunction_Type);
+    recorder.set_field(leave, 0, Val::constant(exit));
+    recorder.set_field(leave, 1, manager);
+    if (!recorder.call_known(enter, {manager})) return;
+    recorder.known(frame, 1, Val::constant(Py_True));
+    frame.pending.pushes = 3;
+    frame.pending.y = leave;
+    return;
+  }
   if (enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyFunction_Type || Py_TYPE(exit) != &PyFunction_Type)
     return recorder.stop(Abort::kUnknownOperand, std::string("a context manager: ") + type->tp_name);
   if (manager.is_const() && !recorder.guard_instance(manager.object(), &dict)) return;

@@ -175,6 +175,19 @@ bool Recorder::call_method(Val container, const char* method, std::vector<Val> a
   return true;
 }
 
+bool Recorder::call_known(PyObject* callable, std::vector<Val> args) {
+  for (Val& value : args) {
+    value = materialize(value);
+    if (!live_) return false;
+  }
+  Node& node = emit_node(Op::kCall);
+  node.a = Val::constant(callable);
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = static_cast<uint32_t>(args.size());
+  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  return true;
+}
+
 // A list or deque gets other items: by `method` with `args` if it is real.
 bool Recorder::set_items(Val list, std::vector<Val> items, const char* method, const std::vector<Val>& args) {
   const std::vector<Val> old = model(list).items;

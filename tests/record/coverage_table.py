@@ -1,0 +1,111 @@
+"""Writes docs/coverage.md: what becomes of each instruction and construct while recording, and the test that shows it.
+
+The opcodes are those of csrc/cpython/opcodes_311.def; an instruction is recorded if a source of csrc/record/ handles
+it, or else named below with the reason. The constructs are the cells of programs/.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TARGET = ROOT / "docs" / "coverage.md"
+
+# Instructions that no handler names, and what becomes of them.
+OTHERS = {
+    "MAKE_CELL": "recorded: before the first event of a frame (run_prologue)",
+    "COPY_FREE_VARS": "recorded: before the first event of a frame (run_prologue)",
+    "RETURN_GENERATOR": "recorded: the frame becomes a generator when it is left",
+    "PRINT_EXPR": "stops: only the interactive prompt",
+    "SETUP_ANNOTATIONS": "stops: only a class or module body, which is not inlined",
+    "LOAD_BUILD_CLASS": "stops: a class statement runs a body with a namespace of its own",
+    "LOAD_CLASSDEREF": "stops: only a class body, which is not inlined",
+    "LOAD_NAME": "stops: only a class or module body, which is not inlined",
+    "STORE_NAME": "stops: only a class or module body, which is not inlined",
+    "DELETE_NAME": "stops: only a class or module body, which is not inlined",
+    "IMPORT_STAR": "stops: only a module body, which is not inlined",
+    "MATCH_CLASS": "stops: reads attributes by __match_args__ in C",
+    "DELETE_DEREF": "stops: leaves a cell empty",
+    "LOAD_ASSERTION_ERROR": "stops: the assertion fails",
+    "PREP_RERAISE_STAR": "stops: exception groups",
+    "CHECK_EG_MATCH": "stops: exception groups",
+    "WITH_EXCEPT_START": "stops: a with block is left by an exception",
+    "SEND": "stops: a generator that drives another",
+    "GET_YIELD_FROM_ITER": "stops: a generator that drives another",
+    "ASYNC_GEN_WRAP": "stops: coroutines are not inlined",
+    "GET_AITER": "stops: coroutines are not inlined",
+    "GET_ANEXT": "stops: coroutines are not inlined",
+    "GET_AWAITABLE": "stops: coroutines are not inlined",
+    "BEFORE_ASYNC_WITH": "stops: coroutines are not inlined",
+    "END_ASYNC_FOR": "stops: coroutines are not inlined",
+}
+
+
+def opcodes() -> list[str]:
+    """Names of the base instructions, in the order of their numbers."""
+    table = (ROOT / "csrc" / "cpython" / "opcodes_311.def").read_text()
+    rows = re.findall(r"PIJIT_OPCODE\((\d+), (\w+), (\d+), \d+\)", table)
+    return [name for number, name, base in rows if number == base]
+
+
+def handlers() -> dict[str, str]:
+    """Instruction -> the source that handles it."""
+    found: dict[str, str] = {}
+    for source in sorted((ROOT / "csrc" / "record").glob("step*.cpp")):
+        for name in re.findall(r"\bcase ([A-Z][A-Z_0-9]+):", source.read_text()):
+            if name not in found or found[name] == "step.cpp":
+                found[name] = source.name
+    return found
+
+
+def fate(name: str) -> str:
+    """What becomes of an instruction; KeyError: nobody has said."""
+    handled = handlers()
+    return f"recorded ({handled[name]})" if name in handled else OTHERS[name]
+
+
+def cells() -> list[tuple[str, str, str]]:
+    """Name, flags and file of every program."""
+    rows = []
+    for source in sorted((HERE / "programs").glob("*.py")):
+        for name, flags in re.findall(r"^# %% (\w+)(?:: ([\w ]+))?$", source.read_text(), re.MULTILINE):
+            rows.append((name, flags, source.name))
+    return rows
+
+
+def page() -> str:
+    """The whole of docs/coverage.md."""
+    lines = [
+        "# What is recorded",
+        "",
+        "Made by `python tests/record/coverage_table.py`; a test compares it with the sources.",
+        "",
+        "Every program below runs plain and with pijit, before and after a change of what it depends on, and all that",
+        "can be observed is the same. *replayed*: later calls are replays, to the return or to the first instruction",
+        "that stops recording; *left*: a replay leaves to CPython on the way; *not replayed*: the recording stops at",
+        "once, or every call differs.",
+        "",
+        "## Instructions of CPython 3.11",
+        "",
+        "| instruction | fate |",
+        "| --- | --- |",
+        *(f"| {name} | {fate(name)} |" for name in opcodes()),
+        "",
+        "## Constructs",
+        "",
+        "| construct | fate | test |",
+        "| --- | --- | --- |",
+    ]
+    for name, flags, source in cells():
+        kind = "not replayed" if "stops" in flags else "left" if "leaves" in flags else "replayed"
+        lines.append(f"| {name.replace('_', ' ')} | {kind} | `programs/{source}`: `{name}` |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(page())
+    sys.exit(0)

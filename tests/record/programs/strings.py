@@ -1,0 +1,268 @@
+# ruff: noqa
+"""Text: methods of str and bytes, f-strings, formatting and printing of objects of all sorts."""
+
+
+# %% f_strings_of_objects
+class P:
+    def __init__(self, x):
+        self.x = x
+
+    def __repr__(self):
+        return f"P({self.x!r})"
+
+
+class S(P):
+    def __str__(self):
+        return f"S:{self.x}"
+
+
+class F(P):
+    def __format__(self, spec):
+        return f"<{spec}|{self.x}>"
+
+
+def f(x):
+    p, s, g = P(x), S("a"), F(x)
+    return f"{p} {p!s} {p!r} {s} {s!r} {g} {g:abc} {g:{x}} {x:>4} {x!r:>5} {[p, s]} {(p,)} { {'k': p} } {P} {None}"
+
+
+def args():
+    return (k,)
+
+
+k = 3
+
+
+def change():
+    global k
+    k = 25
+
+
+# %% str_and_repr
+class P:
+    def __init__(self, x):
+        self.x = x
+
+    def __repr__(self):
+        return f"P{tag}({self.x})"
+
+
+tag = ""
+xs = [1, "a", P(2)]
+
+
+def f(x):
+    return (
+        str(P(x)),
+        repr(xs),
+        str((x, "b", None)),
+        repr({"a": [x], "b": P(x)}),
+        str([]),
+        str(()),
+        format(P(x)),
+        format(x, "03d"),
+        str(1.5),
+        repr("q'"),
+        ascii("abc"),
+        str(ValueError("v")),
+        str(),
+    )
+
+
+def args():
+    return (4,)
+
+
+def change():
+    global tag
+    tag = "!"
+
+
+def undo():
+    xs.append(P("new"))
+
+
+# %% str_methods
+word = "Hello, World"
+
+
+def f(s):
+    a = (
+        word.upper(),
+        word.lower(),
+        word.split(", "),
+        word.replace("l", s),
+        word.find("o"),
+        word.startswith("He"),
+        word[::-1],
+    )
+    b = (
+        word.partition(","),
+        word.strip("Hd"),
+        word.title(),
+        word.swapcase(),
+        word.center(20, "*"),
+        word.count("l"),
+        word.index("W"),
+    )
+    c = (
+        word.encode(),
+        word.isalpha(),
+        word.zfill(15),
+        word.splitlines(),
+        word.rsplit("o", 1),
+        word.removeprefix("Hel"),
+        word.casefold(),
+    )
+    return a, b, c, s in word, len(word), word * 2, word + s, word < s, hash(word) == hash(word), word[1:3]
+
+
+def args():
+    return ("lo",)
+
+
+def change():
+    global word
+    word = "World owl"
+
+
+# %% join_of_all_sorts
+def gen(n):
+    for i in range(n):
+        yield str(i)
+
+
+n = 3
+
+
+def f(xs):
+    return (
+        ",".join(xs),
+        "-".join(gen(n)),
+        "".join(str(x) for x in (1, 2)),
+        " ".join(map(repr, xs)),
+        ", ".join(["a"]),
+        "x".join("abc"),
+        "/".join({"k": 1, "l": 2}),
+        "".join(sorted({"b", "a"})),
+    )
+
+
+def args():
+    return (["a", "b"],)
+
+
+def change():
+    global n
+    n = 1
+
+
+# %% join_raises
+def f(xs):
+    try:
+        return ",".join(xs)
+    except TypeError:
+        return "not a string"
+
+
+def args():
+    return (["a", k],)
+
+
+k = "b"
+
+
+def change():
+    global k
+    k = 1
+
+
+# %% str_format
+class P:
+    def __str__(self):
+        return "P!"
+
+
+def f(x):
+    return (
+        "{} {}".format(x, "a"),
+        "{1}{0}".format(x, 2),
+        "{a:>{w}}".format(a=x, w=4) if False else "{a:>4}".format(a=x),
+        "{!r}|{!s}".format("q", P()),
+        "{{}}{}".format(P()),
+        "{:.2f}".format(x),
+    )
+
+
+def args():
+    return (k,)
+
+
+k = 3
+
+
+def change():
+    global k
+    k = 2.5
+
+
+# %% bytes_and_numbers_as_text
+def f(x):
+    return (
+        b"abc".hex(),
+        bytes([1, x]),
+        int("ff", 16),
+        float("2.5"),
+        complex("1j"),
+        int(x),
+        hex(x),
+        bin(x),
+        oct(x),
+        chr(65 + x),
+        ord("z"),
+        b"a" + b"b",
+        b"a,b".split(b","),
+        x.bit_length(),
+        (2.5).is_integer(),
+    )
+
+
+def args():
+    return (k,)
+
+
+k = 3
+
+
+def change():
+    global k
+    k = 4
+
+
+# %% multiline_logging_helper
+class Config:
+    def __init__(self, **values):
+        self.values = values
+
+    def __repr__(self):
+        inner = ", ".join(f"{name}={value!r}" for name, value in sorted(self.values.items()))
+        return f"{type(self).__name__}({inner})"
+
+
+def f(x):
+    c = Config(lr=x, name="adam", betas=(0.9, 0.999))
+    lines = [repr(c)]
+    lines += ["%s: %5.3f" % ("loss", x), "{:>8}".format("end")]
+    return "\n".join(lines)
+
+
+def args():
+    return (k,)
+
+
+k = 0.5
+
+
+def change():
+    global k
+    k = 0.25

@@ -51,6 +51,7 @@ void Recorder::complete(ShadowFrame& frame) {
   } else if (pending.finish != nullptr) {
     pending.finish(*this, frame, result);
     if (!live_) return;
+    if (pending.result.is_reg() && !pending.opaque) note_real(pending.result, result);
   } else if (!pending.has_result && pending.pushes > 0) {
     return stop(Abort::kUnknownCall, "no result was seen");
   }

@@ -158,6 +158,13 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
   result = combine_containers(recorder, op, left, right);
   if (!recorder.live()) co_await drive.unknown();
   if (!result.is_null()) co_return result;
+  // A number or string of a class that inherits the operator.
+  auto inherits = [](Val value) {
+    PyObject* object = value.object();
+    return object != nullptr && (PyLong_Check(object) || PyFloat_Check(object) || PyUnicode_Check(object));
+  };
+  if (!a && inherits(left)) a = Ref::borrow(left.object());
+  if (!b && inherits(right)) b = Ref::borrow(right.object());
   if (!a || !b || too_large(base, a.get(), b.get())) co_await drive.unknown();
   Ref made = Ref::steal(calculate(base, a.get(), b.get()));
   if (!made) {

@@ -142,6 +142,17 @@ PyObject* classmethod_callable(PyObject* descriptor) {
   return reinterpret_cast<Layout*>(descriptor)->callable;
 }
 
+// What the fields of a named tuple are.
+PyTypeObject* tuple_getter_type() {
+  static PyTypeObject* const type = [] {
+    Ref module = Ref::steal(PyImport_ImportModule("_collections"));
+    PyObject* found = module ? PyObject_GetAttrString(module.get(), "_tuplegetter") : nullptr;
+    if (found == nullptr) PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(found);
+  }();
+  return type;
+}
+
 struct Lookup {
   Recorder& recorder;
   ShadowFrame& frame;
@@ -199,7 +210,10 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (object.object() == nullptr) return Invoke::kUnknown;
     PyObject* value = nullptr;
     if (!recorder.guard_slot(object.object(), member->offset, &value)) return Invoke::kStopped;
-    if (value == nullptr) return Invoke::kUnknown;
+    if (value == nullptr) {
+      *lookup.missing = member->type == T_OBJECT_EX;
+      return Invoke::kUnknown;
+    }
     return found(lookup, recorder.constant(value));
   }
   if (kind == &PyGetSetDescr_Type) {
@@ -218,6 +232,15 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       return Invoke::kStarted;
     }
     return value.is_null() ? Invoke::kUnknown : found(lookup, value);
+  }
+  if (kind == tuple_getter_type()) {
+    Ref parts = Ref::steal(PyObject_CallMethod(descriptor, "__reduce__", nullptr));
+    std::vector<Val> items;
+    if (!parts) PyErr_Clear();
+    if (!parts || object.is_null() || object.is_reg() || !recorder.try_items(object, &items)) return Invoke::kUnknown;
+    const Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0));
+    return at < static_cast<Py_ssize_t>(items.size()) ? found(lookup, items[static_cast<size_t>(at)])
+                                                      : Invoke::kUnknown;
   }
   if (kind->tp_descr_get == nullptr) return found(lookup, recorder.constant(descriptor));
   if (kind->tp_descr_get == cpython::slot_functions().descr_get) {

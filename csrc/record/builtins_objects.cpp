@@ -164,14 +164,31 @@ Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& ar
   return Invoke::kStarted;
 }
 
+Task<Val> tuple_of_class(Drive& drive, Arguments args) {
+  auto* type = reinterpret_cast<PyTypeObject*>(args.values[1].object());
+  const std::vector<Val> items = co_await collect_all(drive, args.values[2]);
+  co_return drive.recorder().new_tuple(type, items.data(), items.size());
+}
+
+// tuple.__new__(cls, items) of a class that adds nothing to its instances: a named tuple.
+Invoke tuple_new(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops) {
+  if (args.values.size() != 3 || !args.names.empty() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 ||
+      !PyType_IsSubtype(type, &PyTuple_Type) || type->tp_dictoffset != 0 || type->tp_finalize != nullptr ||
+      type->tp_basicsize != PyTuple_Type.tp_basicsize)
+    return Invoke::kUnknown;
+  recorder.guard_type_version(type);
+  return recorder.live() ? drive(recorder, frame, tuple_of_class, args, pops) : Invoke::kStopped;
+}
+
 // object.__new__(cls), dict.__new__(cls): one C function for all types, bound to the type that it allocates for.
 Invoke object_new(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   PyObject *base = args.values.size() < 2 ? nullptr : args.values[0].object(),
            *cls = args.values.size() < 2 ? nullptr : args.values[1].object();
   if (base == nullptr || cls == nullptr || !PyType_Check(cls)) return Invoke::kUnknown;
   auto* of = reinterpret_cast<PyTypeObject*>(base);
-  if (of != &PyBaseObject_Type && of != &PyDict_Type && of != &PyODict_Type) return Invoke::kUnknown;
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if (of == &PyTuple_Type) return tuple_new(recorder, frame, type, args, pops);
+  if (of != &PyBaseObject_Type && of != &PyDict_Type && of != &PyODict_Type) return Invoke::kUnknown;
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || type->tp_finalize != nullptr || type->tp_del != nullptr)
     return Invoke::kUnknown;
   if (of == &PyBaseObject_Type && type->tp_base->tp_new != PyBaseObject_Type.tp_new &&

@@ -1,4 +1,6 @@
 // Iteration on shadows: iterators over known containers, generators, zip and enumerate, unpacking.
+#include <algorithm>
+
 #include "cpython/keys.h"
 #include "record/builtins.h"
 
@@ -68,6 +70,7 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     Val source = content.items[0];
     if (content.position == kExhausted) return 0;
     if (recorder.is_stale(iterator.index(), recorder.trace().clock) || !recorder.try_items(source, &items)) return -1;
+    if (content.items.size() > 1 && content.items[1].object() == Py_True) std::reverse(items.begin(), items.end());
     const bool more = content.position < items.size();
     if (more) *item = items[content.position];
     content.position = more ? content.position + 1 : kExhausted;

@@ -333,3 +333,19 @@ def f():
         return items * ((sys.maxsize * 2 + 2) // len(items))
     except (MemoryError, OverflowError) as error:
         return type(error), [] * 10, () * 3
+
+
+# %% reversed_tuple
+given = (1, 2, 3)
+
+
+def f():
+    backwards = reversed(given)
+    first = next(backwards)
+    rest = list(backwards)
+    return first, rest, [x for x in reversed(given)], tuple(reversed(given)), list(enumerate(reversed(given)))
+
+
+def change():
+    global given
+    given = (4, 5)

@@ -221,6 +221,8 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
   int found = -1;
   std::vector<Val> items;
   if (recorder.is_virtual(container, VirtualKind::kView)) {
+    const bool of_keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type || type == &PyDictProxy_Type;
+    if (!of_keys) return false;  // values and pairs are compared one by one
     container = recorder.virtual_field(container, 0);
     if (recorder.model(container.is_virtual() ? container : Val::virtual_object(0)).kind == VirtualKind::kView)
       return false;

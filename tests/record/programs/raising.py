@@ -349,3 +349,17 @@ def f():
 def change():
     global given
     given = (4, 5)
+
+
+# %% membership_in_views: stops
+table = {"one": 1, 2: "two"}
+
+
+def f():
+    new = {"a": 1, 1: "b"}
+    keys = "a" in new.keys(), "a" in new.values(), 1 in new.values(), ("a", 1) in new.items(), ("b", 1) in new.items()
+    return keys, "one" in table.values(), 1 in table.values(), 2 in table.keys(), ("one", 1) in table.items()
+
+
+def change():
+    table["one"] = 5

@@ -27,7 +27,7 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
       case VirtualKind::kIterator:
         if (content.position == kExhausted) return true;
         if (is_stale(iterable.index(), trace_->clock) || !try_items(content.items[0], out)) return false;
-        if (content.items.size() > 1) std::reverse(out->begin(), out->end());  // kField 1: reversed
+        if (content.items.size() > 1 && content.items[1].object() == Py_True) std::reverse(out->begin(), out->end());
         out->erase(out->begin(),
                    out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
         return true;

@@ -21,6 +21,8 @@ bool is_mutable(VirtualKind kind) {
     case VirtualKind::kIterator:
     case VirtualKind::kEnumerate:
     case VirtualKind::kZip:
+    case VirtualKind::kDeque:
+    case VirtualKind::kLazy:
       return true;
     default:
       return false;

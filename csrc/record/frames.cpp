@@ -175,6 +175,7 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
     }
     return;
   }
+  if (shadow.result.is_null()) return abandon("it returned by an instruction that was not seen");
   ++visit_;
   visited_.resize(trace_->virtuals.size(), 0);
   if (shadow.result.is_virtual() && !virtual_usable(shadow.result.index(), trace_->clock)) {

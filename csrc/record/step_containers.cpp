@@ -305,6 +305,8 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
   if (type == nullptr || container.is_reg()) return false;
   int found = -1;
   if (recorder.is_virtual(container, VirtualKind::kView) && type != &PyDictValues_Type) {
+    const bool of_keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type || type == &PyDictProxy_Type;
+    if (!of_keys) return false;  // values and pairs are compared one by one
     container = recorder.virtual_field(container, 0);
     if (type == &PyDictItems_Type) return false;
     if (recorder.model(container.is_virtual() ? container : Val::virtual_object(0)).kind == VirtualKind::kView)

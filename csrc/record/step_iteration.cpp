@@ -1,4 +1,6 @@
 // Iteration on shadows: iterators over known containers, generators, zip and enumerate, unpacking.
+#include <algorithm>
+
 #include "cpython/keys.h"
 #include "record/builtins.h"
 
@@ -90,7 +92,7 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     if (content.position == kExhausted) return 0;
     if (recorder.is_stale(iterator.index(), recorder.trace().clock)) return -1;
     const Val source = content.items[0];
-    const bool reversed = content.items.size() > 1;
+    const bool reversed = content.items.size() > 1 && content.items[1].object() == Py_True;
     const int more = item_at(recorder, source, content.position, reversed, item);
     if (more < 0) return -1;
     content.position = more > 0 ? content.position + 1 : kExhausted;

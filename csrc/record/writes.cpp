@@ -244,6 +244,7 @@ bool Recorder::replace_keys(Val set, const std::vector<PyObject*>& keys, const c
     if (!real && !keys.empty() && !holds_key(keys, key)) log(set, LogOp::kDelItem, keep_key(key), Val());
   for (PyObject* key : keys)
     if (!real && !holds_key(old, key)) log(set, LogOp::kItem, Val(), keep_key(key));
+  reshaped(set).push_back(++trace_->clock);
   Model& content = model(set);
   content.keys = keys;
   content.items.clear();
@@ -318,6 +319,7 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
   const Val shadow = live_ ? materialize(keep_key(key)) : Val();
   if (!live_ || cpython::dict_lookup(dict, key, &old) < 0 || !touch_dict(dict)) return false;
   pin_item(dict, key);
+  if (value.is_null() || old == nullptr) reshaped(Val::constant(dict)).push_back(++trace_->clock);
   Node& node = emit_node(value.is_null() ? Op::kDelItem : Op::kStoreItem);
   node.a = Val::constant(dict);
   node.b = shadow;

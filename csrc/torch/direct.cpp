@@ -94,13 +94,14 @@ class DirectOp final : public AdapterOp {
   bool bind(const LoweredOp& op, std::index_sequence<kIndex...>) {
     pure_ = op.pure();
     skipped_ = op.skipped();
+    factory_ = op.factory();
     return result_.bind(op) && (std::get<kIndex>(arguments_).bind(op, kIndex) && ...);
   }
 
   template <size_t... kIndex>
   bool run(Reg* regs, std::index_sequence<kIndex...> indices) {
     WarningTrap trap;
-    SkipAutograd skip(skipped_);
+    SkipAutograd skip(skipped_, factory_);
     Result value = handle_.call(std::get<kIndex>(arguments_).make(regs)...);
     if (trap.warned()) {
       if (pure_) return false;
@@ -114,6 +115,7 @@ class DirectOp final : public AdapterOp {
   std::tuple<DirectArgument<Arguments>...> arguments_;
   DirectResult<Result> result_;
   c10::DispatchKeySet skipped_;
+  bool factory_;
   bool pure_ = false;
   std::unique_ptr<LoweredOp> boxed_;  // as it was recorded: for printing, and the owner of constants
 };

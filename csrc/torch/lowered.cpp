@@ -177,7 +177,7 @@ bool LoweredOp::run(Reg* regs) noexcept {
     for (size_t i = 0; i < slots_.size(); ++i) push(stack, i, regs);
     WarningTrap trap;
     {
-      SkipAutograd skip(skipped_);
+      SkipAutograd skip(skipped_, factory_);
       info_.handle.callBoxed(stack);
     }
     if (trap.warned()) {

@@ -62,14 +62,25 @@ inline c10::DispatchKeySet skipped_keys(const OperatorInfo& info) {
   return c10::autograd_dispatch_keyset_with_ADInplaceOrView;
 }
 
+// An operator without tensor operands makes its result: the bindings of torch call it below autograd, where what fills
+// a new tensor does not count as a change of it.
+inline bool is_factory(const OperatorInfo& info) {
+  for (const c10::Argument& argument : info.handle.schema().arguments())
+    if (argument.type()->str().find("Tensor") != std::string::npos) return false;
+  return info.aten;
+}
+
 // Skips the autograd kernel of one operator where it would do nothing: grad mode is off, and there is no tangent in the
-// process.
+// process; or where the bindings skip it.
 class SkipAutograd {
  public:
-  explicit SkipAutograd(c10::DispatchKeySet skipped) {
-    if (!skipped.empty() && !c10::GradMode::is_enabled() &&
-        torch::autograd::ForwardADLevel::try_get_by_idx(0) == nullptr)
+  SkipAutograd(c10::DispatchKeySet skipped, bool factory) {
+    if (factory) {
+      below_.emplace(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+    } else if (!skipped.empty() && !c10::GradMode::is_enabled() &&
+               torch::autograd::ForwardADLevel::try_get_by_idx(0) == nullptr) {
       below_.emplace(skipped);
+    }
   }
 
  private:
@@ -81,6 +92,7 @@ class LoweredOp final : public AdapterOp {
   explicit LoweredOp(const OperatorInfo& info) : info_(info) {
     pure_ = !info.mutates && !info.random;
     skipped_ = skipped_keys(info);
+    factory_ = is_factory(info);
     values_.resize(info.arguments.size());
     slots_.resize(info.arguments.size());
   }
@@ -109,6 +121,7 @@ class LoweredOp final : public AdapterOp {
   const std::vector<Out>& outs() const { return outs_; }
   bool pure() const { return pure_; }
   c10::DispatchKeySet skipped() const { return skipped_; }
+  bool factory() const { return factory_; }
 
   std::vector<Val> inputs, outputs;  // for RecordApi::emit
 
@@ -123,7 +136,7 @@ class LoweredOp final : public AdapterOp {
   std::vector<uint32_t> list_regs_;
   std::vector<Out> outs_;
   c10::DispatchKeySet skipped_;
-  bool pure_;
+  bool pure_, factory_;
 };
 
 // Catches warnings of operators that run without a Python binding above them.

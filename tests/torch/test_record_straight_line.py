@@ -293,7 +293,7 @@ def same_tensor_twice(jit: Jit) -> Iterator[Any]:
     yield lambda: (f(x, x[:]), x)
 
 
-@scenario(bug="stops at `a is b` of two inputs")
+@scenario()
 def same_tensor_twice_first(jit: Jit) -> Iterator[Any]:
     f = jit(lambda a, b: (a is b, a.add_(1) * b))
     x, y = data(1), data(2)
@@ -355,7 +355,7 @@ def wrong_argument(jit: Jit) -> Iterator[Any]:
     yield replayed(lambda: model(data(2)))
 
 
-@scenario(bug="torch.zeros and torch.arange give tensors of version 1 when replayed, 0 in eager")
+@scenario()
 def wrong_shape_deep_inside(jit: Jit) -> Iterator[Any]:
     class Inner(nn.Module):
         def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -647,7 +647,6 @@ def test_modes_are_seen(kind: type) -> None:
 
 
 @pytest.mark.parametrize("kind", [Counting, Dispatching])
-@pytest.mark.xfail(reason="three calls under a mode that is not recorded disable the root for good")
 def test_a_mode_does_not_disable(kind: type) -> None:
     """Calls under a mode that is stepped aside for do not count against the model."""
     model = pijit.jit(mlp())
@@ -1289,7 +1288,7 @@ def shapes_in_python(jit: Jit) -> Iterator[Any]:
     yield lambda: f(data(1))
 
 
-@scenario(bug="torch.zeros and torch.arange give tensors of version 1 when replayed, 0 in eager")
+@scenario()
 def loop_over_rows(jit: Jit) -> Iterator[Any]:
     def f(x: Tensor) -> Tensor:
         total = torch.zeros(4)
@@ -1441,7 +1440,7 @@ def global_tensor(jit: Jit) -> Iterator[Any]:
     yield lambda: f(data(3))
 
 
-@scenario(bug="torch.zeros and torch.arange give tensors of version 1 when replayed, 0 in eager")
+@scenario()
 def constants_made_inside(jit: Jit) -> Iterator[Any]:
     f = jit(lambda x: (torch.arange(4), torch.tensor([1.0, 2.0]), torch.zeros(2, 2), x.new_ones(2), torch.eye(2)))
 

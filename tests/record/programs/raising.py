@@ -333,3 +333,33 @@ def f():
         return items * ((sys.maxsize * 2 + 2) // len(items))
     except (MemoryError, OverflowError) as error:
         return type(error), [] * 10, () * 3
+
+
+# %% reversed_tuple
+given = (1, 2, 3)
+
+
+def f():
+    backwards = reversed(given)
+    first = next(backwards)
+    rest = list(backwards)
+    return first, rest, [x for x in reversed(given)], tuple(reversed(given)), list(enumerate(reversed(given)))
+
+
+def change():
+    global given
+    given = (4, 5)
+
+
+# %% membership_in_views: stops
+table = {"one": 1, 2: "two"}
+
+
+def f():
+    new = {"a": 1, 1: "b"}
+    keys = "a" in new.keys(), "a" in new.values(), 1 in new.values(), ("a", 1) in new.items(), ("b", 1) in new.items()
+    return keys, "one" in table.values(), 1 in table.values(), 2 in table.keys(), ("one", 1) in table.items()
+
+
+def change():
+    table["one"] = 5

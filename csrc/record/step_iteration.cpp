@@ -69,6 +69,15 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     std::vector<Val> items;
     Val source = content.items[0];
     if (content.position == kExhausted) return 0;
+    PyObject* range = source.object() != nullptr && PyRange_Check(source.object()) ? source.object() : nullptr;
+    const Py_ssize_t length = range != nullptr ? PyObject_Length(range) : -1;
+    if (length < 0) PyErr_Clear();
+    if (length > content.position) {  // without a list of all its items at each step
+      Ref number = Ref::steal(PySequence_GetItem(range, content.position));
+      *item = recorder.owned(number.get());
+      recorder.log(iterator, LogOp::kIndex, Val(), Val(), ++content.position);
+      return 1;
+    }
     if (recorder.is_stale(iterator.index(), recorder.trace().clock) || !recorder.try_items(source, &items)) return -1;
     if (content.items.size() > 1 && content.items[1].object() == Py_True) std::reverse(items.begin(), items.end());
     const bool more = content.position < items.size();

@@ -5,9 +5,9 @@
     python outcomes.py test_grammar record-all -k lambda  only tests with that in their names, verbosely
 
 Modes: `plain` (pijit is not imported), `hook` (the hook is in place and records nothing), `observe` (every function is
-recorded at its first calls, nothing is kept) and `record-all` (every function is recorded at its first call and replayed
-from then on; three runs of a test so that it is). A mode runs in a process of its own, which writes one line of JSON
-when a test starts and one when it ends, so that a crash says where it was.
+recorded at its first calls, nothing is kept) and `record-all` (every function is recorded at its first call and
+replayed from then on; three runs of a test so that it is). A mode runs in a process of its own, which writes
+one line of JSON when a test starts and one when it ends, so that a crash says where it was.
 """
 
 from __future__ import annotations

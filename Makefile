@@ -13,6 +13,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 export PYTHONDONTWRITEBYTECODE := 1
 
+# tests/cpython has a target of its own.
+TESTS := $(ROOT)/tests --ignore=$(ROOT)/tests/cpython
+
 SOURCES := CMakeLists.txt $(shell find csrc -type f 2>/dev/null)
 PYTHON_SOURCES := pyproject.toml $(shell find pijit -type f -name '*.py*' -not -name '*.pyc' 2>/dev/null)
 PYTHON_DIRS := $(wildcard pijit tests bench examples)
@@ -28,7 +31,7 @@ PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test test-release test-checked test-sanitize bench docs lint format clean distclean
+.PHONY: help setup run test test-release test-checked test-cpython test-sanitize bench docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -75,10 +78,14 @@ test: test-checked test-release ## all tests, on the checked build and on the in
 
 test-release: setup
 	mkdir -p build/cwd
-	cd build/cwd && $(PYTEST) $(ROOT)/tests
+	cd build/cwd && $(PYTEST) $(TESTS)
 
 test-checked: $(CHECKED)/.built
-	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) $(ROOT)/tests
+	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) $(TESTS)
+
+# Twenty of CPython's own test modules, each under the hook, observed, and recorded and replayed.
+test-cpython: $(CHECKED)/.built ## CPython's own tests while everything is recorded (long)
+	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) -s $(ROOT)/tests/cpython
 
 # The interpreter is not instrumented, hence the preloads; CPython does not free all it has at exit, hence no leak check.
 test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the address and undefined-behaviour sanitizers

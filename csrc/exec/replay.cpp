@@ -268,6 +268,7 @@ PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadSt
         break;
       case Outcome::kLeave:
         trace.exits += node.op != Op::kExit;
+        if (node.op != Op::kExit) trace.last_exit = static_cast<uint32_t>(&node - trace.nodes.data());
         return leave(trace, node.snapshot, regs, root, ts);
       case Outcome::kRaise:
         return leave_raising(trace, node.op == Op::kRun ? static_cast<uint32_t>(node.imm) : node.snapshot, regs, root,

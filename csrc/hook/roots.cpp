@@ -153,7 +153,12 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
 void note_exit(Root& root, const Trace& trace) {
   root.exits += 1;
   stats().exits += 1;
-  log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython");
+  if (logs(Channel::kExits) && trace.last_exit < trace.nodes.size()) {
+    const Node& node = trace.nodes[trace.last_exit];
+    const Printer printer(trace, false);
+    log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython at " + printer.node(node) + ", " +
+                                  printer.site(node.site));
+  }
   if (trace.exits % limits().exits != 0 || 2 * trace.exits < trace.replays) return;
   StopInfo cause;
   cause.code = kKeepsLeaving.code;

@@ -191,6 +191,7 @@ struct Trace {
   StopInfo stop;
   std::vector<StopInfo> detours;  // why something was left to an opaque call, or to CPython, in between
   mutable uint64_t replays = 0, exits = 0;
+  mutable uint32_t last_exit = kNone;  // the node at which a replay was left
 
   // Guards that are checked before the trace is entered.
   size_t entry_guards() const noexcept { return epochs.empty() ? guards.size() : epochs.front().first; }

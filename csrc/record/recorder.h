@@ -246,7 +246,7 @@ class Recorder final : public RecordApi {
   void rollback(ShadowFrame& frame);
   bool go_opaque(ShadowFrame& frame);
   bool opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread, Val* result);
-  bool run_in_cpython(size_t level);
+  bool run_in_cpython(size_t level, size_t top);
   void unfollow(size_t level);
   void return_to_raise(ShadowFrame& frame);
   bool may_run(size_t level, size_t top);

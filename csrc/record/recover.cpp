@@ -70,15 +70,17 @@ bool Recorder::resolve_stop() {
         return true;
       }
     }
-    for (size_t level = frames_.size() - 1; level >= 1; --level) {
-      live_ = true;
-      stopping_ = false;
-      if (!run_in_cpython(level)) continue;
-      trace_->detours.push_back(why);
-      trace_->stop = StopInfo();
-      raising_ = exception_ = foreseen_ = false;
-      return true;
-    }
+    // The innermost frames first: as little as possible is left to CPython.
+    for (size_t top = frames_.size() - 1; top >= 1; --top)
+      for (size_t level = top; level >= 1; --level) {
+        live_ = true;
+        stopping_ = false;
+        if (!run_in_cpython(level, top)) continue;
+        trace_->detours.push_back(why);
+        trace_->stop = StopInfo();
+        raising_ = exception_ = foreseen_ = false;
+        return true;
+      }
     rollback(frame);
   }
   live_ = true;
@@ -102,9 +104,9 @@ bool Recorder::may_run(size_t level, size_t top) {
 
 // CPython runs the frames from `level` inwards, from the start of the instruction under way. A frame that handles an
 // exception cannot be rebuilt, so it is run from where that was raised.
-bool Recorder::run_in_cpython(size_t level) {
-  size_t top = frames_.size() - 1;
-  for (size_t i = level; i < frames_.size(); ++i)
+bool Recorder::run_in_cpython(size_t level, size_t top) {
+  if (top >= frames_.size()) return false;
+  for (size_t i = level; i <= top; ++i)
     if (!frames_[i]->handled.empty()) {
       top = i;
       break;
@@ -112,6 +114,7 @@ bool Recorder::run_in_cpython(size_t level) {
   if (!may_run(level, top)) return false;
   unfollow(top + 1);
   ShadowFrame &frame = *frames_[top], &outer = *frames_[level - 1];
+  frame.pending = Pending();
   if (!frame.handled.empty()) return_to_raise(frame);
   rollback(frame);
   if (top > 0 && frame.outer_state != kNone && unusable_[frame.outer_state]) return false;

@@ -22,6 +22,8 @@ struct Limits {
   uint64_t exits = 32;          // times that a trace without a stop is left, before that is worth saying
   int wasted = 16;              // roots in a row, found by enable() in one code object, that died without a replay
   size_t seen = 256;            // functions and objects that enable() remembers of one code object
+  uint64_t useless = 2;         // replays of a trace, all left before its end, before it is forgotten ...
+  uint64_t forgotten = 4;       // ... and how often that is done for one root
 };
 
 struct Root {
@@ -37,7 +39,7 @@ struct Root {
   std::vector<std::shared_ptr<Trace>> traces;
   std::string disabled;  // why it is left alone; empty: it is not
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;
-  uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0;
+  uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
   StopInfo last_stop;
   std::string last_miss;
 

@@ -166,6 +166,15 @@ void note_exit(Root& root, const Trace& trace) {
   tell(Told::kLeaving, root, cause);
 }
 
+// A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
+// first step of a training: the next call is recorded in its place, a few times at most.
+void forget_useless(Root& root, size_t index) {
+  const Trace& trace = *root.traces[index];
+  if (trace.exits < limits().useless || trace.exits != trace.replays || root.forgotten >= limits().forgotten) return;
+  root.forgotten += 1;
+  root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
+}
+
 // The trace that the root's guards choose runs; false: none.
 bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
   for (size_t i = 0; i < root.traces.size(); ++i) {
@@ -178,6 +187,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     root.misses_in_a_row = root.aborts_in_a_row = 0;
     if (trace->exits != exits) {
       note_exit(root, *trace);
+      forget_useless(root, i);
     } else if (trace->stop.code != nullptr && trace->replays - trace->exits == limits().stops) {
       tell(Told::kStopped, root, trace->stop);
     }

@@ -6,6 +6,7 @@ import asyncio
 import cProfile
 import os
 import pstats
+import random
 import signal
 import subprocess
 import sys
@@ -1152,3 +1153,30 @@ assert f(50000) == 50000  # only without a hook do Python calls need no C stack
 """
     )
     assert done.returncode == 0, done.stderr
+
+
+# ------------------------------------------------------------------------------------------------------ useless traces
+
+
+def test_a_trace_that_is_always_left_is_recorded_anew() -> None:
+    """What the first call found does not come back; what all later ones find is replayed to the end."""
+
+    def f(source: random.Random) -> str:
+        return "low" if source.random() < 0.5 else "high"
+
+    source, jitted = random.Random(), pijit.jit(f)
+    while (state := source.getstate()) and source.random() >= 0.5:  # a state after which "low" is next
+        pass
+    source.setstate(state)
+    assert jitted(source) == "low"
+    while (state := source.getstate()) and source.random() < 0.5:  # one after which "high" is
+        pass
+    results = []
+    for _ in range(6):
+        source.setstate(state)
+        results.append(jitted(source))
+    assert results == ["high"] * 6
+    found = report(jitted)
+    assert found["exits"] == 2
+    assert found["records"] == 2
+    assert found["replays"] == 5

@@ -50,7 +50,7 @@ def differs():
 def keeps_leaving():
     import torch
 
-    return lambda x: (x + 1 if x.sum() > 0 else x - 1).tolist(), [(torch.ones(2),), *[(-torch.ones(2),)] * 80]
+    return lambda x: (x + 1 if x.sum() > 0 else x - 1).tolist(), [*[(torch.ones(2),)] * 2, *[(-torch.ones(2),)] * 80]
 
 
 @produces("PJ201")

@@ -149,9 +149,6 @@ bool request_attribute(Recorder& recorder, ShadowFrame& frame, int opcode, int o
     case LOAD_METHOD:
       *out = {function(f.getattr), {frame.top(), name}, nullptr, false, 1, opcode == LOAD_METHOD ? 2 : 1};
       return true;
-    case IMPORT_FROM:
-      *out = {function(f.getattr), {frame.top(), name}, nullptr, false, 0, 1};
-      return true;
     case STORE_ATTR:
       *out = {function(f.setattr), {frame.top(1), name, frame.top(2)}, nullptr, false, 2, 0};
       return true;
@@ -170,7 +167,6 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
       return request_spread(recorder, frame, oparg, out);
     case LOAD_ATTR:
     case LOAD_METHOD:
-    case IMPORT_FROM:
     case STORE_ATTR:
     case DELETE_ATTR:
       return request_attribute(recorder, frame, opcode, oparg, out);

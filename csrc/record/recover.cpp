@@ -36,7 +36,6 @@ void Recorder::rollback(ShadowFrame& frame) {
     uint32_t last = kNone, at = object.head;
     for (; at != kNone && trace.log[at].time <= frame.time_mark; at = trace.log[at].next) last = at;
     if (at == kNone) continue;
-    for (; at != kNone; at = trace.log[at].next) trace.log[at].key = trace.log[at].value = Val();
     if (last == kNone) {
       object.head = object.tail = kNone;
     } else {
@@ -44,6 +43,9 @@ void Recorder::rollback(ShadowFrame& frame) {
       object.tail = last;
     }
   }
+  // What the entries name may be dead at a replay.
+  for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > frame.time_mark;)
+    trace.log[i].key = trace.log[i].value = Val();
   while (!learned_.empty() && learned_.back().second >= frame.node_mark) {
     trace.regs[learned_.back().first].type = nullptr;
     singletons_.erase(learned_.back().first);

@@ -115,6 +115,7 @@ std::unique_ptr<Trace> Recorder::finish() {
 }
 
 void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
+  owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
   frames_.push_back(std::move(shadow));
   if (frames_.size() > trace_->depth) trace_->depth = static_cast<uint32_t>(frames_.size());
 }

@@ -156,6 +156,9 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case LOAD_CONST:
       frame.push(Val::constant(co_const(frame, oparg)));  // its code keeps it
       return true;
+    case LOAD_ASSERTION_ERROR:
+      frame.push(Val::constant(PyExc_AssertionError));
+      return true;
     case LOAD_CLOSURE:
       frame.push(frame.local(oparg));
       return true;

@@ -29,7 +29,6 @@ OTHERS = {
     "IMPORT_STAR": "stops: only a module body, which is not inlined",
     "MATCH_CLASS": "stops: reads attributes by __match_args__ in C",
     "DELETE_DEREF": "stops: leaves a cell empty",
-    "LOAD_ASSERTION_ERROR": "stops: the assertion fails",
     "PREP_RERAISE_STAR": "stops: exception groups",
     "CHECK_EG_MATCH": "stops: exception groups",
     "WITH_EXCEPT_START": "stops: a with block is left by an exception",

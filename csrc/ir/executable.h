@@ -34,6 +34,8 @@ class InputGuards {
   virtual ~InputGuards() = default;
   virtual bool check(Reg* regs) noexcept = 0;
   virtual size_t size() const noexcept = 0;
+  // Only the first `count` inputs remain.
+  virtual void truncate(size_t count) = 0;
   virtual std::string describe(size_t index) const = 0;
   // Why check() failed on these registers: "float64[4] now, float32[*] before", and where that tensor is found.
   virtual std::string explain(Reg* regs, Val* source) = 0;

@@ -118,7 +118,7 @@ void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception) {
 void Recorder::note_raise(ShadowFrame& frame) {
   if (frame.handled.empty()) {
     raise_snapshot_ = snapshot();
-    raise_nodes_ = frame.node_mark;
+    raise_nodes_ = frame.mark.nodes;
     if (!snapshot_usable(raise_snapshot_)) raise_snapshot_ = kNone;
   }
 }

@@ -93,8 +93,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->outer_state = kNone;
     shadow->handled.clear();
     shadow->loose.clear();
-    shadow->node_mark = static_cast<uint32_t>(trace_->nodes.size());
-    shadow->time_mark = trace_->clock;
+    shadow->mark = here();
     shadow->sp_mark = 0;
     shadow->changed = false;
     push_frame(std::move(shadow));

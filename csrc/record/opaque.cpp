@@ -352,8 +352,7 @@ bool Recorder::opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> ar
     if (live_) value = materialize(value);
   if (!live_ || callable.is_null()) return false;
   // An exception goes on with the very objects that the call was given.
-  frame.node_mark = static_cast<uint32_t>(trace_->nodes.size());
-  frame.time_mark = trace_->clock;
+  frame.mark = here();
   frame.snapshot = kNone;
   *result = add_reg(Rep::kObject, nullptr, nullptr);
   Node& node = emit_node(Op::kOpaque);

@@ -141,8 +141,8 @@ bool Recorder::unwind(ShadowFrame& frame) {
   foreseen_ = false;
   raise_snapshot_ = kNone;
   if (frame.handled.empty())
-    frame.before_raise = std::make_unique<BeforeRaise>(BeforeRaise{
-        frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.node_mark, frame.time_mark});
+    frame.before_raise = std::make_unique<BeforeRaise>(
+        BeforeRaise{frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.mark});
   frame.pending = Pending();
   cpython::Handler handler;
   if (!cpython::find_handler(frame.code, frame.operation, &handler) ||
@@ -269,8 +269,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     oparg = (oparg << 8) | cpython::oparg(frame.code, index);
   }
   frame.operation = index;
-  frame.node_mark = static_cast<uint32_t>(trace_->nodes.size());
-  frame.time_mark = trace_->clock;
+  frame.mark = here();
   frame.sp_mark = frame.sp;
   frame.snapshot = kNone;
   frame.changed = false;
@@ -282,8 +281,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   if (!live_) return;
   if (!trace_->epochs.empty()) {
     learn_operands(frame, opcode, oparg);
-    frame.node_mark = static_cast<uint32_t>(trace_->nodes.size());
-    frame.time_mark = trace_->clock;
+    frame.mark = here();
   }
   step(*this, frame, opcode, oparg);
   if (live_) frame.changed = !frame.pending.active;

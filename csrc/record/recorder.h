@@ -244,6 +244,7 @@ class Recorder final : public RecordApi {
   void request_stop(bool final);
   bool resolve_stop();  // true: the recording goes on
   void rollback(ShadowFrame& frame);
+  TraceMark here();
   bool go_opaque(ShadowFrame& frame);
   bool opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread, Val* result);
   bool run_in_cpython(size_t level, size_t top);

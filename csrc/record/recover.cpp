@@ -6,8 +6,10 @@
 //
 // 1. A handler that called stop() sees a recording that is not live any more and leaves everything as it is.
 // 2. Going back to the start of an instruction forgets what the trace did since: its nodes, and what was logged of
-// virtual objects. Facts that were guarded since stay guarded; that costs a miss at worst.
+// virtual objects, and its guards. So facts are not to be trusted after it: an epoch begins, or the trace ends.
 // 3. Only frames whose caller takes the result in a simple way can be left to CPython.
+#include <algorithm>
+
 #include "cpython/keys.h"
 #include "record/recorder.h"
 
@@ -21,20 +23,34 @@ void Recorder::request_stop(bool final) {
   stop_changed_ = frame.changed;
 }
 
+TraceMark Recorder::here() {
+  const Trace& trace = *trace_;
+  const InputGuards* tensors = adapter_ == nullptr ? nullptr : &inputs();
+  return {static_cast<uint32_t>(trace.nodes.size()), trace.clock, static_cast<uint32_t>(trace.guards.size()),
+          static_cast<uint32_t>(trace.epochs.size()), tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size())};
+}
+
 // Takes the trace back to the start of the frame's instruction.
 void Recorder::rollback(ShadowFrame& frame) {
   Trace& trace = *trace_;
-  trace.nodes.resize(frame.node_mark);
+  trace.nodes.resize(frame.mark.nodes);
+  trace.guards.resize(frame.mark.guards);
+  guarded_aliases_ = std::min<size_t>(guarded_aliases_, frame.mark.guards);
+  written_.clear();
+  for (auto row = written_dicts_.begin(); row != written_dicts_.end();)
+    row = row->first >= frame.mark.guards ? written_dicts_.erase(row) : std::next(row);
+  trace.epochs.erase(trace.epochs.begin() + frame.mark.epochs, trace.epochs.end());
+  if (adapter_ != nullptr) inputs().truncate(frame.mark.tensors);
   frame.sp = frame.sp_mark;
   frame.drive.reset();
   for (Virtual& object : trace.virtuals) {
-    if (object.birth > frame.time_mark) continue;
-    if (object.reg != kNone && object.reg_time > frame.time_mark) {
+    if (object.birth > frame.mark.time) continue;
+    if (object.reg != kNone && object.reg_time > frame.mark.time) {
       object.reg = kNone;
       object.reg_time = UINT32_MAX;
     }
     uint32_t last = kNone, at = object.head;
-    for (; at != kNone && trace.log[at].time <= frame.time_mark; at = trace.log[at].next) last = at;
+    for (; at != kNone && trace.log[at].time <= frame.mark.time; at = trace.log[at].next) last = at;
     if (at == kNone) continue;
     if (last == kNone) {
       object.head = object.tail = kNone;
@@ -44,9 +60,9 @@ void Recorder::rollback(ShadowFrame& frame) {
     }
   }
   // What the entries name may be dead at a replay.
-  for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > frame.time_mark;)
+  for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > frame.mark.time;)
     trace.log[i].key = trace.log[i].value = Val();
-  while (!learned_.empty() && learned_.back().second >= frame.node_mark) {
+  while (!learned_.empty() && learned_.back().second >= frame.mark.nodes) {
     trace.regs[learned_.back().first].type = nullptr;
     singletons_.erase(learned_.back().first);
     learned_.pop_back();
@@ -131,7 +147,7 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   }
   if (!live_) return false;
   for (size_t i = 0; i <= top; ++i) frames_[i]->outer_state = kNone;
-  frame.time_mark = trace_->clock;
+  frame.mark.time = trace_->clock;
   frame.snapshot = kNone;
   const uint32_t here = snapshot();
   if (!snapshot_usable(here)) return false;
@@ -176,8 +192,7 @@ void Recorder::return_to_raise(ShadowFrame& frame) {
   frame.instruction = before.instruction;
   frame.operation = before.operation;
   frame.call_start = before.call_start;
-  frame.node_mark = before.node_mark;
-  frame.time_mark = before.time_mark;
+  frame.mark = before.mark;
   frame.pending = Pending();
   frame.handled.clear();
 }

@@ -70,28 +70,33 @@ struct Pending {
   Finish finish = nullptr;        // computes the result from the real one
 };
 
+// How far the trace had come.
+struct TraceMark {
+  uint32_t nodes = 0, time = 0, guards = 0, epochs = 0, tensors = 0;  // time: the clock; tensors: of the last epoch
+};
+
 // A frame as it was when it began the instruction that raised what it handles now.
 struct BeforeRaise {
   std::vector<Val> slots;
   int sp, instruction, operation, call_start;
-  uint32_t node_mark, time_mark;
+  TraceMark mark;
 };
 
 // The shadow of one Python frame.
 struct ShadowFrame {
   cpython::Frame* frame = nullptr;
   PyCodeObject* code = nullptr;
-  Val function;                           // Const or virtual function; Null for the root
-  int locals = 0;                         // nlocalsplus
-  int sp = 0;                             // stack entries in use
-  int instruction = 0;                    // unit index of the instruction under way, EXTENDED_ARG included
-  int operation = 0;                      // unit index of the operation itself
-  uint32_t node_mark = 0, time_mark = 0;  // nodes and clock when the instruction began
-  int sp_mark = 0;                        // and the stack
-  uint32_t snapshot = kNone;              // of the instruction under way, once taken
-  bool changed = false;                   // the shadow was changed by the instruction under way
-  int call_start = -1;                    // KW_NAMES or PRECALL of the CALL under way
-  std::vector<Val> slots;                 // localsplus, then the stack
+  Val function;               // Const or virtual function; Null for the root
+  int locals = 0;             // nlocalsplus
+  int sp = 0;                 // stack entries in use
+  int instruction = 0;        // unit index of the instruction under way, EXTENDED_ARG included
+  int operation = 0;          // unit index of the operation itself
+  TraceMark mark;             // the trace when the instruction began
+  int sp_mark = 0;            // and the stack
+  uint32_t snapshot = kNone;  // of the instruction under way, once taken
+  bool changed = false;       // the shadow was changed by the instruction under way
+  int call_start = -1;        // KW_NAMES or PRECALL of the CALL under way
+  std::vector<Val> slots;     // localsplus, then the stack
   Pending pending;
   Val result;  // shadow of the value it returns or yields
   bool yielded = false;

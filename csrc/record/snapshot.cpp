@@ -78,7 +78,7 @@ uint32_t Recorder::snapshot() {
   if (frame.snapshot != kNone) return frame.snapshot;
   Snapshot taken{};
   taken.frame = frame_state(frames_.size() - 1, true);
-  taken.time = frame.time_mark;
+  taken.time = frame.mark.time;
   trace_->snapshots.push_back(taken);
   frame.snapshot = static_cast<uint32_t>(trace_->snapshots.size() - 1);
   return frame.snapshot;
@@ -144,7 +144,7 @@ void Recorder::end_here() {
   bool intact = !frame.changed && !stop_changed_ && !(frame.pending.active && frame.pending.entered);
   if (intact) {
     uint32_t here = snapshot();
-    trace_->nodes.resize(frame.node_mark);
+    trace_->nodes.resize(frame.mark.nodes);
     if (snapshot_usable(here)) return end_with_exit(here);
   }
   cut_at_last_snapshot();

@@ -93,7 +93,7 @@ def call():
     return seen
 
 
-# %% slice_in_an_attribute
+# %% slice_in_an_attribute: leaves
 class Holder:
     given = None
 

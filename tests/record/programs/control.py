@@ -873,7 +873,7 @@ def args():
     return (1,)
 
 
-# %% del_and_finalizer
+# %% del_and_finalizer: leaves
 log = []
 
 

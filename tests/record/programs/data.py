@@ -535,7 +535,7 @@ def args():
     return (1,)
 
 
-# %% default_dict_counter_deque
+# %% default_dict_counter_deque: leaves
 from collections import Counter, defaultdict, deque
 
 dd = defaultdict(list)

@@ -170,6 +170,8 @@ void note_exit(Root& root, const Trace& trace) {
 // first step of a training: the next call is recorded in its place, a few times at most.
 void forget_useless(Root& root, size_t index) {
   const Trace& trace = *root.traces[index];
+  const Op left_at = trace.last_exit < trace.nodes.size() ? trace.nodes[trace.last_exit].op : Op::kExit;
+  if (left_at == Op::kCheck || left_at == Op::kAdapter) return;  // tensors of another shape: this one may come back
   if (trace.exits < limits().useless || trace.exits != trace.replays || root.forgotten >= limits().forgotten) return;
   root.forgotten += 1;
   root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));

@@ -93,7 +93,7 @@ def call():
     return seen
 
 
-# %% slice_in_an_attribute: leaves
+# %% slice_in_an_attribute: stops
 class Holder:
     given = None
 

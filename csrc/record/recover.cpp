@@ -99,7 +99,7 @@ bool Recorder::resolve_stop() {
         raising_ = exception_ = foreseen_ = false;
         return true;
       }
-    rollback(frame);
+    rollback(top_frame());  // what was tried may have gone further back than `frame` began
   }
   live_ = true;
   stopping_ = false;

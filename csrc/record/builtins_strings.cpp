@@ -121,7 +121,8 @@ Task<Val> str_of(Drive& drive, Val value) {
   if (recorder.is_virtual(value, VirtualKind::kException)) {
     std::vector<Val> args;
     if (type->tp_str != reinterpret_cast<PyTypeObject*>(PyExc_Exception)->tp_str ||
-        !recorder.try_items(recorder.virtual_field(value, 0), &args) || args.size() > 1)
+        recorder.model(value).items.empty() || !recorder.try_items(recorder.virtual_field(value, 0), &args) ||
+        args.size() > 1)
       co_await drive.unknown();
     if (args.empty()) co_return text_of(recorder, "");
     Val text = co_await str_of(drive, args[0]);

@@ -37,6 +37,7 @@ bool Drive::settled(Invoke outcome) noexcept {
     return false;
   }
   inner_.value = pending.result;
+  pending = Pending();
   return true;
 }
 
@@ -54,6 +55,7 @@ void Drive::go_on() {
   inner_.raised = recorder_.is_raising();
   inner_.ended = !inner_.raised && !pending.has_result;
   if (pending.has_result) inner_.value = pending.result;
+  if (!inner_.raised) pending = Pending();
   next_ = std::exchange(waiting_, nullptr);
   run();
   end();

@@ -186,6 +186,9 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     case SET_UPDATE:
     case DICT_UPDATE:
     case DICT_MERGE:
+    case GET_LEN:
+    case MATCH_MAPPING:
+    case MATCH_SEQUENCE:
       last = 1;
       break;
     case BINARY_OP:
@@ -198,6 +201,12 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     case FORMAT_VALUE:
     case CALL_FUNCTION_EX:
       last = frame.sp < 2 ? 1 : 2;
+      break;
+    case MATCH_KEYS:
+      last = 2;
+      break;
+    case MATCH_CLASS:
+      first = last = 3;
       break;
     case BUILD_STRING:
       last = oparg;

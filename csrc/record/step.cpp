@@ -65,37 +65,50 @@ void write_global(Recorder& recorder, ShadowFrame& frame, int oparg, Val value) 
   recorder.await(frame, value.is_null() ? 0 : 1, 0).has_result = true;
 }
 
+// The content of a cell that is virtual or existed before; Null: it is empty. False: stopped.
+bool cell_content(Recorder& recorder, Val cell, Val* value) {
+  PyObject* content = nullptr;
+  if (cell.is_virtual()) {
+    *value = recorder.virtual_field(cell, 0);
+  } else if (cell.object() == nullptr) {
+    recorder.stop(Abort::kUnknownOperand, "a cell");
+  } else if (!recorder.overlay_find(cell.object(), Py_None, value)) {
+    if (!recorder.guard_cell(cell.object(), &content)) recorder.stop(Abort::kChanged, "a closure variable");
+    if (recorder.live() && content != nullptr) *value = recorder.constant(content);
+  }
+  return recorder.live();
+}
+
 void load_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val cell = frame.local(oparg), value;
-  if (cell.is_virtual()) {
-    value = recorder.virtual_field(cell, 0);
-    if (value.is_null()) return recorder.stop(Abort::kRaised, "an unbound variable");
-  } else {
-    PyObject* content = nullptr;
-    if (cell.is_reg()) return load_cell(recorder, frame, cell, oparg);
-    if (cell.object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "a cell");
-    if (!recorder.overlay_find(cell.object(), Py_None, &value)) {
-      if (!recorder.guard_cell(cell.object(), &content)) return recorder.stop(Abort::kChanged, "a closure variable");
-      if (content == nullptr) return recorder.stop(Abort::kRaised, "an unbound variable");
-      value = recorder.constant(content);
-    }
-  }
+  if (cell.is_reg()) return load_cell(recorder, frame, cell, oparg);
+  if (!cell_content(recorder, cell, &value)) return;
+  if (value.is_null()) return recorder.will_raise(frame, 0);
   frame.push(value);
 }
 
+// Null empties the cell.
+void write_cell(Recorder& recorder, Val cell, Val value) {
+  if (cell.is_virtual()) return recorder.set_field(cell, 0, value);
+  if (!value.is_null()) value = recorder.materialize(value);
+  if (!recorder.live()) return;
+  Node& node = recorder.emit_node(Op::kStoreCell);
+  node.a = cell;
+  node.b = value;
+  if (cell.is_const()) recorder.overlay_set(cell.object(), Py_None, value);
+}
+
 void store_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  Val cell = frame.local(oparg), value = frame.top();
-  if (cell.is_virtual()) {
-    recorder.set_field(cell, 0, value);
-  } else {
-    value = recorder.materialize(value);
-    if (!recorder.live()) return;
-    Node& node = recorder.emit_node(Op::kStoreCell);
-    node.a = cell;
-    node.b = value;
-    if (cell.is_const()) recorder.overlay_set(cell.object(), Py_None, value);
-  }
-  frame.sp -= 1;
+  write_cell(recorder, frame.local(oparg), frame.top());
+  if (recorder.live()) frame.sp -= 1;
+}
+
+void delete_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val cell = frame.local(oparg), value;
+  if (cell.is_reg()) return recorder.stop(Abort::kWrite, "a closure variable");
+  if (!cell_content(recorder, cell, &value)) return;
+  if (value.is_null()) return recorder.will_raise(frame, 0);
+  write_cell(recorder, cell, Val());
 }
 
 void make_function(Recorder& recorder, ShadowFrame& frame, int oparg) {
@@ -141,16 +154,14 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       std::swap(frame.top(), frame.top(oparg));
       return true;
     case LOAD_FAST:
-      if (frame.local(oparg).is_null()) {
-        recorder.stop(Abort::kRaised, "an unbound local variable");
-        return true;
-      }
+      if (frame.local(oparg).is_null()) return recorder.will_raise(frame, 0), true;
       frame.push(frame.local(oparg));
       return true;
     case STORE_FAST:
       frame.local(oparg) = frame.pop();
       return true;
     case DELETE_FAST:
+      if (frame.local(oparg).is_null()) return recorder.will_raise(frame, 0), true;
       frame.local(oparg) = Val();
       return true;
     case LOAD_CONST:
@@ -176,6 +187,9 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return true;
     case STORE_DEREF:
       store_deref(recorder, frame, oparg);
+      return true;
+    case DELETE_DEREF:
+      delete_deref(recorder, frame, oparg);
       return true;
     case MAKE_FUNCTION:
       make_function(recorder, frame, oparg);

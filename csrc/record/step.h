@@ -35,7 +35,7 @@ void step_unpack(Recorder&, ShadowFrame&, int oparg);
 void step_unpack_ex(Recorder&, ShadowFrame&, int oparg);
 
 // step_match.cpp. False: another instruction.
-bool step_match(Recorder&, ShadowFrame&, int opcode);
+bool step_match(Recorder&, ShadowFrame&, int opcode, int oparg);
 
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);

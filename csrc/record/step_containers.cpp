@@ -464,7 +464,8 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return recorder.known(frame, 1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
     }
     default:
-      if (!step_match(recorder, frame, opcode)) recorder.stop(Abort::kUnknownOpcode, cpython::opcode_name(opcode));
+      if (!step_match(recorder, frame, opcode, oparg))
+        recorder.stop(Abort::kUnknownOpcode, cpython::opcode_name(opcode));
   }
 }
 

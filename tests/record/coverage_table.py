@@ -27,8 +27,6 @@ OTHERS = {
     "STORE_NAME": "stops: only a class or module body, which is not inlined",
     "DELETE_NAME": "stops: only a class or module body, which is not inlined",
     "IMPORT_STAR": "stops: only a module body, which is not inlined",
-    "MATCH_CLASS": "stops: reads attributes by __match_args__ in C",
-    "DELETE_DEREF": "stops: leaves a cell empty",
     "PREP_RERAISE_STAR": "stops: exception groups",
     "CHECK_EG_MATCH": "stops: exception groups",
     "WITH_EXCEPT_START": "stops: a with block is left by an exception",

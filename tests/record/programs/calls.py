@@ -898,3 +898,101 @@ def change():
 def undo():
     global value
     value = 3
+
+
+# %% closure_variable_deleted
+def f(x):
+    y = x + 1
+
+    def read():
+        return y
+
+    before = read()
+    del y
+    try:
+        read()
+    except NameError:
+        text = "unbound"
+    try:
+        del y
+    except UnboundLocalError:
+        again = True
+    if x > 2:
+        y = "back"
+    try:
+        after = read()
+    except NameError:
+        after = "empty"
+    return before, text, again, after, read
+
+
+def args():
+    return (n,)
+
+
+n = 1
+
+
+def change():
+    global n
+    n = 3
+
+
+# %% closure_variable_of_another_deleted
+def make():
+    value = [1]
+
+    def clear():
+        nonlocal value
+        del value
+
+    def f(x):
+        nonlocal value
+        if x:
+            value = [x]
+            return value
+        try:
+            clear()
+        except NameError:
+            return "emptied"
+        try:
+            return value
+        except NameError:
+            return "empty"
+
+    return f
+
+
+f = make()
+
+
+def call():
+    return [f(0), f(0), f(2), f(0)]
+
+
+# %% variable_unbound
+def f(x):
+    if x:
+        y = x
+    try:
+        return y
+    except UnboundLocalError:
+        text = "unbound"
+    y = 1
+    del y
+    try:
+        del y
+    except UnboundLocalError:
+        return text
+
+
+def args():
+    return (n,)
+
+
+n = 0
+
+
+def change():
+    global n
+    n = 2

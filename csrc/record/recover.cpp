@@ -26,8 +26,12 @@ void Recorder::request_stop(bool final) {
 TraceMark Recorder::here() {
   const Trace& trace = *trace_;
   const InputGuards* tensors = adapter_ == nullptr ? nullptr : &inputs();
-  return {static_cast<uint32_t>(trace.nodes.size()), trace.clock, static_cast<uint32_t>(trace.guards.size()),
-          static_cast<uint32_t>(trace.epochs.size()), tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size())};
+  return {static_cast<uint32_t>(trace.nodes.size()),
+          trace.clock,
+          static_cast<uint32_t>(trace.guards.size()),
+          static_cast<uint32_t>(trace.epochs.size()),
+          tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size()),
+          static_cast<uint32_t>(arguments_.size())};
 }
 
 // Takes the trace back to the start of the frame's instruction.
@@ -41,6 +45,7 @@ void Recorder::rollback(ShadowFrame& frame) {
     row = row->first >= frame.mark.guards ? written_dicts_.erase(row) : std::next(row);
   trace.epochs.erase(trace.epochs.begin() + frame.mark.epochs, trace.epochs.end());
   if (adapter_ != nullptr) inputs().truncate(frame.mark.tensors);
+  arguments_.resize(frame.mark.arguments);
   frame.sp = frame.sp_mark;
   frame.drive.reset();
   for (Virtual& object : trace.virtuals) {
@@ -135,7 +140,7 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   frame.pending = Pending();
   if (!frame.handled.empty()) return_to_raise(frame);
   rollback(frame);
-  if (top > 0 && frame.outer_state != kNone && unusable_[frame.outer_state]) return false;
+  if (top > 0 && frame.outer_state != kNone && unusable_[frame.outer_state] != nullptr) return false;
   // What these frames can reach is real from now on, and the same object as in the frames outside.
   for (size_t i = level; i <= top && live_; ++i) {
     const ShadowFrame& inner = *frames_[i];

@@ -73,6 +73,7 @@ struct Pending {
 // How far the trace had come.
 struct TraceMark {
   uint32_t nodes = 0, time = 0, guards = 0, epochs = 0, tensors = 0;  // time: the clock; tensors: of the last epoch
+  uint32_t arguments = 0;                                             // containers that were loaded
 };
 
 // A frame as it was when it began the instruction that raised what it handles now.

@@ -23,7 +23,7 @@ OFF = os.environ.get("PIJIT", "1") == "0"
 # Bit i of the core's "log" option is channel i. Tag: LOG_CHANNELS.
 LOG_CHANNELS = ("record", "guards", "exits")
 # Bit i of the core's "stress" option is word i. Tag: STRESS_WORDS.
-STRESS_WORDS = ("record-all", "observe")
+STRESS_WORDS = ("record-all", "observe", "exits")
 
 # Of the options that are sets of words: what one is called, and the words.
 _SETS = {"log": ("channel", LOG_CHANNELS), "stress": ("word", STRESS_WORDS)}
@@ -58,7 +58,8 @@ class Config:
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
         log: channels to log, separated by commas: "record", "guards", "exits".
-        stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe".
+        stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe",
+            "exits".
         quiet: say nothing about functions that hardly gain.
         debug: say what only developers of pijit need.
 

@@ -8,6 +8,7 @@
 #include "adapter.h"
 #include "bind/views.h"
 #include "cache/root.h"
+#include "exec/replay.h"
 #include "hook/automatic.h"
 #include "hook/hook.h"
 #include "hook/log.h"
@@ -141,6 +142,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
   m.def("reset", &py_reset, py::arg("root"));
   m.def("stats", [] { return stats_view(); });
+  m.def("choose_exit", [](uint64_t point) { return choose_exit(point); }, py::arg("point") = kAnywhere);
   m.def("tables", [] { return tables_view(); });
   m.def("attach_adapter", &py_attach, py::arg("capsule"));
   m.def("set_option", &py_set_option, py::arg("name"), py::arg("value"));

@@ -64,6 +64,19 @@ py::list snapshots_view(const Trace& trace) {
   return views;
 }
 
+// Of each exit point its number, and the continuations of the frames, from the innermost outwards.
+py::list exit_points_view(const Trace& trace) {
+  py::list views;
+  for (const Node& node : trace.nodes) {
+    if (node.op != Op::kExitPoint) continue;
+    py::list continuations;
+    for (uint32_t at = trace.snapshots[node.snapshot].frame; at != kNone; at = trace.frame_states[at].parent)
+      continuations.append(continuation_name(trace.frame_states[at].continuation));
+    views.append(py::make_tuple(node.imm, continuations));
+  }
+  return views;
+}
+
 size_t bytes_of(const Trace& trace) {
   return trace.guards.capacity() * sizeof(Guard) + trace.guard_items.capacity() * sizeof(PyObject*) +
          trace.nodes.capacity() * sizeof(Node) + trace.operands.capacity() * sizeof(Val) +
@@ -102,6 +115,10 @@ py::dict trace_view(const Root& root, const Trace& trace) {
   view["guards"] = guards;
   view["nodes"] = nodes;
   view["snapshots"] = snapshots_view(trace);
+  view["exit_points"] = exit_points_view(trace);
+  py::list no_exits;
+  for (const char* reason : trace.no_exits) no_exits.append(reason);
+  view["no_exits"] = no_exits;
   view["segments"] = py::list();
   view["constants"] = trace.owned.size();
   view["bytes"] = bytes_of(trace);
@@ -174,7 +191,7 @@ py::dict stats_view() {
 }
 
 py::dict tables_view() {
-  py::list aborts, left, options, ops, guards, opcodes;
+  py::list aborts, left, options, ops, guards, continuations, opcodes;
 #define PIJIT_ABORT(name, code, text, advice) aborts.append(py::make_tuple(code, #name + 1, text, advice));
 #define PIJIT_LEFT(name, code, text, advice) left.append(py::make_tuple(code, #name + 1, text, advice));
 #include "record/aborts.def"
@@ -187,6 +204,9 @@ py::dict tables_view() {
 #define PIJIT_GUARD(name, print, doc) guards.append(py::make_tuple(print, doc));
 #include "ir/guards.def"
 #undef PIJIT_GUARD
+#define PIJIT_CONTINUATION(name, print, doc) continuations.append(py::make_tuple(print, doc));
+#include "ir/continuations.def"
+#undef PIJIT_CONTINUATION
   for (int opcode = 0; opcode < 256; ++opcode) {
     if (cpython::kOpcodes[opcode].base != opcode) continue;
     std::string name = cpython::opcode_name(opcode);
@@ -198,6 +218,7 @@ py::dict tables_view() {
   view["options"] = options;
   view["ops"] = ops;
   view["guards"] = guards;
+  view["continuations"] = continuations;
   view["opcodes"] = opcodes;
   return view;
 }

@@ -2,6 +2,7 @@
 #include "exec/replay.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "exec/materialise.h"
@@ -11,6 +12,8 @@
 namespace pijit {
 
 namespace {
+
+uint64_t g_chosen_exit = kAnywhere, g_left_there = 0;
 
 // An operand as an object: borrowed where the register or the trace has one, else made and kept here.
 class Operand {
@@ -171,6 +174,16 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
   }
 }
 
+bool leaves_at(const Trace& trace, const Node& point) noexcept {
+  uint64_t chosen = g_chosen_exit;
+  if (chosen == kAnywhere) {
+    constexpr uint32_t kGoldenRatio = 2654435769;  // of 2^32
+    chosen = static_cast<uint32_t>(trace.replays * kGoldenRatio) * uint64_t{trace.exit_points} >> 32;
+  }
+  g_left_there += point.imm == chosen;
+  return point.imm == chosen;
+}
+
 // kLeave: to the snapshot of the node; kRaise: there, raising; kFail: an error without a snapshot.
 Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
   switch (node.op) {
@@ -231,6 +244,8 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       set_object(&regs[node.out], new_reference(content));
       return Outcome::kNext;
     }
+    case Op::kExitPoint:
+      return leaves_at(trace, node) ? Outcome::kLeave : Outcome::kNext;
     case Op::kExit:
       return Outcome::kLeave;
     case Op::kReturn:
@@ -257,6 +272,11 @@ PyObject* fail(const Trace& trace, Reg* regs) noexcept {
 
 }  // namespace
 
+uint64_t choose_exit(uint64_t point) noexcept {
+  g_chosen_exit = point;
+  return std::exchange(g_left_there, 0);
+}
+
 PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts) {
   trace.replays++;
   hold(trace, regs);
@@ -267,8 +287,10 @@ PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadSt
       case Outcome::kNext:
         break;
       case Outcome::kLeave:
-        trace.exits += node.op != Op::kExit;
-        if (node.op != Op::kExit) trace.last_exit = static_cast<uint32_t>(&node - trace.nodes.data());
+        if (node.op != Op::kExit && node.op != Op::kExitPoint) {
+          trace.exits += 1;
+          trace.last_exit = static_cast<uint32_t>(&node - trace.nodes.data());
+        }
         return leave(trace, node.snapshot, regs, root, ts);
       case Outcome::kRaise:
         return leave_raising(trace, node.op == Op::kRun ? static_cast<uint32_t>(node.imm) : node.snapshot, regs, root,

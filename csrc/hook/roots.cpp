@@ -134,6 +134,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 
 PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   Recorder recorder(ts, frame, current_adapter());
+  recorder.set_exit_points(stresses(Stress::kExits));
   if (!recorder.start()) return not_started(*root, ts, frame);
   PyObject* result = plain(ts, frame, 0);
   if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
@@ -241,6 +242,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
 
 PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
   Recorder recorder(ts, frame, current_adapter());
+  recorder.set_exit_points(stresses(Stress::kExits));
   const bool started = recorder.start();
   PyObject* result = plain(ts, frame, 0);
   if (!started) return result;

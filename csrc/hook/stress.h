@@ -4,9 +4,11 @@
 //   record-all   each is a root by its function object from its first call on, and no root is ever left alone
 //   observe      each is recorded at its first calls and nothing is kept, so that the recorder alone is on trial; then
 //                it is left alone, so that what it calls has its turn
+//   exits        as record-all, and every recording makes an exit point of each instruction: a replay is left at one of
+//                them, each at another one (exec/replay.h)
 //
-// Together they are `observe`. pijit's own Python is left alone. Memory stays bounded: a root goes with its function, a
-// code object has at most kStressRoots of them, and a root has as many traces as ever.
+// With `observe` the others are `observe`. pijit's own Python is left alone. Memory stays bounded: a root goes with its
+// function, a code object has at most kStressRoots of them, and a root has as many traces as ever.
 #pragma once
 #include <cstdint>
 
@@ -15,7 +17,7 @@
 namespace pijit {
 
 // Bit i is word i of STRESS_WORDS in pijit/_config.py.
-enum class Stress : uint32_t { kRecordAll = 1, kObserve = 2 };
+enum class Stress : uint32_t { kRecordAll = 1, kObserve = 2, kExits = 4 };
 
 inline constexpr size_t kStressRoots = 16;
 inline constexpr uint32_t kObservedCalls = 3;

@@ -1,4 +1,4 @@
-// Names of ops, guards and virtual kinds, from the tables.
+// Names of ops, guards, virtual kinds and continuations, from the tables.
 #include "ir/trace.h"
 
 namespace pijit {
@@ -28,6 +28,15 @@ const char* virtual_name(VirtualKind kind) noexcept {
 #undef PIJIT_VIRTUAL
   };
   return names[static_cast<size_t>(kind)] + 1;  // without the k
+}
+
+const char* continuation_name(Continuation continuation) noexcept {
+  static constexpr const char* names[] = {
+#define PIJIT_CONTINUATION(name, print, doc) print,
+#include "ir/continuations.def"
+#undef PIJIT_CONTINUATION
+  };
+  return names[static_cast<size_t>(continuation)];
 }
 
 bool virtual_buildable(VirtualKind kind) noexcept {

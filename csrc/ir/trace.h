@@ -39,6 +39,11 @@ enum class VirtualKind : uint8_t {
 #include "ir/virtuals.def"
 #undef PIJIT_VIRTUAL
 };
+enum class Continuation : uint8_t {
+#define PIJIT_CONTINUATION(name, print, doc) name,
+#include "ir/continuations.def"
+#undef PIJIT_CONTINUATION
+};
 
 inline constexpr uint32_t kNone = UINT32_MAX;
 
@@ -104,15 +109,6 @@ struct Virtual {
   uint32_t head = kNone, tail = kNone;  // log
   uint32_t reg = kNone;            // once built (or an input container): the register that holds the real object ...
   uint32_t reg_time = UINT32_MAX;  // ... from this time on
-};
-
-// How an outer frame's instruction takes the result of the inner frame.
-enum class Continuation : uint8_t {
-  kNone,   // innermost frame: resume at the instruction
-  kPush,   // push the result, go on at the next instruction
-  kInit,   // the result is dropped (must be None), push `extra` instead (the new instance)
-  kDrop,   // the result is dropped, nothing is pushed (setters, __delitem__, ...)
-  kEnter,  // push `extra` (the bound __exit__), then the result: BEFORE_WITH
 };
 
 // One frame of a snapshot; the outer ones are shared by all snapshots of the inner calls.
@@ -189,7 +185,9 @@ struct Trace {
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
-  std::vector<StopInfo> detours;  // why something was left to an opaque call, or to CPython, in between
+  std::vector<StopInfo> detours;      // why something was left to an opaque call, or to CPython, in between
+  uint32_t exit_points = 0;           // under stress: instructions at which a replay was to leave ...
+  std::vector<const char*> no_exits;  // ... and why it cannot at some of them
   mutable uint64_t replays = 0, exits = 0;
   mutable uint32_t last_exit = kNone;  // the node at which a replay was left
 
@@ -200,6 +198,7 @@ struct Trace {
 const char* op_name(Op op) noexcept;
 const char* guard_name(GuardOp op) noexcept;
 const char* virtual_name(VirtualKind kind) noexcept;
+const char* continuation_name(Continuation continuation) noexcept;
 bool virtual_buildable(VirtualKind kind) noexcept;
 
 }  // namespace pijit

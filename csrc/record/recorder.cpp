@@ -292,6 +292,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     learn_operands(frame, opcode, oparg);
     frame.mark = here();
   }
+  if (exit_points_) emit_exit_point();
   step(*this, frame, opcode, oparg);
   if (live_) frame.changed = !frame.pending.active;
 }

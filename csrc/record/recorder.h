@@ -44,8 +44,9 @@ class Recorder final : public RecordApi {
   ~Recorder() override;
 
   // -- life (recorder.cpp)
-  bool start();                     // false: cannot record this call now
-  std::unique_ptr<Trace> finish();  // after the root returned; null: abandoned
+  void set_exit_points(bool on) { exit_points_ = on; }  // under stress: one at each instruction
+  bool start();                                         // false: cannot record this call now
+  std::unique_ptr<Trace> finish();                      // after the root returned; null: abandoned
   bool live() const { return live_; }
   void on_instruction(cpython::Frame* frame);
   void on_exception(cpython::Frame* frame, PyObject* exc_value);
@@ -282,6 +283,7 @@ class Recorder final : public RecordApi {
   void cut_at_last_snapshot();
   void end_here();
   bool snapshot_usable(uint32_t index);
+  void emit_exit_point();
   bool virtual_usable(uint32_t index, uint32_t time);
   void check_snapshots();  // cuts the trace where a snapshot cannot be rebuilt
 
@@ -289,6 +291,7 @@ class Recorder final : public RecordApi {
   Adapter* adapter_;
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
+  bool exit_points_ = false;
   PyTypeObject* raised_ = nullptr;              // class of the exception that left the inner frame
   Val raised_value_;                            // the exception under way, if it is not a new one
   bool exception_ = false;                      // an exception event since the last instruction
@@ -308,8 +311,8 @@ class Recorder final : public RecordApi {
   std::vector<std::unique_ptr<Model>> models_;
   std::vector<PyObject*> reg_objects_;
   std::unordered_map<uint32_t, Val> tensor_sources_;
-  std::vector<bool> unusable_;     // per FrameState
-  std::vector<uint32_t> visited_;  // per virtual object, the last visit
+  std::vector<const char*> unusable_;  // per FrameState: why it cannot be rebuilt, or null
+  std::vector<uint32_t> visited_;      // per virtual object, the last visit
   uint32_t visit_ = 0;
   const char* unusable_reason_ = "";
   Facts facts_;

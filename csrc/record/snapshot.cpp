@@ -27,6 +27,34 @@ bool continuation_of(const Pending& pending, Continuation* out) {
   }
 }
 
+// What C code does that no continuation describes.
+const char* waits_for(const ShadowFrame& frame) {
+  if (frame.drive) return "a frame that C code called";
+  switch (frame.pending.then) {
+    case Then::kPush:
+      return "the lookup of a method";
+    case Then::kNew:
+      return "__new__ of a class";
+    case Then::kGetAttribute:
+      return "__getattribute__";
+    case Then::kGetAttrDefault:
+      return "getattr with a default";
+    case Then::kHasAttr:
+      return "hasattr";
+    case Then::kTruth:
+    case Then::kNotTruth:
+      return "the truth of what a method returns";
+    case Then::kNext:
+      return "a loop over what __next__ returns";
+    case Then::kBinary:
+      return "an operator's method";
+    case Then::kCheckIter:
+      return "__iter__";
+    default:
+      return "a frame that C code called";
+  }
+}
+
 bool may_leave(Op op) {
   return op != Op::kBuild && op != Op::kBox && op != Op::kReturn;
 }
@@ -53,23 +81,26 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
   state.function = frame.function;
   state.call = frame.operation;
   state.locals = static_cast<uint32_t>(frame.locals);
-  bool usable = frame.handled.empty() && frame.generator == kNone;
+  const char* unusable = !frame.handled.empty()     ? "a frame that handles an exception"
+                         : frame.generator != kNone ? "the frame of a generator"
+                                                    : nullptr;
   if (innermost) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
   } else {
-    usable = !frame.drive && continuation_of(frame.pending, &state.continuation) && usable;
+    const bool described = !frame.drive && continuation_of(frame.pending, &state.continuation);
+    if (!described && unusable == nullptr) unusable = waits_for(frame);
     if (state.continuation == Continuation::kInit) state.extra = frame.pending.x;
     if (state.continuation == Continuation::kEnter) state.extra = frame.pending.y;
     state.resume = cpython::next_index(frame.code, frame.operation);
     state.stack = static_cast<uint32_t>(frame.sp - frame.pending.pops);
   }
-  if (level > 0 && unusable_[state.parent]) usable = false;
+  if (level > 0 && unusable_[state.parent] != nullptr) unusable = unusable_[state.parent];
   state.first = static_cast<uint32_t>(trace_->slots.size());
   auto begin = frame.slots.begin();
   trace_->slots.insert(trace_->slots.end(), begin, begin + state.locals + state.stack);
   trace_->frame_states.push_back(state);
-  unusable_.push_back(!usable);
+  unusable_.push_back(unusable);
   return static_cast<uint32_t>(trace_->frame_states.size() - 1);
 }
 
@@ -93,6 +124,17 @@ Node& Recorder::emit_node(Op op) {
   node.site = site();
   trace_->nodes.push_back(node);
   return trace_->nodes.back();
+}
+
+// Where it cannot be rebuilt, the frame is not left.
+void Recorder::emit_exit_point() {
+  const uint32_t number = trace_->exit_points++;
+  if (snapshot_usable(snapshot())) {
+    emit_node(Op::kExitPoint).imm = number;
+  } else {
+    trace_->no_exits.push_back(unusable_reason_);
+  }
+  top_frame().mark = here();
 }
 
 void Recorder::emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs,
@@ -196,8 +238,8 @@ bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
 
 bool Recorder::snapshot_usable(uint32_t index) {
   const Snapshot& taken = trace_->snapshots[index];
-  if (unusable_[taken.frame]) {
-    unusable_reason_ = "a frame that C code called";
+  if (unusable_[taken.frame] != nullptr) {
+    unusable_reason_ = unusable_[taken.frame];
     return false;
   }
   ++visit_;

@@ -6,7 +6,8 @@
 
 Modes: `plain` (pijit is not imported), `hook` (the hook is in place and records nothing), `observe` (every function is
 recorded at its first calls, nothing is kept) and `record-all` (every function is recorded at its first call and
-replayed from then on; three runs of a test so that it is). A mode runs in a process of its own, which writes
+replayed from then on; three runs of a test so that it is) and `exits` (as `record-all`, and each replay is left at
+another instruction). A mode runs in a process of its own, which writes
 one line of JSON when a test starts and one when it ends, so that a crash says where it was.
 """
 
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-MODES = ("plain", "hook", "observe", "record-all")
+MODES = ("plain", "hook", "observe", "record-all", "exits")
 TURNS = 3
 SECONDS = 420
 

@@ -119,3 +119,21 @@ def test_wrong_words() -> None:
 @pytest.mark.parametrize("words", ["", " , "])
 def test_no_words(words: str) -> None:
     assert_passes(words, "import pijit\nassert pijit.config.stress == ''")
+
+
+def test_replays_are_left_all_over_the_trace() -> None:
+    assert_passes(
+        "exits",
+        """
+import pijit
+from pijit import _core, api
+def f(x): return [x + 1, x * 2]
+pijit.enable()
+assert [f(3) for _ in range(20)] == [[4, 6]] * 20
+pijit.disable()
+assert _core.choose_exit() >= 19, "each replay is left"
+traces = _core.root_traces(api.root_of(f))
+assert [number for number, _ in traces[0]["exit_points"]] == list(range(traces[0]["operations"])), traces
+assert traces[0]["exits"] == 0, "that is not the trace's fault"
+""",
+    )

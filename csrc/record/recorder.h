@@ -245,6 +245,7 @@ class Recorder final : public RecordApi {
   void request_stop(bool final);
   bool resolve_stop();  // true: the recording goes on
   void rollback(ShadowFrame& frame);
+  void forget_adopted(size_t mark);
   TraceMark here();
   bool go_opaque(ShadowFrame& frame);
   bool opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread, Val* result);

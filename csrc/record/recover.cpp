@@ -34,6 +34,16 @@ TraceMark Recorder::here() {
           static_cast<uint32_t>(arguments_.size())};
 }
 
+// Containers that were adopted after the mark are registers again: what was loaded from them is not there any more.
+void Recorder::forget_adopted(size_t mark) {
+  if (arguments_.size() <= mark) return;
+  std::vector<Val> by(models_.size());
+  for (size_t i = mark; i < arguments_.size(); ++i)
+    by[arguments_[i].index()] = Val::reg(trace_->virtuals[arguments_[i].index()].reg);
+  arguments_.resize(mark);
+  replace(by);
+}
+
 // Takes the trace back to the start of the frame's instruction.
 void Recorder::rollback(ShadowFrame& frame) {
   Trace& trace = *trace_;
@@ -45,7 +55,7 @@ void Recorder::rollback(ShadowFrame& frame) {
     row = row->first >= frame.mark.guards ? written_dicts_.erase(row) : std::next(row);
   trace.epochs.erase(trace.epochs.begin() + frame.mark.epochs, trace.epochs.end());
   if (adapter_ != nullptr) inputs().truncate(frame.mark.tensors);
-  arguments_.resize(frame.mark.arguments);
+  forget_adopted(frame.mark.arguments);
   frame.sp = frame.sp_mark;
   frame.drive.reset();
   for (Virtual& object : trace.virtuals) {

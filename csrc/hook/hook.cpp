@@ -17,6 +17,7 @@
 #include "hook/roots.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
+#include "record/marks.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -41,7 +42,7 @@ std::shared_ptr<Root> root_of_frame(CodeState& state, cpython::Frame* frame) {
 }
 
 PyObject* stressed(PyThreadState* ts, cpython::Frame* frame) {
-  if (is_own_python(frame)) return plain(ts, frame, 0);
+  if (is_own_python(frame) || mark_of(cpython::function(frame)) == Mark::kSkip) return plain(ts, frame, 0);
   if (stresses(Stress::kObserve)) {
     CodeState* state = code_state(cpython::code(frame), true);
     if (state == nullptr || state->observed == kObservedCalls) return plain(ts, frame, 0);

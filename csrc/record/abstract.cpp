@@ -25,18 +25,25 @@ Ref plain_object(Recorder& recorder, Val value) {
   if (value.is_const()) return is_plain_const(value.object()) ? Ref::borrow(value.object()) : Ref();
   const bool tuple = recorder.is_virtual(value, VirtualKind::kTuple) && recorder.type_of(value) == &PyTuple_Type;
   if (!tuple && !recorder.is_virtual(value, VirtualKind::kList)) return Ref();
-  const std::vector<Val> items = recorder.model(value).items;
+  Model& content = recorder.model(value);
+  if (content.building) return Ref();  // it contains itself
+  content.building = true;
+  const std::vector<Val> items = content.items;
   const auto size = static_cast<Py_ssize_t>(items.size());
   Ref made = Ref::steal(tuple ? PyTuple_New(size) : PyList_New(size));
-  for (Py_ssize_t i = 0; i < size; ++i) {
+  for (Py_ssize_t i = 0; made && i < size; ++i) {
     Ref item = plain_object(recorder, items[static_cast<size_t>(i)]);
-    if (!item) return Ref();
+    if (!item) {
+      made = Ref();
+      break;
+    }
     if (tuple) {
       PyTuple_SET_ITEM(made.get(), i, item.release());
     } else {
       PyList_SET_ITEM(made.get(), i, item.release());
     }
   }
+  content.building = false;
   return made;
 }
 

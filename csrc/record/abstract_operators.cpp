@@ -111,8 +111,7 @@ bool repeat(Recorder& recorder, Val sequence, Val count, Val* result) {
   if (!recorder.try_items(sequence, &items)) return false;
   const long times = PyLong_AsLong(number);
   if (PyErr_Occurred() != nullptr) return PyErr_Clear(), false;
-  constexpr size_t kMost = 100000;
-  if (times > 0 && !items.empty() && static_cast<size_t>(times) > kMost / items.size()) return false;
+  if (grows_too_long(items.size(), times)) return false;
   if (type == &PyTuple_Type && (times == 1 || items.empty())) return *result = sequence, true;
   for (long i = 0; i < times && !items.empty(); ++i) made.insert(made.end(), items.begin(), items.end());
   *result = PyType_IsSubtype(type, &PyList_Type) ? recorder.new_list(made.data(), made.size())

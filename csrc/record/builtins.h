@@ -53,6 +53,12 @@ Task<std::vector<Val>> sort_items(Drive& drive, std::vector<Val> items, Val key,
 bool is_dict_like(Recorder& recorder, Val value);
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value);
 
+// So many times so many items are not kept as shadows.
+inline bool grows_too_long(size_t items, Py_ssize_t times) noexcept {
+  constexpr size_t kMost = 100'000;
+  return times > 0 && items > 0 && static_cast<size_t>(times) > kMost / items;
+}
+
 // What the instructions that write items do, as methods: list[key] = value, del list[key], list += other, ...
 Task<Val> list_setitem(Drive& drive, Arguments args);
 Task<Val> list_delitem(Drive& drive, Arguments args);

@@ -289,7 +289,7 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
   Py_ssize_t times = 0;
   if (list.is_null() || !read_index(recorder, args.values[1], &times)) co_await drive.unknown();
   const std::vector<Val> items = recorder.model(list).items;
-  if (times > 0 && static_cast<size_t>(times) * items.size() > 100000) co_await drive.unknown();
+  if (grows_too_long(items.size(), times)) co_await drive.unknown();
   std::vector<Val> made, real(1, number(recorder, times));
   for (Py_ssize_t i = 0; i < times; ++i) made.insert(made.end(), items.begin(), items.end());
   if (!recorder.set_items(list, made, "__imul__", real)) co_await drive.unknown();

@@ -50,6 +50,7 @@ Task<std::string> repr_items(Drive& drive, std::vector<Val> items) {
 Task<Val> repr_container(Drive& drive, Val value) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = recorder.type_of(value);
+  if (!drive.enter_repr(value)) co_await drive.unknown();
   std::vector<Val> items;
   if (type == &PyDict_Type) {
     std::vector<PyObject*> keys;
@@ -61,10 +62,12 @@ Task<Val> repr_container(Drive& drive, Val value) {
       const std::string right = co_await repr_items(drive, item);
       text += (i == 0 ? "" : ", ") + left + ": " + right;
     }
+    drive.leave_repr();
     co_return text_of(recorder, "{" + text + "}");
   }
   if (!recorder.try_items(value, &items)) co_await drive.unknown();
   const std::string text = co_await repr_items(drive, items);
+  drive.leave_repr();
   if (type == &PyList_Type) co_return text_of(recorder, "[" + text + "]");
   co_return text_of(recorder, "(" + text + (items.size() == 1 ? ",)" : ")"));
 }

@@ -11,6 +11,7 @@
 //    function that reads it (`observe`) when the instruction is complete.
 // 4. What a task writes it writes last: a write that is repeated cannot be taken back.
 #pragma once
+#include <algorithm>
 #include <coroutine>
 #include <utility>
 
@@ -104,6 +105,15 @@ class Drive {
   Driven deferred() noexcept { return std::exchange(deferred_, nullptr); }
   Arguments& deferred_args() noexcept { return deferred_args_; }
 
+  // The text of a container is being made; false: it is within its own text, or too deep.
+  bool enter_repr(Val container) {
+    constexpr size_t kDeepest = 50;
+    if (repr_.size() == kDeepest || std::find(repr_.begin(), repr_.end(), container) != repr_.end()) return false;
+    repr_.push_back(container);
+    return true;
+  }
+  void leave_repr() noexcept { repr_.pop_back(); }
+
   void next(std::coroutine_handle<> task) noexcept { next_ = task; }
   Invoke start(Driven function, const Arguments& args);
   void go_on();  // the inner call is over
@@ -126,6 +136,7 @@ class Drive {
   Finish finish_ = nullptr;
   Driven deferred_ = nullptr;
   Arguments deferred_args_;
+  std::vector<Val> repr_;  // containers, the innermost last
 };
 
 template <class T>

@@ -14,8 +14,10 @@ one line of JSON when a test starts and one when it ends, so that a crash says w
 from __future__ import annotations
 
 import argparse
+import doctest
 import faulthandler
 import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -100,6 +102,13 @@ def flatten(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
             yield test
 
 
+def runners() -> Iterator[Any]:
+    """What runs tests: one recording of all of it would be the only one there is."""
+    for owner in (unittest.TestSuite, unittest.TestCase, doctest.DocTestRunner, doctest.DocTestCase, Reporter):
+        yield from (value for value in vars(owner).values() if inspect.isfunction(value))
+    yield run_inside
+
+
 def run_inside(module: str, mode: str, out: str, chosen: str, without: frozenset[str]) -> None:
     """The inner process: runs the tests in its directory, which is empty."""
     faulthandler.enable()
@@ -110,6 +119,8 @@ def run_inside(module: str, mode: str, out: str, chosen: str, without: frozenset
             from pijit import _core as core
 
             pijit.enable(stress="" if mode == "hook" else mode)
+            for function in runners():
+                pijit.skip(function)
         loader = unittest.TestLoader()
         tests = flatten(loader.loadTestsFromModule(importlib.import_module(f"test.{module}")))
         # The same instance in every turn: it is what its functions are called with.

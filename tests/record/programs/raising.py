@@ -363,3 +363,15 @@ def f():
 
 def change():
     table["one"] = 5
+
+
+# %% list_times_far_too_much
+import sys
+
+
+def f():
+    items = [4, 5, 6, 7]
+    try:
+        items *= (sys.maxsize * 2 + 2) // len(items)
+    except (MemoryError, OverflowError) as error:
+        return type(error), items

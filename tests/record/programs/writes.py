@@ -657,3 +657,13 @@ k = 4
 def change():
     global k
     k = 5
+
+
+# %% text_of_what_contains_itself
+def f():
+    items = [0, 1]
+    items.append(items)
+    nested = []
+    for _ in range(12):
+        nested = [nested, nested[:1]]
+    return str(items), repr((items, 3)), items == [0, 1], len(repr(nested[1]))

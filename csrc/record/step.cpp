@@ -23,17 +23,13 @@ void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
   PyObject* name = co_name(frame, oparg >> 1);
   PyObject* globals = frame_globals(frame);
   PyObject* builtins = cpython::builtins(frame.frame);
-  PyObject* value = nullptr;
   Val shadow;
-  if (!recorder.overlay_find(globals, name, &shadow) || shadow.is_null()) {
-    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins) ||
-        (!recorder.overlay_find(globals, name, &shadow) && !recorder.read_dict(globals, name, &value)))
-      return recorder.stop(Abort::kUnknownAttribute, "a global variable");
-    if (value == nullptr && (!recorder.read_dict(builtins, name, &value) || value == nullptr))
-      return recorder.live() ? recorder.will_raise(frame, 0) : void();
-    if (!recorder.live()) return;
-    shadow = recorder.constant(value);
-  }
+  const bool plain = PyDict_CheckExact(globals) && PyDict_CheckExact(builtins);
+  int found = plain ? recorder.find_item(globals, name, &shadow) : -1;
+  if (found == 0) found = recorder.find_item(builtins, name, &shadow);
+  if (!recorder.live()) return;
+  if (found < 0) return recorder.stop(Abort::kUnknownAttribute, "a global variable");
+  if (found == 0) return recorder.will_raise(frame, 0);
   if ((oparg & 1) != 0) frame.push(Val());
   frame.push(shadow);
 }
@@ -73,6 +69,14 @@ bool cell_content(Recorder& recorder, Val cell, Val* value) {
   } else if (cell.object() == nullptr) {
     recorder.stop(Abort::kUnknownOperand, "a cell");
   } else if (!recorder.overlay_find(cell.object(), Py_None, value)) {
+    content = PyCell_GET(cell.object());
+    if (recorder.varies(cell.object(), Py_None, content)) {
+      Guard guard{};
+      guard.op = GuardOp::kLoadCell;
+      guard.subject = cell;
+      *value = recorder.load_varying(cell.object(), Py_None, content, guard);
+      return true;
+    }
     if (!recorder.guard_cell(cell.object(), &content)) recorder.stop(Abort::kChanged, "a closure variable");
     if (recorder.live() && content != nullptr) *value = recorder.constant(content);
   }
@@ -92,6 +96,7 @@ void write_cell(Recorder& recorder, Val cell, Val value) {
   if (cell.is_virtual()) return recorder.set_field(cell, 0, value);
   if (!value.is_null()) value = recorder.materialize(value);
   if (!recorder.live()) return;
+  if (cell.is_const()) recorder.note_write(cell.object(), Py_None, PyCell_GET(cell.object()), value);
   Node& node = recorder.emit_node(Op::kStoreCell);
   node.a = cell;
   node.b = value;

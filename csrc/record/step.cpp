@@ -19,6 +19,15 @@ PyObject* frame_globals(ShadowFrame& frame) {
   return cpython::globals(frame.frame);
 }
 
+// found as find_item() has it.
+void push_variable(Recorder& recorder, ShadowFrame& frame, int found, Val value, bool null_below) {
+  if (!recorder.live()) return;
+  if (found < 0) return recorder.stop(Abort::kUnknownAttribute, "a global variable");
+  if (found == 0) return recorder.will_raise(frame, 0);
+  if (null_below) frame.push(Val());
+  frame.push(value);
+}
+
 void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
   PyObject* name = co_name(frame, oparg >> 1);
   PyObject* globals = frame_globals(frame);
@@ -27,11 +36,15 @@ void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
   const bool plain = PyDict_CheckExact(globals) && PyDict_CheckExact(builtins);
   int found = plain ? recorder.find_item(globals, name, &shadow) : -1;
   if (found == 0) found = recorder.find_item(builtins, name, &shadow);
-  if (!recorder.live()) return;
-  if (found < 0) return recorder.stop(Abort::kUnknownAttribute, "a global variable");
-  if (found == 0) return recorder.will_raise(frame, 0);
-  if ((oparg & 1) != 0) frame.push(Val());
-  frame.push(shadow);
+  push_variable(recorder, frame, found, shadow, (oparg & 1) != 0);
+}
+
+void load_build_class(Recorder& recorder, ShadowFrame& frame) {
+  static PyObject* const name = PyUnicode_InternFromString("__build_class__");
+  PyObject* builtins = cpython::builtins(frame.frame);
+  Val shadow;
+  const int found = PyDict_CheckExact(builtins) ? recorder.find_item(builtins, name, &shadow) : -1;
+  push_variable(recorder, frame, found, shadow, false);
 }
 
 // A cell that escaped: its content is whatever it is now.
@@ -180,6 +193,9 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return true;
     case LOAD_GLOBAL:
       load_global(recorder, frame, oparg);
+      return true;
+    case LOAD_BUILD_CLASS:
+      load_build_class(recorder, frame);
       return true;
     case STORE_GLOBAL:
       write_global(recorder, frame, oparg, frame.top());

@@ -130,6 +130,7 @@ void reset_root(Root& root) {
   auto traces = std::move(root.traces);
   root.traces.clear();
   root.disabled.clear();
+  root.varying.clear();
   root.misses_in_a_row = root.aborts_in_a_row = root.forgotten = 0;
   root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;
   root.last_miss.clear();

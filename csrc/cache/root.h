@@ -10,6 +10,7 @@
 
 #include "cpython/frame.h"
 #include "ir/trace.h"
+#include "record/varying.h"
 
 namespace pijit {
 
@@ -37,6 +38,7 @@ struct Root {
   int line = 0;
   bool strict = false, automatic = false, dead = false;
   std::vector<std::shared_ptr<Trace>> traces;
+  Varying varying;
   std::string disabled;  // why it is left alone; empty: it is not
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;

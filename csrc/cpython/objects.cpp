@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "common/ref.h"
+
 namespace pijit::cpython {
 
 namespace {
@@ -224,6 +226,28 @@ bool set_holds(PyObject* set, PyObject* key, bool scalar) noexcept {
   for (Py_ssize_t i = 0; i <= object->mask; ++i) {
     PyObject* item = object->table[i].key;
     if (item != nullptr && (item == key || (scalar && same_scalar(item, key)))) return true;
+  }
+  return false;
+}
+
+bool is_importable(PyTypeObject* type) noexcept {
+  static PyObject* const key = PyUnicode_InternFromString("__module__");
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0) return true;
+  PyObject *name = nullptr, *found = nullptr;
+  if (dict_lookup_exact(type->tp_dict, key, &name) <= 0 || !PyUnicode_CheckExact(name) ||
+      dict_lookup_exact(PyImport_GetModuleDict(), name, &found) <= 0 || !PyModule_Check(found))
+    return false;
+  PyObject* space = PyModule_GetDict(found);
+  PyObject* path = reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname;
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(path);
+  for (Py_ssize_t at = 0, dot = 0; at <= length; at = dot + 1) {
+    dot = PyUnicode_FindChar(path, '.', at, length, 1);
+    if (dot < 0) dot = length;
+    const Ref name_part = Ref::steal(PyUnicode_Substring(path, at, dot));
+    if (!name_part || dict_lookup_exact(space, name_part.get(), &found) <= 0) return PyErr_Clear(), false;
+    if (dot == length) return found == reinterpret_cast<PyObject*>(type);
+    if (!PyType_Check(found)) return false;
+    space = reinterpret_cast<PyTypeObject*>(found)->tp_dict;
   }
   return false;
 }

@@ -95,6 +95,8 @@ Py_ssize_t part_count(PyObject* object) noexcept;
 PyObject* part(PyObject* object, Py_ssize_t index) noexcept;
 // What tells methods of C of one object apart; 0 for the others.
 uint64_t part_definition(PyObject* object) noexcept;
+// A class that its module has under its qualified name, or one of C: it was not made for the moment.
+bool is_importable(PyTypeObject* type) noexcept;
 // Nothing is told when an object of that type dies: no finaliser, no weak reference, nothing inside that could have
 // one.
 inline bool dies_unnoticed(PyTypeObject* type) noexcept {

@@ -88,6 +88,12 @@ bool check_inline(const Trace& trace, const Guard& guard, PyObject* object) noex
          is_item(trace, guard.first, cpython::inline_value(object, guard.aux));
 }
 
+bool load_inline(const Guard& guard, Reg* regs, PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == expected_type(guard) && cpython::inline_values(object) != nullptr &&
+         cpython::shared_keys_id(type) == guard.number && load(guard, regs, cpython::inline_value(object, guard.aux));
+}
+
 bool check_instance(const Guard& guard, PyObject* object) noexcept {
   if (Py_TYPE(object) != expected_type(guard)) return false;
   return guard.number == 0 || reinterpret_cast<uintptr_t>(cpython::instance_dict(object)) == guard.number;
@@ -142,6 +148,7 @@ bool has_layout(GuardOp op, PyObject* subject) noexcept {
     case GuardOp::kFunction:
       return PyFunction_Check(subject) != 0;
     case GuardOp::kCell:
+    case GuardOp::kLoadCell:
       return PyCell_Check(subject) != 0;
     default:
       return true;
@@ -192,6 +199,12 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
     case GuardOp::kLoadTupleItem:
     case GuardOp::kLoadListItem:
       return load(guard, regs, item_at(subject, guard.number));
+    case GuardOp::kLoadCell:
+      return load(guard, regs, PyCell_GET(subject));
+    case GuardOp::kLoadSlot:
+      return load(guard, regs, *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(subject) + guard.number));
+    case GuardOp::kLoadInline:
+      return load_inline(guard, regs, subject);
     case GuardOp::kLoadDictItem:
     case GuardOp::kLoadDictValueAt:
       return load_from_dict(guard, regs, subject);

@@ -103,6 +103,9 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
              " before";
     case GuardOp::kLoadTupleItem:
     case GuardOp::kLoadListItem:
+    case GuardOp::kLoadCell:
+    case GuardOp::kLoadSlot:
+    case GuardOp::kLoadInline:
     case GuardOp::kLoadDictItem:
     case GuardOp::kLoadDictValueAt:
       return name + ": an item is gone";

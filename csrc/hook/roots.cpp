@@ -2,6 +2,8 @@
 // it.
 #include "hook/roots.h"
 
+#include <algorithm>
+
 #include "exec/registers.h"
 #include "exec/replay.h"
 #include "guard/check.h"
@@ -104,6 +106,9 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
   log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
                                  std::to_string(trace->guards.size()) + " guards, " +
                                  std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
+  root.traces.erase(std::remove_if(root.traces.begin(), root.traces.end(),
+                                   [](const std::shared_ptr<Trace>& other) { return other->gives_way; }),
+                    root.traces.end());
   root.traces.push_back(std::move(trace));
 }
 
@@ -133,7 +138,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 }
 
 PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
-  Recorder recorder(ts, frame, current_adapter());
+  Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.set_exit_points(stresses(Stress::kExits));
   if (!recorder.start()) return not_started(*root, ts, frame);
   PyObject* result = plain(ts, frame, 0);
@@ -241,7 +246,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
 }
 
 PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
-  Recorder recorder(ts, frame, current_adapter());
+  Recorder recorder(ts, frame, current_adapter(), nullptr);
   recorder.set_exit_points(stresses(Stress::kExits));
   const bool started = recorder.start();
   PyObject* result = plain(ts, frame, 0);

@@ -167,6 +167,15 @@ void Printer::find_sources() {
       case GuardOp::kLoadListItem:
         registers_.emplace(guard.out, subject + "[" + std::to_string(guard.number) + "]");
         break;
+      case GuardOp::kLoadCell:
+        registers_.emplace(guard.out, subject + ".cell_contents");
+        break;
+      case GuardOp::kLoadSlot:
+        registers_.emplace(guard.out, subject + ".<offset " + std::to_string(guard.number) + ">");
+        break;
+      case GuardOp::kLoadInline:
+        registers_.emplace(guard.out, subject + ".<slot " + std::to_string(guard.aux) + ">");
+        break;
       case GuardOp::kLoadDictItem:
         registers_.emplace(guard.out, subject + "[" + object(guard.expected) + "]");
         break;

@@ -185,6 +185,7 @@ struct Trace {
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
+  bool gives_way = false;             // to the next trace: the recording changed what its own guards are about
   std::vector<StopInfo> detours;      // why something was left to an opaque call, or to CPython, in between
   uint32_t exit_points = 0;           // under stress: instructions at which a replay was to leave ...
   std::vector<const char*> no_exits;  // ... and why it cannot at some of them

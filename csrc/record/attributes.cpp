@@ -208,7 +208,21 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       return Invoke::kUnknown;
     }
     if (object.object() == nullptr) return Invoke::kUnknown;
-    PyObject* value = nullptr;
+    Val written;
+    PyObject* dict = nullptr;
+    if (!recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
+    if (recorder.overlay_find(object.object(), name, &written)) {
+      *lookup.missing = written.is_null() && member->type == T_OBJECT_EX;
+      return written.is_null() ? Invoke::kUnknown : found(lookup, written);
+    }
+    PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object.object()) + member->offset);
+    if (recorder.varies(object.object(), name, value)) {
+      Guard guard{};
+      guard.op = GuardOp::kLoadSlot;
+      guard.subject = object;
+      guard.number = static_cast<uint64_t>(member->offset);
+      return found(lookup, recorder.load_varying(object.object(), name, value, guard));
+    }
     if (!recorder.guard_slot(object.object(), member->offset, &value)) return Invoke::kStopped;
     if (value == nullptr) {
       *lookup.missing = member->type == T_OBJECT_EX;
@@ -261,6 +275,21 @@ bool is_data(PyObject* descriptor) {
   return Py_TYPE(descriptor)->tp_descr_set != nullptr && Py_TYPE(descriptor)->tp_descr_get != nullptr;
 }
 
+// An attribute that varies.
+bool load_inline(Recorder& recorder, PyObject* self, PyObject* name, Val* value) {
+  const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);
+  PyObject* item = index < 0 ? nullptr : cpython::inline_value(self, index);
+  if (!recorder.varies(self, name, item)) return false;
+  Guard guard{};
+  guard.op = GuardOp::kLoadInline;
+  guard.subject = Val::constant(self);
+  guard.expected = reinterpret_cast<PyObject*>(Py_TYPE(self));
+  guard.number = cpython::shared_keys_id(Py_TYPE(self));
+  guard.aux = static_cast<uint32_t>(index);
+  *value = recorder.load_varying(self, name, item, guard);
+  return true;
+}
+
 // The instance's own attribute. 1 found, 0 absent, -1 unknown (or stopped).
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
   if (object.is_virtual()) {
@@ -281,13 +310,12 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
     case cpython::Storage::kUnset:
       return recorder.guard_no_dict(self) ? 0 : -1;
     case cpython::Storage::kInline:
+      if (load_inline(recorder, self, name, value)) return 1;
       if (!recorder.guard_inline(self, name, &item)) return -1;
       break;
     case cpython::Storage::kDict:
       if (!recorder.guard_instance(self, &dict)) return -1;
-      if (recorder.overlay_find(dict, name, value)) return value->is_null() ? 0 : 1;
-      if (!recorder.read_dict(dict, name, &item)) return -1;
-      break;
+      return recorder.find_item(dict, name, value);
     case cpython::Storage::kOther:
       return -1;
   }

@@ -9,12 +9,7 @@ int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
   PyObject* object = recorder.key_of(key);
   if (object == nullptr) return -1;
   if (dict.is_virtual()) return recorder.dict_find(dict, object, value) ? 1 : 0;
-  PyObject* found = nullptr;
-  if (recorder.overlay_find(dict.object(), object, value)) return value->is_null() ? 0 : 1;
-  if (!recorder.read_dict(dict.object(), object, &found)) return -1;
-  if (found == nullptr) return 0;
-  *value = recorder.constant(found);
-  return 1;
+  return recorder.find_item(dict.object(), object, value);
 }
 
 namespace {

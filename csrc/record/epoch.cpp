@@ -5,6 +5,7 @@
 // the call (Op::kEpoch); rejected: a guard at every later read, each with a snapshot of its own. Virtual objects that
 // never escaped cannot have been seen by anybody and stay as they are.
 #include "cpython/keys.h"
+#include "cpython/objects.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -135,6 +136,7 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
     input_guard(GuardOp::kIs, source).expected = object;
     return Val::constant(object);
   }
+  if (!cpython::is_importable(Py_TYPE(object))) return source;
   input_guard(GuardOp::kType, source).expected = owned(reinterpret_cast<PyObject*>(Py_TYPE(object))).object();
   trace_->regs[source.index()].type = Py_TYPE(object);
   const bool tuple = PyTuple_CheckExact(object);

@@ -329,6 +329,8 @@ void Recorder::learn(ShadowFrame& frame, int depth) {
     return;
   }
   if (trace_->regs[index].type == nullptr) {
+    // A class that the call made may be another one each time: what is done with its instances is left opaque.
+    if (!cpython::is_importable(Py_TYPE(object))) return;
     const bool single = is_singleton(object);
     learned_.emplace_back(index, static_cast<uint32_t>(trace_->nodes.size()));
     Node& node = emit_node(single ? Op::kGuardIs : Op::kGuardType);

@@ -36,9 +36,10 @@ Recorder* active_recorder() noexcept {
   return t_active;
 }
 
-Recorder::Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter)
+Recorder::Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter, Varying* varying)
     : thread_(thread),
       adapter_(adapter),
+      varying_(varying),
       root_(root),
       trace_(std::make_unique<Trace>()),
       limit_(record_limits().operations) {}
@@ -105,7 +106,9 @@ void Recorder::abandon(const char* why) {
 std::unique_ptr<Trace> Recorder::finish() {
   if (adapter_on_ && adapter_->trouble() != nullptr) abandon(adapter_->trouble());
   end_events();
+  const bool learned = learn_places();
   if (abandoned_ || !finished_) return nullptr;
+  trace_->gives_way = learned;
   if (!trace_->epochs.empty())
     trace_->epochs.back().count = static_cast<uint32_t>(trace_->guards.size()) - trace_->epochs.back().first;
   close_dict_guards();

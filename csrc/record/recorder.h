@@ -28,6 +28,7 @@
 #include "ir/trace.h"
 #include "record/facts.h"
 #include "record/shadow.h"
+#include "record/varying.h"
 
 namespace pijit {
 
@@ -40,7 +41,7 @@ enum class Invoke : uint8_t { kStarted, kUnknown, kStopped };
 
 class Recorder final : public RecordApi {
  public:
-  Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter);
+  Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter, Varying* varying);
   ~Recorder() override;
 
   // -- life (recorder.cpp)
@@ -115,6 +116,12 @@ class Recorder final : public RecordApi {
   void written_dict(PyObject* dict);                          // after our own write: the tag moved on
   bool overlay_find(PyObject* container, PyObject* key, Val* value);
   void overlay_set(PyObject* container, PyObject* key, Val value);
+
+  // -- places that vary (varying.cpp)
+  int find_item(PyObject* dict, PyObject* key, Val* value);  // 1: *value, 0: absent, -1: not known
+  bool varies(PyObject* container, PyObject* key, PyObject* value) const noexcept;
+  Val load_varying(PyObject* container, PyObject* key, PyObject* value, Guard guard);
+  void note_write(PyObject* container, PyObject* key, PyObject* old, Val value);
 
   // -- foreign code (opaque.cpp, epoch.cpp, recover.cpp)
   bool is_scalar_reg(Val value) const;  // a register with an immutable scalar of known type
@@ -238,6 +245,7 @@ class Recorder final : public RecordApi {
   uint32_t add_guard(const Guard& guard);
   bool dict_fact(PyObject* dict, Fact** out);
   void close_dict_guards();
+  bool learn_places();
   void write_through(Val object, LogOp op, Val key, Val value);
   bool set_items_in_order(const Model& set, std::vector<Val>* out);
   bool view_items(const Model& view, std::vector<Val>* out);
@@ -290,6 +298,7 @@ class Recorder final : public RecordApi {
 
   PyThreadState* thread_;
   Adapter* adapter_;
+  Varying* varying_;  // of the root; null: nothing is known of it
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false;
@@ -320,6 +329,10 @@ class Recorder final : public RecordApi {
   std::vector<std::vector<PyObject*>>
       dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
+  struct Changed {
+    PyObject *container, *key, *original;
+  };
+  std::vector<Changed> changed_;  // places where the trace leaves another scalar than it found
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
   std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;       // existing dicts, by nodes
   std::unordered_map<uint32_t, std::vector<PyObject*>> written_dicts_;  // by guard: keys and values before a write

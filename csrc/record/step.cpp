@@ -19,23 +19,32 @@ PyObject* frame_globals(ShadowFrame& frame) {
   return cpython::globals(frame.frame);
 }
 
+// found as find_item() has it.
+void push_variable(Recorder& recorder, ShadowFrame& frame, int found, Val value, bool null_below) {
+  if (!recorder.live()) return;
+  if (found < 0) return recorder.stop(Abort::kUnknownAttribute, "a global variable");
+  if (found == 0) return recorder.will_raise(frame, 0);
+  if (null_below) frame.push(Val());
+  frame.push(value);
+}
+
 void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
   PyObject* name = co_name(frame, oparg >> 1);
   PyObject* globals = frame_globals(frame);
   PyObject* builtins = cpython::builtins(frame.frame);
-  PyObject* value = nullptr;
   Val shadow;
-  if (!recorder.overlay_find(globals, name, &shadow) || shadow.is_null()) {
-    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins) ||
-        (!recorder.overlay_find(globals, name, &shadow) && !recorder.read_dict(globals, name, &value)))
-      return recorder.stop(Abort::kUnknownAttribute, "a global variable");
-    if (value == nullptr && (!recorder.read_dict(builtins, name, &value) || value == nullptr))
-      return recorder.live() ? recorder.will_raise(frame, 0) : void();
-    if (!recorder.live()) return;
-    shadow = recorder.constant(value);
-  }
-  if ((oparg & 1) != 0) frame.push(Val());
-  frame.push(shadow);
+  const bool plain = PyDict_CheckExact(globals) && PyDict_CheckExact(builtins);
+  int found = plain ? recorder.find_item(globals, name, &shadow) : -1;
+  if (found == 0) found = recorder.find_item(builtins, name, &shadow);
+  push_variable(recorder, frame, found, shadow, (oparg & 1) != 0);
+}
+
+void load_build_class(Recorder& recorder, ShadowFrame& frame) {
+  static PyObject* const name = PyUnicode_InternFromString("__build_class__");
+  PyObject* builtins = cpython::builtins(frame.frame);
+  Val shadow;
+  const int found = PyDict_CheckExact(builtins) ? recorder.find_item(builtins, name, &shadow) : -1;
+  push_variable(recorder, frame, found, shadow, false);
 }
 
 // A cell that escaped: its content is whatever it is now.
@@ -73,6 +82,14 @@ bool cell_content(Recorder& recorder, Val cell, Val* value) {
   } else if (cell.object() == nullptr) {
     recorder.stop(Abort::kUnknownOperand, "a cell");
   } else if (!recorder.overlay_find(cell.object(), Py_None, value)) {
+    content = PyCell_GET(cell.object());
+    if (recorder.varies(cell.object(), Py_None, content)) {
+      Guard guard{};
+      guard.op = GuardOp::kLoadCell;
+      guard.subject = cell;
+      *value = recorder.load_varying(cell.object(), Py_None, content, guard);
+      return true;
+    }
     if (!recorder.guard_cell(cell.object(), &content)) recorder.stop(Abort::kChanged, "a closure variable");
     if (recorder.live() && content != nullptr) *value = recorder.constant(content);
   }
@@ -92,6 +109,7 @@ void write_cell(Recorder& recorder, Val cell, Val value) {
   if (cell.is_virtual()) return recorder.set_field(cell, 0, value);
   if (!value.is_null()) value = recorder.materialize(value);
   if (!recorder.live()) return;
+  if (cell.is_const()) recorder.note_write(cell.object(), Py_None, PyCell_GET(cell.object()), value);
   Node& node = recorder.emit_node(Op::kStoreCell);
   node.a = cell;
   node.b = value;
@@ -175,6 +193,9 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return true;
     case LOAD_GLOBAL:
       load_global(recorder, frame, oparg);
+      return true;
+    case LOAD_BUILD_CLASS:
+      load_build_class(recorder, frame);
       return true;
     case STORE_GLOBAL:
       write_global(recorder, frame, oparg, frame.top());

@@ -147,13 +147,9 @@ bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val k
     if (!cpython::is_native_key(object)) return false;
     if (!recorder.dict_find(container, object, &value)) return recorder.will_raise(frame, pops), true;
   } else {
-    PyObject* item = nullptr;
-    if (!recorder.overlay_find(container.object(), object, &value)) {
-      if (!recorder.read_dict(container.object(), object, &item)) return false;
-      if (item == nullptr) return recorder.will_raise(frame, pops), true;
-      value = recorder.constant(item);
-    }
-    if (value.is_null()) return recorder.will_raise(frame, pops), true;
+    const int found = recorder.find_item(container.object(), object, &value);
+    if (found < 0) return false;
+    if (found == 0) return recorder.will_raise(frame, pops), true;
   }
   if (recorder.live()) recorder.known(frame, pops, value);
   return true;
@@ -329,15 +325,10 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
     found = recorder.dict_find(container, object, &value);
   } else if (container.is_const() && PyDict_Check(container.object()) &&
              type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains) {
-    PyObject* value = nullptr;
-    Val changed;
-    if (object == nullptr) return false;
-    if (recorder.overlay_find(container.object(), object, &changed)) {
-      found = !changed.is_null();
-    } else {
-      if (!recorder.read_dict(container.object(), object, &value)) return false;
-      found = value != nullptr;
-    }
+    Val value;
+    const int there = object == nullptr ? -1 : recorder.find_item(container.object(), object, &value);
+    if (there < 0) return false;
+    found = there > 0;
   } else if (container.is_const() && PyAnySet_CheckExact(container.object())) {
     if (object == nullptr || !recorder.guard_set(container.object())) return false;
     found = cpython::set_contains(container.object(), object);

@@ -3,6 +3,8 @@
 #include "cpython/opcodes.h"
 #include "record/builtins.h"
 
+#include <structmember.h>
+
 namespace pijit {
 namespace {
 
@@ -58,9 +60,10 @@ void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments&
   recorder.stop(Abort::kUnknownCall, callable_name(recorder, callable) + "(...)");
 }
 
-// A data descriptor that takes the write, if the class has one. kUnknown with *plain: the write goes to the instance.
+// A data descriptor that takes the write, if the class has one. kUnknown with *plain: the write goes to the instance,
+// to its slot at *offset if that is not 0.
 Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops,
-                        bool* plain) {
+                        bool* plain, Py_ssize_t* offset) {
   PyTypeObject* type = recorder.type_of(object);
   PyObject* descriptor = recorder.lookup_type(type, name);
   *plain = false;
@@ -78,7 +81,11 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
     args.values = {object, value};
     return recorder.invoke_function(frame, Val::constant(setter.get()), args, Then::kDrop, pops);
   }
-  *plain = Py_TYPE(descriptor) == &PyMemberDescr_Type && object.is_virtual();
+  if (Py_TYPE(descriptor) == &PyMemberDescr_Type) {
+    const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+    *plain = object.is_virtual() || (member->type == T_OBJECT_EX && (member->flags & READONLY) == 0);
+    *offset = member->offset;
+  }
   return Invoke::kUnknown;
 }
 
@@ -87,7 +94,8 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
 // The generic setattr on an object: virtual, or existing and then a node.
 bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops) {
   bool plain = false;
-  Invoke outcome = descriptor_write(recorder, frame, object, name, value, pops, &plain);
+  Py_ssize_t slot = 0;
+  Invoke outcome = descriptor_write(recorder, frame, object, name, value, pops, &plain, &slot);
   if (outcome != Invoke::kUnknown || !plain) return outcome == Invoke::kStarted;
   if (object.is_virtual()) {
     VirtualKind kind = recorder.model(object).kind;
@@ -101,14 +109,22 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   if (!recorder.guard_instance(self, &dict)) return false;
   cpython::Storage storage = cpython::attribute_storage(self);
   PyObject* old = nullptr;
-  if (storage == cpython::Storage::kDict) {
-    Val changed;
-    if (!recorder.overlay_find(dict, name, &changed) && !recorder.read_dict(dict, name, &old)) return false;
-  } else if (storage != cpython::Storage::kInline) {
+  if (slot != 0) {
+    old = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + slot);
+    if (old == nullptr && value.is_null()) return false;
+    dict = nullptr;
+  } else if (storage == cpython::Storage::kDict) {
+    Val before;
+    if (recorder.find_item(dict, name, &before) < 0 || cpython::dict_lookup(dict, name, &old) < 0) return false;
+  } else if (storage == cpython::Storage::kInline) {
+    const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);
+    if (index >= 0) old = cpython::inline_value(self, index);
+  } else {
     return false;
   }
   Val real = value.is_null() ? value : recorder.materialize(value);
   if (!recorder.live()) return false;
+  recorder.note_write(dict != nullptr ? dict : self, name, old, value);
   if (dict != nullptr && (old == nullptr || value.is_null()))
     recorder.reshaped(Val::constant(dict)).push_back(++recorder.trace().clock);
   Node& node = recorder.emit_node(value.is_null() ? Op::kDelAttr : Op::kStoreAttr);

@@ -319,6 +319,7 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
   const Val shadow = live_ ? materialize(keep_key(key)) : Val();
   if (!live_ || cpython::dict_lookup(dict, key, &old) < 0 || !touch_dict(dict)) return false;
   pin_item(dict, key);
+  note_write(dict, key, old, value);
   if (value.is_null() || old == nullptr) reshaped(Val::constant(dict)).push_back(++trace_->clock);
   Node& node = emit_node(value.is_null() ? Op::kDelItem : Op::kStoreItem);
   node.a = Val::constant(dict);

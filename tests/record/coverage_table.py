@@ -21,7 +21,6 @@ OTHERS = {
     "RETURN_GENERATOR": "recorded: the frame becomes a generator when it is left",
     "PRINT_EXPR": "stops: only the interactive prompt",
     "SETUP_ANNOTATIONS": "stops: only a class or module body, which is not inlined",
-    "LOAD_BUILD_CLASS": "stops: a class statement runs a body with a namespace of its own",
     "LOAD_CLASSDEREF": "stops: only a class body, which is not inlined",
     "LOAD_NAME": "stops: only a class or module body, which is not inlined",
     "STORE_NAME": "stops: only a class or module body, which is not inlined",

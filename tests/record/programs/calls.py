@@ -297,7 +297,7 @@ def change():
     set_k(50)
 
 
-# %% closure_counter: stops
+# %% closure_counter
 def make():
     count = 0
 
@@ -366,7 +366,7 @@ def call():
     return made, value, made(3), made.__closure__[0].cell_contents
 
 
-# %% inner_function_unused: stops
+# %% inner_function_unused
 def f(x):
     def double(y):
         return y * x
@@ -766,7 +766,7 @@ def args():
     return [9], 3
 
 
-# %% globals_written: stops
+# %% globals_written
 total = 0
 
 

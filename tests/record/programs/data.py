@@ -1,7 +1,7 @@
 # ruff: noqa
 """Numbers, text and containers; each followed by a change of what was read or written."""
 
-# %% integer_arithmetic: leaves
+# %% integer_arithmetic
 k = 7
 
 
@@ -193,7 +193,7 @@ def change():
     k = complex(-0.0, 0.0)
 
 
-# %% conversions: leaves
+# %% conversions
 value = "12"
 
 
@@ -245,7 +245,7 @@ def change():
     sep = "o"
 
 
-# %% f_strings: leaves
+# %% f_strings
 who = "you"
 width = 10
 

@@ -141,7 +141,7 @@ def change():
     C.second = "class"
 
 
-# %% attribute_counted: stops
+# %% attribute_counted
 class C:
     def __init__(self):
         self.n = 0
@@ -296,7 +296,7 @@ def change():
     c.__dict__["v"] = 2
 
 
-# %% property: leaves
+# %% property
 class C:
     def __init__(self):
         self._v = 1
@@ -471,7 +471,7 @@ def f():
     p.x = 2
 
 
-# %% namedtuple: stops
+# %% namedtuple
 from collections import namedtuple
 
 P = namedtuple("P", "x y", defaults=(0,))
@@ -525,7 +525,7 @@ def undo():
     table[E.B] = "other"
 
 
-# %% getattr_fallback: stops
+# %% getattr_fallback
 class C:
     def __init__(self):
         self.table = {"a": 1}
@@ -940,7 +940,7 @@ def change():
     V.__len__ = lambda self: 4
 
 
-# %% operator_falls_back: stops
+# %% operator_falls_back
 class A:
     def __add__(self, other):
         return NotImplemented

@@ -210,7 +210,7 @@ def f():
     return thing
 
 
-# %% negative_index_store: stops
+# %% negative_index_store
 value = [5]
 
 
@@ -267,7 +267,7 @@ def change():
     right = other
 
 
-# %% method_of_dict_on_ordered_dict: stops
+# %% method_of_dict_on_ordered_dict
 from collections import OrderedDict
 
 
@@ -282,7 +282,7 @@ def f():
         return str(error)
 
 
-# %% setitem_of_dict_on_ordered_dict: stops
+# %% setitem_of_dict_on_ordered_dict
 from collections import OrderedDict
 
 
@@ -351,7 +351,7 @@ def change():
     given = (4, 5)
 
 
-# %% membership_in_views: stops
+# %% membership_in_views
 table = {"one": 1, 2: "two"}
 
 

@@ -667,3 +667,167 @@ def f():
     for _ in range(12):
         nested = [nested, nested[:1]]
     return str(items), repr((items, 3)), items == [0, 1], len(repr(nested[1]))
+
+
+# %% counters
+class Counter:
+    def __init__(self):
+        self.n = 0
+        self.text = "a"
+        self.weight = 0.5
+
+    def step(self, by):
+        self.n += by
+        self.text = self.text + "b"
+        self.weight *= 0.75
+        return self.n, self.text
+
+
+class Slotted:
+    __slots__ = ("n", "other")
+
+    def __init__(self):
+        self.n = 10
+
+
+def make():
+    count = 100
+
+    def step():
+        nonlocal count
+        count -= 3
+        return count
+
+    return step
+
+
+def f(x):
+    global calls
+    calls += 1
+    slotted.n += calls
+    table["n"] = table["n"] + 1
+    table[1] += 2
+    first = counter.step(x)
+    second = counter.step(1)
+    return first, second, step(), step(), calls, slotted.n, table["n"], counter.weight, "n" in table
+
+
+counter = Counter()
+slotted = Slotted()
+step = make()
+table = {"n": 0, 1: 5}
+calls = 0
+
+
+def args():
+    return (2,)
+
+
+def change():
+    global calls
+    calls = 1 << 70
+    counter.n = 1 << 62
+    slotted.other = None
+    step()
+
+
+def undo():
+    counter.n = 0.5
+    table["n"] = True
+    counter.__dict__["m"] = 4
+
+
+# %% counters_in_loops_and_branches
+class State:
+    pass
+
+
+state_of = State()
+state_of.step = 0
+state_of.depth = 0
+state_of.best = 100.0
+
+
+def visit(n):
+    state_of.depth += 1
+    result = 1 if n == 0 else visit(n - 1) + state_of.depth
+    state_of.depth -= 1
+    return result
+
+
+def f(n):
+    found = []
+    for i in range(n):
+        state_of.step += i
+        if state_of.step % 2 == 0:
+            found.append(state_of.step)
+        if state_of.best > 90.5:
+            state_of.best -= 0.125
+        print(i, state_of.step, state_of.best)
+    return visit(2), len(found), f"{state_of.step:>5}", state_of.depth
+
+
+def args():
+    return (4,)
+
+
+def change():
+    state_of.step = -7
+
+
+def undo():
+    state_of.best = 1
+
+
+# %% counter_left_where_it_is
+class State:
+    n = 3
+    on = False
+
+
+def f():
+    state_of.n = 3
+    before = state_of.on
+    state_of.on = True
+    return before, state_of.n + 1
+
+
+state_of = State()
+state_of.n = 3
+
+
+def change():
+    state_of.on = False
+
+
+# %% counter_deleted
+def f():
+    global n
+    n += 1
+    if "gone" in table:
+        del table["gone"]
+    table["here"] = n
+    return n
+
+
+n = 0
+table = {}
+
+
+def change():
+    global n
+    n = "text"
+
+
+def call():
+    try:
+        return f()
+    except TypeError as error:
+        return error.args
+
+
+def undo():
+    global n
+    del n
+    n = 7
+    table["gone"] = 1

@@ -1,0 +1,287 @@
+# ruff: noqa
+"""Classes that the recorded function makes itself: each call makes another one."""
+
+
+# %% class_statement_inside
+def f(x):
+    class Local:
+        """Doc."""
+
+        kind = "local"
+        limit: int = x
+
+        def __init__(self, value):
+            self.value = value
+
+        def get(self):
+            return self.value + x + self.limit
+
+    first, second = Local(1), Local(k)
+    second.value += 1
+    return first.get(), second.get(), second.kind, Local.limit, isinstance(first, Local), type(second) is Local, x + 1
+
+
+def args():
+    return (3,)
+
+
+k = 4
+
+
+def change():
+    global k
+    k = 9
+
+
+# %% class_statement_with_bases
+class Base:
+    def __init_subclass__(cls, tag="none", **more):
+        super().__init_subclass__(**more)
+        cls.tag = tag
+        made.append(cls.__name__)
+
+    def hello(self):
+        return "hello", self.tag
+
+
+class Named:
+    def __set_name__(self, owner, name):
+        self.name = owner.__name__ + "." + name
+
+    def __get__(self, thing, owner):
+        return self.name
+
+
+made = []
+
+
+def f(x):
+    before = x * 2
+
+    class Local(Base, tag=before):
+        field = Named()
+
+        def hello(self):
+            return super().hello(), x, __class__.__name__
+
+        @staticmethod
+        def helper(y):
+            return y + before
+
+        @classmethod
+        def build(cls):
+            return cls()
+
+        @property
+        def twice(self):
+            return self.helper(x)
+
+    thing = Local.build()
+    after = before + x
+    return thing.hello(), thing.field, thing.twice, Local.helper(1), after, Local.__qualname__, len(Local.__mro__)
+
+
+def args():
+    return (k,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 5
+    made.clear()
+
+
+# %% class_returned
+def f(x):
+    class Local:
+        value = x
+
+    return Local, Local()
+
+
+def args():
+    return (2,)
+
+
+# %% type_called_with_three_arguments
+def f(x):
+    Made = type("Made", (Base,), {"y": x, "area": lambda self: self.x * self.y})
+    made = Made(x + 1)
+    return made.area(), Made.__name__, Made.__bases__ == (Base,), made.x
+
+
+class Base:
+    def __init__(self, x):
+        self.x = x
+
+
+def args():
+    return (k,)
+
+
+k = 3
+
+
+def change():
+    global k
+    k = 4
+
+
+# %% namedtuple_and_enum_inside
+import collections
+import enum
+
+
+def f(x):
+    Pair = collections.namedtuple("Pair", "a b")
+    pair = Pair(x, x + 1)
+
+    class Color(enum.Enum):
+        RED = 1
+        BLUE = x
+
+    return pair, pair.a + pair.b, pair._replace(b=0)[1], Color(x).name, [c.value for c in Color], Color.RED is Color(1)
+
+
+def args():
+    return (k,)
+
+
+k = 3
+
+
+def change():
+    global k
+    k = 7
+
+
+# %% dataclass_inside
+import dataclasses
+
+
+def f(x):
+    @dataclasses.dataclass
+    class Item:
+        a: int
+        b: list = dataclasses.field(default_factory=list)
+
+    one, two = Item(x), Item(x, [x])
+    two.b.append(1)
+    return one == Item(x), repr(two), dataclasses.asdict(two), one.b, x * 3
+
+
+def args():
+    return (k,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% class_in_a_loop
+def f(n):
+    total = []
+    for i in range(n):
+
+        class Step:
+            at = i
+
+            def __call__(self, y):
+                return y + i
+
+        total.append(Step()(10) + Step.at)
+    return total
+
+
+def args():
+    return (k,)
+
+
+k = 3
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% class_body_raises
+def f(x):
+    try:
+
+        class Local:
+            a = 1
+            b = x[0]
+
+    except TypeError as error:
+        return "no", type(error).__name__
+    return Local.b
+
+
+def args():
+    return (k,)
+
+
+k = (1,)
+
+
+def change():
+    global k
+    k = 1
+
+
+# %% build_class_replaced
+import builtins
+
+original = builtins.__build_class__
+
+
+def f():
+    class Local:
+        a = 1
+
+    return Local if type(Local) is str else Local.a
+
+
+def change():
+    def build(function, name, *bases, **more):
+        seen.append(name)
+        return name
+
+    builtins.__build_class__ = build
+
+
+def undo():
+    builtins.__build_class__ = original
+
+
+seen = []
+
+
+# %% class_getitem
+class Box:
+    def __class_getitem__(cls, item):
+        return cls.__name__, item, count
+
+
+count = 1
+
+
+def f(x):
+    return Box[x], Box[int, str], list[int] == list[int], dict[str, x][0:0] if x is None else Box["a"][1]
+
+
+def args():
+    return (5,)
+
+
+def change():
+    global count
+    count = 2

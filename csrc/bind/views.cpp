@@ -40,7 +40,7 @@ py::dict node_view(const Trace& trace, const Printer& printer, const Node& node)
   if (node.out != kNone) outputs.append(printer.value(Val::reg(node.out)));
   view["inputs"] = inputs;
   view["outputs"] = outputs;
-  view["opaque"] = node.op == Op::kOpaque || node.op == Op::kRun;
+  view["opaque"] = is_opaque(node.op);
   return view;
 }
 
@@ -110,7 +110,7 @@ py::dict trace_view(const Root& root, const Trace& trace) {
   size_t opaque = 0;
   for (const Node& node : trace.nodes) {
     nodes.append(node_view(trace, printer, node));
-    opaque += node.op == Op::kOpaque || node.op == Op::kRun;
+    opaque += is_opaque(node.op);
   }
   view["guards"] = guards;
   view["nodes"] = nodes;

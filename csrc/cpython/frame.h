@@ -78,6 +78,8 @@ inline Frame* generator_frame(PyObject* generator) noexcept {
 inline PyObject* generator_of(Frame* frame) noexcept {
   return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
 }
+// The index of RETURN_GENERATOR in the prologue of a generator's code.
+int start_of_generator(PyCodeObject* code) noexcept;
 // No instruction of the frame has run yet.
 inline bool is_fresh(Frame* frame) noexcept {
   return instruction_index(frame) == -1;
@@ -171,5 +173,16 @@ class LinkedFrame {
 // called then).
 using EnterFrame = PyObject* (*)(PyThreadState* ts, Frame* frame, void* context);
 PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context);
+
+// A generator of `function` that has not begun. Its locals are placeholders. Null with an error set.
+PyObject* new_generator(PyThreadState* ts, PyObject* function);
+// Puts `count` objects into a generator that does not run, which goes on at `resume`; steals them.
+void suspend_generator(PyObject* generator, PyObject** objects, int count, int resume) noexcept;
+// Evaluates `frame`, whose instruction resumes this new generator; its frame is then handed to `enter`, which fills it.
+PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generator, EnterFrame enter, void* context);
+// Takes back what a generator is resumed with: a value or an exception.
+void drop_sent(Frame* frame) noexcept;
+// Ends a generator that has not begun.
+void end_generator(PyObject* generator) noexcept;
 
 }  // namespace pijit::cpython

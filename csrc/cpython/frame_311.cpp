@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/ref.h"
+#include "cpython/opcodes.h"
 
 namespace pijit::cpython {
 
@@ -28,7 +29,8 @@ namespace {
 // One frame that is about to be handed over. The hook is per interpreter, but from its installation to the entry of the
 // frame no Python runs and the GIL is not given up (garbage collection is paused), so there is never more than one.
 struct Handover {
-  PyObject* function;
+  PyObject* function;  // of the frame, or ...
+  Frame* frame;        // ... the frame of a generator
   EnterFrame enter;
   void* context;
   FrameEval hook;
@@ -39,8 +41,9 @@ Handover* handover = nullptr;
 
 PyObject* hand_over(PyThreadState* ts, Frame* frame, int throwflag) {
   Handover* now = handover;
-  if (now == nullptr || frame->f_func != reinterpret_cast<PyFunctionObject*>(now->function))
-    return eval_default(ts, frame, throwflag);
+  const bool wanted =
+      now != nullptr && (now->frame != nullptr ? frame == now->frame : cpython::function(frame) == now->function);
+  if (!wanted) return eval_default(ts, frame, throwflag);
   handover = nullptr;
   set_eval_frame(ts, now->hook);
   now->entered = true;
@@ -71,7 +74,7 @@ PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame 
   Placeholders arguments;
   if (!make_placeholders(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)), &arguments)) return nullptr;
   GcPause pause;
-  Handover now{function, enter, context, get_eval_frame(ts), &pause, false};
+  Handover now{function, nullptr, enter, context, get_eval_frame(ts), &pause, false};
   handover = &now;
   set_eval_frame(ts, hand_over);
   const auto positional =
@@ -82,6 +85,56 @@ PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame 
     set_eval_frame(ts, now.hook);
   }
   return result;
+}
+
+PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generator, EnterFrame enter, void* context) {
+  GcPause pause;
+  reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = FRAME_SUSPENDED;  // anything may be sent to it
+  Handover now{nullptr, generator_frame(generator), enter, context, get_eval_frame(ts), &pause, false};
+  handover = &now;
+  set_eval_frame(ts, hand_over);
+  PyObject* result = eval_default(ts, frame, 0);
+  if (!now.entered) {
+    handover = nullptr;
+    set_eval_frame(ts, now.hook);
+  }
+  return result;
+}
+
+void drop_sent(Frame* frame) noexcept {
+  PyErr_Clear();
+  drop_reference(frame->localsplus[--frame->stacktop]);
+}
+
+int start_of_generator(PyCodeObject* code) noexcept {
+  int at = first_traceable(code);
+  while (base_opcode(code, at) != RETURN_GENERATOR) --at;
+  return at;
+}
+
+PyObject* new_generator(PyThreadState* ts, PyObject* function) {
+  return call_into_new_frame(
+      ts, function,
+      [](PyThreadState* state, Frame* frame, void*) {
+        resume_at(frame, start_of_generator(code(frame)));
+        return eval_default(state, frame, 0);
+      },
+      nullptr);
+}
+
+void suspend_generator(PyObject* generator, PyObject** objects, int count, int resume) noexcept {
+  Frame* frame = generator_frame(generator);
+  swap_slots(frame, objects, count);
+  resume_at(frame, resume);
+  const bool begun = resume > start_of_generator(code(frame)) + 1;
+  reinterpret_cast<PyGenObject*>(generator)->gi_frame_state =
+      static_cast<int8_t>(begun ? FRAME_SUSPENDED : FRAME_CREATED);
+}
+
+void end_generator(PyObject* generator) noexcept {
+  SavedError error;
+  Ref closed = Ref::steal(PyObject_CallMethod(generator, "close", nullptr));
+  if (!closed) PyErr_Clear();
 }
 
 }  // namespace pijit::cpython

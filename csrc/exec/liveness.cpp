@@ -28,6 +28,7 @@ bool may_let_die(Op op) {
     case Op::kCall:
     case Op::kOpaque:
     case Op::kRun:
+    case Op::kNext:
       return true;
     default:
       return false;
@@ -83,8 +84,12 @@ void Liveness::use_log(uint32_t index, uint32_t time) {
 void Liveness::use_entries(uint32_t index, uint32_t time) {
   for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= time;
        at = trace_.log[at].next) {
-    use(trace_.log[at].key, time);
-    use(trace_.log[at].value, time);
+    const LogEntry& entry = trace_.log[at];
+    use(entry.key, time);
+    use(entry.value, time);
+    if (entry.op != LogOp::kFrame || entry.index == kNone) continue;
+    const FrameState& state = trace_.frame_states[entry.index];
+    for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
   }
 }
 
@@ -95,6 +100,7 @@ void Liveness::use_snapshot(const Snapshot& snapshot) {
     const FrameState& state = trace_.frame_states[at];
     use(state.function, snapshot.time);
     use(state.extra, snapshot.time);
+    use(state.generator, snapshot.time);
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], snapshot.time);
   }
 }
@@ -113,7 +119,7 @@ void Liveness::run() {
     const Node& node = trace_.nodes[i];
     node_ = static_cast<uint32_t>(i);
     if (node.snapshot != kNone) use_snapshot(trace_.snapshots[node.snapshot]);
-    if (node.op == Op::kRun) use_snapshot(trace_.snapshots[node.imm]);
+    if (has_second_snapshot(node.op)) use_snapshot(trace_.snapshots[node.imm]);
     if (node.op == Op::kEpoch) use_epoch(trace_.epochs[node.aux]);
     if (node.op == Op::kBuild) use_entries(node.a.index(), node.time);
     if (node.op == Op::kGuard) use_guard(trace_.guards[node.aux]);
@@ -145,6 +151,7 @@ class Holding {
   void find_pins();
   void see(Val value);
   void see_frames(uint32_t snapshot);
+  void see_state(const FrameState& state);
   void see_log(uint32_t time);
   void pin(PyObject* object);
 
@@ -191,11 +198,15 @@ void Holding::see_frames(uint32_t snapshot) {
   for (uint32_t at = trace_.snapshots[snapshot].frame; at != kNone; at = trace_.frame_states[at].parent) {
     if (states_[at]) return;
     states_[at] = true;
-    const FrameState& state = trace_.frame_states[at];
-    see(state.function);
-    see(state.extra);
-    for (uint32_t i = 0; i < state.locals + state.stack; ++i) see(trace_.slots[state.first + i]);
+    see_state(trace_.frame_states[at]);
   }
+}
+
+void Holding::see_state(const FrameState& state) {
+  see(state.function);
+  see(state.extra);
+  see(state.generator);
+  for (uint32_t i = 0; i < state.locals + state.stack; ++i) see(trace_.slots[state.first + i]);
 }
 
 // Entries are in the order of their times.
@@ -203,6 +214,8 @@ void Holding::see_log(uint32_t time) {
   for (; log_ < trace_.log.size() && trace_.log[log_].time <= time; ++log_) {
     see(trace_.log[log_].key);
     see(trace_.log[log_].value);
+    if (trace_.log[log_].op == LogOp::kFrame && trace_.log[log_].index != kNone)
+      see_state(trace_.frame_states[trace_.log[log_].index]);
   }
 }
 
@@ -213,7 +226,7 @@ void Holding::find_pins() {
   states_.resize(trace_.frame_states.size());
   for (const Node& node : trace_.nodes) {
     if (node.snapshot != kNone) see_frames(node.snapshot);
-    if (node.op == Op::kRun) see_frames(static_cast<uint32_t>(node.imm));
+    if (has_second_snapshot(node.op)) see_frames(static_cast<uint32_t>(node.imm));
     if (node.op == Op::kEpoch) epoch_ = node.aux + 1;
     see_log(node.time);
     for (Val value : {node.a, node.b, node.c}) see(value);

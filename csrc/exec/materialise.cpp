@@ -1,6 +1,7 @@
 // Builds virtual objects, one function per family of virtuals.def.
 #include "exec/materialise.h"
 
+#include "cpython/frame.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "exec/registers.h"
@@ -144,14 +145,35 @@ PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
       return make_instance(object.type);
     case VirtualKind::kCell:
       return PyCell_New(nullptr);
-    case VirtualKind::kException:
     case VirtualKind::kGenerator:
+      return make_generator(object);
+    case VirtualKind::kException:
     case VirtualKind::kUnmodelled:
       unsupported(virtual_name(object.kind));
       return nullptr;
     default:
       return make_from_fields(object);
   }
+}
+
+PyObject* Materialiser::make_generator(const Virtual& object) noexcept {
+  PyObject* function = borrow(trace_.log[object.head].value);
+  return function == nullptr ? nullptr : cpython::new_generator(PyThreadState_Get(), function);
+}
+
+// One that runs is given its frame by the side exit.
+bool Materialiser::fill_generator(const Virtual& object, PyObject* generator) noexcept {
+  const LogEntry& entry = trace_.generator_state(static_cast<uint32_t>(&object - trace_.virtuals.data()), time_);
+  if (entry.op == LogOp::kClear) return cpython::end_generator(generator), true;
+  if (entry.index == kNone) return true;
+  const FrameState& state = trace_.frame_states[entry.index];
+  std::vector<PyObject*> slots(state.locals + state.stack);
+  bool ok = true;
+  for (uint32_t i = 0; i < slots.size() && ok; ++i)
+    slots[i] = new_reference(borrow_optional(trace_.slots[state.first + i], &ok));
+  if (ok) cpython::suspend_generator(generator, slots.data(), static_cast<int>(slots.size()), state.resume);
+  for (PyObject* slot : slots) drop_reference(slot);
+  return ok;
 }
 
 PyObject* Materialiser::make_tuple(const Virtual& object) noexcept {
@@ -179,6 +201,8 @@ bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
     case VirtualKind::kCell:
     case VirtualKind::kFunction:
       return each(object, [&](const LogEntry& entry) { return apply(object, made, entry, &position); });
+    case VirtualKind::kGenerator:
+      return fill_generator(object, made);
     default:
       return true;
   }

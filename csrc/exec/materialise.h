@@ -52,6 +52,8 @@ class Materialiser {
   PyObject* make_zip(const Virtual& object) noexcept;
   PyObject* make_lazy(const Virtual& object) noexcept;
   PyObject* make_partial(const Virtual& object, const Val* fields) noexcept;
+  PyObject* make_generator(const Virtual& object) noexcept;
+  bool fill_generator(const Virtual& object, PyObject* generator) noexcept;
 
   // The entries of an object that `time_` sees.
   template <typename Visit>

@@ -116,6 +116,15 @@ PyObject* perform(void* context) {
   return PyObject_Call(callable.get(), args.get(), keywords.get());
 }
 
+// The item, or null with the error set; StopIteration at the end.
+PyObject* perform_next(void* context) {
+  const auto& [trace, regs, node] = *static_cast<OpaqueCall*>(context);
+  Operand iterator(trace, regs, node, node.a);
+  PyObject* item = iterator.failed() ? nullptr : Py_TYPE(iterator.get())->tp_iternext(iterator.get());
+  if (item == nullptr && PyErr_Occurred() == nullptr) PyErr_SetNone(PyExc_StopIteration);
+  return item;
+}
+
 // The object is exactly a float, bool or int.
 bool unbox(PyObject* object, Rep rep, Reg* out) noexcept {
   out->rep = rep;
@@ -140,7 +149,7 @@ bool same_number(const Reg& reg, uint64_t bits) noexcept {
   return now == bits;
 }
 
-enum class Outcome : uint8_t { kNext, kLeave, kRaise, kReturn, kFail };
+enum class Outcome : uint8_t { kNext, kLeave, kOtherWay, kRaise, kReturn, kFail };
 
 Outcome take(const Node& node, Reg* regs, PyObject* result) noexcept {
   if (result == nullptr) return Outcome::kRaise;
@@ -167,6 +176,14 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
       OpaqueCall context{trace, regs, node};
       return take(node, regs, call_in_frames(trace, node.snapshot, regs, root, ts, perform, &context));
     }
+    case Op::kNext: {
+      OpaqueCall context{trace, regs, node};
+      PyObject* item = call_in_frames(trace, node.snapshot, regs, root, ts, perform_next, &context);
+      const bool ended = item == nullptr && PyErr_ExceptionMatches(PyExc_StopIteration) != 0;
+      if (ended) PyErr_Clear();
+      if (!ended && take(node, regs, item) == Outcome::kRaise) return Outcome::kRaise;
+      return ended == (node.aux == 0) ? Outcome::kNext : Outcome::kOtherWay;
+    }
     case Op::kRun:
       return take(node, regs, run_frames(trace, node.snapshot, node.aux, regs, root, ts));
     default:
@@ -184,7 +201,8 @@ bool leaves_at(const Trace& trace, const Node& point) noexcept {
   return point.imm == chosen;
 }
 
-// kLeave: to the snapshot of the node; kRaise: there, raising; kFail: an error without a snapshot.
+// kLeave: to the snapshot of the node; kOtherWay: to its second one; kRaise: there, raising; kFail: an error without
+// a snapshot.
 Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
   switch (node.op) {
     case Op::kAdapter:
@@ -229,6 +247,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
     case Op::kCall:
     case Op::kPure:
     case Op::kOpaque:
+    case Op::kNext:
     case Op::kRun:
       return step_call(trace, node, regs, root, ts);
     case Op::kEpoch: {
@@ -283,15 +302,18 @@ PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadSt
   const uint32_t* releases = trace.releases.data();
   for (const Node& node : trace.nodes) {
     if (node.snapshot != kNone && cpython::eval_breaker_set(ts)) return leave(trace, node.snapshot, regs, root, ts);
-    switch (step(trace, node, regs, root, ts)) {
+    const Outcome outcome = step(trace, node, regs, root, ts);
+    switch (outcome) {
       case Outcome::kNext:
         break;
       case Outcome::kLeave:
+      case Outcome::kOtherWay:
         if (node.op != Op::kExit && node.op != Op::kExitPoint) {
           trace.exits += 1;
           trace.last_exit = static_cast<uint32_t>(&node - trace.nodes.data());
         }
-        return leave(trace, node.snapshot, regs, root, ts);
+        return leave(trace, outcome == Outcome::kLeave ? node.snapshot : static_cast<uint32_t>(node.imm), regs, root,
+                     ts);
       case Outcome::kRaise:
         return leave_raising(trace, node.op == Op::kRun ? static_cast<uint32_t>(node.imm) : node.snapshot, regs, root,
                              ts);

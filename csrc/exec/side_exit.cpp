@@ -17,7 +17,7 @@ using cpython::Frame;
 struct Level {
   const FrameState* state;
   PyObject** slots;  // locals, then stack
-  Ref function, extra;
+  Ref function, extra, generator;
   int count() const noexcept { return static_cast<int>(state->locals + state->stack); }
 };
 
@@ -49,6 +49,7 @@ class Exit {
   }
   PyObject* enter(PyThreadState* ts, Frame* frame);
   PyObject* enter_innermost(PyThreadState* ts, Frame* frame, Level* level);
+  PyObject* enter_generator(PyThreadState* ts, Frame* frame, Level* level);
   PyObject* go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result);
   bool materialise_level(Materialiser* make, Level* level) noexcept;
   void drop_slots(Level* level) noexcept;
@@ -66,7 +67,7 @@ Exit::Exit(const Trace& trace, uint32_t snapshot, uint32_t first, bool raising) 
   const std::vector<const FrameState*> states = frames_of(trace, snapshot);
   size_t total = 0;
   for (size_t i = first; i < states.size(); ++i) {
-    levels_.push_back({states[i], nullptr, Ref(), Ref()});
+    levels_.push_back({states[i], nullptr, Ref(), Ref(), Ref()});
     total += states[i]->locals + states[i]->stack;
   }
   slots_.assign(total, nullptr);
@@ -95,9 +96,10 @@ bool Exit::materialise_level(Materialiser* make, Level* level) noexcept {
     level->function = Ref::steal(make->value(state.function));
     if (!level->function) return false;
   }
-  if (state.extra.is_null()) return true;
-  level->extra = Ref::steal(make->value(state.extra));
-  return static_cast<bool>(level->extra);
+  if (!state.extra.is_null() && !(level->extra = Ref::steal(make->value(state.extra)))) return false;
+  if (state.generator.is_null()) return true;
+  level->generator = Ref::steal(make->value(state.generator));
+  return static_cast<bool>(level->generator);
 }
 
 bool Exit::materialise(const Reg* regs, uint32_t time) noexcept {
@@ -110,8 +112,10 @@ bool Exit::materialise(const Reg* regs, uint32_t time) noexcept {
 // Puts the level's objects into its frame and evaluates it, everything inside it first.
 PyObject* Exit::enter(PyThreadState* ts, Frame* frame) {
   Level* level = &levels_[next_++];
+  if (!level->state->generator.is_null()) cpython::drop_sent(frame);
   cpython::swap_slots(frame, level->slots, level->count());
   if (next_ == levels_.size()) return enter_innermost(ts, frame, level);
+  if (level->state->continuation == Continuation::kAgain) return enter_generator(ts, frame, level);
   cpython::stand_at(frame, level->state->call);
   Ref result;
   {
@@ -121,6 +125,14 @@ PyObject* Exit::enter(PyThreadState* ts, Frame* frame) {
     result = Ref::steal(cpython::call_into_new_frame(ts, function.get(), enter_next, this));
   }
   return go_on(ts, frame, level, std::move(result));
+}
+
+// The frame's instruction resumes the generator whose frame is the next one.
+PyObject* Exit::enter_generator(PyThreadState* ts, Frame* frame, Level* level) {
+  drop_slots(level);
+  cpython::resume_at(frame, level->state->resume);
+  const Ref generator = std::move(levels_[next_].generator);
+  return cpython::eval_into_generator(ts, frame, generator.get(), enter_next, this);
 }
 
 PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) {

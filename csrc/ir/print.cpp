@@ -39,7 +39,8 @@ const char* rep_name(Rep rep) {
 }
 
 const char* log_name(LogOp op) {
-  constexpr const char* names[] = {"append", "set", "del", "insert", "clear", "setattr", "delattr", "field", "index"};
+  constexpr const char* names[] = {"append",  "set",     "del",   "insert", "clear",
+                                   "setattr", "delattr", "field", "index",  "frame"};
   return names[static_cast<size_t>(op)];
 }
 
@@ -257,11 +258,25 @@ std::string Printer::virtual_object(uint32_t index) const {
   for (uint32_t at = object.head; at != kNone; at = trace_.log[at].next) {
     const LogEntry& entry = trace_.log[at];
     text += std::string("; @") + std::to_string(entry.time) + " " + log_name(entry.op);
+    if (entry.op == LogOp::kFrame && entry.index == kNone) {
+      text += " running";
+    } else if (entry.op == LogOp::kFrame) {
+      text += frame(trace_.frame_states[entry.index]);
+    }
     if (entry.op == LogOp::kField || entry.op == LogOp::kIndex) text += " " + std::to_string(entry.index);
     if (!entry.key.is_null()) text += " " + value(entry.key);
-    if (entry.op != LogOp::kIndex && entry.op != LogOp::kClear) text += " " + value(entry.value);
+    if (!entry.value.is_null() || entry.op == LogOp::kField) text += " " + value(entry.value);
   }
   return text;
+}
+
+std::string Printer::frame(const FrameState& state) const {
+  std::string text = text_of(state.code->co_qualname) + " at " + std::to_string(state.resume) + " (";
+  for (uint32_t i = 0; i < state.locals; ++i) text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + i]);
+  text += " | ";
+  for (uint32_t i = 0; i < state.stack; ++i)
+    text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + state.locals + i]);
+  return text + ")";
 }
 
 std::string Printer::snapshot(uint32_t index) const {
@@ -269,12 +284,7 @@ std::string Printer::snapshot(uint32_t index) const {
   std::string text = "s" + std::to_string(index) + " @" + std::to_string(taken.time);
   for (uint32_t at = taken.frame; at != kNone; at = trace_.frame_states[at].parent) {
     const FrameState& state = trace_.frame_states[at];
-    text += "\n    " + text_of(state.code->co_qualname) + " at " + std::to_string(state.resume) + " (";
-    for (uint32_t i = 0; i < state.locals; ++i) text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + i]);
-    text += " | ";
-    for (uint32_t i = 0; i < state.stack; ++i)
-      text += (i == 0 ? "" : ", ") + value(trace_.slots[state.first + state.locals + i]);
-    text += ")";
+    text += "\n    " + frame(state);
   }
   return text;
 }

@@ -90,14 +90,15 @@ struct RegInfo {
   uint32_t epoch = 0;            // in which it is written (0: before the first opaque call)
 };
 
-enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex };
+// kFrame and kClear are the states of a generator: suspended as frame_states[index] says (kNone: it runs), ended.
+enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex, kFrame };
 
 // One thing done to a virtual object. `next` links the entries of one object in time order.
 struct LogEntry {
   LogOp op;
   uint32_t time;
   uint32_t next = kNone;
-  uint32_t index = 0;  // kField: field number; kIndex: position; list ops: index
+  uint32_t index = 0;  // kField: field number; kIndex: position; list ops: index; kFrame: frame state
   Val key, value;
 };
 
@@ -122,6 +123,7 @@ struct FrameState {
   uint32_t first = 0;            // slots: localsplus then stack, in Trace::slots
   uint32_t locals = 0, stack = 0;  // how many of each
   Val extra;                       // see Continuation
+  Val generator;                   // the generator whose frame this is; Null for a function
 };
 
 struct Snapshot {
@@ -192,9 +194,25 @@ struct Trace {
   mutable uint64_t replays = 0, exits = 0;
   mutable uint32_t last_exit = kNone;  // the node at which a replay was left
 
+  // The state of a virtual generator at a time: its last kFrame or kClear entry.
+  const LogEntry& generator_state(uint32_t index, uint32_t time) const noexcept {
+    uint32_t last = kNone;
+    for (uint32_t at = virtuals[index].head; at != kNone && log[at].time <= time; at = log[at].next)
+      if (log[at].op != LogOp::kField) last = at;
+    return log[last];
+  }
   // Guards that are checked before the trace is entered.
   size_t entry_guards() const noexcept { return epochs.empty() ? guards.size() : epochs.front().first; }
 };
+
+// Foreign code runs.
+inline bool is_opaque(Op op) noexcept {
+  return op == Op::kOpaque || op == Op::kRun || op == Op::kNext;
+}
+// The node has a second snapshot, at imm.
+inline bool has_second_snapshot(Op op) noexcept {
+  return op == Op::kRun || op == Op::kNext;
+}
 
 const char* op_name(Op op) noexcept;
 const char* guard_name(GuardOp op) noexcept;

@@ -21,6 +21,7 @@ class Verifier {
   }
   void define(uint32_t index);
   void use(Val value, uint32_t time);
+  void use_log(uint32_t index, uint32_t time);
   void use_snapshot(uint32_t index);
   void mark_tensor_inputs();
   void check_logs();
@@ -57,10 +58,22 @@ void Verifier::use(Val value, uint32_t time) {
   if (object.birth > time) return fail("v" + std::to_string(value.index()) + " is not born yet");
   if (object.reg != kNone && object.reg_time <= time) return use(Val::reg(object.reg), time);
   if (!object.buildable) return fail("v" + std::to_string(value.index()) + " cannot be built");
+  use_log(value.index(), time);
+}
+
+void Verifier::use_log(uint32_t index, uint32_t time) {
+  const Virtual& object = trace_.virtuals[index];
   for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
     use(trace_.log[at].key, time);
     use(trace_.log[at].value, time);
   }
+  if (object.kind != VirtualKind::kGenerator) return;
+  if (object.head == kNone || trace_.log[object.head].op != LogOp::kField)
+    return fail("a generator without a function");
+  const LogEntry& entry = trace_.generator_state(index, time);
+  if (entry.op != LogOp::kFrame || entry.index == kNone) return;
+  const FrameState& state = trace_.frame_states[entry.index];
+  for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
 }
 
 void Verifier::use_snapshot(uint32_t index) {
@@ -69,7 +82,7 @@ void Verifier::use_snapshot(uint32_t index) {
   snapshot_seen_[index] = true;
   const Snapshot& taken = trace_.snapshots[index];
   ++walk_;
-  bool inner = false;
+  bool inner = false, generator = false;
   for (uint32_t at = taken.frame; at != kNone; at = trace_.frame_states[at].parent, inner = true) {
     if (at >= trace_.frame_states.size()) return fail("frame state out of range");
     const FrameState& state = trace_.frame_states[at];
@@ -82,6 +95,10 @@ void Verifier::use_snapshot(uint32_t index) {
       fail("s" + std::to_string(index) + ": nothing to push");
     use(state.function, taken.time);
     use(state.extra, taken.time);
+    use(state.generator, taken.time);
+    if ((state.continuation == Continuation::kAgain) != (inner && generator))
+      fail("s" + std::to_string(index) + ": a generator that nothing resumes");
+    generator = !state.generator.is_null();
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], taken.time);
   }
 }
@@ -153,8 +170,7 @@ void Verifier::check_node(const Node& node) {
   if (node.op == Op::kBuild) {
     const Virtual& object = trace_.virtuals[node.a.index()];
     if (!object.buildable) fail("cannot be built");
-    for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= node.time; at = trace_.log[at].next)
-      use(trace_.log[at].value, node.time);
+    use_log(node.a.index(), node.time);
   } else {
     use(node.a, node.time);
   }
@@ -162,7 +178,6 @@ void Verifier::check_node(const Node& node) {
   use(node.c, node.time);
   if (node.first + node.count > trace_.operands.size()) return fail("operands out of range");
   for (uint32_t i = 0; i < node.count; ++i) use(trace_.operands[node.first + i], node.time);
-  if (node.op == Op::kRun) use_snapshot(static_cast<uint32_t>(node.imm));
   if (node.op == Op::kEpoch) {
     if (node.aux >= trace_.epochs.size()) return fail("epoch out of range");
     const Epoch& epoch = trace_.epochs[node.aux];
@@ -178,6 +193,7 @@ void Verifier::check_node(const Node& node) {
     fail("keyword names");
   if (node.out != kNone) define(node.out);
   for (uint32_t i = 0; i < node.outs_count; ++i) define(trace_.outs[node.outs_first + i]);
+  if (has_second_snapshot(node.op)) use_snapshot(static_cast<uint32_t>(node.imm));
 }
 
 void Verifier::check_nodes() {

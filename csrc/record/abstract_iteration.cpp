@@ -24,7 +24,10 @@ Val next_of_enumerate(Recorder& recorder, Val iterator, Val item) {
 // The frame of a generator, or nothing of one that is exhausted.
 Task<Val> next_of_generator(Drive& drive, Val generator) {
   Recorder& recorder = drive.recorder();
-  if (recorder.model(generator).suspended == nullptr) co_return Val();
+  if (!recorder.may_resume(generator)) {
+    if (!recorder.has_ended(generator)) co_await drive.unknown();
+    co_return Val();
+  }
   recorder.expect_generator(drive.frame(), generator, Then::kPush, 0);
   Inner inner = co_await drive.wait(Invoke::kStarted);
   if (inner.raised) co_await drive.pass_on();

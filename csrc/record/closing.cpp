@@ -48,7 +48,7 @@ void Recorder::drop_generator(cpython::Frame* frame) {
   for (auto& content : models_) {
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr || content->suspended->frame != frame)
       continue;
-    content->suspended = nullptr;
+    end_generator(static_cast<uint32_t>(&content - models_.data()));
     if (closes_silently(frame)) return;
     // What it does on the way out is not in the trace, and no snapshot can rebuild it: the trace ends before it began.
     stop(Abort::kGenerator, "closed before its end");

@@ -25,6 +25,8 @@ void Recorder::complete(ShadowFrame& frame) {
   PyObject* result = pending.pushes > 0 ? stack_real(1) : nullptr;
   if (pending.then == Then::kNext) {
     // A generator or __next__ in FOR_ITER: fell through with a value, or jumped behind the loop.
+    if (pending.opaque) finish_next(frame);
+    if (!live_) return;
     bool value = pending.has_result;
     Val item = pending.result;
     pending.active = false;

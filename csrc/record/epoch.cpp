@@ -24,6 +24,7 @@ bool is_mutable(VirtualKind kind) {
     case VirtualKind::kZip:
     case VirtualKind::kDeque:
     case VirtualKind::kLazy:
+    case VirtualKind::kGenerator:
       return true;
     default:
       return false;

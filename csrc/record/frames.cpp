@@ -59,6 +59,8 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     if (expected) {
       pending.entered = true;
       push_frame(std::move(generator.suspended));
+      pending.again = trace_->clock == outer.mark.time && trace_->nodes.size() == outer.mark.nodes;
+      log(Val::virtual_object(pending.generator), LogOp::kFrame, Val(), Val(), kNone);
       ShadowFrame& shadow = top_frame();
       if (shadow.yielded) shadow.push(Val::constant(Py_None));
       shadow.yielded = false;
@@ -129,7 +131,7 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   if (result == nullptr) {
     foreseen_ = foreseen_ || (shadow->pending.active && shadow->pending.raises);
     if (!foreseen_) return raised_unforeseen();
-    if (shadow->generator != kNone) model(shadow->generator).suspended = nullptr;
+    if (shadow->generator != kNone) end_generator(shadow->generator);
     inner_raised(outer);
   } else if (shadow->generator == kNone && cpython::is_generator_code(shadow->code)) {
     Val generator = new_virtual(VirtualKind::kGenerator, Py_TYPE(result));
@@ -137,23 +139,29 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
     shadow->generator = generator.index();
     shadow->frame = cpython::generator_frame(result);
     shadow->yielded = false;
-    model(generator).suspended = std::move(shadow);
+    set_field(generator, 0, shadow->function);
+    suspend(std::move(shadow));
     inner_returned(outer, generator);
     return go_on(outer);
   } else if (shadow->yielded) {
     Val value = shadow->result;
-    model(shadow->generator).suspended = std::move(shadow);
+    suspend(std::move(shadow));
     inner_returned(outer, value);
     return go_on(outer);
   } else if (shadow->generator != kNone) {
     // The generator ran to its end: its driver sees StopIteration.
-    model(shadow->generator).suspended = nullptr;
+    end_generator(shadow->generator);
     if (outer.pending.then != Then::kNext && !outer.drive) stop(Abort::kGenerator, "");
   } else {
     inner_returned(outer, shadow->result);
   }
   spare_.push_back(std::move(shadow));
   go_on(outer);
+}
+
+void Recorder::end_generator(uint32_t generator) {
+  model(generator).suspended = nullptr;
+  log(Val::virtual_object(generator), LogOp::kClear, Val(), Val());
 }
 
 // C code that waited for the frame goes on.

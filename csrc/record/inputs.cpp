@@ -99,6 +99,10 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   }
   if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return input_sequence(object, source, depth, false);
   if (PyDict_CheckExact(object)) return input_dict(object, source, depth, false);
+  if (PyGen_CheckExact(object)) {
+    input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
+    return source;
+  }
   input_guard(GuardOp::kIs, source).expected = object;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);

@@ -347,7 +347,7 @@ void Recorder::learn(ShadowFrame& frame, int depth) {
 }
 
 // Emits the call; *result is the register that takes what it returns.
-bool Recorder::opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread,
+bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<Val> args, PyObject* names, bool spread,
                            Val* result) {
   callable = materialize(callable);
   for (Val& value : args)
@@ -357,7 +357,7 @@ bool Recorder::opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> ar
   frame.mark = here();
   frame.snapshot = kNone;
   *result = add_reg(Rep::kObject, nullptr, nullptr);
-  Node& node = emit_node(Op::kOpaque);
+  Node& node = emit_node(op);
   node.a = callable;
   if (names != nullptr) node.b = Val::constant(names);
   node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
@@ -369,11 +369,55 @@ bool Recorder::opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> ar
   return true;
 }
 
+Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val result) {
+  opaque_calls_ += 1;
+  gc_.reset();
+  Pending& pending = await(frame, pops, pushes);
+  pending.opaque = true;
+  pending.ignores_frames = true;
+  pending.run_out = result.index();
+  return pending;
+}
+
+// FOR_ITER over who knows what.
+bool Recorder::go_opaque_next(ShadowFrame& frame) {
+  Val result;
+  if (!snapshot_usable(snapshot())) return false;
+  if (!opaque_node(frame, Op::kNext, frame.top(), {}, nullptr, false, &result)) return false;
+  await_opaque(frame, 0, 1, result).then = Then::kNext;
+  return true;
+}
+
+// The loop goes on or is over; a replay that finds the other goes on there.
+void Recorder::finish_next(ShadowFrame& frame) {
+  gc_ = std::make_unique<cpython::GcPause>();
+  epoch_due_ = true;
+  if (locals_were_seen()) return;
+  Pending& pending = frame.pending;
+  pending.has_result = cpython::stack_depth(frame.frame) > frame.sp;
+  pending.result = Val::reg(pending.run_out);
+  if (pending.has_result) {
+    reg_objects_[pending.run_out] = stack_real(1);
+    epoch_result_ = pending.result;
+  }
+  const int next = cpython::next_index(frame.code, frame.operation);
+  FrameState other = trace_->frame_states[trace_->snapshots[frame.snapshot].frame];
+  other.resume = pending.has_result ? next + cpython::full_oparg(frame.code, frame.operation) : next;
+  other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? -1 : 1));
+  frame.top(0) = pending.result;
+  const uint32_t state = add_state(frame, other, nullptr);
+  trace_->snapshots.push_back({state, trace_->clock});
+  Node& node = trace_->nodes.back();
+  node.aux = pending.has_result;
+  node.imm = trace_->snapshots.size() - 1;
+}
+
 // The instruction under way, executed already or not, as an opaque call.
 bool Recorder::go_opaque(ShadowFrame& frame) {
   if (opaque_calls_ >= kMaxOpaqueCalls) return false;
   const int opcode = cpython::base_opcode(frame.code, frame.operation);
   const int oparg = cpython::full_oparg(frame.code, frame.operation);
+  if (opcode == FOR_ITER) return go_opaque_next(frame);
   Request wanted;
   if (!request(*this, frame, opcode, oparg, &wanted)) return false;
   PyObject* callable = wanted.callable.object();
@@ -382,14 +426,10 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
     if (value.is_null()) return false;
   if (!snapshot_usable(snapshot())) return false;
   Val result;
-  if (!opaque_node(frame, wanted.callable, wanted.args, wanted.names, wanted.spread, &result)) return false;
-  opaque_calls_ += 1;
-  gc_.reset();
-  Pending& pending = await(frame, wanted.pops, wanted.pushes);
-  pending.opaque = true;
-  pending.ignores_frames = true;
-  pending.finish = [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
-  pending.run_out = result.index();
+  if (!opaque_node(frame, Op::kOpaque, wanted.callable, wanted.args, wanted.names, wanted.spread, &result))
+    return false;
+  await_opaque(frame, wanted.pops, wanted.pushes, result).finish =
+      [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
   return true;
 }
 

@@ -170,6 +170,12 @@ class Recorder final : public RecordApi {
   bool is_raised(PyObject* type) const;  // the exception that left the inner frame is of this class
   bool is_raising() const { return foreseen_ && raised_ != nullptr; }
   void caught() { foreseen_ = exception_ = false; }  // C code clears the exception of the inner frame
+  bool may_resume(Val generator) const {             // it is virtual and at a yield
+    return models_[generator.index()]->suspended != nullptr && trace_->virtuals[generator.index()].reg == kNone;
+  }
+  bool has_ended(Val generator) const {
+    return trace_->generator_state(generator.index(), trace_->clock).op == LogOp::kClear;
+  }
   void expect_generator(ShadowFrame& frame, Val generator, Then then, int pops);
 
   // -- completion
@@ -224,6 +230,8 @@ class Recorder final : public RecordApi {
   friend void step(Recorder&, ShadowFrame&, int opcode, int oparg);
   bool bind_root();
   bool can_build(uint32_t index, uint32_t time);
+  bool is_running(uint32_t generator) const;
+  void materialize_suspended(uint32_t generator);
   Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
   Val input_sequence(PyObject* object, Val source, int depth, bool fresh);
   Val input_dict(PyObject* object, Val source, int depth, bool fresh);
@@ -237,6 +245,9 @@ class Recorder final : public RecordApi {
   bool unwind(ShadowFrame& frame);  // the previous instruction raised
   Val raised_exception(PyObject* object);
   uint32_t frame_state(size_t level, bool innermost);
+  uint32_t add_state(const ShadowFrame& frame, FrameState state, const char* unusable);
+  void suspend(std::unique_ptr<ShadowFrame> shadow);
+  void end_generator(uint32_t generator);
   void cut(size_t level);  // ends the trace at the instruction of that frame
   void end_events();
   void push_frame(std::unique_ptr<ShadowFrame> shadow);
@@ -256,8 +267,13 @@ class Recorder final : public RecordApi {
   void forget_adopted(size_t mark);
   TraceMark here();
   bool go_opaque(ShadowFrame& frame);
-  bool opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread, Val* result);
+  bool opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<Val> args, PyObject* names, bool spread,
+                   Val* result);
+  Pending& await_opaque(ShadowFrame& frame, int pops, int pushes, Val result);
+  bool go_opaque_next(ShadowFrame& frame);
+  void finish_next(ShadowFrame& frame);
   bool run_in_cpython(size_t level, size_t top);
+  bool call_opaquely(size_t level);
   void unfollow(size_t level);
   void return_to_raise(ShadowFrame& frame);
   bool may_run(size_t level, size_t top);

@@ -76,7 +76,7 @@ void Recorder::rollback(ShadowFrame& frame) {
   }
   // What the entries name may be dead at a replay.
   for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > frame.mark.time;)
-    trace.log[i].key = trace.log[i].value = Val();
+    trace.log[i].key = trace.log[i].value = Val(), trace.log[i].index = kNone;
   while (!learned_.empty() && learned_.back().second >= frame.mark.nodes) {
     trace.regs[learned_.back().first].type = nullptr;
     singletons_.erase(learned_.back().first);
@@ -108,7 +108,7 @@ bool Recorder::resolve_stop() {
       for (size_t level = top; level >= 1; --level) {
         live_ = true;
         stopping_ = false;
-        if (!run_in_cpython(level, top)) continue;
+        if (!run_in_cpython(level, top) && (level != 1 || !call_opaquely(top - 1))) continue;
         trace_->detours.push_back(why);
         trace_->stop = StopInfo();
         raising_ = exception_ = foreseen_ = false;
@@ -126,7 +126,7 @@ bool Recorder::resolve_stop() {
 // The frames from `level` to the innermost can be rebuilt, and the caller of `level` takes what it returns simply.
 bool Recorder::may_run(size_t level, size_t top) {
   for (size_t i = 0; i <= top; ++i)
-    if ((i < level && !frames_[i]->handled.empty()) || frames_[i]->generator != kNone) return false;
+    if (i < level ? !frames_[i]->handled.empty() : frames_[i]->generator != kNone) return false;
   const Pending& caller = frames_[level - 1]->pending;
   for (size_t i = level - 1; i < top; ++i)
     if (frames_[i]->drive) return false;
@@ -186,6 +186,19 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   pending.opaque = pending.ignores_frames = true;
   unfollow(level);
   return true;
+}
+
+// The C code that the frame's instruction called, and what that called, as an opaque call.
+bool Recorder::call_opaquely(size_t level) {
+  if (level + 1 >= frames_.size()) return false;
+  ShadowFrame& frame = *frames_[level];
+  if (!frame.drive && frame.pending.generator == kNone) return false;
+  live_ = true;
+  stopping_ = false;
+  unfollow(level + 1);
+  frame.pending = Pending();
+  rollback(frame);
+  return go_opaque(frame) && live_;
 }
 
 // The frames from `level` inwards are CPython's alone.

@@ -81,12 +81,12 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
   state.function = frame.function;
   state.call = frame.operation;
   state.locals = static_cast<uint32_t>(frame.locals);
-  const char* unusable = !frame.handled.empty()     ? "a frame that handles an exception"
-                         : frame.generator != kNone ? "the frame of a generator"
-                                                    : nullptr;
-  if (innermost) {
+  if (frame.generator != kNone) state.generator = Val::virtual_object(frame.generator);
+  const char* unusable = frame.handled.empty() ? nullptr : "a frame that handles an exception";
+  if (innermost || frame.pending.again) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
+    if (!innermost) state.continuation = Continuation::kAgain;
   } else {
     const bool described = !frame.drive && continuation_of(frame.pending, &state.continuation);
     if (!described && unusable == nullptr) unusable = waits_for(frame);
@@ -96,12 +96,32 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
     state.stack = static_cast<uint32_t>(frame.sp - frame.pending.pops);
   }
   if (level > 0 && unusable_[state.parent] != nullptr) unusable = unusable_[state.parent];
+  return add_state(frame, state, unusable);
+}
+
+uint32_t Recorder::add_state(const ShadowFrame& frame, FrameState state, const char* unusable) {
   state.first = static_cast<uint32_t>(trace_->slots.size());
   auto begin = frame.slots.begin();
   trace_->slots.insert(trace_->slots.end(), begin, begin + state.locals + state.stack);
   trace_->frame_states.push_back(state);
   unusable_.push_back(unusable);
   return static_cast<uint32_t>(trace_->frame_states.size() - 1);
+}
+
+// A generator that has begun or yielded: from now on it is what its slots hold.
+void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
+  FrameState state{};
+  state.code = shadow->code;
+  state.function = shadow->function;
+  state.call = cpython::instruction_index(shadow->frame);
+  state.resume = state.call + 1;
+  state.locals = static_cast<uint32_t>(shadow->locals);
+  state.stack = static_cast<uint32_t>(shadow->sp);
+  const uint32_t at =
+      add_state(*shadow, state, shadow->handled.empty() ? nullptr : "a generator that handles an exception");
+  const Val generator = Val::virtual_object(shadow->generator);
+  model(generator).suspended = std::move(shadow);
+  log(generator, LogOp::kFrame, Val(), Val(), at);
 }
 
 uint32_t Recorder::snapshot() {
@@ -227,11 +247,17 @@ bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
   }
   if (visited_[index] == visit_) return true;
   visited_[index] = visit_;
+  const auto part = [&](Val value) { return !value.is_virtual() || virtual_usable(value.index(), time); };
+  if (object.kind == VirtualKind::kGenerator) {
+    const uint32_t at = trace_->generator_state(index, time).index;
+    const FrameState* state = at == kNone ? nullptr : &trace_->frame_states[at];
+    for (uint32_t i = 0; state != nullptr && i < state->locals + state->stack; ++i)
+      if (!part(trace_->slots[state->first + i])) return false;
+  }
   for (uint32_t at = object.head; at != kNone; at = trace_->log[at].next) {
     const LogEntry& entry = trace_->log[at];
     if (entry.time > time) break;
-    if (entry.value.is_virtual() && !virtual_usable(entry.value.index(), time)) return false;
-    if (entry.key.is_virtual() && !virtual_usable(entry.key.index(), time)) return false;
+    if (!part(entry.value) || !part(entry.key)) return false;
   }
   return true;
 }
@@ -247,6 +273,7 @@ bool Recorder::snapshot_usable(uint32_t index) {
   for (uint32_t at = taken.frame; at != kNone; at = trace_->frame_states[at].parent) {
     const FrameState& state = trace_->frame_states[at];
     if (state.function.is_virtual() && !virtual_usable(state.function.index(), taken.time)) return false;
+    if (state.generator.is_virtual() && !virtual_usable(state.generator.index(), taken.time)) return false;
     if (state.extra.is_virtual() && !virtual_usable(state.extra.index(), taken.time)) return false;
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) {
       Val slot = trace_->slots[state.first + i];

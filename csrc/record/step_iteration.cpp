@@ -113,7 +113,7 @@ void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
 
 void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterator = frame.top();
-  if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.model(iterator).suspended != nullptr)
+  if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.may_resume(iterator))
     return recorder.expect_generator(frame, iterator, Then::kNext, 0);
   if (drive(recorder, frame, next_of, only(iterator), 0, Completion::kLoop) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");

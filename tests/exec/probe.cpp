@@ -74,7 +74,7 @@ constexpr const char* kVirtuals[] = {
 #undef PIJIT_VIRTUAL
 };
 constexpr const char* kLogOps[] = {"item",    "setitem", "delitem", "insert", "clear",
-                                   "setattr", "delattr", "field",   "index"};
+                                   "setattr", "delattr", "field",   "index",  "frame"};
 constexpr const char* kContinuations[] = {"none", "push", "init", "drop"};
 
 void add_virtual(Trace* trace, PyObject* item) {

@@ -232,6 +232,6 @@ def test_malformed_traces_do_not_verify(probe: ModuleType) -> None:
     ):
         with pytest.raises(RuntimeError):
             arm(probe, function, nodes, regs)
-    wrong = returning(function, virtual(0), virtuals=[{"kind": "kGenerator", "type": None}])
+    wrong = returning(function, virtual(0), virtuals=[{"kind": "kUnmodelled", "type": None}])
     with pytest.raises(RuntimeError, match="cannot be built"):
         probe.arm(function.__code__, wrong)

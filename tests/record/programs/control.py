@@ -189,7 +189,7 @@ def change():
     odd = lambda v: v > 1
 
 
-# %% generator_consumed: stops
+# %% generator_consumed
 def g(n):
     got = "start"
     for i in range(n):
@@ -257,7 +257,7 @@ def f():
     return out
 
 
-# %% generator_returned: stops
+# %% generator_returned
 k = 1
 
 
@@ -321,7 +321,7 @@ def change():
     inner = lambda n: iter("ab")
 
 
-# %% generator_argument: stops
+# %% generator_argument
 def f(it):
     return next(it), next(it, "none"), list(it)
 

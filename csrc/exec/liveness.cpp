@@ -95,6 +95,7 @@ void Liveness::use_snapshot(const Snapshot& snapshot) {
     const FrameState& state = trace_.frame_states[at];
     use(state.function, snapshot.time);
     use(state.extra, snapshot.time);
+    use(state.handled, snapshot.time);
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], snapshot.time);
   }
 }
@@ -194,6 +195,7 @@ void Holding::see_frames(uint32_t snapshot) {
     const FrameState& state = trace_.frame_states[at];
     see(state.function);
     see(state.extra);
+    see(state.handled);
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) see(trace_.slots[state.first + i]);
   }
 }

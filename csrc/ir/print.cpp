@@ -39,7 +39,8 @@ const char* rep_name(Rep rep) {
 }
 
 const char* log_name(LogOp op) {
-  constexpr const char* names[] = {"append", "set", "del", "insert", "clear", "setattr", "delattr", "field", "index"};
+  constexpr const char* names[] = {"append",  "set",     "del",   "insert", "clear",
+                                   "setattr", "delattr", "field", "index",  "traced"};
   return names[static_cast<size_t>(op)];
 }
 
@@ -248,7 +249,8 @@ std::string Printer::virtual_object(uint32_t index) const {
   for (uint32_t at = object.head; at != kNone; at = trace_.log[at].next) {
     const LogEntry& entry = trace_.log[at];
     text += std::string("; @") + std::to_string(entry.time) + " " + log_name(entry.op);
-    if (entry.op == LogOp::kField || entry.op == LogOp::kIndex) text += " " + std::to_string(entry.index);
+    if (entry.op == LogOp::kField || entry.op == LogOp::kIndex || entry.op == LogOp::kTraced)
+      text += " " + std::to_string(entry.index);
     if (!entry.key.is_null()) text += " " + value(entry.key);
     if (entry.op != LogOp::kIndex && entry.op != LogOp::kClear) text += " " + value(entry.value);
   }

@@ -90,14 +90,14 @@ struct RegInfo {
   uint32_t epoch = 0;            // in which it is written (0: before the first opaque call)
 };
 
-enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex };
+enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex, kTraced };
 
 // One thing done to a virtual object. `next` links the entries of one object in time order.
 struct LogEntry {
   LogOp op;
   uint32_t time;
   uint32_t next = kNone;
-  uint32_t index = 0;  // kField: field number; kIndex: position; list ops: index
+  uint32_t index = 0;  // kField: field number; kIndex: position; list ops: index; kTraced: instruction
   Val key, value;
 };
 
@@ -122,6 +122,8 @@ struct FrameState {
   uint32_t first = 0;            // slots: localsplus then stack, in Trace::slots
   uint32_t locals = 0, stack = 0;  // how many of each
   Val extra;                       // see Continuation
+  Val handled;                     // the exception that it handles; Null: none of its own
+  uint32_t self = kNone;           // the kFrame that stands for it, if a traceback names it
 };
 
 struct Snapshot {

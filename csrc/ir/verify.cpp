@@ -82,6 +82,7 @@ void Verifier::use_snapshot(uint32_t index) {
       fail("s" + std::to_string(index) + ": nothing to push");
     use(state.function, taken.time);
     use(state.extra, taken.time);
+    use(state.handled, taken.time);
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], taken.time);
   }
 }

@@ -28,7 +28,7 @@ PyObject* find(const char* module, const char* name) {
 struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
       *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add;
-  PyObject* look_at_frames[13];
+  PyObject* look_at_frames[11];
 };
 
 const Functions& functions() {
@@ -71,7 +71,7 @@ const Functions& functions() {
     size_t i = 0;
     for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
       f.look_at_frames[i++] = find("builtins", name);
-    for (const char* name : {"_getframe", "exc_info", "exception", "settrace", "setprofile", "call_tracing"})
+    for (const char* name : {"_getframe", "settrace", "setprofile", "call_tracing"})
       f.look_at_frames[i++] = find("sys", name);
     return f;
   }();
@@ -347,7 +347,8 @@ void Recorder::learn(ShadowFrame& frame, int depth) {
 // Emits the call; *result is the register that takes what it returns.
 bool Recorder::opaque_node(ShadowFrame& frame, Val callable, std::vector<Val> args, PyObject* names, bool spread,
                            Val* result) {
-  callable = materialize(callable);
+  if (const Val handled = handling(); !handled.is_null()) materialize(handled);
+  if (live_) callable = materialize(callable);
   for (Val& value : args)
     if (live_) value = materialize(value);
   if (!live_ || callable.is_null()) return false;

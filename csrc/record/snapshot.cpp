@@ -81,9 +81,9 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
   state.function = frame.function;
   state.call = frame.operation;
   state.locals = static_cast<uint32_t>(frame.locals);
-  const char* unusable = !frame.handled.empty()     ? "a frame that handles an exception"
-                         : frame.generator != kNone ? "the frame of a generator"
-                                                    : nullptr;
+  if (!frame.handled.empty()) state.handled = frame.handled.back();
+  if (!frame.self.is_null()) state.self = frame.self.index();
+  const char* unusable = frame.generator != kNone ? "the frame of a generator" : nullptr;
   if (innermost) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
@@ -248,6 +248,7 @@ bool Recorder::snapshot_usable(uint32_t index) {
     const FrameState& state = trace_->frame_states[at];
     if (state.function.is_virtual() && !virtual_usable(state.function.index(), taken.time)) return false;
     if (state.extra.is_virtual() && !virtual_usable(state.extra.index(), taken.time)) return false;
+    if (state.handled.is_virtual() && !virtual_usable(state.handled.index(), taken.time)) return false;
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) {
       Val slot = trace_->slots[state.first + i];
       if (slot.is_virtual() && !virtual_usable(slot.index(), taken.time)) return false;

@@ -195,6 +195,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       make_function(recorder, frame, oparg);
       return true;
     case RETURN_VALUE:
+      recorder.note_return();
       frame.result = frame.pop();
       return true;
     case YIELD_VALUE:

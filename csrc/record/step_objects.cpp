@@ -91,7 +91,8 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   if (outcome != Invoke::kUnknown || !plain) return outcome == Invoke::kStarted;
   if (object.is_virtual()) {
     VirtualKind kind = recorder.model(object).kind;
-    if (kind != VirtualKind::kInstance && kind != VirtualKind::kFunction) return false;
+    if (kind != VirtualKind::kInstance && kind != VirtualKind::kFunction && kind != VirtualKind::kException)
+      return false;
     recorder.attr_set(object, name, value);
     return recorder.live();
   }

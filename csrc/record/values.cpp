@@ -426,9 +426,13 @@ Val Recorder::materialize(Val value) {
     return Val();
   }
   content.building = true;
-  for (size_t i = 0; i < content.items.size() && live_; ++i) materialize(content.items[i]);
+  for (size_t i = 0; i < content.items.size() && live_; ++i)
+    if (!is_virtual(content.items[i], VirtualKind::kHandled)) materialize(content.items[i]);
   for (size_t i = 0; i < content.attrs.size() && live_; ++i) materialize(content.attrs[i]);
+  for (size_t i = 0; i < content.traced.size() && live_; ++i) materialize_frame(content.traced[i].frame);
   content.building = false;
+  const bool traced = !content.traced.empty();
+  if (live_ && traced && !snapshot_usable(snapshot())) stop(Abort::kUnbuildable, unusable_reason_);
   if (!live_) return Val();
   Val built = add_reg(Rep::kObject, content.type, content.real);
   uint32_t time = ++trace_->clock;
@@ -436,6 +440,10 @@ Val Recorder::materialize(Val value) {
   node.a = value;
   node.out = built.index();
   node.time = time;
+  if (traced) {
+    node.snapshot = snapshot();
+    any_traced_built_ = true;
+  }
   trace_->virtuals[index].reg = built.index();
   trace_->virtuals[index].reg_time = time;
   return built;

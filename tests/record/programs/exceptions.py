@@ -1,6 +1,7 @@
 # ruff: noqa
 """Exceptions as objects, and handlers that call out: type, arguments, notes, chain and traceback are the program's own."""
 
+
 # %% exception_never_raised
 class Refused(ValueError):
     def __init__(self, code, text):

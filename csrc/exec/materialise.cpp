@@ -146,6 +146,8 @@ PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
       return PyCell_New(nullptr);
     case VirtualKind::kException:
       return make_exception(object);
+    case VirtualKind::kTraceback:
+      return make_traceback(object);
     case VirtualKind::kFrame:  // what stands for it is never looked at
       return new_reference(Py_None);
     case VirtualKind::kHandled: {

@@ -55,6 +55,7 @@ class Materialiser {
   PyObject* make_zip(const Virtual& object) noexcept;
   PyObject* make_exception(const Virtual& object) noexcept;
   bool apply_exception(const Virtual& object, PyObject* made, const LogEntry& entry, uint32_t* position) noexcept;
+  PyObject* make_traceback(const Virtual& object) noexcept;
   bool collect_frame(const Virtual& object) noexcept;
   PyObject* make_lazy(const Virtual& object) noexcept;
   PyObject* make_partial(const Virtual& object, const Val* fields) noexcept;

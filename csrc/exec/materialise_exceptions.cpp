@@ -8,12 +8,6 @@ namespace {
 enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext };
 enum FrameField : uint32_t { kFunction, kCaller };
 
-// What a class of the user's inherits from C.
-initproc init_function(PyTypeObject* type) noexcept {
-  while ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) type = type->tp_base;
-  return type->tp_init;
-}
-
 }  // namespace
 
 // Its first field has the arguments of tp_new.
@@ -27,15 +21,13 @@ bool Materialiser::apply_exception(const Virtual& object, PyObject* made, const 
   if ((*position)++ == 0) return true;
   PyObject* value = borrow(entry.value);
   if (value == nullptr) return false;
-  if (entry.op == LogOp::kTraced) {
-    tracebacks_.add_entry(made, entry.value.index(), static_cast<int>(entry.index));
-    return true;
-  }
+  if (entry.op == LogOp::kTraced)
+    return tracebacks_.add_entry(made, entry.value.index(), static_cast<int>(entry.index));
   switch (entry.index) {
     case kArgs:
       return PyObject_SetAttrString(made, "args", value) == 0;
     case kInitArgs:
-      return init_function(object.type)(made, value, nullptr) == 0;
+      return cpython::builtin_init(object.type)(made, value, nullptr) == 0;
     case kCause:
       PyException_SetCause(made, value == Py_None ? nullptr : new_reference(value));
       return true;
@@ -46,6 +38,23 @@ bool Materialiser::apply_exception(const Virtual& object, PyObject* made, const 
       return true;
     }
   }
+}
+
+// The exception's traceback as it was after so many entries.
+PyObject* Materialiser::make_traceback(const Virtual& object) noexcept {
+  const LogEntry& of = trace_.log[object.head];
+  PyObject* exception = borrow(of.value);
+  if (exception == nullptr) return nullptr;
+  const Virtual& raised = trace_.virtuals[of.value.index()];
+  const uint32_t until = raised.reg != kNone && raised.reg_time <= time_ ? raised.reg_time : time_;
+  uint32_t entries = 0;
+  for (uint32_t at = raised.head; at != kNone && trace_.log[at].time <= until; at = trace_.log[at].next)
+    entries += trace_.log[at].op == LogOp::kTraced;
+  Ref found = Ref::steal(PyException_GetTraceback(exception));
+  for (uint32_t k = trace_.log[object.tail].index; k < entries && found; ++k)
+    found = Ref::borrow(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(found.get())->tb_next));
+  if (!found) PyErr_SetString(PyExc_SystemError, "pijit: a traceback is gone");
+  return found.release();
 }
 
 bool Materialiser::collect_frame(const Virtual& object) noexcept {

@@ -35,17 +35,34 @@ bool Tracebacks::make_frames_under(PyThreadState* ts, uint32_t caller) noexcept 
   return true;
 }
 
-bool Tracebacks::add(const Entry& entry) noexcept {
+bool Tracebacks::add_entry(PyObject* exception, uint32_t frame, int instruction) noexcept {
+  auto* made = PyObject_GC_New(PyTracebackObject, &PyTraceBack_Type);
+  if (made == nullptr) return false;
+  made->tb_next = reinterpret_cast<PyTracebackObject*>(PyException_GetTraceback(exception));
+  made->tb_frame = nullptr;
+  made->tb_lasti = instruction * 2;
+  made->tb_lineno = 0;
+  auto* object = reinterpret_cast<PyObject*>(made);
+  entries_.push_back({Ref::borrow(exception), Ref::steal(object), frame});
+  return PyException_SetTraceback(exception, object) == 0;
+}
+
+Tracebacks::~Tracebacks() {
+  for (const Entry& entry : entries_) PyException_SetTraceback(entry.exception.get(), Py_None);
+}
+
+bool Tracebacks::complete(const Entry& entry) noexcept {
   const auto frame = objects_.find(entry.frame);
-  if (frame == objects_.end() || !frame->second) return true;
-  const Ref next = Ref::steal(PyException_GetTraceback(entry.exception.get()));
-  const Ref code =
-      Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(reinterpret_cast<PyFrameObject*>(frame->second.get()))));
-  const int line = cpython::line_of(reinterpret_cast<PyCodeObject*>(code.get()), entry.instruction);
-  const Ref made =
-      Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii",
-                                       next ? next.get() : Py_None, frame->second.get(), entry.instruction * 2, line));
-  return made && PyException_SetTraceback(entry.exception.get(), made.get()) == 0;
+  if (frame == objects_.end() || !frame->second) {
+    PyErr_SetString(PyExc_SystemError, "pijit: the frame of a traceback is gone");
+    return false;
+  }
+  auto* of = reinterpret_cast<PyFrameObject*>(frame->second.get());
+  auto* made = reinterpret_cast<PyTracebackObject*>(entry.traceback.get());
+  made->tb_frame = reinterpret_cast<PyFrameObject*>(new_reference(frame->second.get()));
+  made->tb_lineno = cpython::line_of(cpython::code(cpython::frame_of(of)), made->tb_lasti / 2);
+  PyObject_GC_Track(made);
+  return true;
 }
 
 bool Tracebacks::attach(PyThreadState* ts, const std::vector<StandingFrame>& standing) noexcept {
@@ -57,7 +74,7 @@ bool Tracebacks::attach(PyThreadState* ts, const std::vector<StandingFrame>& sta
     if (!make_frames_under(ts, frame.self)) return false;
   }
   for (const Entry& entry : entries_)
-    if (!add(entry)) return false;
+    if (!complete(entry)) return false;
   entries_.clear();
   return true;
 }

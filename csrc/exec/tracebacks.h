@@ -1,8 +1,8 @@
 // Tracebacks of exceptions that were built: each entry names a frame that stands, or one that is made anew as it was
 // when it ended.
 //
-// 1. The Materialiser collects entries and ended frames, with everything that they hold; attach() makes the tracebacks
-// once the frames that stand are in place.
+// 1. The Materialiser collects entries and ended frames, with everything that they hold; attach() completes the entries
+// once the frames that stand are in place. No Python runs in between.
 // 2. A frame that has ended is made by CPython: its function is called, the new frame is taken over, given its
 // variables and left again without having run.
 #pragma once
@@ -39,20 +39,23 @@ void chain_exception(PyObject* exception, PyObject* handled) noexcept;
 
 class Tracebacks {
  public:
+  Tracebacks() = default;
+  Tracebacks(Tracebacks&&) = default;
+  Tracebacks& operator=(Tracebacks&&) = default;
+  ~Tracebacks();  // takes back what was not attached
+
   bool empty() const noexcept { return entries_.empty(); }
-  // One more entry, in front of those that the exception has.
-  void add_entry(PyObject* exception, uint32_t frame, int instruction) {
-    entries_.push_back({Ref::borrow(exception), frame, instruction});
-  }
+  // One more entry, in front of those that the exception has; its frame is missing until attach(). False with an error
+  // set.
+  bool add_entry(PyObject* exception, uint32_t frame, int instruction) noexcept;
   void add_frame(EndedFrame frame) { ended_.push_back(std::move(frame)); }
   // Makes the frames and the tracebacks. False with an error set.
   bool attach(PyThreadState* ts, const std::vector<StandingFrame>& standing) noexcept;
 
  private:
   struct Entry {
-    Ref exception;
+    Ref exception, traceback;
     uint32_t frame;
-    int instruction;
   };
   struct Call {
     Tracebacks* tracebacks;
@@ -60,7 +63,7 @@ class Tracebacks {
   };
   static PyObject* enter(PyThreadState* ts, cpython::Frame* frame, void* call);
   bool make_frames_under(PyThreadState* ts, uint32_t caller) noexcept;
-  bool add(const Entry& entry) noexcept;
+  bool complete(const Entry& entry) noexcept;
 
   std::vector<Entry> entries_;
   std::vector<EndedFrame> ended_;

@@ -54,7 +54,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
       const bool cause = has_name(name, "__cause__");
       if (cause)
         return content.items.size() > 2 && !content.items[2].is_null() ? content.items[2] : Val::constant(Py_None);
-      if (has_name(name, "__traceback__") && content.traced.empty()) return Val::constant(Py_None);
+      if (has_name(name, "__traceback__")) return recorder.traceback_of(object);
       if (has_name(name, "__context__") && content.traced.empty()) return Val::constant(Py_None);
       if (has_name(name, "__context__") && !recorder.is_virtual(content.items[3], VirtualKind::kHandled))
         return content.items[3];

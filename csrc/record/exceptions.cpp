@@ -21,10 +21,12 @@ PyTypeObject* base_exception() {
   return reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
 }
 
-// The constructor of the built-in class that it comes from.
-initproc init_function(PyTypeObject* type) {
-  while ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) type = type->tp_base;
-  return type->tp_init;
+// A class of its own tp_new that makes no instance of another class of these arguments.
+bool makes_itself(PyTypeObject* type, size_t args) {
+  auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
+  auto* of_system = reinterpret_cast<PyTypeObject*>(PyExc_OSError);
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 || PyType_IsSubtype(type, groups)) return false;
+  return !PyType_IsSubtype(type, of_system) || args < 2;
 }
 
 bool is_plain_exception(PyTypeObject* type) {
@@ -138,11 +140,11 @@ void Recorder::pass_frame() {
 bool Recorder::raised_arguments(PyObject* object, std::vector<Val>* out) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject* args = args_of(object);
-  const bool plain_init = init_function(type) == base_exception()->tp_init || PyTuple_GET_SIZE(args) == 0;
+  const bool plain_init = cpython::builtin_init(type) == base_exception()->tp_init || PyTuple_GET_SIZE(args) == 0;
   const bool named = type == reinterpret_cast<PyTypeObject*>(PyExc_AttributeError) ||
                      type == reinterpret_cast<PyTypeObject*>(PyExc_NameError);
   if (!is_plain_exception(type) || (!plain_init && !named)) return false;
-  if (raise_opcode_ == RAISE_VARARGS) return PyTuple_GET_SIZE(args) == 0 && type->tp_init == init_function(type);
+  if (raise_opcode_ == RAISE_VARARGS) return PyTuple_GET_SIZE(args) == 0 && type->tp_init == cpython::builtin_init(type);
   const bool unpacking = raise_opcode_ == UNPACK_SEQUENCE || raise_opcode_ == UNPACK_EX;
   const bool fixed = has_fixed_message(*this, object, raise_operands_, unpacking);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
@@ -227,6 +229,34 @@ Val Recorder::raised_exception(PyObject* object) {
   return exception;
 }
 
+Val Recorder::traceback_of(Val exception) {
+  if (model(exception).traced.empty()) return Val::constant(Py_None);
+  const Val traceback = new_virtual(VirtualKind::kTraceback, &PyTraceBack_Type);
+  set_field(traceback, 0, exception);
+  log(traceback, LogOp::kIndex, Val(), Val(), static_cast<uint32_t>(model(exception).traced.size()));
+  model(exception).tracebacks.push_back(traceback);
+  return traceback;
+}
+
+bool Recorder::exc_info(std::vector<Val>* out) {
+  for (auto& frame : frames_)
+    if (frame->generator != kNone) return false;
+  const Val exception = handling();
+  if (is_virtual(exception, VirtualKind::kException)) {
+    *out = {Val::constant(reinterpret_cast<PyObject*>(type_of(exception))), exception, traceback_of(exception)};
+    return !is_built(exception);
+  }
+  if (!exception.is_null() || (entry_exception_ != nullptr && entry_exception_ != Py_None)) return false;
+  // Nothing was handled when the trace was entered.
+  const Val handled = materialize(handled_at_entry());
+  if (!live_) return false;
+  Node& node = emit_node(Op::kGuardIs);
+  node.a = handled;
+  node.b = Val::constant(Py_None);
+  out->assign(3, Val::constant(Py_None));
+  return true;
+}
+
 // Everything that a frame which has ended holds is reached by foreign code through the traceback.
 void Recorder::materialize_frame(Val frame) {
   const Model& content = model(frame);
@@ -253,7 +283,7 @@ Val Recorder::make_exception(PyTypeObject* type, const std::vector<Val>& args) {
   const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
   const Val exception = new_virtual(VirtualKind::kException, type);
   set_field(exception, kArgs, items);
-  if (!is_plain_exception(type)) trace_->virtuals[exception.index()].buildable = false;
+  if (!is_plain_exception(type) && !makes_itself(type, args.size())) trace_->virtuals[exception.index()].buildable = false;
   return exception;
 }
 
@@ -277,7 +307,7 @@ Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type
   }
   if (!args.names.empty()) return Invoke::kUnknown;
   const Val exception = make_exception(type, args.values);
-  if (init_function(type) != base_exception()->tp_init) init_exception(exception, args.values);
+  if (cpython::builtin_init(type) != base_exception()->tp_init) init_exception(exception, args.values);
   known(frame, pops, exception);
   return Invoke::kStarted;
 }
@@ -311,9 +341,23 @@ Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
 
+Invoke sys_exc_info(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  std::vector<Val> items;
+  if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
+}
+
+Invoke sys_exception(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  std::vector<Val> items;
+  if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  return give(recorder, frame, pops, items[1]);
+}
+
 }  // namespace
 
 void add_exception_builtins() {
+  add_builtin("sys", "exc_info", sys_exc_info);
+  add_builtin("sys", "exception", sys_exception);
   add_builtin("builtins", "BaseException.add_note", exception_add_note);
   PyObject *name, *object;
   Py_ssize_t position = 0;

@@ -106,6 +106,7 @@ struct Request {
   PyObject* names = nullptr;
   bool spread = false;  // f(*args[0], **args[1])
   int pops = 0, pushes = 1;
+  Val exit;  // of a context manager: is pushed before the result
 };
 
 Val function(PyObject* object) {
@@ -156,6 +157,25 @@ bool request_attribute(Recorder& recorder, ShadowFrame& frame, int opcode, int o
       *out = {function(f.delattr), {frame.top(), name}, nullptr, false, 1, 0};
       return true;
   }
+}
+
+// BEFORE_WITH of a context manager of C.
+bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
+  const Val manager = frame.top();
+  PyTypeObject* type = recorder.type_of(manager);
+  if (type == nullptr) return false;
+  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit);
+  if (!recorder.live() || enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyMethodDescr_Type ||
+      Py_TYPE(exit) != &PyMethodDescr_Type)
+    return false;
+  out->exit = recorder.new_virtual(VirtualKind::kBuiltinMethod, nullptr);
+  recorder.set_field(out->exit, 0, Val::constant(exit));
+  recorder.set_field(out->exit, 1, manager);
+  out->callable = Val::constant(enter);
+  out->args = {manager};
+  out->pops = 1;
+  out->pushes = 3;
+  return true;
 }
 
 bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Request* out) {
@@ -229,6 +249,20 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
       }
       *out = {function(f.format), {frame.top(spec ? 2 : 1)}, nullptr, false, spec ? 2 : 1, 1};
       if (spec) out->args.push_back(frame.top());
+      return true;
+    }
+    case BEFORE_WITH:
+      return request_enter(recorder, frame, out);
+    case WITH_EXCEPT_START: {
+      const Val exception = frame.top();
+      if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
+      *out = {frame.top(4),
+              {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
+               recorder.traceback_of(exception)},
+              nullptr,
+              false,
+              0,
+              1};
       return true;
     }
     case IMPORT_NAME:
@@ -389,6 +423,7 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   pending.ignores_frames = true;
   pending.finish = [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
   pending.run_out = result.index();
+  pending.y = wanted.exit;
   return true;
 }
 

@@ -85,6 +85,7 @@ class Recorder final : public RecordApi {
   bool dict_delete(Val dict, PyObject* key);
   bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict
   void attr_set(Val object, PyObject* name, Val value);
+  bool attr_delete(Val object, PyObject* name);  // false: it is not there
   bool attr_find(Val object, PyObject* name, Val* value);
   bool dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values);
   bool try_items(Val iterable, std::vector<Val>* out);
@@ -196,6 +197,8 @@ class Recorder final : public RecordApi {
   void note_return() {  // of a frame: see end_at_return
     if (frames_.size() == 1 && any_traced_) return_snapshot_ = snapshot();
   }
+  Val traceback_of(Val exception);  // as it is now
+  bool exc_info(std::vector<Val>* out);  // type, value and traceback of what is handled; false: not known
   bool is_built(Val object) const { return trace_->virtuals[object.index()].reg != kNone; }
 
   // -- RecordApi

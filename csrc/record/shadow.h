@@ -153,7 +153,8 @@ struct Model {
   bool guarded = false;                    // ... they were guarded before
   bool strict = false;                     // zip(strict=True)
   bool building = false;                   // being materialised
-  std::vector<TracedFrame> traced;         // exceptions: their traceback, innermost frame first
+  std::vector<TracedFrame> traced;         // exceptions: their traceback, innermost frame first ...
+  std::vector<Val> tracebacks;             // ... and what stands for it
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };
 

@@ -272,6 +272,7 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case CHECK_EXC_MATCH:
     case RAISE_VARARGS:
     case RERAISE:
+    case WITH_EXCEPT_START:
       return step_exception(recorder, frame, opcode, oparg);
     case BEFORE_WITH:
       return step_with(recorder, frame);

@@ -40,6 +40,19 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
   recorder.observe(frame, 1, take_bool);
 }
 
+// Calls __exit__ with what is handled.
+void exit_with(Recorder& recorder, ShadowFrame& frame) {
+  const Val exception = frame.top(), exit = frame.top(4);
+  if (!recorder.is_virtual(exception, VirtualKind::kException))
+    return recorder.stop(Abort::kUnknownOperand, "an exception");
+  Arguments args;
+  args.values = {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
+                 recorder.traceback_of(exception)};
+  if (recorder.invoke(frame, exit, args, Then::kPush, 0) == Invoke::kStarted || !recorder.live()) return;
+  frame.pending.active = false;
+  recorder.stop(Abort::kUnknownCall, "__exit__");
+}
+
 }  // namespace
 
 void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
@@ -57,6 +70,8 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
       return;
     case CHECK_EXC_MATCH:
       return check_match(recorder, frame);
+    case WITH_EXCEPT_START:
+      return exit_with(recorder, frame);
     case RAISE_VARARGS: {
       Val raised = oparg > 0 ? frame.top(oparg) : recorder.handling();
       const Val cause = oparg > 1 ? frame.top() : Val();

@@ -345,6 +345,17 @@ void Recorder::attr_set(Val object, PyObject* name, Val value) {
   log(object, LogOp::kSetAttr, owned(name), value);
 }
 
+bool Recorder::attr_delete(Val object, PyObject* name) {
+  Model& content = model(object);
+  const ptrdiff_t at = key_position(content.names, name);
+  if (at < 0) return false;
+  content.names.erase(content.names.begin() + at);
+  content.attrs.erase(content.attrs.begin() + at);
+  content.reshaped.push_back(++trace_->clock);
+  log(object, LogOp::kDelAttr, owned(name), Val());
+  return live_;
+}
+
 bool Recorder::attr_find(Val object, PyObject* name, Val* value) {
   Model& content = model(object);
   ptrdiff_t at = key_position(content.names, name);
@@ -446,7 +457,9 @@ Val Recorder::materialize(Val value) {
   }
   trace_->virtuals[index].reg = built.index();
   trace_->virtuals[index].reg_time = time;
-  return built;
+  for (size_t i = 0; i < content.tracebacks.size() && live_; ++i)
+    if (const Val shown = content.tracebacks[i]; !model(shown).building) materialize(shown);
+  return live_ ? built : Val();
 }
 
 }  // namespace pijit

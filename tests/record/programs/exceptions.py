@@ -440,3 +440,211 @@ def f(x):
 
 def args():
     return (1,)
+
+
+# %% with_block_raises
+import traceback
+
+
+class Guard:
+    swallow = True
+
+    def __init__(self):
+        self.seen = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *details):
+        self.seen = details[0].__name__, details[1].args, details[2].tb_lineno
+        return self.swallow
+
+
+def f(x):
+    with Guard() as outer:
+        with Guard() as guard:
+            [x][x]
+        raise KeyError(x)
+    return outer.seen, guard.seen
+
+
+def args():
+    return (1,)
+
+
+def change():
+    Guard.swallow = False
+
+
+# %% with_block_raises_and_keeps_the_traceback
+class Guard:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.kind, self.value, self.trace = kind, value, trace
+        print("leaving", value)
+        return True
+
+
+def g(x):
+    raise ValueError(x)
+
+
+def f(x):
+    with Guard() as guard:
+        g(x)
+    same = guard.value.__traceback__ is guard.trace
+    return guard.kind, guard.value, same
+
+
+def args():
+    return (1,)
+
+
+# %% with_file
+import io
+
+
+def f(text):
+    with io.StringIO(text) as file:
+        first = file.readline()
+    return first, file.closed
+
+
+def args():
+    return ("a\nb",)
+
+
+# %% with_file_that_raises
+import io
+
+
+def f(text):
+    seen = []
+    try:
+        with io.StringIO(text) as file:
+            {}[text]
+    except KeyError as error:
+        seen.append(error)
+    return seen, file.closed
+
+
+def args():
+    return ("a",)
+
+
+# %% with_exit_that_raises
+class Guard:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        raise RuntimeError("in exit")
+
+
+def f(x):
+    try:
+        with Guard():
+            raise KeyError(x)
+    except RuntimeError as error:
+        return error
+
+
+def args():
+    return (1,)
+
+
+# %% suppressed_in_a_loop
+import contextlib
+
+
+def f(n):
+    seen = []
+    for i in range(n):
+        with contextlib.suppress(LookupError, ValueError):
+            seen.append([5, 6][i])
+            int("12x"[i:])
+            seen.append("fine")
+    return seen
+
+
+def args():
+    return (3,)
+
+
+# %% exit_stack_with_exception
+import contextlib
+
+
+class Guard:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        log.append((self.name, kind and kind.__name__))
+        return self.name == "first"
+
+
+log = []
+
+
+def f(x):
+    log.clear()
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(Guard("first"))
+        stack.enter_context(Guard("second"))
+        stack.callback(log.append, "called")
+        if x:
+            raise ValueError(x)
+    return list(log), first.name
+
+
+value = 0
+
+
+def args():
+    return (value,)
+
+
+def change():
+    global value
+    value = 1
+
+
+# %% operating_system_errors
+def f(x):
+    made = OSError("only text"), MemoryError(), UnicodeDecodeError("ascii", b"x", 0, 1, "why"), ImportError("none")
+    try:
+        raise PermissionError("no")
+    except OSError as error:
+        return made, error, x
+
+
+def args():
+    return (1,)
+
+
+# %% attributes_deleted_again
+class Thing:
+    kind = "class"
+
+
+def f(x):
+    thing = Thing()
+    thing.kind, thing.x = "own", x
+    before = thing.kind
+    del thing.kind
+    thing.y = x
+    try:
+        del thing.z
+    except AttributeError:
+        before += "!"
+    return thing, before, thing.kind, hasattr(thing, "x")
+
+
+def args():
+    return (1,)

@@ -11,6 +11,7 @@
 #pragma once
 #include <cxxabi.h>
 
+#include "common/ref.h"
 #include "cpython/code.h"
 #include "cpython/events.h"
 #include "cpython/internals.h"
@@ -64,6 +65,10 @@ inline PyFrameObject* frame_object(Frame* frame) noexcept {
 inline bool locals_were_seen(Frame* frame) noexcept {
   return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
 }
+// Something else will still look at the frame when it has ended.
+inline bool is_held(Frame* frame) noexcept {
+  return frame->frame_obj != nullptr && Py_REFCNT(frame->frame_obj) > 1;
+}
 inline Frame* frame_of(PyFrameObject* object) noexcept {
   return object->f_frame;
 }
@@ -93,6 +98,17 @@ inline Frame* current_frame(PyThreadState* ts) noexcept {
 // The exception that the innermost function or generator handles (borrowed); null or None if none.
 inline PyObject* handled_exception(PyThreadState* ts) noexcept {
   return ts->exc_info->exc_value;
+}
+// ... or any frame below it.
+inline PyObject* topmost_exception(PyThreadState* ts) noexcept {
+  _PyErr_StackItem* item = ts->exc_info;
+  while ((item->exc_value == nullptr || item->exc_value == Py_None) && item->previous_item != nullptr)
+    item = item->previous_item;
+  return item->exc_value;
+}
+// Instead of what the thread handles now; the frame that goes on puts back what was there.
+inline void handle_exception(PyThreadState* ts, Ref exception) noexcept {
+  drop_reference(std::exchange(ts->exc_info->exc_value, exception.release()));
 }
 // Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
 inline bool eval_breaker_set(PyThreadState* ts) noexcept {
@@ -167,6 +183,47 @@ class LinkedFrame {
   PyThreadState* ts_;
   _PyCFrame cframe_;
 };
+
+// A frame of the chain as the thread's current one, without moving it. Must nest like C scopes.
+class CurrentFrame {
+ public:
+  CurrentFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
+    cframe_.use_tracing = ts->cframe->use_tracing;
+    cframe_.current_frame = frame;
+    cframe_.previous = ts->cframe;
+    ts->cframe = &cframe_;
+  }
+  ~CurrentFrame() { ts_->cframe = cframe_.previous; }
+  CurrentFrame(const CurrentFrame&) = delete;
+  CurrentFrame& operator=(const CurrentFrame&) = delete;
+
+ private:
+  PyThreadState* ts_;
+  _PyCFrame cframe_;
+};
+
+// The thread handles `exception` (null: what it handles already). Must nest like C scopes.
+class Handling {
+ public:
+  Handling(PyThreadState* ts, PyObject* exception) noexcept : ts_(ts), active_(exception != nullptr) {
+    if (active_) before_ = std::exchange(ts->exc_info->exc_value, new_reference(exception));
+  }
+  ~Handling() {
+    if (active_) drop_reference(std::exchange(ts_->exc_info->exc_value, before_));
+  }
+  Handling(const Handling&) = delete;
+  Handling& operator=(const Handling&) = delete;
+
+ private:
+  PyThreadState* ts_;
+  PyObject* before_ = nullptr;
+  bool active_;
+};
+
+// The object of the thread's current frame.
+inline Ref current_frame_object(PyThreadState* ts) noexcept {
+  return Ref::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(ts)));
+}
 
 // Calls `function` with placeholder arguments of its own code shape; instead of evaluating the new frame, CPython hands
 // it to `enter`, whose result is returned. Null with an error set if the frame could not be made (`enter` was not

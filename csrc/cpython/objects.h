@@ -104,6 +104,12 @@ inline bool dies_unnoticed(PyTypeObject* type) noexcept {
   return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
 }
 
+// The constructor of the built-in class that a class comes from.
+inline initproc builtin_init(PyTypeObject* type) noexcept {
+  while ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) type = type->tp_base;
+  return type->tp_init;
+}
+
 // Stops automatic garbage collection, so that allocation cannot run Python.
 class GcPause {
  public:

@@ -101,6 +101,7 @@ void Liveness::use_snapshot(const Snapshot& snapshot) {
     use(state.function, snapshot.time);
     use(state.extra, snapshot.time);
     use(state.generator, snapshot.time);
+    use(state.handled, snapshot.time);
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], snapshot.time);
   }
 }

@@ -145,6 +145,16 @@ PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
       return make_instance(object.type);
     case VirtualKind::kCell:
       return PyCell_New(nullptr);
+    case VirtualKind::kException:
+      return make_exception(object);
+    case VirtualKind::kTraceback:
+      return make_traceback(object);
+    case VirtualKind::kFrame:  // what stands for it is never looked at
+      return new_reference(Py_None);
+    case VirtualKind::kHandled: {
+      PyObject* handled = cpython::handled_exception(PyThreadState_Get());
+      return new_reference(handled == nullptr ? Py_None : handled);
+    }
     case VirtualKind::kGenerator:
       return make_generator(object);
     case VirtualKind::kException:
@@ -200,9 +210,12 @@ bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
     case VirtualKind::kInstance:
     case VirtualKind::kCell:
     case VirtualKind::kFunction:
+    case VirtualKind::kException:
       return each(object, [&](const LogEntry& entry) { return apply(object, made, entry, &position); });
     case VirtualKind::kGenerator:
       return fill_generator(object, made);
+    case VirtualKind::kFrame:
+      return collect_frame(object);
     default:
       return true;
   }
@@ -213,6 +226,8 @@ bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& 
   if (object.kind == VirtualKind::kDeque) return apply_deque(made, entry);
   if (object.kind == VirtualKind::kSet) return apply_set(made, entry);
   if (object.kind == VirtualKind::kFunction && entry.op == LogOp::kField) return apply_function(made, entry);
+  if (object.kind == VirtualKind::kException && (entry.op == LogOp::kField || entry.op == LogOp::kTraced))
+    return apply_exception(object, made, entry, position);
   bool ok = true;
   PyObject* key = borrow_optional(entry.key, &ok);
   PyObject* value = ok ? borrow_optional(entry.value, &ok) : nullptr;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "exec/tracebacks.h"
 #include "ir/trace.h"
 
 namespace pijit {
@@ -25,6 +26,8 @@ class Materialiser {
   PyObject* value(Val value) noexcept;
   // New reference to the virtual object, built from its log even if a register is to hold it.
   PyObject* build(uint32_t index) noexcept;
+  // Of the exceptions that were built; the caller attaches them once the frames that stand are in place.
+  Tracebacks& tracebacks() noexcept { return tracebacks_; }
 
  private:
   using Key = uint64_t;
@@ -50,6 +53,10 @@ class Materialiser {
   PyObject* make_tuple(const Virtual& object) noexcept;
   PyObject* make_iterator(const Virtual& object, PyObject* iterable, bool reversed) noexcept;
   PyObject* make_zip(const Virtual& object) noexcept;
+  PyObject* make_exception(const Virtual& object) noexcept;
+  bool apply_exception(const Virtual& object, PyObject* made, const LogEntry& entry, uint32_t* position) noexcept;
+  PyObject* make_traceback(const Virtual& object) noexcept;
+  bool collect_frame(const Virtual& object) noexcept;
   PyObject* make_lazy(const Virtual& object) noexcept;
   PyObject* make_partial(const Virtual& object, const Val* fields) noexcept;
   PyObject* make_generator(const Virtual& object) noexcept;
@@ -67,6 +74,7 @@ class Materialiser {
   const Reg* regs_;
   uint32_t time_;
   size_t count_ = 0;  // of the inline memo
+  Tracebacks tracebacks_;
   std::pair<Key, PyObject*> memo_[kInline];
   std::unordered_map<Key, PyObject*> overflow_;
 };

@@ -105,10 +105,14 @@ struct OpaqueCall {
   const Trace& trace;
   const Reg* regs;
   const Node& node;
+  PyThreadState* ts;
 };
 
 PyObject* perform(void* context) {
-  const auto& [trace, regs, node] = *static_cast<OpaqueCall*>(context);
+  const auto& [trace, regs, node, ts] = *static_cast<OpaqueCall*>(context);
+  const Operand handled(trace, regs, node, handled_in(trace, node.snapshot));
+  if (handled.failed()) return nullptr;
+  const cpython::Handling handling(ts, handled.get());
   if (node.imm == 0) return call(trace, regs, node);
   Operand callable(trace, regs, node, node.a), args(trace, regs, node, trace.operands[node.first]);
   Operand keywords(trace, regs, node, node.count > 1 ? trace.operands[node.first + 1] : Val());
@@ -161,6 +165,18 @@ Outcome take(const Node& node, Reg* regs, PyObject* result) noexcept {
   return Outcome::kNext;
 }
 
+// A known callable raised: what the recorded frames handle is not yet the thread's.
+void add_context(const Trace& trace, const Reg* regs, const Node& node) noexcept {
+  const Val handled = handled_in(trace, node.snapshot);
+  if (handled.is_null()) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Operand exception(trace, regs, node, handled);
+  if (!exception.failed()) chain_exception(value, exception.get());
+  PyErr_Restore(type, value, traceback);
+}
+
 // What calls something: kRaise where it raised, kLeave where CPython is to do it again.
 Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
   switch (node.op) {
@@ -173,7 +189,7 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
       return Outcome::kLeave;
     }
     case Op::kOpaque: {
-      OpaqueCall context{trace, regs, node};
+      OpaqueCall context{trace, regs, node, ts};
       return take(node, regs, call_in_frames(trace, node.snapshot, regs, root, ts, perform, &context));
     }
     case Op::kNext: {
@@ -186,8 +202,11 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
     }
     case Op::kRun:
       return take(node, regs, run_frames(trace, node.snapshot, node.aux, regs, root, ts));
-    default:
-      return take(node, regs, call(trace, regs, node));
+    default: {
+      PyObject* result = call(trace, regs, node);
+      if (result == nullptr) add_context(trace, regs, node);
+      return take(node, regs, result);
+    }
   }
 }
 
@@ -222,7 +241,8 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
                                                                                                       : Outcome::kLeave;
     case Op::kBuild: {
       Materialiser make(trace, regs, node.time);
-      PyObject* made = make.build(node.a.index());
+      PyObject* made =
+          node.snapshot == kNone ? make.build(node.a.index()) : build_in_frames(trace, node, regs, root, ts);
       if (made == nullptr) return Outcome::kFail;
       set_object(&regs[node.out], made);
       return Outcome::kNext;
@@ -268,7 +288,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
     case Op::kExit:
       return Outcome::kLeave;
     case Op::kReturn:
-      return Outcome::kReturn;
+      return node.snapshot != kNone && cpython::is_held(root) ? Outcome::kLeave : Outcome::kReturn;
   }
   return Outcome::kLeave;
 }
@@ -308,7 +328,7 @@ PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadSt
         break;
       case Outcome::kLeave:
       case Outcome::kOtherWay:
-        if (node.op != Op::kExit && node.op != Op::kExitPoint) {
+        if (node.op != Op::kExit && node.op != Op::kExitPoint && node.op != Op::kReturn) {
           trace.exits += 1;
           trace.last_exit = static_cast<uint32_t>(&node - trace.nodes.data());
         }

@@ -17,7 +17,8 @@ using cpython::Frame;
 struct Level {
   const FrameState* state;
   PyObject** slots;  // locals, then stack
-  Ref function, extra, generator;
+  Ref function, extra, generator, handled;
+  Frame* frame = nullptr;  // once it is in place
   int count() const noexcept { return static_cast<int>(state->locals + state->stack); }
 };
 
@@ -48,6 +49,7 @@ class Exit {
     return static_cast<Exit*>(exit)->enter(ts, frame);
   }
   PyObject* enter(PyThreadState* ts, Frame* frame);
+  bool take_up_exceptions(PyThreadState* ts) noexcept;
   PyObject* enter_innermost(PyThreadState* ts, Frame* frame, Level* level);
   PyObject* enter_generator(PyThreadState* ts, Frame* frame, Level* level);
   PyObject* go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result);
@@ -60,6 +62,7 @@ class Exit {
   std::vector<PyObject*> slots_;
   size_t next_ = 0;  // the level that is entered next
   std::optional<SavedError> raised_;
+  Tracebacks tracebacks_;
 };
 
 Exit::Exit(const Trace& trace, uint32_t snapshot, uint32_t first, bool raising) : trace_(trace) {
@@ -97,6 +100,7 @@ bool Exit::materialise_level(Materialiser* make, Level* level) noexcept {
     if (!level->function) return false;
   }
   if (!state.extra.is_null() && !(level->extra = Ref::steal(make->value(state.extra)))) return false;
+  if (!state.handled.is_null() && !(level->handled = Ref::steal(make->value(state.handled)))) return false;
   if (state.generator.is_null()) return true;
   level->generator = Ref::steal(make->value(state.generator));
   return static_cast<bool>(level->generator);
@@ -106,12 +110,14 @@ bool Exit::materialise(const Reg* regs, uint32_t time) noexcept {
   Materialiser make(trace_, regs, time);
   for (Level& level : levels_)
     if (!materialise_level(&make, &level)) return false;
+  tracebacks_ = std::move(make.tracebacks());
   return true;
 }
 
 // Puts the level's objects into its frame and evaluates it, everything inside it first.
 PyObject* Exit::enter(PyThreadState* ts, Frame* frame) {
   Level* level = &levels_[next_++];
+  level->frame = frame;
   if (!level->state->generator.is_null()) cpython::drop_sent(frame);
   cpython::swap_slots(frame, level->slots, level->count());
   if (next_ == levels_.size()) return enter_innermost(ts, frame, level);
@@ -135,8 +141,26 @@ PyObject* Exit::enter_generator(PyThreadState* ts, Frame* frame, Level* level) {
   return cpython::eval_into_generator(ts, frame, generator.get(), enter_next, this);
 }
 
+// All frames are in place: what they handle is the thread's, with tracebacks.
+bool Exit::take_up_exceptions(PyThreadState* ts) noexcept {
+  std::vector<StandingFrame> standing;
+  Ref handled;
+  for (Level& level : levels_) {
+    if (level.state->self != kNone) standing.push_back({level.state->self, level.frame});
+    if (level.handled) handled = std::move(level.handled);
+  }
+  if (!tracebacks_.empty()) {
+    cpython::stand_at(levels_.back().frame, levels_.back().state->call);
+    const cpython::LinkedFrame link(ts, levels_.back().frame);
+    if (!tracebacks_.attach(ts, standing)) return false;
+  }
+  if (handled) cpython::handle_exception(ts, std::move(handled));
+  return true;
+}
+
 PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) {
   drop_slots(level);
+  if (!take_up_exceptions(ts)) return cpython::eval_default(ts, frame, 1);
   if (raised_) {
     cpython::stand_at(frame, level->state->call);
     raised_.reset();  // sets the error again
@@ -197,6 +221,7 @@ class Chain {
         count_(count == 0 ? states_.size() : count) {}
 
   PyObject* enter(PyThreadState* ts, Frame* frame) {
+    if (states_[next_]->self != kNone) standing_.push_back({states_[next_]->self, frame});
     cpython::stand_at(frame, states_[next_++]->call);
     cpython::LinkedFrame link(ts, frame);
     if (next_ == count_) return perform_(context_);
@@ -208,6 +233,7 @@ class Chain {
         [](PyThreadState* state, Frame* inner, void* chain) { return static_cast<Chain*>(chain)->enter(state, inner); },
         this);
   }
+  const std::vector<StandingFrame>& standing() const noexcept { return standing_; }
 
  private:
   const Trace& trace_;
@@ -216,6 +242,7 @@ class Chain {
   PyObject* (*perform_)(void*);
   void* context_;
   std::vector<const FrameState*> states_;
+  std::vector<StandingFrame> standing_;
   size_t count_, next_ = 0;
 };
 
@@ -226,6 +253,33 @@ PyObject* call_in_frames(const Trace& trace, uint32_t snapshot, const Reg* regs,
   return Chain(trace, snapshot, 0, regs, perform, context).enter(ts, root);
 }
 
+Val handled_in(const Trace& trace, uint32_t snapshot, size_t levels) {
+  const std::vector<const FrameState*> states = frames_of(trace, snapshot);
+  Val handled;
+  for (size_t i = 0; i < (levels == 0 ? states.size() : levels); ++i)
+    if (!states[i]->handled.is_null()) handled = states[i]->handled;
+  return handled;
+}
+
+PyObject* build_in_frames(const Trace& trace, const Node& node, const Reg* regs, Frame* root, PyThreadState* ts) {
+  struct Build {
+    const Trace& trace;
+    const Node& node;
+    const Reg* regs;
+    PyThreadState* ts;
+    Chain* chain;
+  } build{trace, node, regs, ts, nullptr};
+  const auto perform = [](void* context) -> PyObject* {
+    const auto& [of, what, registers, thread, chain] = *static_cast<Build*>(context);
+    Materialiser make(of, registers, what.time);
+    Ref made = Ref::steal(make.build(what.a.index()));
+    return made && make.tracebacks().attach(thread, chain->standing()) ? made.release() : nullptr;
+  };
+  Chain chain(trace, node.snapshot, 0, regs, perform, &build);
+  build.chain = &chain;
+  return chain.enter(ts, root);
+}
+
 PyObject* run_frames(const Trace& trace, uint32_t snapshot, uint32_t first, const Reg* regs, Frame* root,
                      PyThreadState* ts) {
   Exit exit(trace, snapshot, first, false);
@@ -234,6 +288,10 @@ PyObject* run_frames(const Trace& trace, uint32_t snapshot, uint32_t first, cons
     Exit* exit;
     PyThreadState* ts;
   } run{&exit, ts};
+  const Val outer = handled_in(trace, snapshot, first);
+  Materialiser make(trace, regs, trace.snapshots[snapshot].time);
+  const Ref exception = outer.is_null() ? Ref() : Ref::steal(make.value(outer));
+  const cpython::Handling handling(ts, exception.get());
   return Chain(
              trace, snapshot, first, regs,
              [](void* context) {

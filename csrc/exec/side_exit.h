@@ -26,6 +26,12 @@ PyObject* call_in_frames(const Trace& trace, uint32_t snapshot, const Reg* regs,
 PyObject* run_frames(const Trace& trace, uint32_t snapshot, uint32_t first, const Reg* regs, cpython::Frame* root,
                      PyThreadState* ts);
 
+// Makes the virtual object of a kBuild, an exception that was raised, while the frames of its snapshot stand.
+PyObject* build_in_frames(const Trace& trace, const Node& node, const Reg* regs, cpython::Frame* root,
+                          PyThreadState* ts);
+// The exception that the innermost `levels` (0: all) frames of the snapshot handle, seen from the root; Null: none.
+Val handled_in(const Trace& trace, uint32_t snapshot, size_t levels = 0);
+
 // Releases all registers, goes on in CPython at the snapshot, and returns what the root frame returns.
 PyObject* leave(const Trace& trace, uint32_t snapshot, Reg* regs, cpython::Frame* root, PyThreadState* ts);
 // The same, but the innermost frame's instruction raises the exception that is set.

@@ -40,7 +40,7 @@ const char* rep_name(Rep rep) {
 
 const char* log_name(LogOp op) {
   constexpr const char* names[] = {"append",  "set",     "del",   "insert", "clear",
-                                   "setattr", "delattr", "field", "index",  "frame"};
+                                   "setattr", "delattr", "field", "index",  "frame", "traced"};
   return names[static_cast<size_t>(op)];
 }
 
@@ -263,7 +263,8 @@ std::string Printer::virtual_object(uint32_t index) const {
     } else if (entry.op == LogOp::kFrame) {
       text += frame(trace_.frame_states[entry.index]);
     }
-    if (entry.op == LogOp::kField || entry.op == LogOp::kIndex) text += " " + std::to_string(entry.index);
+    if (entry.op == LogOp::kField || entry.op == LogOp::kIndex || entry.op == LogOp::kTraced)
+      text += " " + std::to_string(entry.index);
     if (!entry.key.is_null()) text += " " + value(entry.key);
     if (!entry.value.is_null() || entry.op == LogOp::kField) text += " " + value(entry.value);
   }

@@ -91,14 +91,14 @@ struct RegInfo {
 };
 
 // kFrame and kClear are the states of a generator: suspended as frame_states[index] says (kNone: it runs), ended.
-enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex, kFrame };
+enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex, kFrame, kTraced };
 
 // One thing done to a virtual object. `next` links the entries of one object in time order.
 struct LogEntry {
   LogOp op;
   uint32_t time;
   uint32_t next = kNone;
-  uint32_t index = 0;  // kField: field number; kIndex: position; list ops: index; kFrame: frame state
+  uint32_t index = 0;  // kField: field number; kIndex: position; list ops: index; kFrame: frame state; kTraced: instruction
   Val key, value;
 };
 
@@ -124,6 +124,8 @@ struct FrameState {
   uint32_t locals = 0, stack = 0;  // how many of each
   Val extra;                       // see Continuation
   Val generator;                   // the generator whose frame this is; Null for a function
+  Val handled;                     // the exception that it handles; Null: none of its own
+  uint32_t self = kNone;           // the kFrame that stands for it, if a traceback names it
 };
 
 struct Snapshot {

@@ -95,6 +95,7 @@ void Verifier::use_snapshot(uint32_t index) {
       fail("s" + std::to_string(index) + ": nothing to push");
     use(state.function, taken.time);
     use(state.extra, taken.time);
+    use(state.handled, taken.time);
     use(state.generator, taken.time);
     if ((state.continuation == Continuation::kAgain) != (inner && generator))
       fail("s" + std::to_string(index) + ": a generator that nothing resumes");

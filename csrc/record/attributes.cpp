@@ -48,6 +48,17 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
       if (has_name(name, "__qualname__")) return content.items[2];
       if (has_name(name, "__defaults__")) return content.items[3].is_null() ? Val::constant(Py_None) : content.items[3];
     }
+    if (recorder.is_virtual(object, VirtualKind::kException) && !recorder.is_built(object)) {
+      const Model& content = recorder.model(object);
+      if (has_name(name, "args") && !content.items.empty()) return content.items[0];
+      const bool cause = has_name(name, "__cause__");
+      if (cause)
+        return content.items.size() > 2 && !content.items[2].is_null() ? content.items[2] : Val::constant(Py_None);
+      if (has_name(name, "__traceback__")) return recorder.traceback_of(object);
+      if (has_name(name, "__context__") && content.traced.empty()) return Val::constant(Py_None);
+      if (has_name(name, "__context__") && !recorder.is_virtual(content.items[3], VirtualKind::kHandled))
+        return content.items[3];
+    }
     if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kBoundMethod) {
       if (has_name(name, "__func__")) return recorder.virtual_field(object, 0);
       if (has_name(name, "__self__")) return recorder.virtual_field(object, 1);
@@ -203,6 +214,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
     if (object.is_virtual()) {
       Val value;
+      if (recorder.is_virtual(object, VirtualKind::kException) && recorder.is_built(object)) return Invoke::kUnknown;
       if (recorder.attr_find(object, name, &value)) return found(lookup, value);
       *lookup.missing = recorder.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
       return Invoke::kUnknown;
@@ -294,6 +306,7 @@ bool load_inline(Recorder& recorder, PyObject* self, PyObject* name, Val* value)
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
   if (object.is_virtual()) {
     const Model& content = recorder.model(object);
+    if (content.kind == VirtualKind::kException && recorder.is_built(object)) return -1;
     if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction ||
         content.kind == VirtualKind::kException)
       return recorder.attr_find(object, name, value) ? 1 : 0;

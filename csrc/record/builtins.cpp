@@ -170,6 +170,7 @@ void build_builtin_table() {
   add_number_builtins();
   add_itertools_builtins();
   add_functional_builtins();
+  add_exception_builtins();
 }
 
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {

@@ -24,6 +24,7 @@ void add_string_builtins();      // builtins_strings.cpp
 void add_number_builtins();      // builtins_numbers.cpp
 void add_itertools_builtins();   // builtins_itertools.cpp
 void add_functional_builtins();  // builtins_functional.cpp
+void add_exception_builtins();   // exceptions.cpp
 
 bool is_lock(PyTypeObject* type) noexcept;
 

@@ -60,16 +60,33 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   return give(recorder, frame, pops, truth_value(false));
 }
 
-Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2) return Invoke::kUnknown;
-  PyObject *a = args.values[0].object(), *b = args.values[1].object();
-  if (a == nullptr || b == nullptr || !PyType_Check(a) || !PyType_Check(b)) return Invoke::kUnknown;
+// issubclass for one class, as instance_of.
+int subclass_of(Recorder& recorder, PyTypeObject* type, PyObject* cls) {
+  if (cls == nullptr || !PyType_Check(cls)) return -1;
   static PyObject* const check = PyUnicode_InternFromString("__subclasscheck__");
-  PyObject* method = recorder.lookup_type(Py_TYPE(b), check);
-  if (method == nullptr || Py_TYPE(method) == &PyFunction_Type) return Invoke::kUnknown;
-  recorder.guard_type_version(reinterpret_cast<PyTypeObject*>(a));
-  return give(recorder, frame, pops,
-              truth_value(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a), reinterpret_cast<PyTypeObject*>(b))));
+  PyObject* method = recorder.lookup_type(Py_TYPE(cls), check);
+  if (method == nullptr || Py_TYPE(method) == &PyFunction_Type) return -1;
+  recorder.guard_type_version(type);
+  return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls));
+}
+
+Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject* type = args.values.size() == 2 ? args.values[0].object() : nullptr;
+  if (type == nullptr || !PyType_Check(type)) return Invoke::kUnknown;
+  std::vector<Val> classes;
+  if (recorder.type_of(args.values[1]) != &PyTuple_Type) {
+    classes.push_back(args.values[1]);
+  } else if (!recorder.try_items(args.values[1], &classes)) {
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  }
+  bool found = false;
+  for (size_t i = 0; i < classes.size() && !found; ++i) {
+    const int yes = subclass_of(recorder, reinterpret_cast<PyTypeObject*>(type), classes[i].object());
+    if (!recorder.live()) return Invoke::kStopped;
+    if (yes < 0) return Invoke::kUnknown;
+    found = yes > 0;
+  }
+  return give(recorder, frame, pops, truth_value(found));
 }
 
 // type.__instancecheck__(cls, object): what isinstance does when no metaclass asks for more.

@@ -123,11 +123,16 @@ Task<Val> str_of(Drive& drive, Val value) {
   }
   if (recorder.is_virtual(value, VirtualKind::kException)) {
     std::vector<Val> args;
-    if (type->tp_str != reinterpret_cast<PyTypeObject*>(PyExc_Exception)->tp_str ||
-        recorder.model(value).items.empty() || !recorder.try_items(recorder.virtual_field(value, 0), &args) ||
-        args.size() > 1)
+    const bool of_key = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_KeyError)->tp_str;
+    const bool known = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_Exception)->tp_str || of_key;
+    if (!known || recorder.is_built(value) || recorder.model(value).items.empty() ||
+        !recorder.try_items(recorder.virtual_field(value, 0), &args) || args.size() > 1)
       co_await drive.unknown();
     if (args.empty()) co_return text_of(recorder, "");
+    if (of_key) {
+      Val text = co_await repr_of(drive, args[0]);
+      co_return text;
+    }
     Val text = co_await str_of(drive, args[0]);
     co_return text;
   }

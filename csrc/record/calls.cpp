@@ -205,22 +205,12 @@ Invoke Recorder::after_new(ShadowFrame& frame, Val instance) {
     if (outcome == Invoke::kStarted) frame.pending.x = instance;
     return outcome;
   }
-  if (Py_TYPE(init) != &PyWrapperDescr_Type) return Invoke::kUnknown;
+  if (Py_TYPE(init) != &PyWrapperDescr_Type || is_virtual(instance, VirtualKind::kException)) return Invoke::kUnknown;
   void* wrapped = reinterpret_cast<PyWrapperDescrObject*>(init)->d_wrapped;
   bool plain = wrapped == reinterpret_cast<void*>(PyBaseObject_Type.tp_init);
   bool empty_dict = frame.saved.empty() && PyType_IsSubtype(type, &PyDict_Type);
   if (!plain && !empty_dict) return Invoke::kUnknown;
   known(frame, pops, instance);
-  return Invoke::kStarted;
-}
-
-Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops) {
-  if (!args.names.empty()) return Invoke::kUnknown;
-  PyObject* init = lookup_type(type, names().init);
-  if (init == nullptr || Py_TYPE(init) == &PyFunction_Type) return Invoke::kUnknown;
-  Val exception = new_virtual(VirtualKind::kException, type);
-  set_field(exception, 0, new_tuple(&PyTuple_Type, args.values.data(), args.values.size()));
-  known(frame, pops, exception);
   return Invoke::kStarted;
 }
 

@@ -110,21 +110,6 @@ void Recorder::known(ShadowFrame& frame, int pops, Val result) {
   pending.has_result = true;
 }
 
-void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception) {
-  await(frame, pops, 0).raises = true;
-  raised_value_ = exception;
-  note_raise(frame);
-}
-
-// Where the exception under way is raised: the trace may end there.
-void Recorder::note_raise(ShadowFrame& frame) {
-  if (frame.handled.empty()) {
-    raise_snapshot_ = snapshot();
-    raise_nodes_ = frame.mark.nodes;
-    if (!snapshot_usable(raise_snapshot_)) raise_snapshot_ = kNone;
-  }
-}
-
 bool Recorder::ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, int pushes) {
   if (adapter_ == nullptr) return false;
   site_ = site;

@@ -93,6 +93,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->kwnames = nullptr;
     shadow->generator = kNone;
     shadow->outer_state = kNone;
+    shadow->self = Val();
     shadow->handled.clear();
     shadow->loose.clear();
     shadow->mark = here();
@@ -121,15 +122,18 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   PyObject* raised = result == nullptr ? PyErr_Occurred() : nullptr;
   raised_ = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
   SavedError error;
+  const bool foreseen = foreseen_ || (top_frame().pending.active && top_frame().pending.raises);
+  if (result == nullptr && foreseen && frames_.size() > 1) pass_frame();
   std::unique_ptr<ShadowFrame> shadow = std::move(frames_.back());
   frames_.pop_back();
+  if (!shadow->yielded) end_frame(*shadow);
   if (frames_.empty()) {
     leave_root(*shadow, result);
     return;
   }
   ShadowFrame& outer = top_frame();
   if (result == nullptr) {
-    foreseen_ = foreseen_ || (shadow->pending.active && shadow->pending.raises);
+    foreseen_ = foreseen;
     if (!foreseen_) return raised_unforeseen();
     if (shadow->generator != kNone) end_generator(shadow->generator);
     inner_raised(outer);
@@ -189,8 +193,11 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
     note_stop(Abort::kUnbuildable, unusable_reason_);
     return cut_at_last_snapshot();
   }
+  ++visit_;
+  if (any_traced_ && holds_raised(shadow.result)) return end_at_return();
   Node node{};
   node.op = Op::kReturn;
+  if (any_traced_built_) node.snapshot = return_snapshot_;
   node.a = shadow.result;
   node.time = trace_->clock;
   node.site = 0;
@@ -198,6 +205,13 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
   finished_ = true;
   check_snapshots();
   end_events();
+}
+
+// What is returned has tracebacks, which name this frame: the trace ends in an exit at its return.
+void Recorder::end_at_return() {
+  if (return_snapshot_ != kNone && snapshot_usable(return_snapshot_)) return end_with_exit(return_snapshot_);
+  note_stop(Abort::kUnbuildable, unusable_reason_);
+  cut_at_last_snapshot();
 }
 
 void Recorder::inner_returned(ShadowFrame& outer, Val value) {

@@ -28,7 +28,7 @@ PyObject* find(const char* module, const char* name) {
 struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
       *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add;
-  PyObject* look_at_frames[13];
+  PyObject* look_at_frames[11];
 };
 
 const Functions& functions() {
@@ -71,7 +71,7 @@ const Functions& functions() {
     size_t i = 0;
     for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
       f.look_at_frames[i++] = find("builtins", name);
-    for (const char* name : {"_getframe", "exc_info", "exception", "settrace", "setprofile", "call_tracing"})
+    for (const char* name : {"_getframe", "settrace", "setprofile", "call_tracing"})
       f.look_at_frames[i++] = find("sys", name);
     return f;
   }();
@@ -106,6 +106,7 @@ struct Request {
   PyObject* names = nullptr;
   bool spread = false;  // f(*args[0], **args[1])
   int pops = 0, pushes = 1;
+  Val exit;  // of a context manager: is pushed before the result
 };
 
 Val function(PyObject* object) {
@@ -156,6 +157,25 @@ bool request_attribute(Recorder& recorder, ShadowFrame& frame, int opcode, int o
       *out = {function(f.delattr), {frame.top(), name}, nullptr, false, 1, 0};
       return true;
   }
+}
+
+// BEFORE_WITH of a context manager of C.
+bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
+  const Val manager = frame.top();
+  PyTypeObject* type = recorder.type_of(manager);
+  if (type == nullptr) return false;
+  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit);
+  if (!recorder.live() || enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyMethodDescr_Type ||
+      Py_TYPE(exit) != &PyMethodDescr_Type)
+    return false;
+  out->exit = recorder.new_virtual(VirtualKind::kBuiltinMethod, nullptr);
+  recorder.set_field(out->exit, 0, Val::constant(exit));
+  recorder.set_field(out->exit, 1, manager);
+  out->callable = Val::constant(enter);
+  out->args = {manager};
+  out->pops = 1;
+  out->pushes = 3;
+  return true;
 }
 
 bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Request* out) {
@@ -229,6 +249,20 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
       }
       *out = {function(f.format), {frame.top(spec ? 2 : 1)}, nullptr, false, spec ? 2 : 1, 1};
       if (spec) out->args.push_back(frame.top());
+      return true;
+    }
+    case BEFORE_WITH:
+      return request_enter(recorder, frame, out);
+    case WITH_EXCEPT_START: {
+      const Val exception = frame.top();
+      if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
+      *out = {frame.top(4),
+              {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
+               recorder.traceback_of(exception)},
+              nullptr,
+              false,
+              0,
+              1};
       return true;
     }
     case IMPORT_NAME:
@@ -349,7 +383,8 @@ void Recorder::learn(ShadowFrame& frame, int depth) {
 // Emits the call; *result is the register that takes what it returns.
 bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<Val> args, PyObject* names, bool spread,
                            Val* result) {
-  callable = materialize(callable);
+  if (const Val handled = handling(); !handled.is_null()) materialize(handled);
+  if (live_) callable = materialize(callable);
   for (Val& value : args)
     if (live_) value = materialize(value);
   if (!live_ || callable.is_null()) return false;
@@ -428,8 +463,9 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   Val result;
   if (!opaque_node(frame, Op::kOpaque, wanted.callable, wanted.args, wanted.names, wanted.spread, &result))
     return false;
-  await_opaque(frame, wanted.pops, wanted.pushes, result).finish =
-      [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
+  Pending& pending = await_opaque(frame, wanted.pops, wanted.pushes, result);
+  pending.finish = [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
+  pending.y = wanted.exit;
   return true;
 }
 

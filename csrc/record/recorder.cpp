@@ -51,6 +51,7 @@ Recorder::~Recorder() {
 
 bool Recorder::start() {
   started_ = now();
+  entry_exception_ = cpython::topmost_exception(thread_);
   trace_->code = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(root_)));
   trace_->owned.push_back(Ref::borrow(trace_->code.get()));
   if (adapter_ != nullptr) {
@@ -130,7 +131,7 @@ void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) {
   if (iterates && PyErr_GivenExceptionMatches(PyTuple_GET_ITEM(exception, 0), PyExc_StopIteration) != 0)
     return;  // FOR_ITER tells its StopIteration to tracers
   exception_ = true;
-  if (pending.active && pending.folds && !foreseen_) note_raise(top_frame());
+  if (pending.active && pending.folds && !foreseen_) begin_raise(top_frame(), pending.pops, Val(), false);
   if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
 }
 
@@ -142,20 +143,26 @@ bool Recorder::unwind(ShadowFrame& frame) {
     return false;
   }
   foreseen_ = false;
-  raise_snapshot_ = kNone;
-  if (frame.handled.empty())
-    frame.before_raise = std::make_unique<BeforeRaise>(
-        BeforeRaise{frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.mark});
-  frame.pending = Pending();
   cpython::Handler handler;
   if (!cpython::find_handler(frame.code, frame.operation, &handler) ||
       handler.target != cpython::instruction_index(frame.frame)) {
     abandon("an exception was foreseen that was not raised");
     return false;
   }
+  PyObject** stack = cpython::slots(frame.frame) + frame.locals + handler.depth;
+  const Val exception = raised_exception(stack[handler.push_lasti ? 1 : 0]);
+  if (exception.is_null()) {
+    raised_unforeseen();
+    return false;
+  }
+  raise_snapshot_ = kNone;
+  if (frame.handled.empty())
+    frame.before_raise = std::make_unique<BeforeRaise>(
+        BeforeRaise{frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.mark});
+  frame.pending = Pending();
   frame.sp = handler.depth;
-  if (handler.push_lasti) frame.push(owned(cpython::slots(frame.frame)[frame.locals + frame.sp]));
-  frame.push(raised_exception(cpython::slots(frame.frame)[frame.locals + frame.sp]));
+  if (handler.push_lasti) frame.push(owned(stack[0]));
+  frame.push(exception);
   return true;
 }
 
@@ -221,25 +228,6 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
       return;
   }
   for (; first <= last; ++first) learn(frame, first);
-}
-
-// A generator has a place of its own for what it handles, and code around the root may handle something too.
-Val Recorder::saved_exception() {
-  PyObject* object = cpython::handled_exception(thread_);
-  if (object == nullptr || object == Py_None) return Val::constant(Py_None);
-  for (auto& frame : frames_)
-    for (Val exception : frame->handled)
-      if (real(exception) == object) return exception;
-  return new_virtual(VirtualKind::kUnmodelled, nullptr);
-}
-
-// The exception that a handler finds: what was raised, or an object made for it.
-Val Recorder::raised_exception(PyObject* object) {
-  Val exception = std::exchange(raised_value_, Val());
-  if (exception.is_virtual() && model(exception).real == object) return exception;
-  exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
-  model(exception).real = object;
-  return exception;
 }
 
 void Recorder::on_instruction(cpython::Frame* object) {

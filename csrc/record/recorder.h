@@ -86,6 +86,7 @@ class Recorder final : public RecordApi {
   bool dict_delete(Val dict, PyObject* key);
   bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict
   void attr_set(Val object, PyObject* name, Val value);
+  bool attr_delete(Val object, PyObject* name);  // false: it is not there
   bool attr_find(Val object, PyObject* name, Val* value);
   bool dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values);
   bool try_items(Val iterable, std::vector<Val>* out);
@@ -186,9 +187,8 @@ class Recorder final : public RecordApi {
                  int oparg = 0, PyObject* name = nullptr,
                  PyObject* callable = nullptr);  // true: the adapter handles it (or recording stopped)
   void observe(ShadowFrame& frame, int pops, Finish finish);
-  Val saved_exception();  // what PUSH_EXC_INFO puts away
   // Guarded facts say that it raises: `exception`, or (Null) a new one.
-  void will_raise(ShadowFrame& frame, int pops, Val exception = Val());
+  void will_raise(ShadowFrame& frame, int pops, Val exception = Val(), bool again = false);
   void finish_branch(ShadowFrame& frame, Val value);  // a jump was executed: the direction it took
   ShadowFrame& top_frame() { return *frames_.back(); }
   Trace& trace() { return *trace_; }
@@ -201,6 +201,18 @@ class Recorder final : public RecordApi {
     return Val();
   }
   PyObject* stack_real(int depth) const;  // real operand of the current instruction
+
+  // -- exceptions (exceptions.cpp)
+  Val saved_exception();                                  // what PUSH_EXC_INFO puts away
+  void raised_from(Val cause) { raised_cause_ = cause; }  // the one that will be raised
+  Val make_exception(PyTypeObject* type, const std::vector<Val>& args);
+  void init_exception(Val exception, const std::vector<Val>& args);
+  void note_return() {  // of a frame: see end_at_return
+    if (frames_.size() == 1 && any_traced_) return_snapshot_ = snapshot();
+  }
+  Val traceback_of(Val exception);  // as it is now
+  bool exc_info(std::vector<Val>* out);  // type, value and traceback of what is handled; false: not known
+  bool is_built(Val object) const { return trace_->virtuals[object.index()].reg != kNone; }
 
   // -- RecordApi
   RegFacts facts(Val reg) const override;
@@ -243,7 +255,20 @@ class Recorder final : public RecordApi {
   void learn_operands(ShadowFrame& frame, int opcode, int oparg);
   void complete(ShadowFrame& frame);
   bool unwind(ShadowFrame& frame);  // the previous instruction raised
+  void begin_raise(ShadowFrame& frame, int pops, Val exception, bool again);
+  void pass_frame();
   Val raised_exception(PyObject* object);
+  Val new_exception(PyObject* object);
+  bool raised_arguments(PyObject* object, std::vector<Val>* out);
+  bool note_name(Val exception, PyObject* object);
+  bool is_as_raised(Val exception);
+  Val handled_at_entry();
+  Val frame_self(size_t level);
+  void end_frame(ShadowFrame& frame);
+  void materialize_frame(Val frame);
+  bool holds_raised(Val value);
+  bool can_rebuild(const ShadowFrame& frame);
+  bool handles_in_generator(size_t level) const;
   uint32_t frame_state(size_t level, bool innermost);
   uint32_t add_state(const ShadowFrame& frame, FrameState state, const char* unusable);
   void suspend(std::unique_ptr<ShadowFrame> shadow);
@@ -297,7 +322,6 @@ class Recorder final : public RecordApi {
   void left_frame(cpython::Frame* frame, PyObject* result);
   void inner_returned(ShadowFrame& outer, Val value);
   void inner_raised(ShadowFrame& outer);
-  void note_raise(ShadowFrame& frame);
   void go_on(ShadowFrame& outer);
   void go_on_binary(ShadowFrame& outer);
   bool is_adopted(PyObject* object);
@@ -305,6 +329,7 @@ class Recorder final : public RecordApi {
   void guard_written_keys(PyObject* dict, const Fact& fact);
   void guard_aliases();
   void end_with_exit(uint32_t snapshot);
+  void end_at_return();
   void cut_at_last_snapshot();
   void end_here();
   bool snapshot_usable(uint32_t index);
@@ -318,8 +343,19 @@ class Recorder final : public RecordApi {
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false;
-  PyTypeObject* raised_ = nullptr;              // class of the exception that left the inner frame
-  Val raised_value_;                            // the exception under way, if it is not a new one
+  PyTypeObject* raised_ = nullptr;  // class of the exception that left the inner frame
+  Val raised_value_;                // the exception under way, if it is not a new one
+  Val raised_cause_;                // ... raised `from` that
+  bool raised_again_ = false;       // ... as it is
+  bool raise_entry_due_ = false;    // ... its traceback gets an entry where it leaves the frame
+  int raise_opcode_ = 0;            // ... the instruction, and what it was given
+  std::vector<Operand> raise_operands_;
+  std::vector<TracedFrame> raise_path_;         // ... the frames that it has left
+  bool any_traced_ = false;                     // some exception was caught ...
+  bool any_traced_built_ = false;               // ... and built
+  uint32_t return_snapshot_ = kNone;            // of the root's return
+  Val entry_handled_;                           // what was being handled at entry ...
+  PyObject* entry_exception_ = nullptr;         // ... the object, or None or null
   bool exception_ = false;                      // an exception event since the last instruction
   bool foreseen_ = false;                       // ... that follows from guarded facts
   bool stopping_ = false, stop_final_ = false;  // stop() was called; what becomes of it is decided at the border

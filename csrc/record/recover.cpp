@@ -74,6 +74,8 @@ void Recorder::rollback(ShadowFrame& frame) {
       object.tail = last;
     }
   }
+  for (auto& of : frames_)
+    if (!of->self.is_null() && trace.virtuals[of->self.index()].birth > frame.mark.time) of->self = Val();
   // What the entries name may be dead at a replay.
   for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > frame.mark.time;)
     trace.log[i].key = trace.log[i].value = Val(), trace.log[i].index = kNone;
@@ -126,7 +128,7 @@ bool Recorder::resolve_stop() {
 // The frames from `level` to the innermost can be rebuilt, and the caller of `level` takes what it returns simply.
 bool Recorder::may_run(size_t level, size_t top) {
   for (size_t i = 0; i <= top; ++i)
-    if (i < level ? !frames_[i]->handled.empty() : frames_[i]->generator != kNone) return false;
+    if ((i < level && !can_rebuild(*frames_[i])) || frames_[i]->generator != kNone) return false;
   const Pending& caller = frames_[level - 1]->pending;
   for (size_t i = level - 1; i < top; ++i)
     if (frames_[i]->drive) return false;
@@ -135,12 +137,21 @@ bool Recorder::may_run(size_t level, size_t top) {
           caller.then == Then::kDrop || caller.then == Then::kInit);
 }
 
+// What the frame handles can be built.
+bool Recorder::can_rebuild(const ShadowFrame& frame) {
+  ++visit_;
+  visited_.resize(trace_->virtuals.size(), 0);
+  for (Val exception : frame.handled)
+    if (exception.is_virtual() && !virtual_usable(exception.index(), trace_->clock)) return false;
+  return true;
+}
+
 // CPython runs the frames from `level` inwards, from the start of the instruction under way. A frame that handles an
 // exception cannot be rebuilt, so it is run from where that was raised.
 bool Recorder::run_in_cpython(size_t level, size_t top) {
   if (top >= frames_.size()) return false;
   for (size_t i = level; i <= top; ++i)
-    if (!frames_[i]->handled.empty()) {
+    if (!can_rebuild(*frames_[i])) {
       top = i;
       break;
     }
@@ -148,8 +159,9 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   unfollow(top + 1);
   ShadowFrame &frame = *frames_[top], &outer = *frames_[level - 1];
   frame.pending = Pending();
-  if (!frame.handled.empty()) return_to_raise(frame);
+  if (!can_rebuild(frame)) return_to_raise(frame);
   rollback(frame);
+  frame.snapshot = kNone;
   if (top > 0 && frame.outer_state != kNone && unusable_[frame.outer_state] != nullptr) return false;
   // What these frames can reach is real from now on, and the same object as in the frames outside.
   for (size_t i = level; i <= top && live_; ++i) {

@@ -106,6 +106,7 @@ struct ShadowFrame {
   PyObject* call_names = nullptr;  // ... and taken by it
   std::vector<int> loose;          // slots of methods that are bound in the shadow and taken apart in the frame
   uint32_t generator = kNone;      // the virtual generator that this frame is
+  Val self;                        // the kFrame that stands for it, if a traceback names it
   uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
   std::vector<Val> saved;          // arguments kept for a second step (__init__ after __new__)
   std::vector<PyObject*> saved_names;
@@ -128,6 +129,13 @@ struct ShadowFrame {
 // An iterator that has ended stays so, whatever becomes of its source.
 inline constexpr uint32_t kExhausted = UINT32_MAX;
 
+// An entry of a traceback.
+struct TracedFrame {
+  Val frame;  // a kFrame
+  PyCodeObject* code;
+  int instruction;
+};
+
 // The content model of a virtual object while recording.
 struct Model {
   VirtualKind kind;
@@ -146,6 +154,8 @@ struct Model {
   bool guarded = false;                    // ... they were guarded before
   bool strict = false;                     // zip(strict=True)
   bool building = false;                   // being materialised
+  std::vector<TracedFrame> traced;         // exceptions: their traceback, innermost frame first ...
+  std::vector<Val> tracebacks;             // ... and what stands for it
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };
 

@@ -72,6 +72,16 @@ uint32_t Recorder::site() {
   return static_cast<uint32_t>(trace_->sites.size() - 1);
 }
 
+// A generator has a stack of handled exceptions of its own.
+bool Recorder::handles_in_generator(size_t level) const {
+  bool generator = false, handles = false;
+  for (size_t i = 0; i <= level; ++i) {
+    generator |= frames_[i]->generator != kNone;
+    handles |= !frames_[i]->handled.empty();
+  }
+  return generator && handles;
+}
+
 uint32_t Recorder::frame_state(size_t level, bool innermost) {
   ShadowFrame& frame = *frames_[level];
   if (level > 0 && frame.outer_state == kNone) frame.outer_state = frame_state(level - 1, false);
@@ -82,7 +92,9 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
   state.call = frame.operation;
   state.locals = static_cast<uint32_t>(frame.locals);
   if (frame.generator != kNone) state.generator = Val::virtual_object(frame.generator);
-  const char* unusable = frame.handled.empty() ? nullptr : "a frame that handles an exception";
+  if (!frame.handled.empty()) state.handled = frame.handled.back();
+  if (!frame.self.is_null()) state.self = frame.self.index();
+  const char* unusable = handles_in_generator(level) ? "a handled exception beside a generator" : nullptr;
   if (innermost || frame.pending.again) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
@@ -275,6 +287,7 @@ bool Recorder::snapshot_usable(uint32_t index) {
     if (state.function.is_virtual() && !virtual_usable(state.function.index(), taken.time)) return false;
     if (state.generator.is_virtual() && !virtual_usable(state.generator.index(), taken.time)) return false;
     if (state.extra.is_virtual() && !virtual_usable(state.extra.index(), taken.time)) return false;
+    if (state.handled.is_virtual() && !virtual_usable(state.handled.index(), taken.time)) return false;
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) {
       Val slot = trace_->slots[state.first + i];
       if (slot.is_virtual() && !virtual_usable(slot.index(), taken.time)) return false;

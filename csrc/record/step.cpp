@@ -216,6 +216,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       make_function(recorder, frame, oparg);
       return true;
     case RETURN_VALUE:
+      recorder.note_return();
       frame.result = frame.pop();
       return true;
     case YIELD_VALUE:
@@ -292,6 +293,7 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case CHECK_EXC_MATCH:
     case RAISE_VARARGS:
     case RERAISE:
+    case WITH_EXCEPT_START:
       return step_exception(recorder, frame, opcode, oparg);
     case BEFORE_WITH:
       return step_with(recorder, frame);

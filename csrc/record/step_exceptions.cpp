@@ -30,7 +30,27 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
       known = known && item.object() != nullptr && is_builtin_class(item.object());
   }
   if (!known) return recorder.stop(Abort::kUnknownOperand, "an exception class");
+  const Val exception = frame.top(2);
+  PyTypeObject* type = recorder.type_of(exception);
+  if (exception.is_virtual() && recorder.is_built(exception) && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
+    Node& node = recorder.emit_node(Op::kGuardType);  // foreign code may have set its class
+    node.a = Val::reg(recorder.trace().virtuals[exception.index()].reg);
+    node.b = recorder.owned(reinterpret_cast<PyObject*>(type));
+  }
   recorder.observe(frame, 1, take_bool);
+}
+
+// Calls __exit__ with what is handled.
+void exit_with(Recorder& recorder, ShadowFrame& frame) {
+  const Val exception = frame.top(), exit = frame.top(4);
+  if (!recorder.is_virtual(exception, VirtualKind::kException))
+    return recorder.stop(Abort::kUnknownOperand, "an exception");
+  Arguments args;
+  args.values = {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
+                 recorder.traceback_of(exception)};
+  if (recorder.invoke(frame, exit, args, Then::kPush, 0) == Invoke::kStarted || !recorder.live()) return;
+  frame.pending.active = false;
+  recorder.stop(Abort::kUnknownCall, "__exit__");
 }
 
 }  // namespace
@@ -50,15 +70,24 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
       return;
     case CHECK_EXC_MATCH:
       return check_match(recorder, frame);
+    case WITH_EXCEPT_START:
+      return exit_with(recorder, frame);
     case RAISE_VARARGS: {
       Val raised = oparg > 0 ? frame.top(oparg) : recorder.handling();
-      if (recorder.is_virtual(raised, VirtualKind::kException)) return recorder.will_raise(frame, oparg, raised);
-      if (raised.object() == nullptr || !is_builtin_class(raised.object()))
+      const Val cause = oparg > 1 ? frame.top() : Val();
+      const bool known = cause.object() == Py_None || recorder.is_virtual(cause, VirtualKind::kException);
+      if (oparg > 1 && !known) return recorder.stop(Abort::kUnknownOperand, "the cause of an exception");
+      if (recorder.is_virtual(raised, VirtualKind::kException)) {
+        recorder.will_raise(frame, oparg, raised, oparg == 0);
+      } else if (raised.object() != nullptr && is_builtin_class(raised.object())) {
+        recorder.will_raise(frame, oparg);
+      } else {
         return recorder.stop(Abort::kUnknownOperand, "raising an object");
-      return recorder.will_raise(frame, oparg);
+      }
+      return recorder.raised_from(cause);
     }
     case RERAISE:
-      return recorder.will_raise(frame, 1, frame.top());
+      return recorder.will_raise(frame, 1, frame.top(), true);
     default:
       return recorder.stop(Abort::kUnknownOpcode, "");
   }

@@ -99,7 +99,9 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   if (outcome != Invoke::kUnknown || !plain) return outcome == Invoke::kStarted;
   if (object.is_virtual()) {
     VirtualKind kind = recorder.model(object).kind;
-    if (kind != VirtualKind::kInstance && kind != VirtualKind::kFunction) return false;
+    if (kind != VirtualKind::kInstance && kind != VirtualKind::kFunction && kind != VirtualKind::kException)
+      return false;
+    if (value.is_null()) return recorder.attr_delete(object, name);
     recorder.attr_set(object, name, value);
     return recorder.live();
   }
@@ -160,8 +162,12 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   } else if (type->tp_setattro != PyObject_GenericSetAttr) {
     return stop_attribute(recorder, object, name);
   }
-  if (value.is_null() && object.is_virtual()) return stop_attribute(recorder, object, name);
   if (!store_attribute(recorder, frame, object, name, value, pops)) {
+    Val old;
+    const bool absent = value.is_null() && recorder.is_virtual(object, VirtualKind::kInstance) &&
+                        !recorder.is_built(object) && !recorder.attr_find(object, name, &old);
+    if (recorder.live() && absent && recorder.lookup_type(type, name) == nullptr)
+      return recorder.will_raise(frame, pops);
     if (recorder.live()) recorder.stop(Abort::kWrite, "an attribute");
     return;
   }

@@ -345,6 +345,17 @@ void Recorder::attr_set(Val object, PyObject* name, Val value) {
   log(object, LogOp::kSetAttr, owned(name), value);
 }
 
+bool Recorder::attr_delete(Val object, PyObject* name) {
+  Model& content = model(object);
+  const ptrdiff_t at = key_position(content.names, name);
+  if (at < 0) return false;
+  content.names.erase(content.names.begin() + at);
+  content.attrs.erase(content.attrs.begin() + at);
+  content.reshaped.push_back(++trace_->clock);
+  log(object, LogOp::kDelAttr, owned(name), Val());
+  return live_;
+}
+
 bool Recorder::attr_find(Val object, PyObject* name, Val* value) {
   Model& content = model(object);
   ptrdiff_t at = key_position(content.names, name);
@@ -445,10 +456,14 @@ Val Recorder::materialize(Val value) {
     return Val();
   }
   content.building = true;
-  for (size_t i = 0; i < content.items.size() && live_; ++i) materialize(content.items[i]);
+  for (size_t i = 0; i < content.items.size() && live_; ++i)
+    if (!is_virtual(content.items[i], VirtualKind::kHandled)) materialize(content.items[i]);
   for (size_t i = 0; i < content.attrs.size() && live_; ++i) materialize(content.attrs[i]);
   if (content.kind == VirtualKind::kGenerator && live_) materialize_suspended(index);
+  for (size_t i = 0; i < content.traced.size() && live_; ++i) materialize_frame(content.traced[i].frame);
   content.building = false;
+  const bool traced = !content.traced.empty();
+  if (live_ && traced && !snapshot_usable(snapshot())) stop(Abort::kUnbuildable, unusable_reason_);
   if (!live_) return Val();
   Val built = add_reg(Rep::kObject, content.type, content.real);
   uint32_t time = ++trace_->clock;
@@ -456,9 +471,15 @@ Val Recorder::materialize(Val value) {
   node.a = value;
   node.out = built.index();
   node.time = time;
+  if (traced) {
+    node.snapshot = snapshot();
+    any_traced_built_ = true;
+  }
   trace_->virtuals[index].reg = built.index();
   trace_->virtuals[index].reg_time = time;
-  return built;
+  for (size_t i = 0; i < content.tracebacks.size() && live_; ++i)
+    if (const Val shown = content.tracebacks[i]; !model(shown).building) materialize(shown);
+  return live_ ? built : Val();
 }
 
 }  // namespace pijit

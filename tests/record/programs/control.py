@@ -447,7 +447,7 @@ def undo():
     value = 2
 
 
-# %% raises_out: stops
+# %% raises_out
 def g(x):
     local = x * 2
     raise ValueError("bad", local)
@@ -511,7 +511,7 @@ def undo():
     del table["b"]
 
 
-# %% exception_returned: stops
+# %% exception_returned
 def g(x):
     local = [x]
     raise ValueError(local)
@@ -528,7 +528,7 @@ def args():
     return (1,)
 
 
-# %% exception_chain: stops
+# %% exception_chain
 def f(x):
     try:
         try:
@@ -594,7 +594,7 @@ def change():
     seen.clear()
 
 
-# %% attribute_error_probed: stops
+# %% attribute_error_probed
 class C:
     pass
 
@@ -728,7 +728,7 @@ def change():
     depth[0] = 10
 
 
-# %% with_suppress_and_exitstack: stops
+# %% with_suppress_and_exitstack
 import contextlib
 
 log = []

@@ -1,0 +1,369 @@
+// Exceptions while recording: what a raise makes, the traceback on the way, and what a handler finds.
+//
+//   will_raise() -> left_frame(), any number of times -> unwind() -> raised_exception()
+//
+// 1. An exception is a virtual object until it escapes, and so is every frame that its traceback names; a frame that
+// ends notes its variables.
+// 2. What the model says is compared with the exception that CPython raised: one that differs in its arguments, context
+// or traceback cannot be built, and then a snapshot that needs it is not usable.
+// 3. An exception that was built is the program's: entries for it are made by no node, so one that is raised again and
+// would get more of them ends what is recorded.
+#include "cpython/keys.h"
+#include "cpython/opcodes.h"
+#include "record/builtins.h"
+
+namespace pijit {
+namespace {
+
+enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext };
+
+PyTypeObject* base_exception() {
+  return reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
+}
+
+// A class of its own tp_new that makes no instance of another class of these arguments.
+bool makes_itself(PyTypeObject* type, size_t args) {
+  auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
+  auto* of_system = reinterpret_cast<PyTypeObject*>(PyExc_OSError);
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 || PyType_IsSubtype(type, groups)) return false;
+  return !PyType_IsSubtype(type, of_system) || args < 2;
+}
+
+bool is_plain_exception(PyTypeObject* type) {
+  return type->tp_new == base_exception()->tp_new && type->tp_finalize == nullptr && type->tp_del == nullptr;
+}
+
+PyObject* args_of(PyObject* exception) {
+  return reinterpret_cast<PyBaseExceptionObject*>(exception)->args;
+}
+
+// The text of a message is the same at each replay when it is made of what the operands are, not of what they hold.
+bool has_fixed_message(Recorder& recorder, PyObject* exception, const std::vector<Operand>& operands, bool unpacking) {
+  const bool of_types = unpacking || PyErr_GivenExceptionMatches(exception, PyExc_TypeError) != 0 ||
+                        PyErr_GivenExceptionMatches(exception, PyExc_AttributeError) != 0 ||
+                        PyErr_GivenExceptionMatches(exception, PyExc_LookupError) != 0;
+  for (const Operand& operand : operands) {
+    if (operand.value.is_null()) continue;
+    PyObject* object = operand.value.object();
+    if (object != nullptr && (is_plain_const(object) || PyType_Check(object) || PyCFunction_Check(object))) continue;
+    if (!of_types || recorder.is_scalar_reg(operand.value)) return false;
+  }
+  return true;
+}
+
+// What the instruction gave the exception, as it is found again at each replay; Null: not known.
+Val given(Recorder& recorder, PyObject* object, const std::vector<Operand>& operands, bool fixed_message) {
+  for (const Operand& operand : operands)
+    if (!operand.value.is_null() && operand.object == object) return operand.value;
+  const char* text = PyUnicode_CheckExact(object) ? PyUnicode_AsUTF8(object) : nullptr;
+  if (text == nullptr) PyErr_Clear();
+  if (text != nullptr && fixed_message && strstr(text, "0x") == nullptr) return recorder.own_const(object);
+  if (!cpython::is_scalar(object) || text != nullptr) return Val();
+  for (const Operand& operand : operands)
+    if (operand.value.is_const() && cpython::same_scalar(operand.value.object(), object)) return operand.value;
+  return Val();
+}
+
+}  // namespace
+
+Val Recorder::handled_at_entry() {
+  if (entry_handled_.is_null()) entry_handled_ = new_virtual(VirtualKind::kHandled, nullptr);
+  return entry_handled_;
+}
+
+// What PUSH_EXC_INFO puts away. A generator has a place of its own for what it handles.
+Val Recorder::saved_exception() {
+  PyObject* object = cpython::handled_exception(thread_);
+  const bool none = object == nullptr || object == Py_None;
+  if (none && cpython::is_generator_frame(top_frame().frame)) return Val::constant(Py_None);
+  for (auto& frame : frames_)
+    for (Val exception : frame->handled)
+      if (!none && real(exception) == object) return exception;
+  return handled_at_entry();
+}
+
+// The frame of a level, as tracebacks name it.
+Val Recorder::frame_self(size_t level) {
+  ShadowFrame& frame = *frames_[level];
+  if (!frame.self.is_null()) return frame.self;
+  const Val caller = level > 0 ? frame_self(level - 1) : Val();
+  frame.self = new_virtual(VirtualKind::kFrame, nullptr);
+  set_field(frame.self, 0, frame.function);
+  set_field(frame.self, 1, caller);
+  if (frame.generator != kNone || cpython::is_generator_code(frame.code))
+    trace_->virtuals[frame.self.index()].buildable = false;
+  if (level + 1 < frames_.size() && frames_[level + 1]->outer_state != kNone)
+    trace_->frame_states[frames_[level + 1]->outer_state].self = frame.self.index();
+  return frame.self;
+}
+
+// The frame ends with the variables that it has now.
+void Recorder::end_frame(ShadowFrame& frame) {
+  if (frame.self.is_null() || frame.generator != kNone) return;
+  Model& content = model(frame.self);
+  content.position = kExhausted;
+  for (int i = 0; i < frame.locals; ++i) {
+    content.items.push_back(frame.local(i));
+    log(frame.self, LogOp::kItem, Val(), frame.local(i), static_cast<uint32_t>(i));
+  }
+  log(frame.self, LogOp::kIndex, Val(), Val(), static_cast<uint32_t>(frame.operation));
+}
+
+void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
+  await(frame, pops, 0).raises = true;
+  begin_raise(frame, pops, exception, again);
+}
+
+// `again`: as it is, without an entry for this instruction.
+void Recorder::begin_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
+  raised_value_ = exception;
+  raised_cause_ = Val();
+  raised_again_ = again;
+  raise_entry_due_ = !again;
+  raise_path_.clear();
+  raise_operands_.clear();
+  raise_opcode_ = cpython::base_opcode(frame.code, frame.operation);
+  for (int i = 1; i <= pops; ++i) raise_operands_.push_back({frame.top(i), real(frame.top(i))});
+  // The trace may end there.
+  raise_snapshot_ = snapshot();
+  raise_nodes_ = frame.mark.nodes;
+  if (!snapshot_usable(raise_snapshot_)) raise_snapshot_ = kNone;
+}
+
+// The exception under way passes the innermost frame.
+void Recorder::pass_frame() {
+  if (std::exchange(raise_entry_due_, true))
+    raise_path_.push_back({frame_self(frames_.size() - 1), top_frame().code, top_frame().operation});
+}
+
+// The arguments of an exception that CPython made, in terms of what it was made of.
+bool Recorder::raised_arguments(PyObject* object, std::vector<Val>* out) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* args = args_of(object);
+  const bool plain_init = cpython::builtin_init(type) == base_exception()->tp_init || PyTuple_GET_SIZE(args) == 0;
+  const bool named = type == reinterpret_cast<PyTypeObject*>(PyExc_AttributeError) ||
+                     type == reinterpret_cast<PyTypeObject*>(PyExc_NameError);
+  if (!is_plain_exception(type) || (!plain_init && !named)) return false;
+  if (raise_opcode_ == RAISE_VARARGS) return PyTuple_GET_SIZE(args) == 0 && type->tp_init == cpython::builtin_init(type);
+  const bool unpacking = raise_opcode_ == UNPACK_SEQUENCE || raise_opcode_ == UNPACK_EX;
+  const bool fixed = has_fixed_message(*this, object, raise_operands_, unpacking);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    out->push_back(given(*this, PyTuple_GET_ITEM(args, i), raise_operands_, fixed));
+    if (out->back().is_null()) return false;
+  }
+  return true;
+}
+
+// AttributeError and NameError know what was looked for, and where.
+bool Recorder::note_name(Val exception, PyObject* object) {
+  PyObject *name = nullptr, *of = nullptr;
+  if (Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(PyExc_AttributeError)) {
+    name = reinterpret_cast<PyAttributeErrorObject*>(object)->name;
+    of = reinterpret_cast<PyAttributeErrorObject*>(object)->obj;
+  } else if (Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(PyExc_NameError)) {
+    name = reinterpret_cast<PyNameErrorObject*>(object)->name;
+  }
+  if (name != nullptr && !PyUnicode_CheckExact(name)) return false;
+  if (name != nullptr) attr_set(exception, Ref::steal(PyUnicode_InternFromString("name")).get(), owned(name));
+  if (of == nullptr) return true;
+  const Val value = given(*this, of, raise_operands_, false);
+  if (value.is_null()) return false;
+  attr_set(exception, Ref::steal(PyUnicode_InternFromString("obj")).get(), value);
+  return true;
+}
+
+Val Recorder::new_exception(PyObject* object) {
+  std::vector<Val> args;
+  const bool known = raised_arguments(object, &args);
+  const Val items = known ? new_tuple(&PyTuple_Type, args.data(), args.size()) : Val();
+  const Val exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
+  model(exception).real = object;
+  if (known) set_field(exception, kArgs, items);
+  if (!known || !note_name(exception, object)) trace_->virtuals[exception.index()].buildable = false;
+  return exception;
+}
+
+// Context and traceback of the real exception are what the model says.
+bool Recorder::is_as_raised(Val exception) {
+  PyObject* object = model(exception).real;
+  auto* base = reinterpret_cast<PyBaseExceptionObject*>(object);
+  const Model& content = model(exception);
+  const auto field = [&](size_t i) { return i < content.items.size() ? content.items[i] : Val(); };
+  PyObject* context = real(field(kContext));
+  if (is_virtual(field(kContext), VirtualKind::kHandled)) context = entry_exception_;
+  if (context == Py_None) context = nullptr;
+  if (base->context != context) return false;
+  if ((base->cause == nullptr ? Py_None : base->cause) != (field(kCause).is_null() ? Py_None : real(field(kCause))))
+    return false;
+  auto* entry = reinterpret_cast<PyTracebackObject*>(base->traceback);
+  for (size_t i = content.traced.size(); i-- > 0; entry = entry->tb_next) {
+    if (entry == nullptr || entry->tb_lasti / 2 != content.traced[i].instruction) return false;
+    if (cpython::code(cpython::frame_of(entry->tb_frame)) != content.traced[i].code) return false;
+  }
+  return entry == nullptr;
+}
+
+// The exception that a handler of the innermost frame finds. Null: it escaped, and more is to be known of it.
+Val Recorder::raised_exception(PyObject* object) {
+  pass_frame();
+  Val exception = std::exchange(raised_value_, Val());
+  if (!exception.is_virtual() || model(exception).real != object) {
+    exception = new_exception(object);
+    raised_again_ = false;
+  }
+  const bool escaped = trace_->virtuals[exception.index()].reg != kNone;
+  if (escaped) return raised_again_ && raise_path_.empty() ? exception : Val();
+  if (!raised_cause_.is_null()) set_field(exception, kCause, raised_cause_);
+  if (!raised_again_) {
+    const Val context = handling();
+    if (context != exception) set_field(exception, kContext, context.is_null() ? handled_at_entry() : context);
+  }
+  for (const TracedFrame& entry : raise_path_) {
+    model(exception).traced.push_back(entry);
+    log(exception, LogOp::kTraced, Val(), entry.frame, static_cast<uint32_t>(entry.instruction));
+  }
+  raise_path_.clear();
+  any_traced_ = true;
+  if (trace_->virtuals[exception.index()].buildable && !is_as_raised(exception))
+    trace_->virtuals[exception.index()].buildable = false;
+  return exception;
+}
+
+Val Recorder::traceback_of(Val exception) {
+  if (model(exception).traced.empty()) return Val::constant(Py_None);
+  const Val traceback = new_virtual(VirtualKind::kTraceback, &PyTraceBack_Type);
+  set_field(traceback, 0, exception);
+  log(traceback, LogOp::kIndex, Val(), Val(), static_cast<uint32_t>(model(exception).traced.size()));
+  model(exception).tracebacks.push_back(traceback);
+  return traceback;
+}
+
+bool Recorder::exc_info(std::vector<Val>* out) {
+  for (auto& frame : frames_)
+    if (frame->generator != kNone) return false;
+  const Val exception = handling();
+  if (is_virtual(exception, VirtualKind::kException)) {
+    *out = {Val::constant(reinterpret_cast<PyObject*>(type_of(exception))), exception, traceback_of(exception)};
+    return !is_built(exception);
+  }
+  if (!exception.is_null() || (entry_exception_ != nullptr && entry_exception_ != Py_None)) return false;
+  // Nothing was handled when the trace was entered.
+  const Val handled = materialize(handled_at_entry());
+  if (!live_) return false;
+  Node& node = emit_node(Op::kGuardIs);
+  node.a = handled;
+  node.b = Val::constant(Py_None);
+  out->assign(3, Val::constant(Py_None));
+  return true;
+}
+
+// Everything that a frame which has ended holds is reached by foreign code through the traceback.
+void Recorder::materialize_frame(Val frame) {
+  const Model& content = model(frame);
+  if (content.position != kExhausted) return;
+  for (size_t i = 0; i < content.items.size() && live_; ++i)
+    if (i != 1) materialize(content.items[i]);
+  if (live_ && !content.items[1].is_null()) materialize_frame(content.items[1]);
+}
+
+bool Recorder::holds_raised(Val value) {
+  if (!value.is_virtual() || trace_->virtuals[value.index()].reg != kNone) return false;
+  if (visited_[value.index()] == visit_) return false;
+  visited_[value.index()] = visit_;
+  const Model& content = model(value);
+  if (!content.traced.empty()) return true;
+  for (auto* values : {&content.items, &content.attrs})
+    for (Val item : *values)
+      if (holds_raised(item)) return true;
+  return false;
+}
+
+// type(*args) of an exception class whose constructors are C's; or its tp_new alone.
+Val Recorder::make_exception(PyTypeObject* type, const std::vector<Val>& args) {
+  const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
+  const Val exception = new_virtual(VirtualKind::kException, type);
+  set_field(exception, kArgs, items);
+  if (!is_plain_exception(type) && !makes_itself(type, args.size())) trace_->virtuals[exception.index()].buildable = false;
+  return exception;
+}
+
+void Recorder::init_exception(Val exception, const std::vector<Val>& args) {
+  const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
+  set_field(exception, kInitArgs, items);
+  model(exception).items[kArgs] = items;
+}
+
+Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops) {
+  PyObject* init = lookup_type(type, names().init);
+  if (init == nullptr) return Invoke::kUnknown;
+  if (Py_TYPE(init) == &PyFunction_Type) {
+    if (!is_plain_exception(type)) return Invoke::kUnknown;
+    const std::vector<Val> positional(args.values.begin(),
+                                      args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
+    await(frame, pops, 1);
+    Invoke outcome = after_new(frame, make_exception(type, positional));
+    if (outcome != Invoke::kStarted) frame.pending.active = false;
+    return outcome;
+  }
+  if (!args.names.empty()) return Invoke::kUnknown;
+  const Val exception = make_exception(type, args.values);
+  if (cpython::builtin_init(type) != base_exception()->tp_init) init_exception(exception, args.values);
+  known(frame, pops, exception);
+  return Invoke::kStarted;
+}
+
+namespace {
+
+// BaseException.__init__(self, *args), by whichever class it is found.
+Invoke exception_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty() || !args.names.empty()) return Invoke::kUnknown;
+  const Val self = args.values[0];
+  if (!recorder.is_virtual(self, VirtualKind::kException) || recorder.is_built(self)) return Invoke::kUnknown;
+  recorder.init_exception(self, {args.values.begin() + 1, args.values.end()});
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  static PyObject* const notes = PyUnicode_InternFromString("__notes__");
+  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kException) ||
+      recorder.is_built(args.values[0]) || recorder.type_of(args.values[1]) != &PyUnicode_Type)
+    return Invoke::kUnknown;
+  const Val self = args.values[0], note = args.values[1];
+  if (recorder.lookup_type(recorder.type_of(self), notes) != nullptr) return Invoke::kUnknown;
+  Val list;
+  if (!recorder.attr_find(self, notes, &list)) {
+    recorder.attr_set(self, notes, recorder.new_list(&note, 1));
+    return give(recorder, frame, pops, Val::constant(Py_None));
+  }
+  if (!recorder.is_virtual(list, VirtualKind::kList) || recorder.is_built(list)) return Invoke::kUnknown;
+  recorder.model(list).items.push_back(note);
+  recorder.log(list, LogOp::kItem, Val(), note, static_cast<uint32_t>(recorder.model(list).items.size() - 1));
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+Invoke sys_exc_info(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  std::vector<Val> items;
+  if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
+}
+
+Invoke sys_exception(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  std::vector<Val> items;
+  if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  return give(recorder, frame, pops, items[1]);
+}
+
+}  // namespace
+
+void add_exception_builtins() {
+  add_builtin("sys", "exc_info", sys_exc_info);
+  add_builtin("sys", "exception", sys_exception);
+  add_builtin("builtins", "BaseException.add_note", exception_add_note);
+  PyObject *name, *object;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(PyEval_GetBuiltins(), &position, &name, &object) != 0)
+    if (PyExceptionClass_Check(object) && reinterpret_cast<PyTypeObject*>(object)->tp_init == base_exception()->tp_init)
+      add_builtin("builtins", (std::string(PyUnicode_AsUTF8(name)) + ".__init__").c_str(), exception_init);
+}
+
+}  // namespace pijit

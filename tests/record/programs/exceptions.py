@@ -1,0 +1,650 @@
+# ruff: noqa
+"""Exceptions as objects, and handlers that call out: type, arguments, notes, chain and traceback are the program's own."""
+
+
+# %% exception_never_raised
+class Refused(ValueError):
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+kept = []
+
+
+def f(x):
+    plain, own = KeyError(x, [x]), Refused(x, "no")
+    own.add_note("first")
+    own.add_note("second")
+    own.more = [x]
+    kept.append(own)
+    return plain, own, str(own), own.args, own.code, isinstance(own, ValueError), plain.__traceback__, own.__cause__
+
+
+def args():
+    return (3,)
+
+
+def change():
+    Refused.__init__ = lambda self, code, text: None
+
+
+# %% exception_of_a_plain_class
+class Odd(Exception):
+    pass
+
+
+class Even(Odd):
+    label = "even"
+
+
+def f(n):
+    made = [Even(i) if i % 2 == 0 else Odd(i, str(i)) for i in range(n)]
+    return made, [error.args for error in made], StopIteration(n), SystemExit(n), made[0].label
+
+
+def args():
+    return (4,)
+
+
+# %% handler_prints
+def f(x):
+    try:
+        {}[x]
+    except KeyError as error:
+        print("missing", error, repr(error))
+    return x + 1
+
+
+def args():
+    return (1,)
+
+
+# %% handler_formats_the_traceback
+import traceback
+
+
+def inner(x):
+    local = [x]
+    return local[x]
+
+
+def f(x):
+    try:
+        inner(x)
+    except IndexError:
+        text = traceback.format_exc()
+    return text, x
+
+
+def args():
+    return (2,)
+
+
+# %% handler_asks_for_the_exception
+import sys
+import traceback
+
+
+def f(x):
+    before = sys.exc_info()
+    try:
+        raise ValueError(x)
+    except ValueError as error:
+        kind, value, trace = sys.exc_info()
+        same = kind is ValueError, value is error, [tuple(entry)[:3] for entry in traceback.extract_tb(trace)]
+    return before, same, sys.exc_info()
+
+
+def args():
+    return (1,)
+
+
+# %% exception_outlives_the_call
+kept = {}
+
+
+def inner(x):
+    local = [x, x]
+    if x:
+        raise LookupError(local)
+
+
+def middle(x):
+    own = x
+    try:
+        inner(x)
+    finally:
+        own += 1
+
+
+def f(x):
+    seen = 0
+    try:
+        middle(x)
+    except LookupError as error:
+        kept["error"] = error
+        print(error)
+    seen = x + 5
+    kept["error"].args[0].append(seen)
+    return seen
+
+
+def args():
+    return (1,)
+
+
+# %% handlers_in_handlers
+import traceback
+
+
+def inner(x):
+    try:
+        raise KeyError(x)
+    except KeyError:
+        raise ValueError("second")
+
+
+def f(x):
+    try:
+        inner(x)
+    except ValueError as outer:
+        try:
+            raise TypeError("third")
+        except TypeError as error:
+            print(error.__context__ is outer)
+            lines = traceback.format_exception(error)
+        again = traceback.format_exc()
+    return lines, again
+
+
+def args():
+    return (1,)
+
+
+# %% finally_calls_out
+def f(x):
+    try:
+        try:
+            {}[x]
+        finally:
+            print("cleaning", x)
+    except KeyError as error:
+        return error.args
+
+
+def args():
+    return (1,)
+
+
+# %% inlined_handler_calls_out
+import traceback
+
+
+def g(x):
+    try:
+        return {0: "zero"}[x]
+    except KeyError as error:
+        print("no", error)
+        text = traceback.format_exc()
+        return text
+
+
+def f(x):
+    return [g(x), g(0), g(x + 1)]
+
+
+def args():
+    return (1,)
+
+
+# %% loop_with_handler
+def f(n):
+    total = 0
+    for i in range(n):
+        try:
+            total += [1, 2][i]
+        except IndexError as error:
+            print(i, error)
+            total += 10
+    return total
+
+
+def args():
+    return (4,)
+
+
+# %% raised_from
+def f(x):
+    seen = []
+    for how in range(3):
+        try:
+            try:
+                {}[x]
+            except KeyError as error:
+                if how == 0:
+                    raise ValueError(how) from error
+                if how == 1:
+                    raise ValueError(how) from None
+                raise ValueError(how)
+        except ValueError as error:
+            seen.append(error)
+    return seen
+
+
+def args():
+    return (1,)
+
+
+# %% raised_again_with_another_entry
+def g(x):
+    try:
+        raise ValueError(x)
+    except ValueError as error:
+        raise error
+
+
+def f(x):
+    try:
+        g(x)
+    except ValueError as error:
+        kept = error
+    try:
+        raise kept
+    except ValueError as error:
+        return error
+
+
+def args():
+    return (1,)
+
+
+# %% handler_left_by_return
+def g(x):
+    try:
+        raise ValueError(x)
+    except ValueError:
+        print("handled")
+        return x
+    finally:
+        print("finally")
+
+
+def f(x):
+    return g(x) + g(x + 1)
+
+
+def args():
+    return (1,)
+
+
+# %% called_in_a_handler
+import sys
+
+
+def call():
+    try:
+        raise LookupError("outside")
+    except LookupError:
+        return f(1), str(sys.exc_info()[1])
+
+
+def f(x):
+    first = sys.exc_info()[0]
+    try:
+        raise ValueError(x)
+    except ValueError as error:
+        print(error)
+        return error, first
+
+
+# %% handler_exits
+limit = 2
+
+
+def f(items):
+    total = 0
+    try:
+        raise KeyError("k")
+    except KeyError as error:
+        print(error)
+        for item in items:
+            if item > limit:
+                total += 1
+        raise
+
+
+values = [1, 2, 3]
+
+
+def args():
+    return (values,)
+
+
+def change():
+    global limit
+    limit = 0
+
+
+# %% message_of_a_builtin
+def f(x, text):
+    seen = []
+    for attempt in range(7):
+        try:
+            if attempt == 0:
+                [].pop()
+            elif attempt == 1:
+                a, b = (x,)
+            elif attempt == 2:
+                text.nothing
+            elif attempt == 3:
+                missing
+            elif attempt == 4:
+                int(text)
+            elif attempt == 5:
+                [x] + (x,)
+            else:
+                x // 0
+        except Exception as error:
+            seen.append(error)
+    return seen
+
+
+def args():
+    return 1, "text"
+
+
+# %% exception_in_an_attribute
+class Job:
+    error = None
+
+    def run(self, x):
+        try:
+            self.work(x)
+        except Exception as error:
+            self.error = error
+        return self
+
+    def work(self, x):
+        raise RuntimeError(f"job {x}")
+
+
+def f(x):
+    job = Job().run(x)
+    return job, str(job.error), job.error.args
+
+
+def args():
+    return (1,)
+
+
+# %% opaque_call_raises
+import json
+
+
+def f(text):
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        value = str(error)
+    return value, len(text)
+
+
+def args():
+    return ("{",)
+
+
+def change():
+    global args
+    args = lambda: ("[1]",)
+
+
+# %% steady_opaque_failure
+import operator
+
+
+class Thing:
+    pass
+
+
+things = [Thing(), Thing()]
+
+
+def f():
+    seen = []
+    for thing in things:
+        try:
+            seen.append(operator.attrgetter("a.b")(thing))
+        except AttributeError as error:
+            seen.append(error.name)
+    return seen
+
+
+# %% context_is_kept_in_finally
+def g(x):
+    try:
+        raise KeyError(x)
+    finally:
+        try:
+            raise ValueError("inside")
+        except ValueError as error:
+            print(error)
+
+
+def f(x):
+    try:
+        g(x)
+    except KeyError as error:
+        return error.args, error.__context__
+
+
+def args():
+    return (1,)
+
+
+# %% with_block_raises
+import traceback
+
+
+class Guard:
+    swallow = True
+
+    def __init__(self):
+        self.seen = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *details):
+        self.seen = details[0].__name__, details[1].args, details[2].tb_lineno
+        return self.swallow
+
+
+def f(x):
+    with Guard() as outer:
+        with Guard() as guard:
+            [x][x]
+        raise KeyError(x)
+    return outer.seen, guard.seen
+
+
+def args():
+    return (1,)
+
+
+def change():
+    Guard.swallow = False
+
+
+# %% with_block_raises_and_keeps_the_traceback
+class Guard:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.kind, self.value, self.trace = kind, value, trace
+        print("leaving", value)
+        return True
+
+
+def g(x):
+    raise ValueError(x)
+
+
+def f(x):
+    with Guard() as guard:
+        g(x)
+    same = guard.value.__traceback__ is guard.trace
+    return guard.kind, guard.value, same
+
+
+def args():
+    return (1,)
+
+
+# %% with_file
+import io
+
+
+def f(text):
+    with io.StringIO(text) as file:
+        first = file.readline()
+    return first, file.closed
+
+
+def args():
+    return ("a\nb",)
+
+
+# %% with_file_that_raises
+import io
+
+
+def f(text):
+    seen = []
+    try:
+        with io.StringIO(text) as file:
+            {}[text]
+    except KeyError as error:
+        seen.append(error)
+    return seen, file.closed
+
+
+def args():
+    return ("a",)
+
+
+# %% with_exit_that_raises
+class Guard:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        raise RuntimeError("in exit")
+
+
+def f(x):
+    try:
+        with Guard():
+            raise KeyError(x)
+    except RuntimeError as error:
+        return error
+
+
+def args():
+    return (1,)
+
+
+# %% suppressed_in_a_loop
+import contextlib
+
+
+def f(n):
+    seen = []
+    for i in range(n):
+        with contextlib.suppress(LookupError, ValueError):
+            seen.append([5, 6][i])
+            int("12x"[i:])
+            seen.append("fine")
+    return seen
+
+
+def args():
+    return (3,)
+
+
+# %% exit_stack_with_exception
+import contextlib
+
+
+class Guard:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        log.append((self.name, kind and kind.__name__))
+        return self.name == "first"
+
+
+log = []
+
+
+def f(x):
+    log.clear()
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(Guard("first"))
+        stack.enter_context(Guard("second"))
+        stack.callback(log.append, "called")
+        if x:
+            raise ValueError(x)
+    return list(log), first.name
+
+
+value = 0
+
+
+def args():
+    return (value,)
+
+
+def change():
+    global value
+    value = 1
+
+
+# %% operating_system_errors
+def f(x):
+    made = OSError("only text"), MemoryError(), UnicodeDecodeError("ascii", b"x", 0, 1, "why"), ImportError("none")
+    try:
+        raise PermissionError("no")
+    except OSError as error:
+        return made, error, x
+
+
+def args():
+    return (1,)
+
+
+# %% attributes_deleted_again
+class Thing:
+    kind = "class"
+
+
+def f(x):
+    thing = Thing()
+    thing.kind, thing.x = "own", x
+    before = thing.kind
+    del thing.kind
+    thing.y = x
+    try:
+        del thing.z
+    except AttributeError:
+        before += "!"
+    return thing, before, thing.kind, hasattr(thing, "x")
+
+
+def args():
+    return (1,)

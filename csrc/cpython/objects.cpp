@@ -137,9 +137,10 @@ bool is_scalar(PyObject* object) noexcept {
          type == &PyBytes_Type || type == &PyComplex_Type || object == Py_None || object == Py_Ellipsis;
 }
 
-bool same_scalar(PyObject* a, PyObject* b) noexcept {
-  PyTypeObject* type = Py_TYPE(a);
-  if (type != Py_TYPE(b)) return false;
+namespace {
+
+// Both are of this scalar type, or of classes derived from it.
+bool same_value(PyTypeObject* type, PyObject* a, PyObject* b) noexcept {
   if (type == &PyUnicode_Type) return a == b || same_text(a, b);
   if (type == &PyLong_Type) return same_int(a, b);
   if (type == &PyFloat_Type)
@@ -152,6 +153,28 @@ bool same_scalar(PyObject* a, PyObject* b) noexcept {
     return Py_SIZE(a) == Py_SIZE(b) &&
            same_bits(PyBytes_AS_STRING(a), PyBytes_AS_STRING(b), static_cast<size_t>(Py_SIZE(a)));
   return a == b && is_scalar(a);
+}
+
+}  // namespace
+
+bool same_scalar(PyObject* a, PyObject* b) noexcept {
+  return Py_TYPE(a) == Py_TYPE(b) && same_value(Py_TYPE(a), a, b);
+}
+
+PyObject* plain_value(PyObject* object) noexcept {
+  if (is_scalar(object)) return nullptr;
+  PyObject* plain = nullptr;
+  if (PyLong_Check(object)) plain = _PyLong_Copy(reinterpret_cast<PyLongObject*>(object));
+  if (PyFloat_Check(object)) plain = PyFloat_FromDouble(PyFloat_AS_DOUBLE(object));
+  if (PyComplex_Check(object)) plain = PyComplex_FromCComplex(reinterpret_cast<PyComplexObject*>(object)->cval);
+  if (PyUnicode_Check(object)) plain = PyUnicode_FromObject(object);
+  if (PyBytes_Check(object)) plain = PyBytes_FromStringAndSize(PyBytes_AS_STRING(object), Py_SIZE(object));
+  if (plain == nullptr) PyErr_Clear();
+  return plain;
+}
+
+bool has_value(PyObject* object, PyObject* plain) noexcept {
+  return PyObject_TypeCheck(object, Py_TYPE(plain)) && same_value(Py_TYPE(plain), object, plain);
 }
 
 uint32_t type_version(PyTypeObject* type) noexcept {

@@ -35,6 +35,11 @@ int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept;
 // Both of exactly the same immutable scalar type (int, float, complex, bool, None, Ellipsis, str, bytes) with the same
 // bits.
 bool same_scalar(PyObject* a, PyObject* b) noexcept;
+// The value of an object whose class is derived from int, float, complex, str or bytes as a plain scalar (new
+// reference), or null without an error.
+PyObject* plain_value(PyObject* object) noexcept;
+// plain_value(object) would have the bits of `plain`.
+bool has_value(PyObject* object, PyObject* plain) noexcept;
 // The type of `object` is one that same_scalar() compares.
 bool is_scalar(PyObject* object) noexcept;
 // Every object of that type and value is this one: None, Ellipsis, NotImplemented, booleans, small integers.

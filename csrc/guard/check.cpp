@@ -126,11 +126,16 @@ PyObject* item_at(PyObject* sequence, uint64_t index) noexcept {
   return PyTuple_Check(sequence) ? PyTuple_GET_ITEM(sequence, at) : PyList_GET_ITEM(sequence, at);
 }
 
+// The class is proven to be alive: by an instance, or (null) by itself.
+bool is_class_of(PyObject* instance, PyObject* type) noexcept {
+  return instance == nullptr || Py_TYPE(instance) == reinterpret_cast<PyTypeObject*>(type);
+}
+
 // What the address held before may have died and something of another type live there now.
-bool has_layout(GuardOp op, PyObject* subject) noexcept {
-  switch (op) {
+bool has_layout(const Guard& guard, PyObject* subject) noexcept {
+  switch (guard.op) {
     case GuardOp::kTypeVersion:
-      return PyType_Check(subject) != 0;
+      return is_class_of(guard.expected, subject) && PyType_Check(subject) != 0;
     case GuardOp::kDict:
     case GuardOp::kDictSize:
     case GuardOp::kLoadDictItem:
@@ -159,7 +164,7 @@ bool has_layout(GuardOp op, PyObject* subject) noexcept {
 
 bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
   PyObject* subject = subject_of(guard, regs);
-  if (subject == nullptr || !has_layout(guard.op, subject)) return false;
+  if (subject == nullptr || !has_layout(guard, subject)) return false;
   switch (guard.op) {
     case GuardOp::kIs:
       return subject == guard.expected;
@@ -184,6 +189,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return check_set(trace, guard, subject);
     case GuardOp::kParts:
       return check_parts(trace, guard, subject);
+    case GuardOp::kValue:
+      return cpython::has_value(subject, guard.expected);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
       return static_cast<uint64_t>(Py_SIZE(subject)) == guard.number;
@@ -264,8 +271,8 @@ bool check_fast(const Trace& trace, const FastGuard& fast, Reg* regs) noexcept {
       return reinterpret_cast<uintptr_t>(Py_TYPE(subject)) == fast.number &&
              reinterpret_cast<uintptr_t>(cpython::instance_dict(subject)) == fast.more;
     case kFastType:
-      return cpython::current_type_version(reinterpret_cast<PyTypeObject*>(subject)) == fast.number &&
-             PyType_Check(subject);
+      return is_class_of(reinterpret_cast<PyObject*>(fast.more), subject) && PyType_Check(subject) &&
+             cpython::current_type_version(reinterpret_cast<PyTypeObject*>(subject)) == fast.number;
     case kFastFunction:
       return PyFunction_Check(subject) && cpython::current_function_version(subject) == fast.number;
     case kRow:
@@ -287,6 +294,7 @@ void compile_guards(Trace& trace) {
       fast.number = reinterpret_cast<uintptr_t>(guard.expected);
       fast.more = guard.number;
     }
+    if (kind == kFastType) fast.more = reinterpret_cast<uintptr_t>(guard.expected);
     trace.fast_guards.push_back(fast);
   }
 }

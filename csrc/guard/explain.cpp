@@ -69,6 +69,8 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
       if (Py_TYPE(subject) != reinterpret_cast<PyTypeObject*>(guard.expected))
         return pair(type_name(subject), print.object(guard.expected));
       return name + ": an attribute was changed";
+    case GuardOp::kValue:
+      return pair(describe(subject), print.object(guard.expected));
     case GuardOp::kTypeVersion:
       return name + ": the class or a base of it was changed";
     case GuardOp::kDict:

@@ -63,7 +63,7 @@ struct Guard {
 struct FastGuard {
   uintptr_t subject;        // the object, with the kind in the low bits
   mutable uint64_t number;  // dict tag, version; the type of an instance
-  uint64_t more;            // the address of an instance's dict; else the index of the row in Trace::guards
+  uint64_t more;  // the address of an instance's dict, of an instance; else the index of the row in Trace::guards
 };
 
 // One node; see ops.def. Operands beyond a, b, c are in Trace::operands [first, first + count).

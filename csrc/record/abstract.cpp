@@ -136,7 +136,7 @@ Task<bool> is_true(Drive& drive, Val value) {
   Recorder& recorder = drive.recorder();
   bool yes = false;
   if (recorder.truth(value, &yes)) co_return yes;
-  PyTypeObject* type = recorder.live() && !value.is_reg() ? recorder.type_of(value) : nullptr;
+  PyTypeObject* type = recorder.live() ? guarded_type(recorder, value) : nullptr;
   if (type == nullptr) co_await drive.unknown();
   PyObject* method = recorder.lookup_type(type, names().bool_);
   const bool counts = method == nullptr;

@@ -120,6 +120,8 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
   if (!b && native_comparison(type)) co_return not_implemented();
   if (!b || !recorder.guard_instance(a.get(), &dict) || !recorder.guard_instance(b.get(), &dict))
     co_await drive.unknown();
+  if (left.is_const()) recorder.guard_value(left.object());
+  if (right.is_const()) recorder.guard_value(right.object());
   Ref made = Ref::steal(type->tp_richcompare(a.get(), b.get(), op));
   if (!made) PyErr_Clear();
   if (!made || !(PyBool_Check(made.get()) || made.get() == Py_NotImplemented)) co_await drive.unknown();
@@ -129,9 +131,9 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
 // type(left).tp_richcompare(left, right, op)
 Task<Val> compare_slot(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
-  PyTypeObject* type = recorder.type_of(left);
-  recorder.guard_type_version(type);
-  if (!recorder.live()) co_await drive.unknown();
+  PyTypeObject* type = guarded_type(recorder, left);
+  if (type != nullptr) recorder.guard_type_version(type);
+  if (type == nullptr || !recorder.live()) co_await drive.unknown();
   if (type->tp_richcompare != cpython::slot_functions().richcompare) {
     Val result = co_await compare_native(drive, op, left, right);
     co_return result;

@@ -38,9 +38,10 @@ Task<Val> next_of_generator(Drive& drive, Val generator) {
 Task<Val> next_of_class(Drive& drive, Val iterator) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = recorder.type_of(iterator);
-  PyObject *method = recorder.lookup_type(type, names().next), *dict = nullptr;
-  if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyFunction_Type) co_await drive.unknown();
+  PyObject* dict = nullptr;
   if (iterator.is_const() && !recorder.guard_instance(iterator.object(), &dict)) co_await drive.unknown();
+  PyObject* method = recorder.lookup_type(type, names().next);
+  if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyFunction_Type) co_await drive.unknown();
   Arguments args;
   args.values.push_back(iterator);
   const Invoke outcome = recorder.invoke_function(drive.frame(), Val::constant(method), args, Then::kPush, 0);
@@ -193,7 +194,7 @@ namespace {
 Task<bool> ask_length(Drive& drive, Val iterable) {
   static PyObject* const hint = PyUnicode_InternFromString("__length_hint__");
   Recorder& recorder = drive.recorder();
-  PyTypeObject* type = recorder.type_of(iterable);
+  PyTypeObject* type = guarded_type(recorder, iterable);
   if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) co_return true;
   for (PyObject* name : {names().len, hint}) {
     PyObject* method = recorder.lookup_type(type, name);

@@ -207,6 +207,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   if (kind == &PyMemberDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
     if (is_fixed(object)) {
+      recorder.own_const(object.object());
       recorder.observe(lookup.frame, lookup.pops, take_attribute);
       return Invoke::kStarted;
     }
@@ -245,6 +246,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   if (kind == &PyGetSetDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
     if (is_fixed(object) && !has_name(name, "__class__")) {
+      recorder.own_const(object.object());
       recorder.observe(lookup.frame, lookup.pops, take_attribute);
       return Invoke::kStarted;
     }
@@ -373,12 +375,15 @@ int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value)
 Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   PyTypeObject* type = recorder.type_of(object);
-  PyObject* descriptor = recorder.lookup_type(type, name);
+  PyObject *descriptor = recorder.lookup_type(type, name, object.object()), *dict = nullptr;
   if (!recorder.live()) return Invoke::kStopped;
   Val type_value = Val::constant(reinterpret_cast<PyObject*>(type));
   if (descriptor != nullptr) recorder.guard_type_version(Py_TYPE(descriptor));
   if (!recorder.live()) return Invoke::kStopped;
-  if (descriptor != nullptr && is_data(descriptor)) return bind(lookup, descriptor, object, type_value, name);
+  if (descriptor != nullptr && is_data(descriptor)) {
+    if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
+    return bind(lookup, descriptor, object, type_value, name);
+  }
   Val value;
   int own = own_attribute(recorder, object, name, &value);
   if (!recorder.live()) return Invoke::kStopped;
@@ -456,12 +461,13 @@ Invoke module_attribute(Lookup& lookup, Val object, PyObject* name) {
 Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   PyTypeObject* type = recorder.type_of(object);
-  PyObject* getattribute = recorder.lookup_type(type, names().getattribute);
+  PyObject *getattribute = recorder.lookup_type(type, names().getattribute, object.object()), *dict = nullptr;
   PyObject* getattr = recorder.lookup_type(type, names().getattr);
   if (!recorder.live() || getattribute == nullptr) return Invoke::kUnknown;
   Arguments args;
   args.values = {object, recorder.owned(name)};
   if (Py_TYPE(getattribute) == &PyFunction_Type) {
+    if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
     if (getattr == nullptr)
       return recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, lookup.then, lookup.pops);
     Invoke outcome =

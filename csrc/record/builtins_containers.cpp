@@ -108,10 +108,10 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   }
   if (!recorder.live()) return Invoke::kStopped;
   if (size >= 0) return give(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
-  PyObject* method = recorder.lookup_type(type, names().len);
   PyObject* dict = nullptr;
-  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
   if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return Invoke::kStopped;
+  PyObject* method = recorder.lookup_type(type, names().len);
+  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
   Arguments inner;
   inner.values = {value};
   return recorder.invoke_function(frame, Val::constant(method), inner, Then::kPush, pops);

@@ -172,6 +172,8 @@ Invoke invoke_getter(Recorder& recorder, ShadowFrame& frame, Val getter, Argumen
     Ref parts = Ref::steal(PyObject_CallMethod(getter.object(), "__reduce__", nullptr));
     if (!parts) return PyErr_Clear(), Invoke::kUnknown;
     PyObject* given = PyTuple_GET_ITEM(parts.get(), 1);
+    if (!is_plain_const(given)) return Invoke::kUnknown;
+    recorder.owned(getter.object());  // no other one can come to its address, and nobody notices that it lives
     Val made = recorder.new_virtual(VirtualKind::kLazy, type);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
       recorder.set_field(made, static_cast<uint32_t>(i), recorder.constant(PyTuple_GET_ITEM(given, i)));

@@ -163,8 +163,8 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!one_argument(args)) co_await drive.unknown();
   static PyObject* const special = PyUnicode_InternFromString("__reversed__");
-  PyTypeObject* type = recorder.type_of(args.values[0]);
-  if (type == nullptr || args.values[0].is_reg()) co_await drive.unknown();
+  PyTypeObject* type = guarded_type(recorder, args.values[0]);
+  if (type == nullptr) co_await drive.unknown();
   PyObject* method = recorder.lookup_type(type, special);
   if (method != nullptr && Py_TYPE(method) == &PyFunction_Type) {
     std::vector<Val> none;

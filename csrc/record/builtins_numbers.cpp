@@ -11,7 +11,7 @@ bool in_python(Recorder& recorder, Val value, const char* name, PyObject** inter
   *interned = recorder.owned(Ref::steal(PyUnicode_InternFromString(name)).get()).object();
   PyTypeObject* type = value.is_reg() ? nullptr : recorder.type_of(value);
   if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
-  PyObject* method = recorder.lookup_type(type, *interned);
+  PyObject* method = recorder.lookup_type(type, *interned, value.object());
   return method != nullptr && Py_TYPE(method) == &PyFunction_Type;
 }
 

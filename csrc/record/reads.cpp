@@ -29,7 +29,7 @@ uint32_t Recorder::add_guard(const Guard& guard) {
   return static_cast<uint32_t>(trace_->guards.size() - 1);
 }
 
-void Recorder::guard_type_version(PyTypeObject* type) {
+void Recorder::guard_type_version(PyTypeObject* type, PyObject* instance) {
   if (!is_heap_type(type)) return;
   bool created;
   Fact& fact = facts_.find(type, FactKind::kTypeVersion, &created);
@@ -42,11 +42,12 @@ void Recorder::guard_type_version(PyTypeObject* type) {
   fact.stamp = version;
   Guard guard = make_guard(GuardOp::kTypeVersion, reinterpret_cast<PyObject*>(type));
   guard.number = version;
+  guard.expected = instance;
   fact.guard = add_guard(guard);
 }
 
-PyObject* Recorder::lookup_type(PyTypeObject* type, PyObject* name) {
-  guard_type_version(type);
+PyObject* Recorder::lookup_type(PyTypeObject* type, PyObject* name, PyObject* instance) {
+  guard_type_version(type, instance);
   return _PyType_Lookup(type, name);
 }
 
@@ -218,6 +219,21 @@ bool Recorder::guard_parts(PyObject* object) {
   }
   fact.guard = add_guard(guard);
   return true;
+}
+
+void Recorder::guard_value(PyObject* object) {
+  if (cpython::part_count(object) >= 0) {
+    guard_parts(object);
+    return;
+  }
+  const Ref plain = Ref::steal(cpython::plain_value(object));
+  if (!plain) return;
+  bool created;
+  Fact& fact = facts_.find(object, FactKind::kParts, &created);
+  if (!created) return;
+  Guard guard = make_guard(GuardOp::kValue, object);
+  guard.expected = owned(plain.get()).object();
+  fact.guard = add_guard(guard);
 }
 
 bool Recorder::guard_set(PyObject* set) {

@@ -96,13 +96,15 @@ class Recorder final : public RecordApi {
   Val materialize(Val value);  // a Reg or Const holding the real object; Null: stopped
 
   // -- reads under guard (reads.cpp)
-  void guard_type_version(PyTypeObject* type);
+  // `instance` is one of it that is proven; null: the class itself is.
+  void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr);
   bool guard_instance(PyObject* object, PyObject** dict);  // class and dict pointer; *dict null: none or inline values
   bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
   bool guard_dict_whole(PyObject* dict);                            // its items, in order
   bool guard_dict_order(PyObject* dict);                            // and the order, where it is not the dict's own
   bool guard_list(PyObject* list);
   bool guard_set(PyObject* set);
+  void guard_value(PyObject* object);  // what C code looks into of an object that cannot change
   bool guard_parts(PyObject* object);  // what a tuple, bound method or slice holds: its address may be used again
   bool guard_function(PyFunctionObject* function);
   bool guard_cell(PyObject* cell, PyObject** content);
@@ -113,8 +115,9 @@ class Recorder final : public RecordApi {
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
   void guard_abc_registry();
-  PyObject* lookup_type(PyTypeObject* type, PyObject* name);  // MRO, guarded; borrowed or null
-  void written_dict(PyObject* dict);                          // after our own write: the tag moved on
+  PyObject* lookup_type(PyTypeObject* type, PyObject* name,
+                        PyObject* instance = nullptr);  // MRO, guarded; borrowed or null
+  void written_dict(PyObject* dict);                    // after our own write: the tag moved on
   bool overlay_find(PyObject* container, PyObject* key, Val* value);
   void overlay_set(PyObject* container, PyObject* key, Val value);
 

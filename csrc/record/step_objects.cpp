@@ -65,7 +65,7 @@ void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments&
 Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops,
                         bool* plain, Py_ssize_t* offset) {
   PyTypeObject* type = recorder.type_of(object);
-  PyObject* descriptor = recorder.lookup_type(type, name);
+  PyObject *descriptor = recorder.lookup_type(type, name, object.object()), *dict = nullptr;
   *plain = false;
   if (!recorder.live()) return Invoke::kStopped;
   if (descriptor != nullptr) recorder.guard_type_version(Py_TYPE(descriptor));
@@ -74,6 +74,7 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
     *plain = true;
     return Invoke::kUnknown;
   }
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
   if (Py_TYPE(descriptor) == &PyProperty_Type) {
     Ref setter = Ref::steal(PyObject_GetAttrString(descriptor, "fset"));
     if (!setter || Py_TYPE(setter.get()) != &PyFunction_Type) return Invoke::kUnknown;
@@ -147,8 +148,10 @@ void after_store(Recorder& recorder, ShadowFrame& frame, PyObject*) {
 
 void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops) {
   PyTypeObject* type = recorder.type_of(object);
+  PyObject* dict = nullptr;
   if (type == nullptr || object.is_reg()) return stop_attribute(recorder, object, name);
   if (type->tp_setattro == cpython::slot_functions().setattr) {
+    if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return;
     PyObject* method = recorder.lookup_type(type, value.is_null() ? names().delattr : names().setattr);
     if (method != nullptr && Py_TYPE(method) == &PyFunction_Type) {
       Arguments args;
@@ -259,8 +262,9 @@ void step_with(Recorder& recorder, ShadowFrame& frame) {
   Val manager = frame.top();
   PyTypeObject* type = recorder.type_of(manager);
   if (type == nullptr || manager.is_reg()) return recorder.stop(Abort::kUnknownOperand, "a context manager");
-  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit),
-           *dict = nullptr;
+  PyObject* dict = nullptr;
+  if (manager.is_const() && !recorder.guard_instance(manager.object(), &dict)) return;
+  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit);
   if (!recorder.live()) return;
   if (is_lock(type) && manager.is_const()) {
     // The lock is taken by a node, too; its __exit__ is in the table of C callables.
@@ -275,7 +279,6 @@ void step_with(Recorder& recorder, ShadowFrame& frame) {
   }
   if (enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyFunction_Type || Py_TYPE(exit) != &PyFunction_Type)
     return recorder.stop(Abort::kUnknownOperand, std::string("a context manager: ") + type->tp_name);
-  if (manager.is_const() && !recorder.guard_instance(manager.object(), &dict)) return;
   Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
   recorder.set_field(method, 0, Val::constant(exit));
   recorder.set_field(method, 1, manager);

@@ -220,7 +220,9 @@ bool Recorder::truth(Val value, bool* out) {
 // The frame of __bool__ or __len__ of a class, if its truth is decided there.
 static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, int pops) {
   PyTypeObject* type = recorder.type_of(value);
+  PyObject* dict = nullptr;
   if (type == nullptr || value.is_reg()) return Invoke::kUnknown;
+  if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return Invoke::kStopped;
   PyObject* method = recorder.lookup_type(type, names().bool_);
   if (method == nullptr) method = recorder.lookup_type(type, names().len);
   if (!recorder.live()) return Invoke::kStopped;
@@ -287,7 +289,8 @@ Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right
   if (type == nullptr || left.is_reg() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return Invoke::kUnknown;
   if (other == nullptr || (other != type && PyType_IsSubtype(other, type))) return Invoke::kUnknown;
   PyObject *dict = nullptr, *method = nullptr;
-  if (left.is_const() && !recorder.guard_instance(left.object(), &dict)) return Invoke::kStopped;
+  for (Val operand : {left, right})
+    if (operand.is_const() && !recorder.guard_instance(operand.object(), &dict)) return Invoke::kStopped;
   const int base = oparg >= NB_INPLACE_ADD ? oparg - NB_INPLACE_ADD : oparg;
   if (oparg >= NB_INPLACE_ADD)
     method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__i%s__", kNames[base])).get());
@@ -358,7 +361,10 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
     // Objects whose comparison is C code of a built-in class: what CPython finds is what it always finds for these two.
     if (native_comparison(x) && native_comparison(y)) {
       PyObject* dict = nullptr;
-      if (!recorder.guard_instance(a, &dict) || !recorder.guard_instance(b, &dict)) return;
+      for (PyObject* object : {a, b}) {
+        if (!recorder.guard_instance(object, &dict)) return;
+        recorder.guard_value(object);
+      }
       recorder.guard_type_version(x);
       recorder.guard_type_version(y);
       if (!recorder.live()) return;

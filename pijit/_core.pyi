@@ -154,6 +154,9 @@ def reset(root: int) -> None:
 def stats() -> dict[str, int | float]:
     """Counters of the process."""
 
+def choose_exit(point: int = ...) -> int:
+    """Under stress: where replays leave; returns how often one was left at an exit point since the last choice."""
+
 def tables() -> dict[str, list[tuple[str, ...]]]:
     """Rows of the .def tables: aborts, left, options, ops, guards, opcodes."""
 

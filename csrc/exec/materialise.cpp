@@ -157,7 +157,6 @@ PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
     }
     case VirtualKind::kGenerator:
       return make_generator(object);
-    case VirtualKind::kException:
     case VirtualKind::kUnmodelled:
       unsupported(virtual_name(object.kind));
       return nullptr;

@@ -122,7 +122,10 @@ PyObject* perform(void* context) {
 
 // The item, or null with the error set; StopIteration at the end.
 PyObject* perform_next(void* context) {
-  const auto& [trace, regs, node] = *static_cast<OpaqueCall*>(context);
+  const auto& [trace, regs, node, ts] = *static_cast<OpaqueCall*>(context);
+  const Operand handled(trace, regs, node, handled_in(trace, node.snapshot));
+  if (handled.failed()) return nullptr;
+  const cpython::Handling handling(ts, handled.get());
   Operand iterator(trace, regs, node, node.a);
   PyObject* item = iterator.failed() ? nullptr : Py_TYPE(iterator.get())->tp_iternext(iterator.get());
   if (item == nullptr && PyErr_Occurred() == nullptr) PyErr_SetNone(PyExc_StopIteration);
@@ -193,7 +196,7 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
       return take(node, regs, call_in_frames(trace, node.snapshot, regs, root, ts, perform, &context));
     }
     case Op::kNext: {
-      OpaqueCall context{trace, regs, node};
+      OpaqueCall context{trace, regs, node, ts};
       PyObject* item = call_in_frames(trace, node.snapshot, regs, root, ts, perform_next, &context);
       const bool ended = item == nullptr && PyErr_ExceptionMatches(PyExc_StopIteration) != 0;
       if (ended) PyErr_Clear();

@@ -16,8 +16,8 @@ using cpython::Frame;
 // One frame to be rebuilt; owns its objects until they are in the frame.
 struct Level {
   const FrameState* state;
-  PyObject** slots;  // locals, then stack
-  Ref function, extra, generator, handled;
+  PyObject** slots = nullptr;  // locals, then stack
+  Ref function{}, extra{}, generator{}, handled{};
   Frame* frame = nullptr;  // once it is in place
   int count() const noexcept { return static_cast<int>(state->locals + state->stack); }
 };
@@ -70,7 +70,7 @@ Exit::Exit(const Trace& trace, uint32_t snapshot, uint32_t first, bool raising) 
   const std::vector<const FrameState*> states = frames_of(trace, snapshot);
   size_t total = 0;
   for (size_t i = first; i < states.size(); ++i) {
-    levels_.push_back({states[i], nullptr, Ref(), Ref(), Ref()});
+    levels_.push_back({states[i]});
     total += states[i]->locals + states[i]->stack;
   }
   slots_.assign(total, nullptr);

@@ -159,6 +159,7 @@ void build_builtin_table() {
   if (!table().empty()) return;
   cpython::slot_functions();  // runs Python once, so not while recording
   names();
+  find_opaque_functions();
   cpython::abc_registrations();
   add_object_builtins();
   add_container_builtins();

@@ -26,6 +26,8 @@ void add_itertools_builtins();   // builtins_itertools.cpp
 void add_functional_builtins();  // builtins_functional.cpp
 void add_exception_builtins();   // exceptions.cpp
 
+void find_opaque_functions();     // opaque.cpp
+
 bool is_lock(PyTypeObject* type) noexcept;
 
 // FORMAT_VALUE. False: not known.

@@ -106,7 +106,7 @@ struct Request {
   PyObject* names = nullptr;
   bool spread = false;  // f(*args[0], **args[1])
   int pops = 0, pushes = 1;
-  Val exit;  // of a context manager: is pushed before the result
+  Val exit{};  // of a context manager: is pushed before the result
 };
 
 Val function(PyObject* object) {
@@ -289,6 +289,11 @@ void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 }
 
 }  // namespace
+
+// Imports, which the globals of a frame that is followed can make fail.
+void find_opaque_functions() {
+  functions();
+}
 
 bool Recorder::is_scalar_reg(Val value) const {
   if (!value.is_reg()) return false;

@@ -74,6 +74,8 @@ void Recorder::rollback(ShadowFrame& frame) {
       object.tail = last;
     }
   }
+  for (const auto& model : models_)
+    std::erase_if(model->tracebacks, [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });
   for (auto& of : frames_)
     if (!of->self.is_null() && trace.virtuals[of->self.index()].birth > frame.mark.time) of->self = Val();
   // What the entries name may be dead at a replay.

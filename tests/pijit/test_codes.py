@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import logging
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -55,13 +57,7 @@ def keeps_leaving():
 
 @produces("PJ201")
 def bytecode():
-    def f(x):
-        class Made:
-            value = x
-
-        return Made.value
-
-    return f, [(1,)] * 3
+    return types.FunctionType(compile("None", __file__, "single"), {}), [()] * 3
 
 
 @produces("PJ202")
@@ -163,7 +159,19 @@ def generator():
 
 @produces("PJ211")
 def unbuildable():
-    return lambda x: (n for n in [x]), [(1,)] * 3
+    def handling():
+        try:
+            raise KeyError
+        except KeyError:
+            yield 1
+            yield 2
+
+    def f():
+        generator = handling()
+        next(generator)
+        return generator
+
+    return f, [()] * 3
 
 
 @produces("PJ212")
@@ -186,18 +194,14 @@ def argument():
     return both, [(one, one)]
 
 
-class Slotted:
-    __slots__ = ("value",)
-
-
 @produces("PJ214")
 def write():
-    slotted = Slotted()
+    items = array.array("q", [0])
 
     def f(x):
         for _ in range(MANY):
-            slotted.value = x
-        return slotted.value
+            items[0] = x
+        return items[0]
 
     return f, [(1,)] * 3
 

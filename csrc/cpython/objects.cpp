@@ -275,4 +275,34 @@ bool is_importable(PyTypeObject* type) noexcept {
   return false;
 }
 
+namespace {
+
+constexpr Py_ssize_t kMaxQuietItems = 4096;
+
+bool is_quiet(PyObject* object, int depth) noexcept {
+  if (dies_unnoticed(Py_TYPE(object))) return true;
+  if (!PyTuple_CheckExact(object) || depth == 0 || PyTuple_GET_SIZE(object) > kMaxQuietItems) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!is_quiet(PyTuple_GET_ITEM(object, i), depth - 1)) return false;
+  return true;
+}
+
+}  // namespace
+
+bool holds_quiet_items(PyObject* container) noexcept {
+  constexpr int kDepth = 3;
+  if (PyObject_Size(container) > kMaxQuietItems) return false;
+  if (PyList_Check(container)) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(container); ++i)
+      if (!is_quiet(PyList_GET_ITEM(container, i), kDepth)) return false;
+    return true;
+  }
+  Py_ssize_t position = 0;
+  PyObject* item;
+  Py_hash_t hash;
+  while (_PySet_NextEntry(container, &position, &item, &hash))
+    if (!is_quiet(item, kDepth)) return false;
+  return true;
+}
+
 }  // namespace pijit::cpython

@@ -109,6 +109,9 @@ inline bool dies_unnoticed(PyTypeObject* type) noexcept {
   return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
 }
 
+// ... nor of any item of this list or set. Tuples of such are such, too.
+bool holds_quiet_items(PyObject* container) noexcept;
+
 // The constructor of the built-in class that a class comes from.
 inline initproc builtin_init(PyTypeObject* type) noexcept {
   while ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) type = type->tp_base;

@@ -290,7 +290,7 @@ bool Materialiser::apply_deque(PyObject* deque, const LogEntry& entry) noexcept 
   if (!entry.value.is_null() && (value = borrow(entry.value)) == nullptr) return false;
   switch (entry.op) {
     case LogOp::kItem:
-      return static_cast<bool>(Ref::steal(PyObject_CallMethod(deque, "append", "O", value)));
+      return static_cast<bool>(Ref::steal(PyObject_CallMethod(deque, "append", "(O)", value)));
     case LogOp::kSetItem:
       return PySequence_SetItem(deque, list_index(entry), value) == 0;
     case LogOp::kDelItem:

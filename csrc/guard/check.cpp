@@ -145,6 +145,8 @@ bool has_layout(const Guard& guard, PyObject* subject) noexcept {
     case GuardOp::kListSize:
     case GuardOp::kLoadListItem:
       return PyList_Check(subject) != 0;
+    case GuardOp::kQuiet:
+      return PyList_Check(subject) != 0 || PyAnySet_Check(subject) != 0;
     case GuardOp::kSet:
       return PyAnySet_Check(subject) != 0;
     case GuardOp::kTupleSize:
@@ -187,6 +189,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return check_list(trace, guard, subject);
     case GuardOp::kSet:
       return check_set(trace, guard, subject);
+    case GuardOp::kQuiet:
+      return cpython::holds_quiet_items(subject);
     case GuardOp::kParts:
       return check_parts(trace, guard, subject);
     case GuardOp::kValue:

@@ -80,6 +80,8 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     case GuardOp::kDictSize:
     case GuardOp::kSet:
       return name + ": its keys changed";
+    case GuardOp::kQuiet:
+      return name + ": it holds what may have a finaliser";
     case GuardOp::kParts:
       return name + ": another " + type_name(subject);
     case GuardOp::kTupleSize:

@@ -119,8 +119,9 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
 
 Task<Val> list_clear(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val list = known_list(recorder, args, 0, 0);
   const std::vector<Val> nothing;
+  Val list = written_list(recorder, args, 0, 0);
+  if (!list.is_null()) list = recorder.content_to_drop(args.values[0]);
   if (list.is_null() || !recorder.set_items(list, nothing, "clear", nothing)) co_await drive.unknown();
   co_return none();
 }
@@ -296,7 +297,70 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
   co_return args.values[0];
 }
 
+namespace {
+
+PyTypeObject* deque_type() {
+  static PyObject* const type = [] {
+    const Ref module = Ref::steal(PyImport_ImportModule("_collections"));
+    return module ? PyObject_GetAttrString(module.get(), "deque") : nullptr;  // lives as long as the process
+  }();
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+// One without a maximal length.
+Task<Val> make_deque(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!args.names.empty() || args.values.size() > 1) co_await drive.unknown();
+  std::vector<Val> items;
+  if (!args.values.empty()) items = co_await collect(drive, args.values[0]);
+  co_return recorder.new_sequence(VirtualKind::kDeque, deque_type(), items.data(), items.size());
+}
+
+// A list's method with so many arguments that does the same to a deque. What iterates over that finds out.
+template <Driven kMethod, size_t kArguments>
+Task<Val> of_deque(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const bool fits = args.names.empty() && args.values.size() == kArguments + 1;
+  if (!fits || !recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
+  recorder.reshaped(args.values[0]).push_back(++recorder.trace().clock);
+  co_return co_await kMethod(drive, args);
+}
+
+Task<Val> deque_appendleft(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const std::vector<Val> real(1, args.values[1]);
+  std::vector<Val> items = recorder.model(args.values[0]).items;
+  items.insert(items.begin(), args.values[1]);
+  if (!recorder.set_items(args.values[0], items, "appendleft", real)) co_await drive.unknown();
+  co_return none();
+}
+
+Task<Val> deque_popleft(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  std::vector<Val> items = recorder.model(args.values[0]).items;
+  if (items.empty()) co_await drive.raise();
+  const Val item = items.front();
+  items.erase(items.begin());
+  const std::vector<Val> nothing;
+  if (!recorder.set_items(args.values[0], items, "popleft", nothing)) co_await drive.unknown();
+  co_return item;
+}
+
+void add_deque_builtins() {
+  add_driven("collections", "deque", make_deque);
+  add_driven("collections", "deque.append", of_deque<list_append, 1>);
+  add_driven("collections", "deque.appendleft", of_deque<deque_appendleft, 1>);
+  add_driven("collections", "deque.extend", of_deque<list_extend, 1>);
+  add_driven("collections", "deque.pop", of_deque<list_pop, 0>);
+  add_driven("collections", "deque.popleft", of_deque<deque_popleft, 0>);
+  add_driven("collections", "deque.clear", of_deque<list_clear, 0>);
+  add_driven("collections", "deque.reverse", of_deque<list_reverse, 0>);
+}
+
+}  // namespace
+
 void add_list_builtins() {
+  add_deque_builtins();
   add_driven("builtins", "list.append", list_append);
   add_driven("builtins", "list.extend", list_extend);
   add_driven("builtins", "list.insert", list_insert);

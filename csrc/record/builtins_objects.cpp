@@ -364,6 +364,17 @@ Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
   return give(recorder, frame, pops, result);
 }
 
+Invoke type_method(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const bool fits = args.values.size() == 2 && args.names.empty() && args.values[1].object() != Py_None;
+  if (!fits || recorder.type_of(args.values[0]) != &PyFunction_Type || args.values[0].is_reg() ||
+      args.values[1].is_reg())
+    return Invoke::kUnknown;
+  Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
+  recorder.set_field(method, 0, args.values[0]);
+  recorder.set_field(method, 1, args.values[1]);
+  return give(recorder, frame, pops, method);
+}
+
 }  // namespace
 
 void add_object_builtins() {
@@ -388,6 +399,7 @@ void add_object_builtins() {
   add_builtin("_contextvars", "ContextVar.reset", context_reset);
   add_builtin("_contextvars", "ContextVar.get", context_get);
   add_builtin("functools", "partial", type_partial);
+  add_builtin("types", "MethodType", type_method);
 }
 
 }  // namespace pijit

@@ -86,7 +86,8 @@ Task<Val> set_remove(Drive& drive, Arguments args) {
 
 Task<Val> set_clear(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val set = known_set(recorder, args);
+  Val set = written_set(recorder, args);
+  if (!set.is_null()) set = recorder.content_to_drop(args.values[0]);
   const Keys nothing;
   const std::vector<Val> real;
   if (set.is_null() || !recorder.replace_keys(set, nothing, "clear", real)) co_await drive.unknown();

@@ -138,6 +138,7 @@ class Recorder final : public RecordApi {
   // -- writes to containers (writes.cpp)
   Val writable(Val container);    // the model of a list, set or deque that is about to be written; Null: not one
   Val content_of(Val container);  // the model of a container that existed before and was written, else itself
+  Val content_to_drop(Val container);  // ... and cleared at once: its items are looked at only if they must be
   void note_argument(PyObject* object, Val container);
   Val argument(PyObject* object);                     // the argument that it is, or Null
   bool is_argument(Val container, PyObject* object);  // it is that object, guarded either way

@@ -142,6 +142,23 @@ Val Recorder::content_of(Val container) {
   return found;
 }
 
+// All that an existing container held is about to be dropped: it need not be known when nobody is told of that.
+// Otherwise, what content_of() says.
+Val Recorder::content_to_drop(Val container) {
+  PyObject* object = container.object();
+  const Val made = writable(container);
+  if (object == nullptr || made.is_null()) return made;
+  Model& content = model(made);
+  if (!content.unread || content.guarded || !cpython::holds_quiet_items(object)) return content_of(container);
+  Guard guard{};
+  guard.op = GuardOp::kQuiet;
+  guard.subject = container;
+  add_guard(guard);
+  content.unread = false;
+  content.original.clear();
+  return made;
+}
+
 void Recorder::pin(Val value) {
   if (value.is_const() && !cpython::is_scalar(value.object())) trace_->pins.push_back(value.object());
 }

@@ -831,3 +831,95 @@ def undo():
     del n
     n = 7
     table["gone"] = 1
+
+
+# %% existing_containers_cleared
+kept, seen = [], set()
+
+
+def f(x):
+    kept.clear()
+    seen.clear()
+    kept.append((x, str(x)))
+    seen.add(str(x) + "!")
+    return list(kept), sorted(seen)
+
+
+def args():
+    return (1,)
+
+
+def change():
+    kept.append(object())
+    seen.add(2.5)
+
+
+def undo():
+    kept.append((object(), 1))
+    seen.add(("a", ("b", None)))
+
+
+# %% what_is_cleared_has_a_finalizer
+class Item:
+    def __init__(self, x):
+        self.x = x
+
+    def __del__(self):
+        log.append(self.x)
+        held.append(self.x)
+
+
+log, held = [], []
+
+
+def f(x):
+    held.clear()
+    before = len(held)
+    held.append(x)
+    return before, list(held), list(log)
+
+
+def args():
+    return (1,)
+
+
+def change():
+    held.append(Item("a"))
+
+
+def undo():
+    held.append((1, Item("b")))
+
+
+# %% deques_made_here: leaves
+from collections import deque
+
+
+def f(n):
+    todo = deque()
+    for i in range(n):
+        todo.append(i)
+        todo.appendleft(-i)
+    todo.extend([n, n])
+    first, last = todo.popleft(), todo.pop()
+    whole = list(todo)
+    todo.reverse()
+    seen = []
+    while todo:
+        seen.append(todo.pop())
+    try:
+        todo.popleft()
+    except IndexError as error:
+        seen.append(str(error))
+    todo.append(n)
+    kept = todo
+    try:
+        for item in todo:
+            todo.append(item)
+    except RuntimeError as error:
+        seen.append(str(error))
+    return first, last, whole, seen, kept, deque("ab"), deque([1, 2, 3], 2)
+
+
+def args():
+    return (3,)

@@ -138,6 +138,7 @@ class Recorder final : public RecordApi {
   // -- writes to containers (writes.cpp)
   Val writable(Val container);    // the model of a list, set or deque that is about to be written; Null: not one
   Val content_of(Val container);  // the model of a container that existed before and was written, else itself
+  bool is_unread(Val container);
   Val content_to_drop(Val container);  // ... and cleared at once: its items are looked at only if they must be
   void note_argument(PyObject* object, Val container);
   Val argument(PyObject* object);                     // the argument that it is, or Null
@@ -214,7 +215,7 @@ class Recorder final : public RecordApi {
   void note_return() {  // of a frame: see end_at_return
     if (frames_.size() == 1 && any_traced_) return_snapshot_ = snapshot();
   }
-  Val traceback_of(Val exception);  // as it is now
+  Val traceback_of(Val exception);       // as it is now
   bool exc_info(std::vector<Val>* out);  // type, value and traceback of what is handled; false: not known
   bool is_built(Val object) const { return trace_->virtuals[object.index()].reg != kNone; }
 

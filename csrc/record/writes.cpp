@@ -107,6 +107,13 @@ Val Recorder::writable(Val container) {
   return made;
 }
 
+// A list or set that existed before and was only added to so far.
+bool Recorder::is_unread(Val container) {
+  PyObject* object = container.object();
+  const Fact* fact = object == nullptr ? nullptr : facts_.get(object, FactKind::kAdopted);
+  return fact != nullptr && models_[fact->guard]->unread && !models_[fact->guard]->guarded;
+}
+
 // Where the content of a container is: the model of one that was adopted, else itself. Null: it cannot be known.
 Val Recorder::content_of(Val container) {
   PyObject* object = container.object();

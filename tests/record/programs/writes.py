@@ -923,3 +923,22 @@ def f(n):
 
 def args():
     return (3,)
+
+
+# %% length_of_what_grows
+log, seen = [], set()
+
+
+def f(x):
+    log.append(x)
+    before = len(log)
+    seen.add(x)
+    return before, len(log), len(seen)
+
+
+def args():
+    return (1,)
+
+
+def change():
+    log.clear()

@@ -106,9 +106,11 @@ inline PyObject* topmost_exception(PyThreadState* ts) noexcept {
     item = item->previous_item;
   return item->exc_value;
 }
-// Instead of what the thread handles now; the frame that goes on puts back what was there.
-inline void handle_exception(PyThreadState* ts, Ref exception) noexcept {
-  drop_reference(std::exchange(ts->exc_info->exc_value, exception.release()));
+// Instead of what is handled now below so many generators that run; the frame that goes on puts back what was there.
+inline void handle_exception(PyThreadState* ts, int generators, Ref exception) noexcept {
+  _PyErr_StackItem* item = ts->exc_info;
+  while (generators-- > 0) item = item->previous_item;
+  drop_reference(std::exchange(item->exc_value, exception.release()));
 }
 // Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
 inline bool eval_breaker_set(PyThreadState* ts) noexcept {
@@ -233,8 +235,9 @@ PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame 
 
 // A generator of `function` that has not begun. Its locals are placeholders. Null with an error set.
 PyObject* new_generator(PyThreadState* ts, PyObject* function);
-// Puts `count` objects into a generator that does not run, which goes on at `resume`; steals them.
-void suspend_generator(PyObject* generator, PyObject** objects, int count, int resume) noexcept;
+// Puts `count` objects into a generator that does not run, which goes on at `resume`; steals them. `handled` (null:
+// nothing) is the exception that it handles.
+void suspend_generator(PyObject* generator, PyObject** objects, int count, int resume, PyObject* handled) noexcept;
 // Evaluates `frame`, whose instruction resumes this new generator; its frame is then handed to `enter`, which fills it.
 PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generator, EnterFrame enter, void* context);
 // Takes back what a generator is resumed with: a value or an exception.

@@ -122,13 +122,14 @@ PyObject* new_generator(PyThreadState* ts, PyObject* function) {
       nullptr);
 }
 
-void suspend_generator(PyObject* generator, PyObject** objects, int count, int resume) noexcept {
+void suspend_generator(PyObject* generator, PyObject** objects, int count, int resume, PyObject* handled) noexcept {
   Frame* frame = generator_frame(generator);
   swap_slots(frame, objects, count);
   resume_at(frame, resume);
   const bool begun = resume > start_of_generator(code(frame)) + 1;
   reinterpret_cast<PyGenObject*>(generator)->gi_frame_state =
       static_cast<int8_t>(begun ? FRAME_SUSPENDED : FRAME_CREATED);
+  if (handled != nullptr) reinterpret_cast<PyGenObject*>(generator)->gi_exc_state.exc_value = new_reference(handled);
 }
 
 void end_generator(PyObject* generator) noexcept {

@@ -89,6 +89,7 @@ void Liveness::use_entries(uint32_t index, uint32_t time) {
     use(entry.value, time);
     if (entry.op != LogOp::kFrame || entry.index == kNone) continue;
     const FrameState& state = trace_.frame_states[entry.index];
+    use(state.handled, time);
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
   }
 }

@@ -180,7 +180,8 @@ bool Materialiser::fill_generator(const Virtual& object, PyObject* generator) no
   bool ok = true;
   for (uint32_t i = 0; i < slots.size() && ok; ++i)
     slots[i] = new_reference(borrow_optional(trace_.slots[state.first + i], &ok));
-  if (ok) cpython::suspend_generator(generator, slots.data(), static_cast<int>(slots.size()), state.resume);
+  PyObject* handled = ok ? borrow_optional(state.handled, &ok) : nullptr;
+  if (ok) cpython::suspend_generator(generator, slots.data(), static_cast<int>(slots.size()), state.resume, handled);
   for (PyObject* slot : slots) drop_reference(slot);
   return ok;
 }

@@ -6,7 +6,7 @@ namespace pijit {
 namespace {
 
 enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext };
-enum FrameField : uint32_t { kFunction, kCaller };
+enum FrameField : uint32_t { kFunction, kCaller, kGenerator };
 
 }  // namespace
 
@@ -61,6 +61,7 @@ bool Materialiser::collect_frame(const Virtual& object) noexcept {
   EndedFrame frame;
   frame.self = static_cast<uint32_t>(&object - trace_.virtuals.data());
   frame.caller = kNone;
+  Ref generator;
   bool ended = false;
   const bool ok = each(object, [&](const LogEntry& entry) {
     bool made = true;
@@ -72,9 +73,11 @@ bool Materialiser::collect_frame(const Virtual& object) noexcept {
     }
     if (entry.op != LogOp::kField) return made;
     if (entry.index == kFunction) frame.function = Ref::borrow(value);
+    if (entry.index == kGenerator) generator = Ref::borrow(value);
     if (entry.index == kCaller && !entry.value.is_null()) frame.caller = entry.value.index();
     return made;
   });
+  if (ok && !ended && generator) tracebacks_.add_generator(frame.self, std::move(generator));
   if (ok && ended) tracebacks_.add_frame(std::move(frame));
   return ok;
 }

@@ -106,10 +106,11 @@ struct OpaqueCall {
   const Reg* regs;
   const Node& node;
   PyThreadState* ts;
+  bool ended = false;  // kNext
 };
 
 PyObject* perform(void* context) {
-  const auto& [trace, regs, node, ts] = *static_cast<OpaqueCall*>(context);
+  const auto& [trace, regs, node, ts, ended] = *static_cast<OpaqueCall*>(context);
   const Operand handled(trace, regs, node, handled_in(trace, node.snapshot));
   if (handled.failed()) return nullptr;
   const cpython::Handling handling(ts, handled.get());
@@ -120,16 +121,24 @@ PyObject* perform(void* context) {
   return PyObject_Call(callable.get(), args.get(), keywords.get());
 }
 
-// The item, or null with the error set; StopIteration at the end.
+// The item, or null with the error set. At the end it is what SEND finds there, or None.
 PyObject* perform_next(void* context) {
-  const auto& [trace, regs, node, ts] = *static_cast<OpaqueCall*>(context);
+  auto& [trace, regs, node, ts, ended] = *static_cast<OpaqueCall*>(context);
   const Operand handled(trace, regs, node, handled_in(trace, node.snapshot));
   if (handled.failed()) return nullptr;
   const cpython::Handling handling(ts, handled.get());
   Operand iterator(trace, regs, node, node.a);
-  PyObject* item = iterator.failed() ? nullptr : Py_TYPE(iterator.get())->tp_iternext(iterator.get());
-  if (item == nullptr && PyErr_Occurred() == nullptr) PyErr_SetNone(PyExc_StopIteration);
-  return item;
+  Operand sent(trace, regs, node, node.count > 0 ? trace.operands[node.first] : Val());
+  if (iterator.failed() || sent.failed()) return nullptr;
+  PyObject* item = nullptr;
+  if (node.count > 0) {
+    ended = PyIter_Send(iterator.get(), sent.get(), &item) == PYGEN_RETURN;
+    return item;
+  }
+  item = Py_TYPE(iterator.get())->tp_iternext(iterator.get());
+  ended = item == nullptr && (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_StopIteration) != 0);
+  if (ended) PyErr_Clear();
+  return ended ? new_reference(Py_None) : item;
 }
 
 // The object is exactly a float, bool or int.
@@ -198,10 +207,8 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
     case Op::kNext: {
       OpaqueCall context{trace, regs, node, ts};
       PyObject* item = call_in_frames(trace, node.snapshot, regs, root, ts, perform_next, &context);
-      const bool ended = item == nullptr && PyErr_ExceptionMatches(PyExc_StopIteration) != 0;
-      if (ended) PyErr_Clear();
-      if (!ended && take(node, regs, item) == Outcome::kRaise) return Outcome::kRaise;
-      return ended == (node.aux == 0) ? Outcome::kNext : Outcome::kOtherWay;
+      if (take(node, regs, item) == Outcome::kRaise) return Outcome::kRaise;
+      return context.ended == (node.aux == 0) ? Outcome::kNext : Outcome::kOtherWay;
     }
     case Op::kRun:
       return take(node, regs, run_frames(trace, node.snapshot, node.aux, regs, root, ts));

@@ -137,24 +137,30 @@ PyObject* Exit::enter(PyThreadState* ts, Frame* frame) {
 PyObject* Exit::enter_generator(PyThreadState* ts, Frame* frame, Level* level) {
   drop_slots(level);
   cpython::resume_at(frame, level->state->resume);
-  const Ref generator = std::move(levels_[next_].generator);
-  return cpython::eval_into_generator(ts, frame, generator.get(), enter_next, this);
+  PyObject* generator = levels_[next_].generator.get();
+  levels_[next_].generator = Ref();  // the frame holds it
+  return cpython::eval_into_generator(ts, frame, generator, enter_next, this);
 }
 
 // All frames are in place: what they handle is the thread's, with tracebacks.
 bool Exit::take_up_exceptions(PyThreadState* ts) noexcept {
   std::vector<StandingFrame> standing;
-  Ref handled;
-  for (Level& level : levels_) {
+  for (Level& level : levels_)
     if (level.state->self != kNone) standing.push_back({level.state->self, level.frame});
-    if (level.handled) handled = std::move(level.handled);
-  }
   if (!tracebacks_.empty()) {
     cpython::stand_at(levels_.back().frame, levels_.back().state->call);
     const cpython::LinkedFrame link(ts, levels_.back().frame);
     if (!tracebacks_.attach(ts, standing)) return false;
   }
-  if (handled) cpython::handle_exception(ts, std::move(handled));
+  // A generator handles exceptions of its own; what is between two generators has one place for them.
+  int generators = 0;
+  Ref handled;
+  for (size_t i = levels_.size(); i-- > 0;) {
+    if (!handled) handled = std::move(levels_[i].handled);
+    const bool bottom = i == 0 || !levels_[i].state->generator.is_null();
+    if (bottom && handled) cpython::handle_exception(ts, generators, std::move(handled));
+    generators += bottom;
+  }
   return true;
 }
 

@@ -20,9 +20,14 @@ PyObject* Tracebacks::enter(PyThreadState* ts, cpython::Frame* frame, void* call
   const auto [tracebacks, ended] = *static_cast<Call*>(call);
   cpython::swap_slots(frame, ended->variables.data(), static_cast<int>(ended->variables.size()));
   cpython::stand_at(frame, ended->instruction);
-  cpython::LinkedFrame link(ts, frame);
-  tracebacks->objects_[ended->self] = cpython::current_frame_object(ts);
-  return tracebacks->make_frames_under(ts, ended->self) ? new_reference(Py_None) : nullptr;
+  bool made;
+  {
+    cpython::LinkedFrame link(ts, frame);
+    tracebacks->objects_[ended->self] = cpython::current_frame_object(ts);
+    made = tracebacks->make_frames_under(ts, ended->self);
+  }
+  if (ended->caller == kNone) frame->previous = nullptr;
+  return made ? new_reference(Py_None) : nullptr;
 }
 
 // The frames that have ended and were called by that frame, which is the thread's current one.
@@ -65,14 +70,21 @@ bool Tracebacks::complete(const Entry& entry) noexcept {
   return true;
 }
 
+bool Tracebacks::find_frames_under(PyThreadState* ts, StandingFrame frame) noexcept {
+  const cpython::CurrentFrame current(ts, frame.frame);
+  objects_[frame.self] = cpython::current_frame_object(ts);
+  return make_frames_under(ts, frame.self);
+}
+
 bool Tracebacks::attach(PyThreadState* ts, const std::vector<StandingFrame>& standing) noexcept {
   if (entries_.empty()) return true;
   cpython::GcPause pause;
-  for (const StandingFrame& frame : standing) {
-    const cpython::CurrentFrame current(ts, frame.frame);
-    objects_[frame.self] = cpython::current_frame_object(ts);
-    if (!make_frames_under(ts, frame.self)) return false;
-  }
+  for (const StandingFrame& frame : standing)
+    if (!find_frames_under(ts, frame)) return false;
+  for (const auto& [self, generator] : generators_)
+    if (objects_.count(self) == 0 && !find_frames_under(ts, {self, cpython::generator_frame(generator.get())}))
+      return false;
+  if (!make_frames_under(ts, kNone)) return false;
   for (const Entry& entry : entries_)
     if (!complete(entry)) return false;
   entries_.clear();

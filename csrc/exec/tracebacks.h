@@ -11,6 +11,7 @@
 
 #include "common/ref.h"
 #include "cpython/frame.h"
+#include "ir/trace.h"
 
 namespace pijit {
 
@@ -22,7 +23,7 @@ struct StandingFrame {
 
 // A frame that has ended. Its variables may be empty.
 struct EndedFrame {
-  uint32_t self, caller;
+  uint32_t self, caller;  // kNone: a generator's, which has no caller any more
   Ref function;
   int instruction = 0;
   std::vector<PyObject*> variables;  // owned
@@ -49,6 +50,8 @@ class Tracebacks {
   // set.
   bool add_entry(PyObject* exception, uint32_t frame, int instruction) noexcept;
   void add_frame(EndedFrame frame) { ended_.push_back(std::move(frame)); }
+  // The frame of a generator that has not ended.
+  void add_generator(uint32_t self, Ref generator) { generators_.emplace_back(self, std::move(generator)); }
   // Makes the frames and the tracebacks. False with an error set.
   bool attach(PyThreadState* ts, const std::vector<StandingFrame>& standing) noexcept;
 
@@ -63,10 +66,12 @@ class Tracebacks {
   };
   static PyObject* enter(PyThreadState* ts, cpython::Frame* frame, void* call);
   bool make_frames_under(PyThreadState* ts, uint32_t caller) noexcept;
+  bool find_frames_under(PyThreadState* ts, StandingFrame frame) noexcept;
   bool complete(const Entry& entry) noexcept;
 
   std::vector<Entry> entries_;
   std::vector<EndedFrame> ended_;
+  std::vector<std::pair<uint32_t, Ref>> generators_;
   std::unordered_map<uint32_t, Ref> objects_;  // frame objects
 };
 

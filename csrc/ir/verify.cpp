@@ -73,6 +73,7 @@ void Verifier::use_log(uint32_t index, uint32_t time) {
   const LogEntry& entry = trace_.generator_state(index, time);
   if (entry.op != LogOp::kFrame || entry.index == kNone) return;
   const FrameState& state = trace_.frame_states[entry.index];
+  use(state.handled, time);
   for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
 }
 

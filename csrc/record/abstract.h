@@ -24,6 +24,8 @@ Task<Val> call_special(Drive& drive, Val object, PyObject* name, std::vector<Val
 // iter(iterable), next(iterator): Null at its end; all that an iterable gives.
 Task<Val> get_iter(Drive& drive, Val iterable);
 Task<Val> iter_next(Drive& drive, Val iterator);
+// What becomes of it when it is resumed (generators.cpp).
+Task<Inner> resume_generator(Drive& drive, Val generator, Val sent);
 Task<std::vector<Val>> collect(Drive& drive, Val iterable);
 // The same by code that first asks how many there are: list(), tuple(), extend, sorted.
 Task<std::vector<Val>> collect_all(Drive& drive, Val iterable);

@@ -21,19 +21,6 @@ Val next_of_enumerate(Recorder& recorder, Val iterator, Val item) {
   return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
 
-// The frame of a generator, or nothing of one that is exhausted.
-Task<Val> next_of_generator(Drive& drive, Val generator) {
-  Recorder& recorder = drive.recorder();
-  if (!recorder.may_resume(generator)) {
-    if (!recorder.has_ended(generator)) co_await drive.unknown();
-    co_return Val();
-  }
-  recorder.expect_generator(drive.frame(), generator, Then::kPush, 0);
-  Inner inner = co_await drive.wait(Invoke::kStarted);
-  if (inner.raised) co_await drive.pass_on();
-  co_return inner.ended ? Val() : inner.value;
-}
-
 // __next__ in Python.
 Task<Val> next_of_class(Drive& drive, Val iterator) {
   Recorder& recorder = drive.recorder();
@@ -48,6 +35,7 @@ Task<Val> next_of_class(Drive& drive, Val iterator) {
   Inner inner = co_await drive.wait(outcome);
   if (!inner.raised) co_return inner.value;
   if (!drive.is_raised(PyExc_StopIteration)) co_await drive.pass_on();
+  drive.set_returned(recorder.stop_value());
   drive.caught();
   co_return Val();
 }
@@ -162,8 +150,8 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
       co_return more == 0 ? Val() : item;
     }
     if (kind == VirtualKind::kGenerator) {
-      item = co_await next_of_generator(drive, iterator);
-      co_return item;
+      const Inner inner = co_await resume_generator(drive, iterator, Val());
+      co_return inner.ended ? Val() : inner.value;
     }
     if (kind == VirtualKind::kEnumerate) {
       item = co_await iter_next(drive, recorder.virtual_field(iterator, 0));

@@ -3,7 +3,7 @@
 // A lookup is followed step by step as the type's slot would: generic lookup, module, type, super, or a class's own
 // __getattribute__ and
 // __getattr__ (whose frames are followed). C getters are mirrored one by one in kGetters; what is not in it is unknown.
-#include "record/recorder.h"
+#include "record/builtins.h"
 
 #include <structmember.h>
 
@@ -48,6 +48,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
       if (has_name(name, "__qualname__")) return content.items[2];
       if (has_name(name, "__defaults__")) return content.items[3].is_null() ? Val::constant(Py_None) : content.items[3];
     }
+    if (recorder.is_virtual(object, VirtualKind::kGenerator)) return generator_attribute(recorder, object, name);
     if (recorder.is_virtual(object, VirtualKind::kException) && !recorder.is_built(object)) {
       const Model& content = recorder.model(object);
       if (has_name(name, "args") && !content.items.empty()) return content.items[0];
@@ -215,8 +216,12 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
     if (object.is_virtual()) {
       Val value;
-      if (recorder.is_virtual(object, VirtualKind::kException) && recorder.is_built(object)) return Invoke::kUnknown;
+      const bool exception = recorder.is_virtual(object, VirtualKind::kException);
+      if (exception && recorder.is_built(object)) return Invoke::kUnknown;
       if (recorder.attr_find(object, name, &value)) return found(lookup, value);
+      if (exception && has_name(name, "value") && reinterpret_cast<PyDescrObject*>(descriptor)->d_type ==
+                                                      reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
+        return found(lookup, recorder.stop_value(object));
       *lookup.missing = recorder.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
       return Invoke::kUnknown;
     }

@@ -172,6 +172,7 @@ void build_builtin_table() {
   add_itertools_builtins();
   add_functional_builtins();
   add_exception_builtins();
+  add_generator_builtins();
 }
 
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {

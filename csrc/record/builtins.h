@@ -25,8 +25,14 @@ void add_number_builtins();      // builtins_numbers.cpp
 void add_itertools_builtins();   // builtins_itertools.cpp
 void add_functional_builtins();  // builtins_functional.cpp
 void add_exception_builtins();   // exceptions.cpp
+void add_generator_builtins();   // generators.cpp
 
 void find_opaque_functions();     // opaque.cpp
+
+// What C tells of a virtual generator; Null: not known.
+Val generator_attribute(Recorder& recorder, Val generator, PyObject* name);
+// The StopIteration of a generator that returned this.
+Val new_stop(Recorder& recorder, Val returned);
 
 bool is_lock(PyTypeObject* type) noexcept;
 

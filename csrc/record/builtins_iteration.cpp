@@ -121,6 +121,12 @@ Task<Val> next_of_callable(Drive& drive, Arguments args) {
 
 Task<Val> builtin_next(Drive& drive, Arguments args) {
   if (!args.names.empty() || args.values.empty() || args.values.size() > 2) co_await drive.unknown();
+  if (drive.recorder().is_virtual(args.values[0], VirtualKind::kGenerator)) {
+    const Inner inner = co_await resume_generator(drive, args.values[0], Val());
+    if (!inner.ended) co_return inner.value;
+    if (args.values.size() == 1) co_await drive.raise(new_stop(drive.recorder(), inner.returned));
+    co_return args.values[1];
+  }
   Val item = co_await iter_next(drive, args.values[0]);
   if (!item.is_null()) co_return item;
   if (args.values.size() == 1) co_await drive.raise();

@@ -280,11 +280,13 @@ Invoke Recorder::invoke_instance(ShadowFrame& frame, Val callable, Arguments& ar
   return invoke_function(frame, Val::constant(call), args, then, pops);
 }
 
-void Recorder::expect_generator(ShadowFrame& frame, Val generator, Then then, int pops) {
+Pending& Recorder::expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent) {
   Pending& pending = await(frame, pops, 1);
   pending.expects_frame = true;
   pending.generator = generator.index();
   pending.then = then;
+  pending.x = sent;
+  return pending;
 }
 
 }  // namespace pijit

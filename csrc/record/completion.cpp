@@ -18,26 +18,26 @@ void Recorder::note_real(Val value, PyObject* object) {
   }
 }
 
+// A generator or __next__ in FOR_ITER or SEND: fell through with a value, or jumped to the end.
+void Recorder::complete_next(ShadowFrame& frame) {
+  Pending& pending = frame.pending;
+  if (pending.opaque) finish_next(frame);
+  if (!live_) return;
+  const bool sends = pending.then == Then::kSend;
+  const Val item = pending.has_result ? pending.result : pending.y;
+  pending.active = false;
+  frame.sp -= (sends ? 1 : 0) + (pending.has_result ? 0 : 1);
+  if (!pending.has_result && !sends) return;
+  if (item.is_virtual() && model(item).real == nullptr) model(item).real = stack_real(1);
+  frame.push(item);
+}
+
 void Recorder::complete(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   refresh_written();
   if (pending.expects_frame && !pending.entered) return stop(Abort::kUnknownCall, "the frame was not entered");
   PyObject* result = pending.pushes > 0 ? stack_real(1) : nullptr;
-  if (pending.then == Then::kNext) {
-    // A generator or __next__ in FOR_ITER: fell through with a value, or jumped behind the loop.
-    if (pending.opaque) finish_next(frame);
-    if (!live_) return;
-    bool value = pending.has_result;
-    Val item = pending.result;
-    pending.active = false;
-    if (value) {
-      if (item.is_virtual() && model(item).real == nullptr) model(item).real = result;
-      frame.push(item);
-    } else {
-      frame.sp -= 1;
-    }
-    return;
-  }
+  if (pending.then == Then::kNext || pending.then == Then::kSend) return complete_next(frame);
   if (pending.adapter) {
     Val value;
     if (!adapter_->finish_call(site_, pending.pushes > 0 ? result : nullptr, &value)) {

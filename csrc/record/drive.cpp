@@ -12,7 +12,8 @@ Drive::Never Drive::unknown() noexcept {
   return {};
 }
 
-Drive::Never Drive::raise() noexcept {
+Drive::Never Drive::raise(Val exception) noexcept {
+  raised_ = exception;
   state_ = State::kRaises;
   return {};
 }
@@ -54,6 +55,7 @@ void Drive::go_on() {
   inner_ = Inner();
   inner_.raised = recorder_.is_raising();
   inner_.ended = !inner_.raised && !pending.has_result;
+  if (inner_.ended) inner_.returned = pending.y;
   if (pending.has_result) inner_.value = pending.result;
   if (!inner_.raised) pending = Pending();
   next_ = std::exchange(waiting_, nullptr);
@@ -79,7 +81,7 @@ Invoke Drive::end() {
       if (waited_) recorder_.stop(Abort::kUnknownCall, "what C code does between two calls of Python");
       return waited_ ? Invoke::kStopped : Invoke::kUnknown;
     case State::kRaises:
-      recorder_.will_raise(frame_, pops_);
+      recorder_.will_raise(frame_, pops_, raised_);
       return Invoke::kStarted;
     case State::kPassesOn:
       return Invoke::kStarted;
@@ -91,6 +93,7 @@ Invoke Drive::end() {
   pending.result = value;
   pending.has_result = !value.is_null();
   if (completion_ == Completion::kLoop) pending.then = Then::kNext;
+  if (completion_ == Completion::kSend) pending.then = Then::kSend, pending.y = returned_;
   if (completion_ == Completion::kUnpack) pending.pushes = 4;
   pending.finish = finish_;
   return Invoke::kStarted;

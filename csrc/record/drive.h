@@ -23,7 +23,8 @@ namespace pijit {
 struct Inner {
   Val value;
   bool raised = false;  // the frame raised: is_raised() tells what
-  bool ended = false;   // the generator ran to its end
+  bool ended = false;   // the generator ran to its end ...
+  Val returned;         // ... and returned this
 };
 
 // A suspended C function. Starts when it is awaited; owns its coroutine.
@@ -59,6 +60,7 @@ enum class Completion : uint8_t {
   kPush,    // the result is pushed
   kDrop,    // nothing is pushed: stores, branches
   kLoop,    // FOR_ITER: Null ends the loop
+  kSend,    // SEND: Null is the end, of which `returned` tells the result
   kUnpack,  // the items of the result are pushed, the first on top
 };
 
@@ -77,7 +79,7 @@ class Drive {
     void await_resume() const noexcept {}
   };
   Never unknown() noexcept;  // not understood: the recording stops at the start of the instruction
-  Never raise() noexcept;    // guarded facts say that the C code raises here
+  Never raise(Val exception = Val()) noexcept;  // guarded facts say that the C code raises here: that, or a new one
   Never pass_on() noexcept;  // the exception of the inner frame leaves the C code
 
   // Awaiting this gives what became of the call that was just set up (see Recorder::invoke).
@@ -96,6 +98,10 @@ class Drive {
 
   // The result is what `finish` makes of CPython's, at the end of the instruction; only for the outermost task.
   void observe(Finish finish) noexcept { finish_ = finish; }
+
+  // What SEND takes for the result of an iterator that has ended.
+  void set_returned(Val value) noexcept { returned_ = value; }
+  Val returned() const noexcept { return returned_; }
 
   // A C callable that is driven was reached by an inner call: the task that awaits it runs it.
   void defer(Driven function, const Arguments& args) {
@@ -133,6 +139,7 @@ class Drive {
   Task<Val> root_{nullptr};
   std::coroutine_handle<> next_, waiting_;
   Inner inner_;
+  Val raised_, returned_;
   Finish finish_ = nullptr;
   Driven deferred_ = nullptr;
   Arguments deferred_args_;

@@ -71,14 +71,12 @@ Val Recorder::handled_at_entry() {
   return entry_handled_;
 }
 
-// What PUSH_EXC_INFO puts away. A generator has a place of its own for what it handles.
+// What PUSH_EXC_INFO puts away. A generator has a place of its own for what it and its callees handle.
 Val Recorder::saved_exception() {
-  PyObject* object = cpython::handled_exception(thread_);
-  const bool none = object == nullptr || object == Py_None;
-  if (none && cpython::is_generator_frame(top_frame().frame)) return Val::constant(Py_None);
-  for (auto& frame : frames_)
-    for (Val exception : frame->handled)
-      if (!none && real(exception) == object) return exception;
+  for (size_t i = frames_.size(); i-- > 0;) {
+    if (!frames_[i]->handled.empty()) return frames_[i]->handled.back();
+    if (frames_[i]->generator != kNone) return Val::constant(Py_None);
+  }
   return handled_at_entry();
 }
 
@@ -86,12 +84,12 @@ Val Recorder::saved_exception() {
 Val Recorder::frame_self(size_t level) {
   ShadowFrame& frame = *frames_[level];
   if (!frame.self.is_null()) return frame.self;
-  const Val caller = level > 0 ? frame_self(level - 1) : Val();
+  const bool generator = frame.generator != kNone;
+  const Val caller = level > 0 && !generator ? frame_self(level - 1) : Val();
   frame.self = new_virtual(VirtualKind::kFrame, nullptr);
   set_field(frame.self, 0, frame.function);
   set_field(frame.self, 1, caller);
-  if (frame.generator != kNone || cpython::is_generator_code(frame.code))
-    trace_->virtuals[frame.self.index()].buildable = false;
+  if (generator) set_field(frame.self, 2, Val::virtual_object(frame.generator));
   if (level + 1 < frames_.size() && frames_[level + 1]->outer_state != kNone)
     trace_->frame_states[frames_[level + 1]->outer_state].self = frame.self.index();
   return frame.self;
@@ -99,7 +97,7 @@ Val Recorder::frame_self(size_t level) {
 
 // The frame ends with the variables that it has now.
 void Recorder::end_frame(ShadowFrame& frame) {
-  if (frame.self.is_null() || frame.generator != kNone) return;
+  if (frame.self.is_null()) return;
   Model& content = model(frame.self);
   content.position = kExhausted;
   for (int i = 0; i < frame.locals; ++i) {
@@ -115,19 +113,35 @@ void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception, bool agai
 }
 
 // `again`: as it is, without an entry for this instruction.
-void Recorder::begin_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
+void Recorder::note_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
   raised_value_ = exception;
   raised_cause_ = Val();
   raised_again_ = again;
+  raised_thrown_ = false;
+  raised_context_ = handling();
   raise_entry_due_ = !again;
   raise_path_.clear();
   raise_operands_.clear();
   raise_opcode_ = cpython::base_opcode(frame.code, frame.operation);
   for (int i = 1; i <= pops; ++i) raise_operands_.push_back({frame.top(i), real(frame.top(i))});
+}
+
+void Recorder::begin_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
+  note_raise(frame, pops, exception, again);
   // The trace may end there.
   raise_snapshot_ = snapshot();
   raise_nodes_ = frame.mark.nodes;
   if (!snapshot_usable(raise_snapshot_)) raise_snapshot_ = kNone;
+}
+
+// An exception is thrown into a generator, whose frame is the innermost one: there is no way back to that.
+void Recorder::raise_at_yield(ShadowFrame& frame, Val exception) {
+  frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
+  note_raise(frame, 0, exception, false);
+  raised_thrown_ = true;
+  raised_context_ = frame.handled.empty() ? Val() : frame.handled.back();
+  raise_snapshot_ = kNone;
+  await(frame, 0, 0).raises = true;
 }
 
 // The exception under way passes the innermost frame.
@@ -203,10 +217,24 @@ bool Recorder::is_as_raised(Val exception) {
   return entry == nullptr;
 }
 
+Val Recorder::stop_value() const {
+  if (is_virtual(raised_value_, VirtualKind::kException)) return stop_value(raised_value_);
+  return raise_opcode_ == RAISE_VARARGS ? Val::constant(Py_None) : Val();
+}
+
+Val Recorder::stop_value(Val exception) const {
+  const std::vector<Val>& fields = models_[exception.index()]->items;
+  if (fields.size() <= kInitArgs || fields[kInitArgs].is_null()) return Val::constant(Py_None);
+  const std::vector<Val>& args = models_[fields[kInitArgs].index()]->items;
+  return args.empty() ? Val::constant(Py_None) : args[0];
+}
+
 // The exception that a handler of the innermost frame finds. Null: it escaped, and more is to be known of it.
 Val Recorder::raised_exception(PyObject* object) {
   pass_frame();
   Val exception = std::exchange(raised_value_, Val());
+  const bool made_by_c = exception.is_virtual() && model(exception).real == nullptr && !is_built(exception);
+  if (made_by_c && type_of(exception) == Py_TYPE(object)) model(exception).real = object;
   if (!exception.is_virtual() || model(exception).real != object) {
     exception = new_exception(object);
     raised_again_ = false;
@@ -215,8 +243,9 @@ Val Recorder::raised_exception(PyObject* object) {
   if (escaped) return raised_again_ && raise_path_.empty() ? exception : Val();
   if (!raised_cause_.is_null()) set_field(exception, kCause, raised_cause_);
   if (!raised_again_) {
-    const Val context = handling();
-    if (context != exception) set_field(exception, kContext, context.is_null() ? handled_at_entry() : context);
+    const Val context = raised_context_;
+    const bool none = raised_thrown_ && context.is_null();
+    if (context != exception && !none) set_field(exception, kContext, context.is_null() ? handled_at_entry() : context);
   }
   for (const TracedFrame& entry : raise_path_) {
     model(exception).traced.push_back(entry);
@@ -239,8 +268,6 @@ Val Recorder::traceback_of(Val exception) {
 }
 
 bool Recorder::exc_info(std::vector<Val>* out) {
-  for (auto& frame : frames_)
-    if (frame->generator != kNone) return false;
   const Val exception = handling();
   if (is_virtual(exception, VirtualKind::kException)) {
     *out = {Val::constant(reinterpret_cast<PyObject*>(type_of(exception))), exception, traceback_of(exception)};
@@ -260,7 +287,10 @@ bool Recorder::exc_info(std::vector<Val>* out) {
 // Everything that a frame which has ended holds is reached by foreign code through the traceback.
 void Recorder::materialize_frame(Val frame) {
   const Model& content = model(frame);
-  if (content.position != kExhausted) return;
+  if (content.position != kExhausted) {
+    if (content.items.size() > 2) stop(Abort::kUnbuildable, "the frame of a generator");
+    return;
+  }
   for (size_t i = 0; i < content.items.size() && live_; ++i)
     if (i != 1) materialize(content.items[i]);
   if (live_ && !content.items[1].is_null()) materialize_frame(content.items[1]);
@@ -272,6 +302,13 @@ bool Recorder::holds_raised(Val value) {
   visited_[value.index()] = visit_;
   const Model& content = model(value);
   if (!content.traced.empty()) return true;
+  if (content.suspended != nullptr) {
+    const ShadowFrame& frame = *content.suspended;
+    for (int i = 0; i < frame.locals + frame.sp; ++i)
+      if (holds_raised(frame.slots[static_cast<size_t>(i)])) return true;
+    for (Val exception : frame.handled)
+      if (holds_raised(exception)) return true;
+  }
   for (auto* values : {&content.items, &content.attrs})
     for (Val item : *values)
       if (holds_raised(item)) return true;

@@ -45,26 +45,35 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
   return followed;
 }
 
+// The frame is that of a virtual generator at a yield.
+bool Recorder::is_suspended(uint32_t generator, cpython::Frame* frame) const {
+  return models_[generator]->suspended != nullptr && models_[generator]->suspended->frame == frame;
+}
+
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
-  if (throwflag != 0) {
-    if (!top_frame().pending.opaque) drop_generator(frame);
-    return false;
-  }
   ShadowFrame& outer = top_frame();
   Pending& pending = outer.pending;
   bool expected = pending.active && pending.expects_frame && !pending.entered;
+  if (throwflag != 0 && !(expected && pending.throws && is_suspended(pending.generator, frame))) {
+    if (!pending.opaque) drop_generator(frame);
+    return false;
+  }
   if (expected && pending.generator != kNone) {
     Model& generator = model(pending.generator);
-    if (generator.suspended == nullptr || generator.suspended->frame != frame) expected = false;
+    if (!is_suspended(pending.generator, frame)) expected = false;
     if (expected) {
       pending.entered = true;
       push_frame(std::move(generator.suspended));
-      pending.again = trace_->clock == outer.mark.time && trace_->nodes.size() == outer.mark.nodes;
+      pending.again = pending.again || (trace_->clock == outer.mark.time && trace_->nodes.size() == outer.mark.nodes);
       log(Val::virtual_object(pending.generator), LogOp::kFrame, Val(), Val(), kNone);
       ShadowFrame& shadow = top_frame();
-      if (shadow.yielded) shadow.push(Val::constant(Py_None));
+      const Val sent = pending.x;
+      if (shadow.yielded && !pending.throws) shadow.push(sent.is_null() ? Val::constant(Py_None) : sent);
       shadow.yielded = false;
       shadow.outer_state = kNone;
+      shadow.mark = here();
+      shadow.changed = true;
+      if (pending.throws) raise_at_yield(shadow, sent);
       return true;
     }
   } else if (expected && cpython::function(frame) == reinterpret_cast<PyObject*>(pending.function)) {
@@ -134,7 +143,8 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   ShadowFrame& outer = top_frame();
   if (result == nullptr) {
     foreseen_ = foreseen;
-    if (!foreseen_) return raised_unforeseen();
+    // A StopIteration that leaves a generator becomes a RuntimeError.
+    if (!foreseen_ || (shadow->generator != kNone && is_raised(PyExc_StopIteration))) return raised_unforeseen();
     if (shadow->generator != kNone) end_generator(shadow->generator);
     inner_raised(outer);
   } else if (shadow->generator == kNone && cpython::is_generator_code(shadow->code)) {
@@ -155,7 +165,7 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   } else if (shadow->generator != kNone) {
     // The generator ran to its end: its driver sees StopIteration.
     end_generator(shadow->generator);
-    if (outer.pending.then != Then::kNext && !outer.drive) stop(Abort::kGenerator, "");
+    outer.pending.y = shadow->result;
   } else {
     inner_returned(outer, shadow->result);
   }
@@ -222,6 +232,7 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
     case Then::kGetAttrDefault:
     case Then::kCheckIter:
     case Then::kNext:
+    case Then::kSend:
       pending.result = value;
       break;
     case Then::kInit:

@@ -237,6 +237,9 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
     case MAP_ADD:
       *out = {function(f.setitem), {frame.top(oparg + 2), frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
       return !out->args[0].is_virtual();
+    case GET_YIELD_FROM_ITER:
+      if (PyCoro_CheckExact(recorder.stack_real(1))) return false;
+      [[fallthrough]];
     case GET_ITER:
       *out = {function(f.iter), {frame.top()}, nullptr, false, 1, 1};
       return true;
@@ -419,12 +422,15 @@ Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val re
   return pending;
 }
 
-// FOR_ITER over who knows what.
+// FOR_ITER or SEND over who knows what.
 bool Recorder::go_opaque_next(ShadowFrame& frame) {
   Val result;
   if (!snapshot_usable(snapshot())) return false;
-  if (!opaque_node(frame, Op::kNext, frame.top(), {}, nullptr, false, &result)) return false;
-  await_opaque(frame, 0, 1, result).then = Then::kNext;
+  const bool sends = cpython::base_opcode(frame.code, frame.operation) == SEND;
+  std::vector<Val> sent;
+  if (sends) sent.push_back(frame.top());
+  if (!opaque_node(frame, Op::kNext, frame.top(sends ? 2 : 1), sent, nullptr, false, &result)) return false;
+  await_opaque(frame, 0, 1, result).then = sends ? Then::kSend : Then::kNext;
   return true;
 }
 
@@ -434,18 +440,21 @@ void Recorder::finish_next(ShadowFrame& frame) {
   epoch_due_ = true;
   if (locals_were_seen()) return;
   Pending& pending = frame.pending;
-  pending.has_result = cpython::stack_depth(frame.frame) > frame.sp;
-  pending.result = Val::reg(pending.run_out);
-  if (pending.has_result) {
+  const bool sends = pending.then == Then::kSend;
+  pending.has_result = cpython::stack_depth(frame.frame) >= frame.sp;
+  pending.result = pending.y = Val::reg(pending.run_out);
+  if (pending.has_result || sends) {
     reg_objects_[pending.run_out] = stack_real(1);
     epoch_result_ = pending.result;
   }
   const int next = cpython::next_index(frame.code, frame.operation);
   FrameState other = trace_->frame_states[trace_->snapshots[frame.snapshot].frame];
   other.resume = pending.has_result ? next + cpython::full_oparg(frame.code, frame.operation) : next;
-  other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? -1 : 1));
-  frame.top(0) = pending.result;
+  other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? -1 : sends ? 0 : 1));
+  const std::vector<Val> slots = frame.slots;
+  if (sends || !pending.has_result) frame.slots[other.locals + other.stack - 1] = pending.result;
   const uint32_t state = add_state(frame, other, nullptr);
+  frame.slots = slots;
   trace_->snapshots.push_back({state, trace_->clock});
   Node& node = trace_->nodes.back();
   node.aux = pending.has_result;
@@ -457,7 +466,7 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   if (opaque_calls_ >= kMaxOpaqueCalls) return false;
   const int opcode = cpython::base_opcode(frame.code, frame.operation);
   const int oparg = cpython::full_oparg(frame.code, frame.operation);
-  if (opcode == FOR_ITER) return go_opaque_next(frame);
+  if (opcode == FOR_ITER || opcode == SEND) return go_opaque_next(frame);
   Request wanted;
   if (!request(*this, frame, opcode, oparg, &wanted)) return false;
   PyObject* callable = wanted.callable.object();

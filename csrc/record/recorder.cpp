@@ -127,9 +127,9 @@ void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
 void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
-  const bool iterates = pending.active && pending.then == Then::kNext;
+  const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kSend);
   if (iterates && PyErr_GivenExceptionMatches(PyTuple_GET_ITEM(exception, 0), PyExc_StopIteration) != 0)
-    return;  // FOR_ITER tells its StopIteration to tracers
+    return;  // FOR_ITER and SEND tell it to tracers
   exception_ = true;
   if (pending.active && pending.folds && !foreseen_) begin_raise(top_frame(), pending.pops, Val(), false);
   if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
@@ -179,6 +179,7 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     case UNARY_NOT:
     case GET_ITER:
     case FOR_ITER:
+    case GET_YIELD_FROM_ITER:
     case UNPACK_SEQUENCE:
     case BEFORE_WITH:
     case POP_JUMP_FORWARD_IF_TRUE:
@@ -213,6 +214,7 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
       last = frame.sp < 2 ? 1 : 2;
       break;
     case MATCH_KEYS:
+    case SEND:
       last = 2;
       break;
     case MATCH_CLASS:

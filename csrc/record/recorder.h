@@ -176,13 +176,16 @@ class Recorder final : public RecordApi {
   bool is_raised(PyObject* type) const;  // the exception that left the inner frame is of this class
   bool is_raising() const { return foreseen_ && raised_ != nullptr; }
   void caught() { foreseen_ = exception_ = false; }  // C code clears the exception of the inner frame
-  bool may_resume(Val generator) const {             // it is virtual and at a yield
-    return models_[generator.index()]->suspended != nullptr && trace_->virtuals[generator.index()].reg == kNone;
-  }
-  bool has_ended(Val generator) const {
-    return trace_->generator_state(generator.index(), trace_->clock).op == LogOp::kClear;
-  }
-  void expect_generator(ShadowFrame& frame, Val generator, Then then, int pops);
+  // -- generators (generators.cpp)
+  bool may_resume(Val generator) const;  // it is virtual and at a yield
+  bool has_begun(Val generator) const;
+  bool has_ended(Val generator) const;
+  bool is_running(Val generator) const;
+  Val delegate_of(Val generator) const;  // where its `yield from` stands, or Null
+  Val stop_value() const;                // of the StopIteration under way; Null: not known
+  Val stop_value(Val exception) const;   // of one that is virtual
+  // It is to be resumed: `sent` (Null: None) is sent to it. The pending result may be changed to throw.
+  Pending& expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent = Val());
 
   // -- completion
   void done(ShadowFrame& frame, int pops, Val result);   // the result is known and the instruction cannot fail any more
@@ -247,7 +250,6 @@ class Recorder final : public RecordApi {
   friend void step(Recorder&, ShadowFrame&, int opcode, int oparg);
   bool bind_root();
   bool can_build(uint32_t index, uint32_t time);
-  bool is_running(uint32_t generator) const;
   void materialize_suspended(uint32_t generator);
   Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
   Val input_sequence(PyObject* object, Val source, int depth, bool fresh);
@@ -259,8 +261,11 @@ class Recorder final : public RecordApi {
   bool finish_instruction(ShadowFrame& frame);
   void learn_operands(ShadowFrame& frame, int opcode, int oparg);
   void complete(ShadowFrame& frame);
+  void complete_next(ShadowFrame& frame);
   bool unwind(ShadowFrame& frame);  // the previous instruction raised
   void begin_raise(ShadowFrame& frame, int pops, Val exception, bool again);
+  void note_raise(ShadowFrame& frame, int pops, Val exception, bool again);
+  void raise_at_yield(ShadowFrame& frame, Val exception);
   void pass_frame();
   Val raised_exception(PyObject* object);
   Val new_exception(PyObject* object);
@@ -273,11 +278,11 @@ class Recorder final : public RecordApi {
   void materialize_frame(Val frame);
   bool holds_raised(Val value);
   bool can_rebuild(const ShadowFrame& frame);
-  bool handles_in_generator(size_t level) const;
   uint32_t frame_state(size_t level, bool innermost);
   uint32_t add_state(const ShadowFrame& frame, FrameState state, const char* unusable);
   void suspend(std::unique_ptr<ShadowFrame> shadow);
   void end_generator(uint32_t generator);
+  bool is_suspended(uint32_t generator, cpython::Frame* frame) const;
   void cut(size_t level);  // ends the trace at the instruction of that frame
   void end_events();
   void push_frame(std::unique_ptr<ShadowFrame> shadow);
@@ -352,6 +357,8 @@ class Recorder final : public RecordApi {
   Val raised_value_;                // the exception under way, if it is not a new one
   Val raised_cause_;                // ... raised `from` that
   bool raised_again_ = false;       // ... as it is
+  bool raised_thrown_ = false;      // ... into a generator: what its callers handle is not its context
+  Val raised_context_;              // ... what was handled there
   bool raise_entry_due_ = false;    // ... its traceback gets an entry where it leaves the frame
   int raise_opcode_ = 0;            // ... the instruction, and what it was given
   std::vector<Operand> raise_operands_;

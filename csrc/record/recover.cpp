@@ -78,8 +78,12 @@ void Recorder::rollback(ShadowFrame& frame) {
   }
   for (const auto& model : models_)
     std::erase_if(model->tracebacks, [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });
-  for (auto& of : frames_)
-    if (!of->self.is_null() && trace.virtuals[of->self.index()].birth > frame.mark.time) of->self = Val();
+  const auto forget_self = [&](ShadowFrame& of) {
+    if (!of.self.is_null() && trace.virtuals[of.self.index()].birth > frame.mark.time) of.self = Val();
+  };
+  for (auto& of : frames_) forget_self(*of);
+  for (auto& of : models_)
+    if (of->suspended != nullptr) forget_self(*of->suspended);
   // What the entries name may be dead at a replay.
   for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > frame.mark.time;)
     trace.log[i].key = trace.log[i].value = Val(), trace.log[i].index = kNone;

@@ -42,6 +42,7 @@ enum class Then : uint8_t {
   kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
   kBinary,          // an operator's method: pushes, unless it is NotImplemented
   kCheckIter,       // __iter__ returned an iterator: replaces the operand
+  kSend,            // SEND: pushes what is yielded above the receiver; what is returned replaces it, and jumps
 };
 
 // What the current instruction of a frame is waiting for.
@@ -64,7 +65,8 @@ struct Pending {
   PyFunctionObject* function = nullptr;
   uint32_t generator = kNone;  // virtual generator that is to be resumed ...
   bool again = false;          // ... and the instruction has done nothing else
-  Val result, x, y, z;
+  bool throws = false;         // ... by an exception, x or (Null) a new one; else x is what is sent
+  Val result, x, y, z;         // y: what the generator returned
   Val x_function;                 // the shadow of `function`
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
   bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth

@@ -45,6 +45,7 @@ const char* waits_for(const ShadowFrame& frame) {
     case Then::kNotTruth:
       return "the truth of what a method returns";
     case Then::kNext:
+    case Then::kSend:
       return "a loop over what __next__ returns";
     case Then::kBinary:
       return "an operator's method";
@@ -72,16 +73,6 @@ uint32_t Recorder::site() {
   return static_cast<uint32_t>(trace_->sites.size() - 1);
 }
 
-// A generator has a stack of handled exceptions of its own.
-bool Recorder::handles_in_generator(size_t level) const {
-  bool generator = false, handles = false;
-  for (size_t i = 0; i <= level; ++i) {
-    generator |= frames_[i]->generator != kNone;
-    handles |= !frames_[i]->handled.empty();
-  }
-  return generator && handles;
-}
-
 uint32_t Recorder::frame_state(size_t level, bool innermost) {
   ShadowFrame& frame = *frames_[level];
   if (level > 0 && frame.outer_state == kNone) frame.outer_state = frame_state(level - 1, false);
@@ -94,14 +85,14 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
   if (frame.generator != kNone) state.generator = Val::virtual_object(frame.generator);
   if (!frame.handled.empty()) state.handled = frame.handled.back();
   if (!frame.self.is_null()) state.self = frame.self.index();
-  const char* unusable = handles_in_generator(level) ? "a handled exception beside a generator" : nullptr;
+  const char* unusable = nullptr;
   if (innermost || frame.pending.again) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
     if (!innermost) state.continuation = Continuation::kAgain;
   } else {
     const bool described = !frame.drive && continuation_of(frame.pending, &state.continuation);
-    if (!described && unusable == nullptr) unusable = waits_for(frame);
+    if (!described) unusable = waits_for(frame);
     if (state.continuation == Continuation::kInit) state.extra = frame.pending.x;
     if (state.continuation == Continuation::kEnter) state.extra = frame.pending.y;
     state.resume = cpython::next_index(frame.code, frame.operation);
@@ -129,8 +120,8 @@ void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
   state.resume = state.call + 1;
   state.locals = static_cast<uint32_t>(shadow->locals);
   state.stack = static_cast<uint32_t>(shadow->sp);
-  const uint32_t at =
-      add_state(*shadow, state, shadow->handled.empty() ? nullptr : "a generator that handles an exception");
+  if (!shadow->handled.empty()) state.handled = shadow->handled.back();
+  const uint32_t at = add_state(*shadow, state, nullptr);
   const Val generator = Val::virtual_object(shadow->generator);
   model(generator).suspended = std::move(shadow);
   log(generator, LogOp::kFrame, Val(), Val(), at);
@@ -149,6 +140,9 @@ uint32_t Recorder::snapshot() {
 
 Node& Recorder::emit_node(Op op) {
   uint32_t taken = may_leave(op) ? snapshot() : kNone;
+  // The C code that called the frame is left opaque rather than that the trace ends here.
+  if (taken != kNone && unusable_[trace_->snapshots[taken].frame] != nullptr)
+    stop(Abort::kUnbuildable, unusable_[trace_->snapshots[taken].frame]);
   Node node{};
   node.op = op;
   node.snapshot = taken;
@@ -263,6 +257,7 @@ bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
   if (object.kind == VirtualKind::kGenerator) {
     const uint32_t at = trace_->generator_state(index, time).index;
     const FrameState* state = at == kNone ? nullptr : &trace_->frame_states[at];
+    if (state != nullptr && !part(state->handled)) return false;
     for (uint32_t i = 0; state != nullptr && i < state->locals + state->stack; ++i)
       if (!part(trace_->slots[state->first + i])) return false;
   }

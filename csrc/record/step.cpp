@@ -284,6 +284,10 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return step_get_iter(recorder, frame);
     case FOR_ITER:
       return step_for_iter(recorder, frame);
+    case GET_YIELD_FROM_ITER:
+      return step_yield_from(recorder, frame);
+    case SEND:
+      return step_send(recorder, frame);
     case UNPACK_SEQUENCE:
       return step_unpack(recorder, frame, oparg);
     case UNPACK_EX:

@@ -58,6 +58,16 @@ void start_unpack(Recorder& recorder, ShadowFrame& frame, int before, int after,
 
 }  // namespace
 
+// One that has ended may say with what.
+static Task<Val> send_none(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Val receiver = args.values[0];
+  Val item = co_await iter_next(drive, receiver);
+  if (is_iterator(recorder, receiver)) drive.set_returned(Val::constant(Py_None));
+  if (item.is_null() && drive.returned().is_null()) co_await drive.unknown();
+  co_return item;
+}
+
 bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pops) {
   return drive(recorder, frame, iter_of, only(iterable), pops) == Invoke::kStarted;
 }
@@ -114,9 +124,26 @@ void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
 void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterator = frame.top();
   if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.may_resume(iterator))
-    return recorder.expect_generator(frame, iterator, Then::kNext, 0);
+    return static_cast<void>(recorder.expect_generator(frame, iterator, Then::kNext, 0));
   if (drive(recorder, frame, next_of, only(iterator), 0, Completion::kLoop) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
+}
+
+void step_yield_from(Recorder& recorder, ShadowFrame& frame) {
+  if (!recorder.is_virtual(frame.top(), VirtualKind::kGenerator)) step_get_iter(recorder, frame);
+}
+
+void step_send(Recorder& recorder, ShadowFrame& frame) {
+  const Val receiver = frame.top(2), value = frame.top();
+  if (recorder.is_virtual(receiver, VirtualKind::kGenerator) && recorder.may_resume(receiver) &&
+      (value.object() == Py_None || recorder.has_begun(receiver))) {
+    recorder.expect_generator(frame, receiver, Then::kSend, 0, value);
+    return;
+  }
+  const Invoke outcome = value.object() == Py_None
+                             ? drive(recorder, frame, send_none, only(receiver), 0, Completion::kSend)
+                             : Invoke::kUnknown;
+  if (outcome == Invoke::kUnknown) recorder.stop(Abort::kUnknownOperand, "yield from an unknown iterator");
 }
 
 void step_unpack(Recorder& recorder, ShadowFrame& frame, int oparg) {

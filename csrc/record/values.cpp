@@ -415,17 +415,7 @@ Val Recorder::force(Val value) {
 
 bool Recorder::can_build(uint32_t index, uint32_t time) {
   if (!trace_->virtuals[index].buildable || model(index).owner != kNone) return false;
-  if (model(index).kind == VirtualKind::kGenerator) {
-    const LogEntry& state = trace_->generator_state(index, time);
-    return state.op == LogOp::kClear || state.index == kNone || unusable_[state.index] == nullptr;
-  }
   return model(index).kind != VirtualKind::kIterator || !is_stale(index, time);
-}
-
-bool Recorder::is_running(uint32_t generator) const {
-  if (models_[generator]->kind != VirtualKind::kGenerator) return false;
-  const LogEntry& state = trace_->generator_state(generator, trace_->clock);
-  return state.op == LogOp::kFrame && state.index == kNone;
 }
 
 // What a generator holds. It is CPython's from now on.
@@ -434,6 +424,7 @@ void Recorder::materialize_suspended(uint32_t generator) {
   const LogEntry state = trace_->generator_state(generator, trace_->clock);
   if (state.op != LogOp::kFrame) return;
   const FrameState frame = trace_->frame_states[state.index];
+  materialize(frame.handled);
   for (uint32_t i = 0; i < frame.locals + frame.stack && live_; ++i) materialize(trace_->slots[frame.first + i]);
 }
 
@@ -451,7 +442,7 @@ Val Recorder::materialize(Val value) {
   uint32_t index = value.index();
   if (trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
   Model& content = model(index);
-  if (content.building || is_running(index) || !can_build(index, trace_->clock)) {
+  if (content.building || is_running(value) || !can_build(index, trace_->clock)) {
     stop(Abort::kUnbuildable, virtual_name(content.kind));
     return Val();
   }

@@ -28,8 +28,6 @@ OTHERS = {
     "IMPORT_STAR": "stops: only a module body, which is not inlined",
     "PREP_RERAISE_STAR": "stops: exception groups",
     "CHECK_EG_MATCH": "stops: exception groups",
-    "SEND": "stops: a generator that drives another",
-    "GET_YIELD_FROM_ITER": "stops: a generator that drives another",
     "ASYNC_GEN_WRAP": "stops: coroutines are not inlined",
     "GET_AITER": "stops: coroutines are not inlined",
     "GET_ANEXT": "stops: coroutines are not inlined",

@@ -1,0 +1,184 @@
+// Generators as objects: whether they can be resumed, send(), throw(), close(), and their attributes.
+//
+// 1. A generator that is resumed is the next frame, whoever asks for it: a loop, SEND, C code, or one of its methods.
+// 2. A snapshot inside lets CPython execute that instruction again from its start (Continuation::kAgain); so what it
+// does before it enters the generator must be without effect the second time.
+#include "cpython/keys.h"
+#include "cpython/opcodes.h"
+#include "record/builtins.h"
+
+namespace pijit {
+
+bool Recorder::may_resume(Val generator) const {
+  return models_[generator.index()]->suspended != nullptr && trace_->virtuals[generator.index()].reg == kNone;
+}
+
+bool Recorder::has_begun(Val generator) const {
+  const auto& suspended = models_[generator.index()]->suspended;
+  return suspended == nullptr || suspended->yielded;
+}
+
+bool Recorder::has_ended(Val generator) const {
+  return trace_->generator_state(generator.index(), trace_->clock).op == LogOp::kClear;
+}
+
+bool Recorder::is_running(Val generator) const {
+  if (!is_virtual(generator, VirtualKind::kGenerator)) return false;
+  const LogEntry& state = trace_->generator_state(generator.index(), trace_->clock);
+  return state.op == LogOp::kFrame && state.index == kNone;
+}
+
+Val Recorder::delegate_of(Val generator) const {
+  const ShadowFrame* at = models_[generator.index()]->suspended.get();
+  if (at == nullptr || !at->yielded) return Val();
+  const int next = at->operation + 1;
+  constexpr int kDelegates = 2;  // RESUME in `yield from` or `await`
+  if (cpython::base_opcode(at->code, next) != RESUME || cpython::oparg(at->code, next) < kDelegates) return Val();
+  return at->slots[static_cast<size_t>(at->locals + at->sp - 1)];
+}
+
+Val new_stop(Recorder& recorder, Val returned) {
+  const std::vector<Val> args(returned.object() == Py_None ? 0 : 1, returned);
+  const Val stop = recorder.make_exception(reinterpret_cast<PyTypeObject*>(PyExc_StopIteration), args);
+  recorder.init_exception(stop, args);
+  return stop;
+}
+
+// As C raises it.
+static Val new_error(Recorder& recorder, PyObject* type, const char* text) {
+  const Val message = recorder.own_const(Ref::steal(PyUnicode_FromString(text)).get());
+  return recorder.make_exception(reinterpret_cast<PyTypeObject*>(type), {message});
+}
+
+Task<Inner> resume_generator(Drive& drive, Val generator, Val sent) {
+  Recorder& recorder = drive.recorder();
+  if (recorder.is_running(generator))
+    co_await drive.raise(new_error(recorder, PyExc_ValueError, "generator already executing"));
+  if (!recorder.may_resume(generator)) {
+    if (!recorder.has_ended(generator)) co_await drive.unknown();
+    Inner over;
+    over.ended = true;
+    over.returned = Val::constant(Py_None);
+    co_return over;
+  }
+  recorder.expect_generator(drive.frame(), generator, Then::kPush, 0, sent);
+  const Inner inner = co_await drive.wait(Invoke::kStarted);
+  if (inner.raised) co_await drive.pass_on();
+  co_return inner;
+}
+
+namespace {
+
+bool is_virtual_generator(Recorder& recorder, const Arguments& args, size_t count) {
+  return args.values.size() == count && args.names.empty() &&
+         recorder.is_virtual(args.values[0], VirtualKind::kGenerator);
+}
+
+// An exception (Null: GeneratorExit, or one that C makes) is thrown into it. `again`: see Pending.
+Task<Inner> throw_into(Drive& drive, Val generator, Val exception, bool again) {
+  Pending& pending = drive.recorder().expect_generator(drive.frame(), generator, Then::kPush, 0, exception);
+  pending.throws = true;
+  pending.again = again;
+  const Inner inner = co_await drive.wait(Invoke::kStarted);
+  co_return inner;
+}
+
+Task<Val> generator_send(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!is_virtual_generator(recorder, args, 2)) co_await drive.unknown();
+  const Val generator = args.values[0], sent = args.values[1];
+  if (!recorder.has_begun(generator)) {
+    if (sent.is_reg() && !recorder.is_scalar_reg(sent)) co_await drive.unknown();
+    if (sent.object() != Py_None) co_await drive.raise();
+  }
+  const Inner inner = co_await resume_generator(drive, generator, sent);
+  if (inner.ended) co_await drive.raise(new_stop(recorder, inner.returned));
+  co_return inner.value;
+}
+
+Task<Val> generator_next(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!is_virtual_generator(recorder, args, 1)) co_await drive.unknown();
+  const Inner inner = co_await resume_generator(drive, args.values[0], Val());
+  if (inner.ended) co_await drive.raise(new_stop(recorder, inner.returned));
+  co_return inner.value;
+}
+
+// One that delegates hands it on to who knows what.
+Task<Val> generator_throw(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!is_virtual_generator(recorder, args, 2)) co_await drive.unknown();
+  const Val generator = args.values[0], thrown = args.values[1];
+  if (!recorder.may_resume(generator) || !recorder.delegate_of(generator).is_null()) co_await drive.unknown();
+  PyObject* type = thrown.object();
+  const bool plain_class =
+      type != nullptr && PyExceptionClass_Check(type) &&
+      (reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
+  const bool known = recorder.is_virtual(thrown, VirtualKind::kException) && !recorder.is_built(thrown);
+  if (!plain_class && !known) co_await drive.unknown();
+  const Inner inner = co_await throw_into(drive, generator, known ? thrown : Val(), false);
+  if (inner.raised) co_await drive.pass_on();
+  if (inner.ended) co_await drive.raise(new_stop(recorder, inner.returned));
+  co_return inner.value;
+}
+
+// An iterator of C has no close(). The one that it delegates to is closed first, and a second time that is nothing.
+Task<bool> close(Drive& drive, Val generator, bool outermost, bool again) {
+  Recorder& recorder = drive.recorder();
+  if (!recorder.is_virtual(generator, VirtualKind::kGenerator)) {
+    if (!is_iterator(recorder, generator)) co_await drive.unknown();
+    co_return true;
+  }
+  if (recorder.has_ended(generator)) co_return true;
+  if (recorder.is_running(generator) && outermost)
+    co_await drive.raise(new_error(recorder, PyExc_ValueError, "generator already executing"));
+  if (!recorder.may_resume(generator)) co_await drive.unknown();
+  const Val delegate = recorder.delegate_of(generator);
+  if (!delegate.is_null()) co_await close(drive, delegate, false, again);
+  const Inner inner = co_await throw_into(drive, generator, Val(), again);
+  if (inner.raised) {
+    if (!drive.is_raised(PyExc_GeneratorExit)) {
+      if (!outermost) co_await drive.unknown();
+      co_await drive.pass_on();
+    }
+    drive.caught();
+  } else if (!inner.ended) {
+    if (!outermost) co_await drive.unknown();
+    co_await drive.raise(new_error(recorder, PyExc_RuntimeError, "generator ignored GeneratorExit"));
+  }
+  co_return true;
+}
+
+Task<Val> generator_close(Drive& drive, Arguments args) {
+  if (!is_virtual_generator(drive.recorder(), args, 1)) co_await drive.unknown();
+  const TraceMark& begin = drive.frame().mark;
+  const Trace& trace = drive.recorder().trace();
+  const bool first = trace.clock == begin.time && trace.nodes.size() == begin.nodes;
+  co_await close(drive, args.values[0], true, first);
+  co_return Val::constant(Py_None);
+}
+
+}  // namespace
+
+Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
+  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  const auto boolean = [](bool yes) { return Val::constant(yes ? Py_True : Py_False); };
+  const Val none = Val::constant(Py_None);
+  const bool suspended = recorder.may_resume(generator), ended = recorder.has_ended(generator);
+  if (!suspended && !ended && !recorder.is_running(generator)) return Val();
+  if (is("gi_running")) return boolean(!suspended && !ended);
+  if (is("gi_suspended")) return boolean(suspended && recorder.has_begun(generator));
+  if (is("gi_frame") && ended) return none;
+  if (!is("gi_yieldfrom") || (!suspended && !ended)) return Val();
+  const Val delegate = recorder.delegate_of(generator);
+  return delegate.is_null() ? none : delegate;
+}
+
+void add_generator_builtins() {
+  add_driven("types", "GeneratorType.send", generator_send);
+  add_driven("types", "GeneratorType.__next__", generator_next);
+  add_driven("types", "GeneratorType.throw", generator_throw);
+  add_driven("types", "GeneratorType.close", generator_close);
+}
+
+}  // namespace pijit

@@ -140,9 +140,6 @@ uint32_t Recorder::snapshot() {
 
 Node& Recorder::emit_node(Op op) {
   uint32_t taken = may_leave(op) ? snapshot() : kNone;
-  // The C code that called the frame is left opaque rather than that the trace ends here.
-  if (taken != kNone && unusable_[trace_->snapshots[taken].frame] != nullptr)
-    stop(Abort::kUnbuildable, unusable_[trace_->snapshots[taken].frame]);
   Node node{};
   node.op = op;
   node.snapshot = taken;

@@ -556,7 +556,7 @@ def change():
     fail = True
 
 
-# %% generator_consumed_writes
+# %% generator_consumed_writes: stops
 log = []
 
 

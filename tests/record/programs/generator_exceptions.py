@@ -1,0 +1,402 @@
+# ruff: noqa
+"""Generators and exceptions: handled while suspended, raised inside while an outer frame handles, and tracebacks."""
+
+# %% generator_suspended_while_handling
+def g():
+    try:
+        raise KeyError("inner")
+    except KeyError as error:
+        yield 1
+        yield error.args
+    yield "after"
+
+
+def f():
+    made = g()
+    return next(made), list(made)
+
+
+# %% generator_escapes_while_handling
+def g(log):
+    try:
+        raise KeyError("inner")
+    except KeyError as error:
+        log.append("before")
+        yield 1
+        try:
+            raise
+        except KeyError as again:
+            yield again is error, again.args
+    yield "after"
+
+
+def f(log):
+    made = g(log)
+    return next(made), made
+
+
+def call():
+    import sys
+
+    log = []
+    first, made = f(log)
+    return first, list(made), log, sys.exc_info()
+
+
+# %% generator_handles_its_own
+import sys
+
+
+def g():
+    yield sys.exc_info()[0]
+    try:
+        raise KeyError("inner")
+    except KeyError:
+        yield sys.exc_info()[0]
+    yield sys.exc_info()[0]
+
+
+def f():
+    out = []
+    made = g()
+    out.append(next(made))
+    try:
+        raise ValueError("outer")
+    except ValueError:
+        out.append(next(made))
+        out.append(sys.exc_info()[0])
+    out.append(sys.exc_info()[0])
+    out += list(made)
+    return out
+
+
+# %% generator_runs_while_outer_handles
+def g(x):
+    for i in range(3):
+        try:
+            yield 10 // (x - i)
+        except ZeroDivisionError as error:
+            yield "inner", error.args
+
+
+def f(x):
+    try:
+        raise ValueError("outer")
+    except ValueError as error:
+        out = [item for item in g(x)]
+        try:
+            raise
+        except ValueError as again:
+            return out, again is error
+
+
+value = 5
+
+
+def args():
+    return (value,)
+
+
+def change():
+    global value
+    value = 4
+
+
+def undo():
+    global value
+    value = 1
+
+
+# %% generator_raises_while_outer_handles
+def g():
+    yield 1
+    raise KeyError("inner")
+
+
+def f():
+    try:
+        raise ValueError("outer")
+    except ValueError as error:
+        try:
+            for x in g():
+                pass
+        except KeyError as inner:
+            return inner.__context__ is error, inner.args, inner
+
+
+# %% generator_context_of_own
+def g():
+    try:
+        raise ValueError("own")
+    except ValueError:
+        yield 1
+        raise KeyError("inner")
+
+
+def f():
+    made = g()
+    next(made)
+    try:
+        next(made)
+    except KeyError as inner:
+        return type(inner.__context__), inner.__context__.args, inner
+
+
+# %% generator_thrown_while_handling
+def g():
+    try:
+        raise ValueError("own")
+    except ValueError:
+        try:
+            yield 1
+        except KeyError as error:
+            yield type(error.__context__), error.args
+    yield "after"
+
+
+def f():
+    made = g()
+    return next(made), made.throw(KeyError("thrown")), list(made)
+
+
+# %% generator_traceback_through
+def deep(i):
+    if i == 2:
+        raise LookupError("deep", i)
+    return i
+
+
+def inner(n):
+    for i in range(n):
+        yield deep(i)
+
+
+def outer(n):
+    yield from inner(n)
+
+
+def f(n):
+    out = []
+    try:
+        for x in outer(n):
+            out.append(x)
+    except LookupError as error:
+        return out, error
+
+
+def args():
+    return (4,)
+
+
+# %% generator_traceback_of_suspended
+def helper():
+    raise KeyError("kept")
+
+
+def g():
+    local = [1]
+    try:
+        helper()
+    except KeyError as error:
+        kept = error
+    yield kept
+    yield local
+
+
+def f():
+    made = g()
+    return next(made), made
+
+
+def call():
+    error, made = f()
+    traceback = error.__traceback__
+    return traceback.tb_frame is made.gi_frame, traceback.tb_frame.f_back, traceback.tb_lineno, next(made), len(list(made))
+
+
+# %% generator_traceback_ended
+def g(x):
+    local = [x]
+    yield local
+    raise KeyError(x)
+
+
+def f(x):
+    made = g(x)
+    next(made)
+    try:
+        next(made)
+    except KeyError as error:
+        kept = error
+    return kept, list(made)
+
+
+def args():
+    return (3,)
+
+
+# %% generator_exits_while_handling
+def g(x):
+    for i in range(4):
+        try:
+            if i % 2:
+                raise ValueError(i)
+            yield i
+        except ValueError as error:
+            if i * x > 5:
+                yield "large", error.args
+            else:
+                yield error.args
+            finally_value = i
+
+
+def f(x):
+    out = []
+    try:
+        raise LookupError("outer")
+    except LookupError as outer:
+        for item in g(x):
+            out.append(item)
+        out.append(outer.args)
+    return out
+
+
+factor = 1
+
+
+def args():
+    return (factor,)
+
+
+def change():
+    global factor
+    factor = 2
+
+
+def undo():
+    global factor
+    factor = 6
+
+
+# %% generator_function_called_inside_handles
+import sys
+
+
+def helper(fail):
+    seen = [sys.exc_info()[0]]
+    try:
+        raise IndexError if fail else KeyError
+    except LookupError:
+        seen.append(sys.exc_info()[0])
+    seen.append(sys.exc_info()[0])
+    return seen
+
+
+def g():
+    yield helper(False)
+    try:
+        raise ValueError
+    except ValueError:
+        yield helper(True)
+    yield helper(False)
+
+
+def f():
+    out = []
+    for seen in g():
+        out.append(seen)
+    try:
+        raise RuntimeError
+    except RuntimeError:
+        for seen in g():
+            out.append(seen)
+    return out
+
+
+# %% generator_finally_and_return
+log = []
+
+
+def g(n):
+    try:
+        for i in range(n):
+            try:
+                yield i
+            finally:
+                log.append(("item", i))
+        return "result"
+    finally:
+        log.append("all")
+
+
+def f(n):
+    made = g(n)
+    out = []
+    while True:
+        try:
+            out.append(next(made))
+        except StopIteration as stop:
+            out.append(stop.value)
+            break
+    return out
+
+
+def args():
+    return (2,)
+
+
+# %% generator_opaque_while_handling
+import random
+
+rng = random.Random(4)
+
+
+def g():
+    try:
+        raise ValueError("own")
+    except ValueError as error:
+        yield rng.random() < 2
+        yield error.args
+
+
+def f():
+    return [item for item in g()]
+
+
+# %% generator_with_statement
+log = []
+
+
+class Manager:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        log.append(("enter", self.name))
+        return self
+
+    def __exit__(self, *of):
+        log.append(("exit", self.name, of[0]))
+        return of[0] is KeyError
+
+
+def g(n):
+    with Manager("outer") as m:
+        for i in range(n):
+            with Manager(i):
+                yield m.name, i
+                if i == 1:
+                    raise KeyError(i)
+
+
+def f(n):
+    made = g(n)
+    out = [next(made), next(made), next(made), next(made, "over")]
+    other = g(n)
+    next(other)
+    other.close()
+    return out
+
+
+def args():
+    return (3,)

@@ -219,8 +219,8 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       const bool exception = recorder.is_virtual(object, VirtualKind::kException);
       if (exception && recorder.is_built(object)) return Invoke::kUnknown;
       if (recorder.attr_find(object, name, &value)) return found(lookup, value);
-      if (exception && has_name(name, "value") && reinterpret_cast<PyDescrObject*>(descriptor)->d_type ==
-                                                      reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
+      if (exception && has_name(name, "value") &&
+          reinterpret_cast<PyDescrObject*>(descriptor)->d_type == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
         return found(lookup, recorder.stop_value(object));
       *lookup.missing = recorder.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
       return Invoke::kUnknown;

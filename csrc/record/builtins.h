@@ -27,7 +27,7 @@ void add_functional_builtins();  // builtins_functional.cpp
 void add_exception_builtins();   // exceptions.cpp
 void add_generator_builtins();   // generators.cpp
 
-void find_opaque_functions();     // opaque.cpp
+void find_opaque_functions();  // opaque.cpp
 
 // What C tells of a virtual generator; Null: not known.
 Val generator_attribute(Recorder& recorder, Val generator, PyObject* name);

@@ -78,9 +78,9 @@ class Drive {
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     void await_resume() const noexcept {}
   };
-  Never unknown() noexcept;  // not understood: the recording stops at the start of the instruction
+  Never unknown() noexcept;                     // not understood: the recording stops at the start of the instruction
   Never raise(Val exception = Val()) noexcept;  // guarded facts say that the C code raises here: that, or a new one
-  Never pass_on() noexcept;  // the exception of the inner frame leaves the C code
+  Never pass_on() noexcept;                     // the exception of the inner frame leaves the C code
 
   // Awaiting this gives what became of the call that was just set up (see Recorder::invoke).
   struct Wait {

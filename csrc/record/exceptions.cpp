@@ -158,7 +158,8 @@ bool Recorder::raised_arguments(PyObject* object, std::vector<Val>* out) {
   const bool named = type == reinterpret_cast<PyTypeObject*>(PyExc_AttributeError) ||
                      type == reinterpret_cast<PyTypeObject*>(PyExc_NameError);
   if (!is_plain_exception(type) || (!plain_init && !named)) return false;
-  if (raise_opcode_ == RAISE_VARARGS) return PyTuple_GET_SIZE(args) == 0 && type->tp_init == cpython::builtin_init(type);
+  if (raise_opcode_ == RAISE_VARARGS)
+    return PyTuple_GET_SIZE(args) == 0 && type->tp_init == cpython::builtin_init(type);
   const bool unpacking = raise_opcode_ == UNPACK_SEQUENCE || raise_opcode_ == UNPACK_EX;
   const bool fixed = has_fixed_message(*this, object, raise_operands_, unpacking);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
@@ -320,7 +321,8 @@ Val Recorder::make_exception(PyTypeObject* type, const std::vector<Val>& args) {
   const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
   const Val exception = new_virtual(VirtualKind::kException, type);
   set_field(exception, kArgs, items);
-  if (!is_plain_exception(type) && !makes_itself(type, args.size())) trace_->virtuals[exception.index()].buildable = false;
+  if (!is_plain_exception(type) && !makes_itself(type, args.size()))
+    trace_->virtuals[exception.index()].buildable = false;
   return exception;
 }
 

@@ -111,9 +111,8 @@ Task<Val> generator_throw(Drive& drive, Arguments args) {
   const Val generator = args.values[0], thrown = args.values[1];
   if (!recorder.may_resume(generator) || !recorder.delegate_of(generator).is_null()) co_await drive.unknown();
   PyObject* type = thrown.object();
-  const bool plain_class =
-      type != nullptr && PyExceptionClass_Check(type) &&
-      (reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
+  const bool plain_class = type != nullptr && PyExceptionClass_Check(type) &&
+                           (reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
   const bool known = recorder.is_virtual(thrown, VirtualKind::kException) && !recorder.is_built(thrown);
   if (!plain_class && !known) co_await drive.unknown();
   const Inner inner = co_await throw_into(drive, generator, known ? thrown : Val(), false);

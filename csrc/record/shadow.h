@@ -63,10 +63,10 @@ struct Pending {
       1;         // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH); 4: its items (UNPACK_SEQUENCE)
   int pops = 0;  // operands it takes
   PyFunctionObject* function = nullptr;
-  uint32_t generator = kNone;  // virtual generator that is to be resumed ...
-  bool again = false;          // ... and the instruction has done nothing else
-  bool throws = false;         // ... by an exception, x or (Null) a new one; else x is what is sent
-  Val result, x, y, z;         // y: what the generator returned
+  uint32_t generator = kNone;     // virtual generator that is to be resumed ...
+  bool again = false;             // ... and the instruction has done nothing else
+  bool throws = false;            // ... by an exception, x or (Null) a new one; else x is what is sent
+  Val result, x, y, z;            // y: what the generator returned
   Val x_function;                 // the shadow of `function`
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
   bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth

@@ -1,6 +1,7 @@
 # ruff: noqa
 """Generators and exceptions: handled while suspended, raised inside while an outer frame handles, and tracebacks."""
 
+
 # %% generator_suspended_while_handling
 def g():
     try:
@@ -211,7 +212,13 @@ def f():
 def call():
     error, made = f()
     traceback = error.__traceback__
-    return traceback.tb_frame is made.gi_frame, traceback.tb_frame.f_back, traceback.tb_lineno, next(made), len(list(made))
+    return (
+        traceback.tb_frame is made.gi_frame,
+        traceback.tb_frame.f_back,
+        traceback.tb_lineno,
+        next(made),
+        len(list(made)),
+    )
 
 
 # %% generator_traceback_ended

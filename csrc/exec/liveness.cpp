@@ -8,6 +8,7 @@
 // expanded that log.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "cpython/objects.h"
 #include "exec/replay.h"
@@ -54,6 +55,7 @@ class Liveness {
   }
   void use_log(uint32_t index, uint32_t time);
   void use_entries(uint32_t index, uint32_t time);
+  void use_build(const Node& node);
   void use_snapshot(const Snapshot& snapshot);
   void use_guard(const Guard& guard);
   void use_epoch(const Epoch& epoch);
@@ -79,8 +81,6 @@ void Liveness::use_log(uint32_t index, uint32_t time) {
   use_entries(index, time);
 }
 
-// The snapshot of an instruction is as of its start, before the kBuild nodes of that instruction: so what a kBuild
-// reads is not what the snapshots after it have marked.
 void Liveness::use_entries(uint32_t index, uint32_t time) {
   for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= time;
        at = trace_.log[at].next) {
@@ -92,6 +92,15 @@ void Liveness::use_entries(uint32_t index, uint32_t time) {
     use(state.handled, time);
     for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
   }
+}
+
+// The snapshot of an instruction is as of its start, before the kBuild nodes of that instruction: so what a kBuild
+// reads is neither what the snapshots after it have marked nor what its own does.
+void Liveness::use_build(const Node& node) {
+  std::vector<bool> marked;
+  if (node.snapshot != kNone) marked = std::exchange(logs_, std::vector<bool>(logs_.size()));
+  use_entries(node.a.index(), node.time);
+  for (size_t i = 0; i < marked.size(); ++i) logs_[i] = logs_[i] || marked[i];
 }
 
 void Liveness::use_snapshot(const Snapshot& snapshot) {
@@ -123,7 +132,7 @@ void Liveness::run() {
     if (node.snapshot != kNone) use_snapshot(trace_.snapshots[node.snapshot]);
     if (has_second_snapshot(node.op)) use_snapshot(trace_.snapshots[node.imm]);
     if (node.op == Op::kEpoch) use_epoch(trace_.epochs[node.aux]);
-    if (node.op == Op::kBuild) use_entries(node.a.index(), node.time);
+    if (node.op == Op::kBuild) use_build(node);
     if (node.op == Op::kGuard) use_guard(trace_.guards[node.aux]);
     if (node.op != Op::kBuild) use(node.a, node.time);
     use(node.b, node.time);

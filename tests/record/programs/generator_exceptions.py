@@ -407,3 +407,35 @@ def f(n):
 
 def args():
     return (3,)
+
+
+# %% generator_traceback_closures
+import random
+
+rng = random.Random(2)
+
+
+def f():
+    trace = []
+
+    def g1():
+        try:
+            yield "g1 ham"
+            yield from g2()
+            yield "g1 eggs"
+        finally:
+            trace.append("Finishing g1")
+
+    def g2():
+        try:
+            yield "g2 spam"
+            raise ValueError("hovercraft is full of eels")
+        finally:
+            trace.append("Finishing g2")
+
+    try:
+        for x in g1():
+            trace.append("Yielded %s" % (x,))
+    except ValueError as e:
+        rng.random()
+        return e.args[0]

@@ -116,6 +116,10 @@ inline void handle_exception(PyThreadState* ts, int generators, Ref exception) n
 inline bool eval_breaker_set(PyThreadState* ts) noexcept {
   return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
 }
+// New coroutines remember where they were made.
+inline bool tracks_coroutine_origins(PyThreadState* ts) noexcept {
+  return ts->coroutine_origin_tracking_depth > 0;
+}
 inline bool has_recursion_headroom(PyThreadState* ts, uint32_t levels) noexcept {
   return ts->recursion_remaining > static_cast<int>(levels);
 }

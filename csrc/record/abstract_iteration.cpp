@@ -74,8 +74,9 @@ void add_iterator_step(PyTypeObject* type, Driven next) {
 bool is_iterator(Recorder& recorder, Val value) {
   if (!value.is_virtual()) return false;
   switch (recorder.model(value).kind) {
-    case VirtualKind::kIterator:
     case VirtualKind::kGenerator:
+      return recorder.type_of(value) == &PyGen_Type;  // no coroutine
+    case VirtualKind::kIterator:
     case VirtualKind::kEnumerate:
     case VirtualKind::kZip:
     case VirtualKind::kLazy:

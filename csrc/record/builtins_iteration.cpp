@@ -121,7 +121,7 @@ Task<Val> next_of_callable(Drive& drive, Arguments args) {
 
 Task<Val> builtin_next(Drive& drive, Arguments args) {
   if (!args.names.empty() || args.values.empty() || args.values.size() > 2) co_await drive.unknown();
-  if (drive.recorder().is_virtual(args.values[0], VirtualKind::kGenerator)) {
+  if (drive.recorder().type_of(args.values[0]) == &PyGen_Type && args.values[0].is_virtual()) {
     const Inner inner = co_await resume_generator(drive, args.values[0], Val());
     if (!inner.ended) co_return inner.value;
     if (args.values.size() == 1) co_await drive.raise(new_stop(drive.recorder(), inner.returned));

@@ -1,6 +1,7 @@
 // Generators as objects: whether they can be resumed, send(), throw(), close(), and their attributes.
 //
-// 1. A generator that is resumed is the next frame, whoever asks for it: a loop, SEND, C code, or one of its methods.
+// 1. A coroutine is a generator of another class, which no loop iterates over. What is resumed is the next frame,
+// whoever asks for it: a loop, SEND, C code, or one of its methods.
 // 2. A snapshot inside lets CPython execute that instruction again from its start (Continuation::kAgain); so what it
 // does before it enters the generator must be without effect the second time.
 #include "cpython/keys.h"
@@ -37,6 +38,21 @@ Val Recorder::delegate_of(Val generator) const {
   return at->slots[static_cast<size_t>(at->locals + at->sp - 1)];
 }
 
+// CPython warns of a coroutine that is never awaited, and a replay that does not make it would not.
+bool Recorder::forgets_coroutine() {
+  const Node& last = trace_->nodes.back();
+  ++visit_;
+  visited_.resize(trace_->virtuals.size(), 0);
+  if (last.op == Op::kExit) snapshot_usable(last.snapshot);
+  if (last.op == Op::kReturn && last.a.is_virtual()) virtual_usable(last.a.index(), last.time);
+  for (uint32_t i = 0; i < models_.size(); ++i) {
+    if (models_[i]->type != &PyCoro_Type || models_[i]->kind != VirtualKind::kGenerator) continue;
+    const bool built = trace_->virtuals[i].reg != kNone || visited_[i] == visit_;
+    if (!built && !has_begun(Val::virtual_object(i))) return true;
+  }
+  return false;
+}
+
 Val new_stop(Recorder& recorder, Val returned) {
   const std::vector<Val> args(returned.object() == Py_None ? 0 : 1, returned);
   const Val stop = recorder.make_exception(reinterpret_cast<PyTypeObject*>(PyExc_StopIteration), args);
@@ -50,12 +66,19 @@ static Val new_error(Recorder& recorder, PyObject* type, const char* text) {
   return recorder.make_exception(reinterpret_cast<PyTypeObject*>(type), {message});
 }
 
+static Val already_executing(Recorder& recorder, Val generator) {
+  const bool coroutine = recorder.type_of(generator) == &PyCoro_Type;
+  return new_error(recorder, PyExc_ValueError,
+                   coroutine ? "coroutine already executing" : "generator already executing");
+}
+
 Task<Inner> resume_generator(Drive& drive, Val generator, Val sent) {
   Recorder& recorder = drive.recorder();
-  if (recorder.is_running(generator))
-    co_await drive.raise(new_error(recorder, PyExc_ValueError, "generator already executing"));
+  if (recorder.is_running(generator)) co_await drive.raise(already_executing(recorder, generator));
   if (!recorder.may_resume(generator)) {
     if (!recorder.has_ended(generator)) co_await drive.unknown();
+    if (recorder.type_of(generator) == &PyCoro_Type)
+      co_await drive.raise(new_error(recorder, PyExc_RuntimeError, "cannot reuse already awaited coroutine"));
     Inner over;
     over.ended = true;
     over.returned = Val::constant(Py_None);
@@ -129,8 +152,7 @@ Task<bool> close(Drive& drive, Val generator, bool outermost, bool again) {
     co_return true;
   }
   if (recorder.has_ended(generator)) co_return true;
-  if (recorder.is_running(generator) && outermost)
-    co_await drive.raise(new_error(recorder, PyExc_ValueError, "generator already executing"));
+  if (recorder.is_running(generator) && outermost) co_await drive.raise(already_executing(recorder, generator));
   if (!recorder.may_resume(generator)) co_await drive.unknown();
   const Val delegate = recorder.delegate_of(generator);
   if (!delegate.is_null()) co_await close(drive, delegate, false, again);
@@ -143,7 +165,9 @@ Task<bool> close(Drive& drive, Val generator, bool outermost, bool again) {
     drive.caught();
   } else if (!inner.ended) {
     if (!outermost) co_await drive.unknown();
-    co_await drive.raise(new_error(recorder, PyExc_RuntimeError, "generator ignored GeneratorExit"));
+    co_await drive.raise(new_error(recorder, PyExc_RuntimeError,
+                                   recorder.type_of(generator) == &PyCoro_Type ? "coroutine ignored GeneratorExit"
+                                                                               : "generator ignored GeneratorExit"));
   }
   co_return true;
 }
@@ -165,6 +189,10 @@ Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
   const Val none = Val::constant(Py_None);
   const bool suspended = recorder.may_resume(generator), ended = recorder.has_ended(generator);
   if (!suspended && !ended && !recorder.is_running(generator)) return Val();
+  if (recorder.type_of(generator) == &PyCoro_Type) {
+    if (is("cr_running")) return boolean(!suspended && !ended);
+    return is("cr_frame") && ended ? none : Val();
+  }
   if (is("gi_running")) return boolean(!suspended && !ended);
   if (is("gi_suspended")) return boolean(suspended && recorder.has_begun(generator));
   if (is("gi_frame") && ended) return none;
@@ -174,10 +202,12 @@ Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
 }
 
 void add_generator_builtins() {
-  add_driven("types", "GeneratorType.send", generator_send);
+  for (const char* type : {"GeneratorType", "CoroutineType"}) {
+    add_driven("types", (std::string(type) + ".send").c_str(), generator_send);
+    add_driven("types", (std::string(type) + ".throw").c_str(), generator_throw);
+    add_driven("types", (std::string(type) + ".close").c_str(), generator_close);
+  }
   add_driven("types", "GeneratorType.__next__", generator_next);
-  add_driven("types", "GeneratorType.throw", generator_throw);
-  add_driven("types", "GeneratorType.close", generator_close);
 }
 
 }  // namespace pijit

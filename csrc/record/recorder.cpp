@@ -108,7 +108,7 @@ std::unique_ptr<Trace> Recorder::finish() {
   if (adapter_on_ && adapter_->trouble() != nullptr) abandon(adapter_->trouble());
   end_events();
   const bool learned = learn_places();
-  if (abandoned_ || !finished_) return nullptr;
+  if (abandoned_ || !finished_ || forgets_coroutine()) return nullptr;
   trace_->gives_way = learned;
   if (!trace_->epochs.empty())
     trace_->epochs.back().count = static_cast<uint32_t>(trace_->guards.size()) - trace_->epochs.back().first;
@@ -180,6 +180,7 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     case GET_ITER:
     case FOR_ITER:
     case GET_YIELD_FROM_ITER:
+    case GET_AWAITABLE:
     case UNPACK_SEQUENCE:
     case BEFORE_WITH:
     case POP_JUMP_FORWARD_IF_TRUE:

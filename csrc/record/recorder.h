@@ -282,6 +282,7 @@ class Recorder final : public RecordApi {
   uint32_t add_state(const ShadowFrame& frame, FrameState state, const char* unusable);
   void suspend(std::unique_ptr<ShadowFrame> shadow);
   void end_generator(uint32_t generator);
+  bool forgets_coroutine();
   bool is_suspended(uint32_t generator, cpython::Frame* frame) const;
   void cut(size_t level);  // ends the trace at the instruction of that frame
   void end_events();

@@ -286,6 +286,8 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return step_for_iter(recorder, frame);
     case GET_YIELD_FROM_ITER:
       return step_yield_from(recorder, frame);
+    case GET_AWAITABLE:
+      return step_awaitable(recorder, frame);
     case SEND:
       return step_send(recorder, frame);
     case UNPACK_SEQUENCE:

@@ -33,6 +33,7 @@ void step_get_iter(Recorder&, ShadowFrame&);
 void step_for_iter(Recorder&, ShadowFrame&);
 void step_yield_from(Recorder&, ShadowFrame&);
 void step_send(Recorder&, ShadowFrame&);
+void step_awaitable(Recorder&, ShadowFrame&);
 void step_unpack(Recorder&, ShadowFrame&, int oparg);
 void step_unpack_ex(Recorder&, ShadowFrame&, int oparg);
 

@@ -130,7 +130,34 @@ void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
 }
 
 void step_yield_from(Recorder& recorder, ShadowFrame& frame) {
+  const bool awaits = (frame.code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) != 0;
+  if (recorder.type_of(frame.top()) == &PyCoro_Type && !awaits)
+    return recorder.stop(Abort::kUnknownOperand, "yield from a coroutine");
   if (!recorder.is_virtual(frame.top(), VirtualKind::kGenerator)) step_get_iter(recorder, frame);
+}
+
+// object.__await__(), of a class that has it in Python.
+static Task<Val> awaitable_of(Drive& drive, Arguments args) {
+  static PyObject* const name = PyUnicode_InternFromString("__await__");
+  std::vector<Val> none;
+  Val iterator = co_await call_special(drive, args.values[0], name, none);
+  if (!is_iterator(drive.recorder(), iterator)) co_await drive.unknown();
+  co_return iterator;
+}
+
+void step_awaitable(Recorder& recorder, ShadowFrame& frame) {
+  const Val awaited = frame.top();
+  if (recorder.is_virtual(awaited, VirtualKind::kGenerator)) {
+    const Val function = recorder.virtual_field(awaited, 0);
+    PyObject* code =
+        function.is_virtual() ? recorder.virtual_field(function, 0).object() : PyFunction_GET_CODE(function.object());
+    const bool awaitable =
+        (reinterpret_cast<PyCodeObject*>(code)->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) != 0;
+    if (awaitable && recorder.delegate_of(awaited).is_null()) return;
+    return recorder.stop(Abort::kUnknownOperand, "await");
+  }
+  if (drive(recorder, frame, awaitable_of, only(awaited), 1) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, "await");
 }
 
 void step_send(Recorder& recorder, ShadowFrame& frame) {

@@ -28,12 +28,11 @@ OTHERS = {
     "IMPORT_STAR": "stops: only a module body, which is not inlined",
     "PREP_RERAISE_STAR": "stops: exception groups",
     "CHECK_EG_MATCH": "stops: exception groups",
-    "ASYNC_GEN_WRAP": "stops: coroutines are not inlined",
-    "GET_AITER": "stops: coroutines are not inlined",
-    "GET_ANEXT": "stops: coroutines are not inlined",
-    "GET_AWAITABLE": "stops: coroutines are not inlined",
-    "BEFORE_ASYNC_WITH": "stops: coroutines are not inlined",
-    "END_ASYNC_FOR": "stops: coroutines are not inlined",
+    "ASYNC_GEN_WRAP": "stops: asynchronous generators are not inlined",
+    "GET_AITER": "stops: asynchronous iteration",
+    "GET_ANEXT": "stops: asynchronous iteration",
+    "BEFORE_ASYNC_WITH": "stops: asynchronous context managers",
+    "END_ASYNC_FOR": "stops: asynchronous iteration",
 }
 
 

@@ -282,7 +282,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       return step_call(trace, node, regs, root, ts);
     case Op::kEpoch: {
       const Epoch& epoch = trace.epochs[node.aux];
-      if (!check_epoch(trace, epoch, regs)) return Outcome::kLeave;
+      if (misses_origins(trace, ts) || !check_epoch(trace, epoch, regs)) return Outcome::kLeave;
       hold(epoch, regs);
       return Outcome::kNext;
     }

@@ -19,9 +19,14 @@ namespace pijit {
 // guard items are scalars. All objects that the trace names are alive then.
 void finish_trace(Trace& trace);
 
+// It would not tell where its coroutines were made.
+inline bool misses_origins(const Trace& trace, PyThreadState* ts) noexcept {
+  return trace.coroutines && cpython::tracks_coroutine_origins(ts);
+}
 // The thread has the recursion headroom that the trace needs, and nothing wants the evaluator's attention.
 inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
-  return cpython::has_recursion_headroom(ts, trace.depth + 2) && !cpython::eval_breaker_set(ts);
+  return cpython::has_recursion_headroom(ts, trace.depth + 2) && !cpython::eval_breaker_set(ts) &&
+         !misses_origins(trace, ts);
 }
 
 // The result of the root frame (new reference), or null with an error set. All registers are released.

@@ -91,14 +91,27 @@ struct RegInfo {
 };
 
 // kFrame and kClear are the states of a generator: suspended as frame_states[index] says (kNone: it runs), ended.
-enum class LogOp : uint8_t { kItem, kSetItem, kDelItem, kInsert, kClear, kSetAttr, kDelAttr, kField, kIndex, kFrame, kTraced };
+enum class LogOp : uint8_t {
+  kItem,
+  kSetItem,
+  kDelItem,
+  kInsert,
+  kClear,
+  kSetAttr,
+  kDelAttr,
+  kField,
+  kIndex,
+  kFrame,
+  kTraced
+};
 
 // One thing done to a virtual object. `next` links the entries of one object in time order.
 struct LogEntry {
   LogOp op;
   uint32_t time;
   uint32_t next = kNone;
-  uint32_t index = 0;  // kField: field number; kIndex: position; list ops: index; kFrame: frame state; kTraced: instruction
+  uint32_t index =
+      0;  // kField: field number; kIndex: position; list ops: index; kFrame: frame state; kTraced: instruction
   Val key, value;
 };
 
@@ -189,6 +202,7 @@ struct Trace {
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
+  bool coroutines = false;            // some are made
   bool gives_way = false;             // to the next trace: the recording changed what its own guards are about
   std::vector<StopInfo> detours;      // why something was left to an opaque call, or to CPython, in between
   uint32_t exit_points = 0;           // under stress: instructions at which a replay was to leave ...

@@ -88,6 +88,7 @@ void Recorder::go_stale() {
     const Virtual& object = trace_->virtuals[i];
     if (object.reg == kNone || !is_mutable(object.kind) || models_[i] == nullptr) continue;
     by[i] = Val::reg(object.reg);
+    stale_.push_back({static_cast<uint32_t>(trace_->nodes.size()), static_cast<uint32_t>(i), object.reg});
     any = true;
     if (!is_heap_type(models_[i]->type)) trace_->regs[object.reg].type = models_[i]->type;
     if (reg_objects_[object.reg] == nullptr) reg_objects_[object.reg] = models_[i]->real;
@@ -95,10 +96,26 @@ void Recorder::go_stale() {
   if (any) replace(by);
 }
 
-void Recorder::replace_in(ShadowFrame& frame, const std::vector<Val>& by) {
-  const auto one = [&](Val& value) {
-    if (value.is_virtual() && value.index() < by.size() && !by[value.index()].is_null()) value = by[value.index()];
-  };
+// They are the virtual objects again that they were at that node.
+void Recorder::undo_stale(uint32_t nodes) {
+  std::vector<Val> by(trace_->regs.size());
+  bool any = false;
+  for (; !stale_.empty() && stale_.back().nodes > nodes; stale_.pop_back(), any = true)
+    by[stale_.back().reg] = Val::virtual_object(stale_.back().object);
+  if (any) replace(by, ValueKind::kReg);
+}
+
+namespace {
+
+void replace_one(Val& value, const std::vector<Val>& by, ValueKind kind) {
+  if (value.kind() != kind || value.index() >= by.size() || by[value.index()].is_null()) return;
+  value = by[value.index()];
+}
+
+}  // namespace
+
+void Recorder::replace_in(ShadowFrame& frame, const std::vector<Val>& by, ValueKind kind) {
+  const auto one = [&](Val& value) { replace_one(value, by, kind); };
   for (Val& value : frame.slots) one(value);
   for (Val& value : frame.saved) one(value);
   for (Val& value : frame.collected) one(value);
@@ -107,14 +124,13 @@ void Recorder::replace_in(ShadowFrame& frame, const std::vector<Val>& by) {
     one(*value);
 }
 
-// Every mention of a virtual object becomes by[its index], where that is not empty.
-void Recorder::replace(const std::vector<Val>& by) {
-  for (auto& frame : frames_) replace_in(*frame, by);
+// Every mention of a virtual object (or register) becomes by[its index], where that is not empty.
+void Recorder::replace(const std::vector<Val>& by, ValueKind kind) {
+  for (auto& frame : frames_) replace_in(*frame, by, kind);
   for (auto& content : models_) {
     for (auto* values : {&content->items, &content->attrs})
-      for (Val& value : *values)
-        if (value.is_virtual() && value.index() < by.size() && !by[value.index()].is_null()) value = by[value.index()];
-    if (content->suspended != nullptr) replace_in(*content->suspended, by);
+      for (Val& value : *values) replace_one(value, by, kind);
+    if (content->suspended != nullptr) replace_in(*content->suspended, by, kind);
   }
 }
 

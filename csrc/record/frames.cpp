@@ -149,6 +149,7 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
     inner_raised(outer);
   } else if (shadow->generator == kNone && cpython::is_generator_code(shadow->code)) {
     Val generator = new_virtual(VirtualKind::kGenerator, Py_TYPE(result));
+    trace_->coroutines |= PyCoro_CheckExact(result) != 0;
     model(generator).real = result;
     shadow->generator = generator.index();
     shadow->frame = cpython::generator_frame(result);

@@ -40,6 +40,7 @@ Val Recorder::delegate_of(Val generator) const {
 
 // CPython warns of a coroutine that is never awaited, and a replay that does not make it would not.
 bool Recorder::forgets_coroutine() {
+  if (!trace_->coroutines) return false;
   const Node& last = trace_->nodes.back();
   ++visit_;
   visited_.resize(trace_->virtuals.size(), 0);

@@ -319,8 +319,9 @@ class Recorder final : public RecordApi {
   void begin_epoch();
   void forget_types();
   void go_stale();
-  void replace(const std::vector<Val>& by);
-  void replace_in(ShadowFrame& frame, const std::vector<Val>& by);
+  void undo_stale(uint32_t nodes);
+  void replace(const std::vector<Val>& by, ValueKind kind = ValueKind::kVirtual);
+  void replace_in(ShadowFrame& frame, const std::vector<Val>& by, ValueKind kind);
   void take_tensor_result();
   void take_opaque(ShadowFrame& frame, PyObject* object);
   Val adopted(PyObject* object, Val source, int depth);
@@ -377,6 +378,10 @@ class Recorder final : public RecordApi {
   bool epoch_due_ = false;                      // foreign code ran: an epoch begins at the next instruction
   Val epoch_result_, none_result_;              // registers to look at there
   uint32_t opaque_calls_ = 0;
+  struct Stale {
+    uint32_t nodes, object, reg;
+  };
+  std::vector<Stale> stale_;                            // virtual objects that became registers, and at which node
   std::vector<std::pair<uint32_t, uint32_t>> learned_;  // register, and the node that checks its type
   std::unordered_map<uint32_t, PyObject*> singletons_;  // registers known to hold None, True, ...
   uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;   // where the exception under way was raised

@@ -57,6 +57,7 @@ void Recorder::rollback(ShadowFrame& frame) {
     row = row->first >= frame.mark.guards ? written_dicts_.erase(row) : std::next(row);
   trace.epochs.erase(trace.epochs.begin() + frame.mark.epochs, trace.epochs.end());
   if (adapter_ != nullptr) inputs().truncate(frame.mark.tensors);
+  undo_stale(frame.mark.nodes);
   forget_adopted(frame.mark.arguments);
   frame.sp = frame.sp_mark;
   frame.drive.reset();

@@ -193,6 +193,29 @@ def f():
     return out, a.cr_running, b.cr_frame
 
 
+# %% coroutine_opaque_await
+def f():
+    class Wrapper:
+        def __init__(self, coro):
+            self.coro = coro
+
+        def __await__(self):
+            return self.coro.__await__()
+
+    class Future:
+        def __await__(self):
+            return (yield 1)
+
+    async def first():
+        return await Future()
+
+    async def second():
+        return await Wrapper(first())
+
+    c = second()
+    return c.send(None), c.close(), Future.__name__
+
+
 # %% coroutine_never_awaited: stops
 import warnings
 

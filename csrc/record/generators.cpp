@@ -20,12 +20,12 @@ bool Recorder::has_begun(Val generator) const {
 }
 
 bool Recorder::has_ended(Val generator) const {
-  return trace_->generator_state(generator.index(), trace_->clock).op == LogOp::kClear;
+  return trace_->log[trace_->virtuals[generator.index()].tail].op == LogOp::kClear;
 }
 
 bool Recorder::is_running(Val generator) const {
   if (!is_virtual(generator, VirtualKind::kGenerator)) return false;
-  const LogEntry& state = trace_->generator_state(generator.index(), trace_->clock);
+  const LogEntry& state = trace_->log[trace_->virtuals[generator.index()].tail];
   return state.op == LogOp::kFrame && state.index == kNone;
 }
 

@@ -42,9 +42,35 @@ bool closes_silently(cpython::Frame* frame) {
 
 }  // namespace
 
+// POP_TOP, the end of a loop that was left, lets a generator die whose code runs then: an opaque call on the real one.
+bool Recorder::finalize_popped(cpython::Frame* frame) {
+  ShadowFrame& top = top_frame();
+  const Val dying = std::exchange(popped_, Val());
+  if (top.pending.active || cpython::base_opcode(top.code, top.operation) != POP_TOP) return false;
+  bool found = false, silent = true;
+  for (Val at = dying; is_virtual(at, VirtualKind::kGenerator) && may_resume(at); at = delegate_of(at)) {
+    found = found || is_suspended(at.index(), frame);
+    silent = silent && closes_silently(model(at).suspended->frame);
+  }
+  if (!found || silent) return false;
+  model(dying).real = nullptr;
+  top.sp += 1;  // as it was before
+  top.snapshot = kNone;
+  Val unused;
+  const bool built =
+      opaque_node(top, Op::kOpaque, Val::constant(finalize_function()), {dying}, nullptr, false, &unused);
+  top.sp -= 1;
+  if (!built) return true;
+  await_opaque(top, 0, 0, unused).finish = [](Recorder& recorder, ShadowFrame& of, PyObject* object) {
+    recorder.take_opaque(of, object);
+  };
+  return true;
+}
+
 // A generator that is closed or thrown into. One of ours may just end; for any other, who knows.
 void Recorder::drop_generator(cpython::Frame* frame) {
   SavedError thrown;
+  if (finalize_popped(frame)) return;
   for (auto& content : models_) {
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr || content->suspended->frame != frame)
       continue;

@@ -25,9 +25,16 @@ PyObject* find(const char* module, const char* name) {
   return found;
 }
 
+PyObject* finalize(PyObject*, PyObject* object) {
+  PyObject_CallFinalizer(object);
+  return new_reference(Py_None);
+}
+PyMethodDef finalize_row = {"finalize", finalize, METH_O, nullptr};
+
 struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
-      *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add;
+      *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add,
+      *finalize;
   PyObject* look_at_frames[11];
 };
 
@@ -68,6 +75,7 @@ const Functions& functions() {
     f.append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
     f.add = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), "add");
     f.join = PyObject_GetAttrString(empty.get(), "join");
+    f.finalize = PyCFunction_New(&finalize_row, nullptr);
     size_t i = 0;
     for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
       f.look_at_frames[i++] = find("builtins", name);
@@ -352,6 +360,10 @@ PyObject* string_function(int conversion) {
   const Functions& f = functions();
   PyObject* known[] = {f.format, f.str, f.repr, f.ascii};
   return conversion < 0 ? f.join : known[conversion];
+}
+
+PyObject* finalize_function() {
+  return functions().finalize;
 }
 
 PyObject* identity_function(bool invert) {

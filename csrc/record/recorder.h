@@ -179,6 +179,7 @@ class Recorder final : public RecordApi {
   // -- generators (generators.cpp)
   bool may_resume(Val generator) const;  // it is virtual and at a yield
   bool has_begun(Val generator) const;
+  void note_popped(Val value) { popped_ = value; }  // what POP_TOP may let die
   bool has_ended(Val generator) const;
   bool is_running(Val generator) const;
   Val delegate_of(Val generator) const;  // where its `yield from` stands, or Null
@@ -329,6 +330,7 @@ class Recorder final : public RecordApi {
   void note_real(Val value, PyObject* object);  // registers of a result learn their objects
   void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
+  bool finalize_popped(cpython::Frame* frame);
   void leave_root(ShadowFrame& shadow, PyObject* result);
   bool try_follow(cpython::Frame* frame, int throwflag);
   void left_frame(cpython::Frame* frame, PyObject* result);
@@ -377,6 +379,7 @@ class Recorder final : public RecordApi {
   bool raising_ = false;                        // ... because of an exception that nothing foresaw
   bool epoch_due_ = false;                      // foreign code ran: an epoch begins at the next instruction
   Val epoch_result_, none_result_;              // registers to look at there
+  Val popped_;
   uint32_t opaque_calls_ = 0;
   struct Stale {
     uint32_t nodes, object, reg;
@@ -438,6 +441,7 @@ const Names& names() noexcept;
 PyObject* operator_function(SiteKind kind, int oparg);
 PyObject* string_function(int conversion);
 PyObject* identity_function(bool invert);
+PyObject* finalize_function();  // what becomes of an object when it dies
 
 // Cells and free variables, which CPython sets up without events.
 void run_prologue(Recorder& recorder, ShadowFrame& shadow);

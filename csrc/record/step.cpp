@@ -160,6 +160,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case JUMP_BACKWARD_NO_INTERRUPT:
       return true;
     case POP_TOP:
+      recorder.note_popped(frame.top());
       frame.sp -= 1;
       return true;
     case PUSH_NULL:

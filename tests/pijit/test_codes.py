@@ -150,8 +150,9 @@ def generator():
             len("closed")
 
     def f():
-        for number in numbers():
-            break
+        made = numbers()
+        number = next(made)
+        made = None
         return number
 
     return f, [()] * 3

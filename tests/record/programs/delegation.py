@@ -366,7 +366,7 @@ def f():
     return first, list(outer(source)), list(outer(source))
 
 
-# %% yield_from_abandoned: stops
+# %% yield_from_abandoned
 log = []
 
 

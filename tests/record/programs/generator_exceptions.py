@@ -439,3 +439,49 @@ def f():
     except ValueError as e:
         rng.random()
         return e.args[0]
+
+
+# %% generator_abandoned_in_loop
+import sys
+
+log = []
+
+
+class Scope:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        log.append(("enter", self.name))
+
+    def __exit__(self, *of):
+        log.append(("exit", self.name, of[0], sys._getframe(2).f_code.co_name, sys.exc_info()[0]))
+
+
+def g(n, box):
+    with Scope("g"):
+        for i in range(n):
+            box.append(i)
+            yield i
+
+
+def first(n):
+    box = []
+    for x in g(n, box):
+        if x == 1:
+            break
+    log.append("after")
+    return x, box
+
+
+def f(n):
+    try:
+        raise KeyError
+    except KeyError:
+        out = [first(n)]
+    out.append(first(n))
+    return out
+
+
+def args():
+    return (4,)

@@ -24,7 +24,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 4;
+inline constexpr int kAdapterVersion = 5;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -80,6 +80,8 @@ class RecordApi {
   virtual RegFacts facts(Val reg) const = 0;
   // A fresh register of this representation. `type` is the exact Python type that the value has when boxed.
   virtual Val new_reg(Rep rep, PyTypeObject* type) = 0;
+  // A fresh kInt register that holds this number now. Null: out of memory.
+  virtual Val new_int(int64_t observed) = 0;
   // Makes a constant of a register (guard in place at the start of the current instruction); consts pass through. Null:
   // stopped.
   virtual Val force_const(Val value, PyObject* observed) = 0;

@@ -23,8 +23,17 @@ struct Limits {
   uint64_t exits = 32;          // times that a trace without a stop is left, before that is worth saying
   int wasted = 16;              // roots in a row, found by enable() in one code object, that died without a replay
   size_t seen = 256;            // functions and objects that enable() remembers of one code object
+  uint64_t hot = 2;             // times that a trace is left at one node, before a side trace is recorded ...
+  int tries = 4;                // ... and how often that is tried
   uint64_t useless = 2;         // replays of a trace, all left before its end, before it is forgotten ...
   uint64_t forgotten = 4;       // ... and how often that is done for one root
+};
+
+// A call that the guards of a trace let in is to be recorded, to become the side trace of a node.
+struct Wanted {
+  std::shared_ptr<Trace> from;
+  uint32_t node = 0;
+  int wait = 0;  // calls that are let by before: ways may alternate
 };
 
 struct Root {
@@ -38,6 +47,7 @@ struct Root {
   int line = 0;
   bool strict = false, automatic = false, dead = false;
   std::vector<std::shared_ptr<Trace>> traces;
+  Wanted wanted;  // null: none
   Varying varying;
   std::string disabled;  // why it is left alone; empty: it is not
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;

@@ -280,6 +280,7 @@ void finish_trace(Trace& trace) {
   Holding(trace, liveness.last()).run();
   mark_scalars(&trace);
   compile_guards(trace);
+  trace.room = trace.regs.size();
 }
 
 }  // namespace pijit

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "exec/links.h"
 #include "exec/materialise.h"
+#include "exec/scalars.h"
 #include "exec/side_exit.h"
 #include "guard/check.h"
 
@@ -142,21 +144,9 @@ PyObject* perform_next(void* context) {
 }
 
 // The object is exactly a float, bool or int.
-bool unbox(PyObject* object, Rep rep, Reg* out) noexcept {
-  out->rep = rep;
+bool unbox(PyObject* object, Reg* out) noexcept {
   out->owned = 0;
-  int overflow = 0;
-  switch (rep) {
-    case Rep::kFloat:
-      out->number = PyFloat_AS_DOUBLE(object);
-      return true;
-    case Rep::kBool:
-      out->boolean = object == Py_True;
-      return true;
-    default:
-      out->integer = PyLong_AsLongLongAndOverflow(object, &overflow);
-      return overflow == 0;
-  }
+  return number_of(object, out);
 }
 
 bool same_number(const Reg& reg, uint64_t bits) noexcept {
@@ -263,9 +253,10 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       set_object(&regs[node.out], made);
       return Outcome::kNext;
     }
+    case Op::kScalar:
+      return run_scalar(node, regs) ? Outcome::kNext : Outcome::kLeave;
     case Op::kUnbox:
-      return unbox(regs[node.a.index()].object, trace.regs[node.out].rep, &regs[node.out]) ? Outcome::kNext
-                                                                                           : Outcome::kLeave;
+      return unbox(regs[node.a.index()].object, &regs[node.out]) ? Outcome::kNext : Outcome::kLeave;
     case Op::kStoreAttr:
     case Op::kDelAttr:
     case Op::kStoreItem:
@@ -326,47 +317,88 @@ uint64_t choose_exit(uint64_t point) noexcept {
   return std::exchange(g_left_there, 0);
 }
 
-PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts) {
-  trace.replays++;
-  hold(trace, regs);
-  const uint32_t* releases = trace.releases.data();
-  for (const Node& node : trace.nodes) {
-    if (node.snapshot != kNone && cpython::eval_breaker_set(ts)) return leave(trace, node.snapshot, regs, root, ts);
-    const Outcome outcome = step(trace, node, regs, root, ts);
-    switch (outcome) {
-      case Outcome::kNext:
-        break;
-      case Outcome::kLeave:
-      case Outcome::kOtherWay:
-        if (node.op != Op::kExit && node.op != Op::kExitPoint && node.op != Op::kReturn) {
-          trace.exits += 1;
-          trace.last_exit = static_cast<uint32_t>(&node - trace.nodes.data());
-        }
-        return leave(trace, outcome == Outcome::kLeave ? node.snapshot : static_cast<uint32_t>(node.imm), regs, root,
-                     ts);
-      case Outcome::kRaise:
-        return leave_raising(trace, node.op == Op::kRun ? static_cast<uint32_t>(node.imm) : node.snapshot, regs, root,
-                             ts);
-      case Outcome::kReturn:
-        return finish(trace, node, regs);
-      case Outcome::kFail:
-        return fail(trace, regs);
+namespace {
+
+// One replay: the nodes of a trace, and of the side traces that it changes over to.
+class Replay {
+ public:
+  Replay(const Trace& trace, const RegisterFile& file, cpython::Frame* root, PyThreadState* ts)
+      : trace_(&trace), regs_(file.get()), room_(trace.room), root_(root), ts_(ts) {}
+
+  // The result of the root frame (new reference), or null with an error set. All registers are released.
+  PyObject* run(Left* left) {
+    trace_->replays++;
+    hold(*trace_, regs_);
+    for (size_t at = 0;;) {
+      const Node& node = trace_->nodes[at];
+      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_)) return leave(*trace_, node.snapshot, regs_, root_, ts_);
+      const Outcome outcome = step(*trace_, node, regs_, root_, ts_);
+      if (outcome == Outcome::kNext) {
+        release(node);
+        at += 1;
+      } else if (outcome != Outcome::kLeave || !change_over(at)) {
+        return end(node, outcome, left);
+      }
     }
-    for (uint32_t i = 0; i < node.release_count; ++i) release_register(&regs[releases[node.release_first + i]]);
   }
-  PyErr_SetString(PyExc_SystemError, "pijit: a trace without an end");
-  return fail(trace, regs);
+
+ private:
+  void release(const Node& node) noexcept {
+    const uint32_t* releases = trace_->releases.data() + node.release_first;
+    for (uint32_t i = 0; i < node.release_count; ++i) release_register(&regs_[releases[i]]);
+  }
+  bool change_over(size_t at) noexcept {
+    if (trace_->links.empty()) return false;
+    const Trace* side = enter_link(*trace_, static_cast<uint32_t>(at), regs_, room_, ts_);
+    if (side != nullptr) trace_ = side;
+    return side != nullptr;
+  }
+  PyObject* end(const Node& node, Outcome outcome, Left* left);
+
+  const Trace* trace_;
+  Reg* regs_;
+  size_t room_;
+  cpython::Frame* root_;
+  PyThreadState* ts_;
+};
+
+PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
+  const bool other_way = outcome == Outcome::kOtherWay;
+  switch (outcome) {
+    case Outcome::kReturn:
+      return finish(*trace_, node, regs_);
+    case Outcome::kFail:
+      return fail(*trace_, regs_);
+    case Outcome::kRaise:
+      return leave_raising(*trace_, node.op == Op::kRun ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_,
+                           ts_);
+    default:
+      break;
+  }
+  if (node.op != Op::kExit && node.op != Op::kExitPoint && node.op != Op::kReturn) {
+    trace_->exits += 1;
+    *left = {trace_, static_cast<uint32_t>(&node - trace_->nodes.data())};
+  }
+  return leave(*trace_, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);
 }
 
-bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result) {
+}  // namespace
+
+bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result, Left* left) {
   if (!may_replay(trace, ts)) return false;
-  RegisterFile file(trace.regs.size());
-  Reg* regs = file.get();
-  if (regs == nullptr) return false;
-  load_inputs(trace, root, regs);
-  if (!check_guards(trace, regs)) return false;
-  *result = replay(trace, regs, root, ts);
+  RegisterFile file(trace.room);
+  if (file.get() == nullptr) return false;
+  load_inputs(trace, root, file.get());
+  if (!check_guards(trace, file.get())) return false;
+  *result = Replay(trace, file, root, ts).run(left);
   return true;
+}
+
+bool would_replay(const Trace& trace, cpython::Frame* root) {
+  RegisterFile file(trace.room);
+  if (file.get() == nullptr) return false;
+  load_inputs(trace, root, file.get());
+  return check_guards(trace, file.get());
 }
 
 }  // namespace pijit

@@ -29,8 +29,11 @@ inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
          !misses_origins(trace, ts);
 }
 
-// The result of the root frame (new reference), or null with an error set. All registers are released.
-PyObject* replay(const Trace& trace, Reg* regs, cpython::Frame* root, PyThreadState* ts);
+// Where a replay was left to CPython before the end of its trace.
+struct Left {
+  const Trace* trace = nullptr;  // null: it came to the end
+  uint32_t node = 0;
+};
 
 // Under stress: at which exit point replays leave; kAnywhere: each replay of a trace at another one, spread evenly.
 // Returns how often one was left at an exit point since the last choice.
@@ -38,6 +41,8 @@ inline constexpr uint64_t kAnywhere = UINT64_MAX;
 uint64_t choose_exit(uint64_t point) noexcept;
 
 // All of it: true when the trace was entered, *result is then what the root frame returns.
-bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result);
+bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result, Left* left);
+// The guards of the trace hold for this frame.
+bool would_replay(const Trace& trace, cpython::Frame* root);
 
 }  // namespace pijit

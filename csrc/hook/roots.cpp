@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "exec/links.h"
 #include "exec/registers.h"
 #include "exec/replay.h"
 #include "guard/check.h"
@@ -96,7 +97,28 @@ void note_abort(Root& root, StopInfo stop) {
     leave_alone(root, kNothingRecorded, root.last_stop.reason, root.last_stop);
 }
 
-void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder) {
+Leaving& leaving_at(const Trace& trace, uint32_t node) {
+  for (Leaving& leaving : trace.leavings)
+    if (leaving.node == node) return leaving;
+  trace.leavings.push_back({node});
+  return trace.leavings.back();
+}
+
+// A recording that was made because a trace kept being left is of use where it goes on from there.
+void install_side_trace(Root& root, const Wanted& wanted, std::shared_ptr<Trace> trace) {
+  const Joined joined = link_traces(*wanted.from, wanted.node, trace);
+  constexpr const char* kOutcomes[] = {"is entered there", "took the same way", "differs before that"};
+  log_line(Channel::kRecord, "side trace of " + root.name + " at node " + std::to_string(wanted.node) + ": " +
+                                 kOutcomes[static_cast<size_t>(joined)]);
+  if (joined == Joined::kOthers) leaving_at(*wanted.from, wanted.node).tries = limits().tries;
+  if (joined != Joined::kLinked) return;
+  root.traces.push_back(std::move(trace));
+  size_t room = 0;
+  for (const auto& any : root.traces) room = std::max(room, any->room);
+  for (const auto& any : root.traces) any->room = room;
+}
+
+void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder, const Wanted& wanted) {
   root.records += 1;
   stats().records += 1;
   if (trace == nullptr) return note_abort(root, recorder.stop_info_or_none());
@@ -106,6 +128,7 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
   log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
                                  std::to_string(trace->guards.size()) + " guards, " +
                                  std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
+  if (wanted.from != nullptr) return install_side_trace(root, wanted, std::move(trace));
   root.traces.erase(std::remove_if(root.traces.begin(), root.traces.end(),
                                    [](const std::shared_ptr<Trace>& other) { return other->gives_way; }),
                     root.traces.end());
@@ -137,7 +160,8 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   return plain(ts, frame, 0);
 }
 
-PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
+PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
+                 const Wanted& wanted = Wanted()) {
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.set_exit_points(stresses(Stress::kExits));
   if (!recorder.start()) return not_started(*root, ts, frame);
@@ -145,7 +169,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
   {
     SavedError error;
-    install_trace(*root, recorder.finish(), recorder);
+    install_trace(*root, recorder.finish(), recorder, wanted);
   }
   if (root->strict && result != nullptr && (root->traces.empty() || root->last_stop.code != nullptr)) {
     drop_reference(result);
@@ -156,11 +180,12 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
 }
 
 // A replay was left before the end of its trace.
-void note_exit(Root& root, const Trace& trace) {
+void note_exit(Root& root, const Left& left) {
+  const Trace& trace = *left.trace;
   root.exits += 1;
   stats().exits += 1;
-  if (logs(Channel::kExits) && trace.last_exit < trace.nodes.size()) {
-    const Node& node = trace.nodes[trace.last_exit];
+  if (logs(Channel::kExits)) {
+    const Node& node = trace.nodes[left.node];
     const Printer printer(trace, false);
     log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython at " + printer.node(node) + ", " +
                                   printer.site(node.site));
@@ -172,35 +197,66 @@ void note_exit(Root& root, const Trace& trace) {
   tell(Told::kLeaving, root, cause);
 }
 
+// Where a trace keeps being left, the next call is recorded. False: no side trace can be had there.
+bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
+  Leaving& leaving = leaving_at(*trace, node);
+  leaving.times += 1;
+  if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;
+  for (uint32_t i = 0; i <= node; ++i)
+    if (is_opaque(trace->nodes[i].op)) return false;
+  if (leaving.times < limits().hot) return true;
+  leaving.times = 0;
+  leaving.tries += 1;
+  root.wanted = {trace, node, leaving.tries - 1};
+  return true;
+}
+
 // A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
 // first step of a training: the next call is recorded in its place, a few times at most.
-void forget_useless(Root& root, size_t index) {
+void forget_useless(Root& root, size_t index, uint32_t node) {
   const Trace& trace = *root.traces[index];
-  const Op left_at = trace.last_exit < trace.nodes.size() ? trace.nodes[trace.last_exit].op : Op::kExit;
+  const Op left_at = trace.nodes[node].op;
   if (left_at == Op::kCheck || left_at == Op::kAdapter) return;  // tensors of another shape: this one may come back
   if (trace.exits < limits().useless || trace.exits != trace.replays || root.forgotten >= limits().forgotten) return;
   root.forgotten += 1;
+  trace.forgotten = true;
   root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
+}
+
+void go_on_from(Root& root, const Left& left) {
+  note_exit(root, left);
+  for (size_t i = 0; i < root.traces.size(); ++i)
+    if (root.traces[i].get() == left.trace) {
+      if (!want_side_trace(root, root.traces[i], left.node)) forget_useless(root, i, left.node);
+      return;
+    }
 }
 
 // The trace that the root's guards choose runs; false: none.
 bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
   for (size_t i = 0; i < root.traces.size(); ++i) {
     std::shared_ptr<Trace> trace = root.traces[i];
-    uint64_t exits = trace->exits;
-    if (!try_replay(*trace, frame, ts, result)) continue;
+    Left left;
+    if (!try_replay(*trace, frame, ts, result, &left)) continue;
     root.replays += 1;
     if (root.automatic && root.replays == 1) code_state(root.code, true)->wasted = 0;
     stats().replays += 1;
     root.misses_in_a_row = root.aborts_in_a_row = 0;
-    if (trace->exits != exits) {
-      note_exit(root, *trace);
-      forget_useless(root, i);
+    if (left.trace != nullptr) {
+      go_on_from(root, left);
     } else if (trace->stop.code != nullptr && trace->replays - trace->exits == limits().stops) {
       tell(Told::kStopped, root, trace->stop);
     }
     return true;
   }
+  return false;
+}
+
+// This call is to give a side trace.
+bool is_wanted(Root& root, cpython::Frame* frame) {
+  if (root.wanted.from == nullptr || g_stance != Stance::kOn || root.wanted.wait-- > 0) return false;
+  for (const auto& trace : root.traces)
+    if (would_replay(*trace, frame)) return true;
   return false;
 }
 
@@ -234,6 +290,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   PyObject* result = nullptr;
   for (auto& trace : root->traces)
     if (!may_replay(*trace, ts)) return plain(ts, frame, 0);
+  if (is_wanted(*root, frame)) return record(root, ts, frame, std::exchange(root->wanted, Wanted()));
   if (run_trace(*root, ts, frame, &result)) return result;
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
     note_miss(*root, frame);

@@ -2,6 +2,7 @@
 #include "ir/print.h"
 
 #include <cstdio>
+#include <cstring>
 
 namespace pijit {
 
@@ -224,6 +225,27 @@ std::string Printer::guard(const Guard& guard) const {
   return guard.count == 0 ? text : text + " {" + items(guard) + "}";
 }
 
+// "r5 + 1"
+std::string Printer::scalar(const Node& node) const {
+  constexpr struct {
+    const char* name;
+    int arity;
+  } kRows[] = {
+#define PIJIT_SCALAR(name, print, arity) {print, arity},
+#include "ir/scalars.def"
+#undef PIJIT_SCALAR
+  };
+  double number = 0;
+  std::memcpy(&number, &node.imm, sizeof number);
+  const std::string constant = node.rep == Rep::kFloat  ? std::to_string(number)
+                               : node.rep == Rep::kBool ? (node.imm != 0 ? "True" : "False")
+                                                        : std::to_string(static_cast<int64_t>(node.imm));
+  const auto& row = kRows[node.aux];
+  const std::string first = node.a.is_null() ? constant : value(node.a);
+  if (row.arity == 1) return std::string(row.name) + " " + first;
+  return first + " " + row.name + " " + (node.b.is_null() ? constant : value(node.b));
+}
+
 std::string Printer::node(const Node& node) const {
   std::string text;
   if (node.out != kNone) text += "r" + std::to_string(node.out);
@@ -234,6 +256,8 @@ std::string Printer::node(const Node& node) const {
     text += node.adapter_op->describe();
   } else if (node.op == Op::kGuard) {
     text += "guard " + guard(trace_.guards[node.aux]);
+  } else if (node.op == Op::kScalar) {
+    text += scalar(node);
   } else {
     text += op_name(node.op);
     for (Val operand : {node.a, node.b, node.c})

@@ -26,6 +26,7 @@ class Printer {
   std::string source(Val value) const;
   std::string guard(const Guard& guard) const;
   std::string node(const Node& node) const;
+  std::string scalar(const Node& node) const;
   std::string frame(const FrameState& state) const;
   std::string snapshot(uint32_t index) const;
   std::string virtual_object(uint32_t index) const;

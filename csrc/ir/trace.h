@@ -14,6 +14,7 @@
 //    held by the replay itself.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,11 @@ enum class Op : uint8_t {
 #define PIJIT_OP(name, print, effect, doc) name,
 #include "ir/ops.def"
 #undef PIJIT_OP
+};
+enum class ScalarOp : uint8_t {
+#define PIJIT_SCALAR(name, print, arity) name,
+#include "ir/scalars.def"
+#undef PIJIT_SCALAR
 };
 enum class GuardOp : uint8_t {
 #define PIJIT_GUARD(name, print, doc) name,
@@ -77,6 +83,7 @@ struct Node {
   uint64_t imm = 0;
   uint32_t aux = 0;                         // guard index; bool expected; number of keyword names
   uint32_t first = 0, count = 0;            // operands
+  Rep rep = Rep::kEmpty;                    // kScalar: of the constant operand
   uint32_t outs_first = 0, outs_count = 0;  // kAdapter: registers written, in Trace::outs (`out` is kNone then)
   AdapterOp* adapter_op = nullptr;          // owned by Trace::adapter_ops
   uint32_t release_first = 0,
@@ -171,6 +178,24 @@ struct Epoch {
   std::vector<uint32_t> retained;  // as Trace::retained, for what this epoch loads
 };
 
+struct Trace;
+
+// Where a replay that leaves a trace at the node goes on; see exec/links.h.
+struct Link {
+  uint32_t node = 0;
+  std::shared_ptr<Trace> to;
+  uint32_t shared = 0;           // registers below this mean the same in both
+  std::vector<uint32_t> guards;  // of `to`, which the other trace does not have
+  std::vector<uint32_t> drops;   // registers that `to` has released before the node
+};
+
+// How often replays were left at a node.
+struct Leaving {
+  uint32_t node;
+  uint64_t times = 0;
+  int tries = 0;  // recordings made because of it
+};
+
 struct Trace {
   std::vector<Guard> guards;               // those at entry, then those of each epoch
   std::vector<FastGuard> fast_guards;      // the same, in the same order (filled by compile_guards)
@@ -208,7 +233,10 @@ struct Trace {
   uint32_t exit_points = 0;           // under stress: instructions at which a replay was to leave ...
   std::vector<const char*> no_exits;  // ... and why it cannot at some of them
   mutable uint64_t replays = 0, exits = 0;
-  mutable uint32_t last_exit = kNone;  // the node at which a replay was left
+  mutable std::deque<Link> links;         // side traces
+  mutable std::vector<Leaving> leavings;  // where replays were left
+  mutable size_t room = 0;                // registers that a replay needs, side traces included
+  mutable bool forgotten = false;         // no replay comes to its end
 
   // The state of a virtual generator at a time: its last kFrame or kClear entry.
   const LogEntry& generator_state(uint32_t index, uint32_t time) const noexcept {

@@ -103,6 +103,7 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
     if (value.is_virtual() && plain_object(recorder, value)) continue;
     return Invoke::kUnknown;
   }
+  if (varies && recorder.called == reinterpret_cast<PyObject*>(&PyRange_Type)) return Invoke::kUnknown;  // is walked
   if (varies) return compute_call(recorder, frame, args, pops);
   recorder.observe(frame, pops, take_plain);
   frame.pending.folds = true;
@@ -175,7 +176,9 @@ void build_builtin_table() {
   add_generator_builtins();
 }
 
-Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+namespace {
+
+Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments args, int pops) {
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
   if (invoke_getter(recorder, frame, callable, args, pops) == Invoke::kStarted) return Invoke::kStarted;
@@ -201,6 +204,15 @@ Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Argu
     if (outcome != Invoke::kUnknown) return outcome;
   }
   return ask_adapter_about_call(recorder, frame, object, args, pops);
+}
+
+}  // namespace
+
+// What does not go with a number that varies may go with what it is now.
+Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+  const Invoke outcome = invoke_known(recorder, frame, callable, args, pops);
+  if (outcome != Invoke::kUnknown || !recorder.live() || !recorder.pin_numbers(&args.values)) return outcome;
+  return invoke_known(recorder, frame, callable, args, pops);
 }
 
 }  // namespace pijit

@@ -92,6 +92,12 @@ class Recorder final : public RecordApi {
   bool try_items(Val iterable, std::vector<Val>* out);
   bool truth(Val value, bool* out);  // decides a branch, guarding if needed; false: a frame or the adapter must
   bool scalar_truth(Val value, bool* out);
+  // -- numbers in registers (scalars.cpp)
+  bool scalar_operand(Val value, Reg* now, Val* place);
+  Val scalar_node(ScalarOp op, const std::vector<Val>& operands);  // Null: CPython's own functions do it
+  Val compute_number(SiteKind kind, int oparg, const std::vector<Val>& operands);
+  bool pin_numbers(std::vector<Val>* values);  // they are constants from now on, guarded; false: there are none
+  bool number_truth(Val value, bool* out);
   Val force(Val value);        // a Const: guards a scalar register in place; Null: stopped
   Val materialize(Val value);  // a Reg or Const holding the real object; Null: stopped
 
@@ -226,6 +232,7 @@ class Recorder final : public RecordApi {
   // -- RecordApi
   RegFacts facts(Val reg) const override;
   Val new_reg(Rep rep, PyTypeObject* type) override { return add_reg(rep, type, nullptr); }
+  Val new_int(int64_t observed) override;
   Val force_const(Val value, PyObject* observed) override;
   Val own_const(PyObject* object) override { return owned(object); }
   Val unbox(Val value, PyObject* observed) override;

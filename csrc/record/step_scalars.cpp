@@ -101,12 +101,18 @@ bool varies(Recorder& recorder, Val value) {
 bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int oparg, const std::vector<Val>& operands,
                      int pops) {
   bool any = false;
+  const bool formats = kind == SiteKind::kBinary && oparg % NB_INPLACE_ADD == NB_REMAINDER;
   for (Val value : operands) {
-    if (!is_computable(recorder, value)) return false;
+    if (!is_computable(recorder, value) || (value.is_virtual() && !formats)) return false;
     any = any || varies(recorder, value);
   }
-  if (any) recorder.compute(frame, operator_function(kind, oparg), operands, pops);
-  return any;
+  if (!any) return false;
+  if (const Val number = recorder.compute_number(kind, oparg, operands); !number.is_null()) {
+    recorder.known(frame, pops, number);
+    return true;
+  }
+  recorder.compute(frame, operator_function(kind, oparg), operands, pops);
+  return true;
 }
 
 bool native_comparison(PyTypeObject* type) noexcept {
@@ -120,13 +126,9 @@ bool native_comparison(PyTypeObject* type) noexcept {
 bool Recorder::scalar_truth(Val value, bool* out) {
   PyObject* object = reg_objects_[value.index()];
   if (object == nullptr || !is_scalar_reg(value)) return false;
-  *out = PyObject_IsTrue(object) > 0;
   const RegInfo info = trace_->regs[value.index()];
-  if (info.rep != Rep::kObject) {
-    Val boxed = materialize(value);
-    if (boxed.is_null()) return false;
-    value = boxed;
-  }
+  if (info.rep != Rep::kObject) return number_truth(value, out);
+  *out = PyObject_IsTrue(object) > 0;
   Val answer = value;
   if (info.type != &PyBool_Type) {
     answer = add_reg(Rep::kObject, &PyBool_Type, *out ? Py_True : Py_False);

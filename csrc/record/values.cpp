@@ -89,6 +89,11 @@ Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
   return Val::reg(static_cast<uint32_t>(trace_->regs.size() - 1));
 }
 
+Val Recorder::new_int(int64_t observed) {
+  const Ref number = Ref::steal(PyLong_FromLongLong(observed));
+  return number ? add_reg(Rep::kInt, &PyLong_Type, owned(number.get()).object()) : Val();
+}
+
 RegFacts Recorder::facts(Val reg) const {
   const RegInfo& info = trace_->regs[reg.index()];
   return {info.rep, info.type};

@@ -9,7 +9,7 @@
 namespace pijit::torch_adapter {
 namespace {
 
-constexpr const char* kFactNames[] = {"dtype",   "device", "keys",          "dim",           "size",   "sizes",
+constexpr const char* kFactNames[] = {"dtype",   "device", "keys",          "dim",           "size",   "numel",
                                       "strides", "offset", "is_contiguous", "requires_grad", "is_leaf"};
 
 // Compares one fact of a register's tensor with what it was.
@@ -20,8 +20,6 @@ class TensorCheck final : public AdapterOp {
       expected_ = tensor.dtype;
     else if (fact == Fact::kDevice)
       expected_ = tensor.device;
-    else if (fact == Fact::kSizes)
-      list_ = tensor.tensor->sizes().vec();
     else if (fact == Fact::kStrides)
       list_ = tensor.tensor->strides().vec();
     else
@@ -30,17 +28,14 @@ class TensorCheck final : public AdapterOp {
 
   bool run(Reg* regs) noexcept override {
     const Impl* now = static_cast<const Impl*>(regs[reg_].tensor);
-    if (fact_ == Fact::kSizes) return now->sizes() == c10::IntArrayRef(list_);
     if (fact_ == Fact::kStrides) return now->strides() == c10::IntArrayRef(list_);
-    return (fact_ != Fact::kSize || dim_ < now->dim()) && read_fact(now, fact_, dim_) == expected_;
+    return read_fact(now, fact_, dim_) == expected_;
   }
 
   std::string describe() const override {
     std::ostringstream text;
-    text << "check r" << reg_ << "." << kFactNames[static_cast<size_t>(fact_)];
-    if (fact_ == Fact::kSize) text << "(" << dim_ << ")";
-    text << " == ";
-    if (fact_ == Fact::kSizes || fact_ == Fact::kStrides)
+    text << "check r" << reg_ << "." << kFactNames[static_cast<size_t>(fact_)] << " == ";
+    if (fact_ == Fact::kStrides)
       text << c10::IntArrayRef(list_);
     else if (fact_ == Fact::kDtype)
       text << static_cast<at::ScalarType>(expected_);
@@ -55,6 +50,33 @@ class TensorCheck final : public AdapterOp {
   int64_t dim_;
   int64_t expected_ = 0;
   std::vector<int64_t> list_;
+};
+
+// Reads one fact of a register's tensor: a number.
+class TensorRead final : public AdapterOp {
+ public:
+  TensorRead(Val tensor, Fact fact, int64_t dim, Val out)
+      : reg_(tensor.index()), out_(out.index()), fact_(fact), dim_(dim) {}
+
+  bool run(Reg* regs) noexcept override {
+    Reg& out = regs[out_];
+    out.rep = Rep::kInt;
+    out.owned = 0;
+    out.integer = read_fact(static_cast<const Impl*>(regs[reg_].tensor), fact_, dim_);
+    return true;
+  }
+
+  std::string describe() const override {
+    std::ostringstream text;
+    text << "r" << reg_ << "." << kFactNames[static_cast<size_t>(fact_)];
+    if (fact_ == Fact::kSize) text << "(" << dim_ << ")";
+    return text.str();
+  }
+
+ private:
+  uint32_t reg_, out_;
+  Fact fact_;
+  int64_t dim_;
 };
 
 bool* known_flag(Known& known, Fact fact) {
@@ -84,8 +106,11 @@ void emit_check(Recording& recording, const Arg& tensor, Fact fact, int64_t dim)
   recording.api.emit(std::make_unique<TensorCheck>(tensor, fact, dim), {tensor.value}, {}, true);
 }
 
-uint64_t all_sizes(const Impl* tensor) {
-  return tensor->dim() >= 64 ? ~0ull : (1ull << tensor->dim()) - 1;
+Val read_value(Recording& recording, const Arg& tensor, Fact fact, int64_t dim = 0) {
+  const Val out = recording.api.new_int(read_fact(tensor.tensor, fact, dim));
+  if (!out.is_null())
+    recording.api.emit(std::make_unique<TensorRead>(tensor.value, fact, dim, out), {tensor.value}, {out}, true);
+  return out;
 }
 
 Val integer(Recording& recording, int64_t value) {
@@ -117,7 +142,7 @@ CallFate done(Recording& recording, Val value, Val* result) {
 }
 
 CallFate all_dimensions(Recording& recording, const Arg& self, Val* result) {
-  require(recording, self, Fact::kSizes);
+  require(recording, self, Fact::kDim);
   std::vector<Val> items;
   for (int64_t i = 0; i < self.tensor->dim(); ++i) items.push_back(size_value(recording, self, i));
   return done(recording, recording.api.new_tuple(&THPSizeType, items.data(), items.size()), result);
@@ -137,6 +162,8 @@ int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim) noexcept {
       return tensor->dim();
     case Fact::kSize:
       return tensor->sizes()[dim];
+    case Fact::kNumel:
+      return tensor->numel();
     case Fact::kOffset:
       return tensor->storage_offset();
     case Fact::kContiguous:
@@ -154,15 +181,7 @@ int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim) noexcept {
 
 void require(Recording& recording, const Arg& tensor, Fact fact, int64_t dim) {
   Known& known = recording.known(tensor.value);
-  if (fact == Fact::kSizes) {
-    uint64_t all = all_sizes(tensor.tensor);
-    if (known.dim && (known.sizes & all) == all) return;
-    known.dim = true;
-    known.sizes = all;
-  } else if (fact == Fact::kSize) {
-    if ((known.sizes >> dim & 1) != 0) return;
-    known.sizes |= 1ull << dim;
-  } else if (bool* flag = known_flag(known, fact)) {
+  if (bool* flag = known_flag(known, fact)) {
     if (*flag) return;
     *flag = true;
   }
@@ -170,8 +189,11 @@ void require(Recording& recording, const Arg& tensor, Fact fact, int64_t dim) {
 }
 
 Val size_value(Recording& recording, const Arg& tensor, int64_t dim) {
-  require(recording, tensor, Fact::kSize, dim);
-  return integer(recording, tensor.tensor->sizes()[dim]);
+  for (const auto& [known, value] : recording.known(tensor.value).sizes)
+    if (known == dim) return value;
+  const Val value = read_value(recording, tensor, Fact::kSize, dim);
+  recording.known(tensor.value).sizes.emplace_back(dim, value);
+  return value;
 }
 
 CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
@@ -218,8 +240,7 @@ CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
       require(recording, self, Fact::kDim);
       return done(recording, integer(recording, tensor->dim()), result);
     case Rule::kNumel:
-      require(recording, self, Fact::kSizes);
-      return done(recording, integer(recording, tensor->numel()), result);
+      return done(recording, read_value(recording, self, Fact::kNumel), result);
     case Rule::kStorageOffset:
       require(recording, self, Fact::kOffset);
       return done(recording, integer(recording, tensor->storage_offset()), result);

@@ -1,8 +1,8 @@
 // Facts about a tensor that Python or a binding looked at: read now, checked at every replay, remembered per register.
 //
 // Inputs bring dtype, device, keys and number of dimensions with them (guards.h). Everything else is checked in place,
-// once per register. Sizes go through size_value, the one place that decides whether a size is a guarded constant or a
-// register.
+// once per register. Sizes are numbers of the trace, read at every replay: what Python makes of them decides for which
+// shapes a trace holds.
 #pragma once
 #include "torch/recording.h"
 
@@ -14,7 +14,7 @@ enum class Fact : uint8_t {
   kKeys,
   kDim,
   kSize,
-  kSizes,
+  kNumel,
   kStrides,
   kOffset,
   kContiguous,
@@ -22,14 +22,14 @@ enum class Fact : uint8_t {
   kLeaf
 };
 
-// The fact as a number (kSize: of dimension `dim`; kContiguous: in memory format `dim`; not for the lists).
+// The fact as a number (kSize: of dimension `dim`; kContiguous: in memory format `dim`; not for strides).
 int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim = 0) noexcept;
 
 // The trace relies on this fact of a tensor operand. After the call was executed only kDtype and kDevice may be asked
 // for.
 void require(Recording& recording, const Arg& tensor, Fact fact, int64_t dim = 0);
 
-// The size of a dimension (0 <= dim < number of dimensions) as a value of the trace.
+// The size of a dimension (0 <= dim < number of dimensions, which is checked) as a value of the trace.
 Val size_value(Recording& recording, const Arg& tensor, int64_t dim);
 
 // Methods that only look: size, dim, stride, is_contiguous, ...; called before CPython executes the call.

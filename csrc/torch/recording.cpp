@@ -131,7 +131,7 @@ Known& Recording::known(Val reg) {
 void Recording::forget_layouts() {
   for (Known& known : known_) {
     known.dim = known.strides = known.contiguous = known.offset = false;
-    known.sizes = 0;
+    known.sizes.clear();
   }
   forget_autograd();
 }

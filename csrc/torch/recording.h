@@ -54,7 +54,7 @@ struct Known {
   bool dtype = false, device = false, keys = false, dim = false;
   bool strides = false, requires_grad = false, leaf = false, offset = false;
   bool contiguous = false;  // or known not to be: in either case checked
-  uint64_t sizes = 0;       // bit d: size of dimension d
+  std::vector<std::pair<int64_t, Val>> sizes{};  // the registers with the sizes that were read, by dimension
 };
 
 class Recording {

@@ -144,6 +144,7 @@ class Recorder final : public RecordApi {
     trace_.regs.push_back({rep, type});
     return Val::reg(static_cast<uint32_t>(trace_.regs.size() - 1));
   }
+  Val new_int(int64_t) override { return new_reg(Rep::kInt, &PyLong_Type); }
   Val force_const(Val value, PyObject* observed) override { return value.is_const() ? value : own_const(observed); }
   Val unbox(Val, PyObject*) override { return Val(); }
   Val own_const(PyObject* object) override {

@@ -1,0 +1,148 @@
+// Sums, quotients and comparisons of int64, double and bool.
+#include "exec/scalars.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace pijit {
+namespace {
+
+constexpr int64_t kExact = int64_t{1} << 53;  // up to here every int is a double
+
+bool give(Reg* out, int64_t value) noexcept {
+  out->rep = Rep::kInt;
+  out->integer = value;
+  return true;
+}
+
+bool give(Reg* out, double value) noexcept {
+  out->rep = Rep::kFloat;
+  out->number = value;
+  return !std::isnan(value);
+}
+
+bool give(Reg* out, bool value) noexcept {
+  out->rep = Rep::kBool;
+  out->boolean = value;
+  return true;
+}
+
+bool is_exact(int64_t value) noexcept {
+  return value >= -kExact && value <= kExact;
+}
+
+int64_t integer(const Reg& reg) noexcept {
+  return reg.rep == Rep::kBool ? static_cast<int64_t>(reg.boolean) : reg.integer;
+}
+
+double number(const Reg& reg) noexcept {
+  return reg.rep == Rep::kFloat ? reg.number : static_cast<double>(integer(reg));
+}
+
+template <typename T>
+bool compare(ScalarOp op, T a, T b, Reg* out) noexcept {
+  switch (op) {
+    case ScalarOp::kLess:
+      return give(out, a < b);
+    case ScalarOp::kLessEqual:
+      return give(out, a <= b);
+    case ScalarOp::kEqual:
+      return give(out, a == b);
+    case ScalarOp::kNotEqual:
+      return give(out, a != b);
+    case ScalarOp::kGreater:
+      return give(out, a > b);
+    case ScalarOp::kGreaterEqual:
+      return give(out, a >= b);
+    default:
+      return false;
+  }
+}
+
+bool of_integers(ScalarOp op, int64_t a, int64_t b, Reg* out) noexcept {
+  int64_t result = 0;
+  switch (op) {
+    case ScalarOp::kAdd:
+      return !__builtin_add_overflow(a, b, &result) && give(out, result);
+    case ScalarOp::kSubtract:
+      return !__builtin_sub_overflow(a, b, &result) && give(out, result);
+    case ScalarOp::kMultiply:
+      return !__builtin_mul_overflow(a, b, &result) && give(out, result);
+    case ScalarOp::kTrueDivide:
+      return b != 0 && is_exact(a) && is_exact(b) && give(out, static_cast<double>(a) / static_cast<double>(b));
+    case ScalarOp::kFloorDivide:
+      if (b == 0 || b == -1) return b != 0 && a != INT64_MIN && give(out, -a);
+      return give(out, a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0)));
+    case ScalarOp::kRemainder:
+      if (b == 0 || b == -1) return b != 0 && give(out, int64_t{0});
+      result = a % b;
+      return give(out, result != 0 && (result < 0) != (b < 0) ? result + b : result);
+    case ScalarOp::kNegative:
+      return a != INT64_MIN && give(out, -a);
+    default:
+      return compare(op, a, b, out);
+  }
+}
+
+bool of_floats(ScalarOp op, double a, double b, Reg* out) noexcept {
+  switch (op) {
+    case ScalarOp::kAdd:
+      return give(out, a + b);
+    case ScalarOp::kSubtract:
+      return give(out, a - b);
+    case ScalarOp::kMultiply:
+      return give(out, a * b);
+    case ScalarOp::kTrueDivide:
+      return b != 0 && give(out, a / b);
+    case ScalarOp::kNegative:
+      return give(out, -a);
+    default:
+      return compare(op, a, b, out);
+  }
+}
+
+}  // namespace
+
+bool compute_scalar(ScalarOp op, const Reg& a, const Reg& b, Reg* out) noexcept {
+  if (op == ScalarOp::kTruth || op == ScalarOp::kNot) {
+    const bool yes = a.rep == Rep::kFloat ? a.number != 0 : integer(a) != 0;
+    return give(out, yes == (op == ScalarOp::kTruth));
+  }
+  const bool one = op == ScalarOp::kNegative;
+  if (a.rep != Rep::kFloat && (one || b.rep != Rep::kFloat))
+    return of_integers(op, integer(a), one ? 0 : integer(b), out);
+  // CPython compares an int with a float without rounding.
+  if (op >= ScalarOp::kLess && op <= ScalarOp::kGreaterEqual)
+    for (const Reg* reg : {&a, &b})
+      if (reg->rep != Rep::kFloat && !is_exact(integer(*reg))) return false;
+  return of_floats(op, number(a), one ? 0 : number(b), out);
+}
+
+bool number_of(PyObject* object, Reg* out) noexcept {
+  int overflow = 0;
+  if (PyFloat_CheckExact(object)) {
+    out->rep = Rep::kFloat;
+    out->number = PyFloat_AS_DOUBLE(object);
+  } else if (PyBool_Check(object)) {
+    out->rep = Rep::kBool;
+    out->boolean = object == Py_True;
+  } else if (PyLong_CheckExact(object)) {
+    out->rep = Rep::kInt;
+    out->integer = PyLong_AsLongLongAndOverflow(object, &overflow);
+  } else {
+    return false;
+  }
+  return overflow == 0;
+}
+
+bool run_scalar(const Node& node, Reg* regs) noexcept {
+  Reg constant{};
+  constant.rep = node.rep;
+  std::memcpy(&constant.integer, &node.imm, sizeof node.imm);
+  Reg& out = regs[node.out];
+  out.owned = 0;
+  return compute_scalar(static_cast<ScalarOp>(node.aux), node.a.is_null() ? constant : regs[node.a.index()],
+                        node.b.is_null() ? constant : regs[node.b.index()], &out);
+}
+
+}  // namespace pijit

@@ -170,10 +170,9 @@ Joined link_traces(const Trace& from, uint32_t node, const std::shared_ptr<Trace
   link.drops.assign(dropped.begin(), dropped.end());
   for (uint32_t i = 0; i < to->entry_guards(); ++i) {
     const Guard& guard = to->guards[i];
-    const bool known = guard.out == kNone && std::any_of(from.guards.begin(), from.guards.begin() + from.entry_guards(),
-                                                         [&](const Guard& other) {
-                                                           return same_guard(from, other, *to, guard);
-                                                         });
+    const bool known =
+        guard.out == kNone && std::any_of(from.guards.begin(), from.guards.begin() + from.entry_guards(),
+                                          [&](const Guard& other) { return same_guard(from, other, *to, guard); });
     if (!known) link.guards.push_back(i);
   }
   link.to = to;
@@ -181,8 +180,7 @@ Joined link_traces(const Trace& from, uint32_t node, const std::shared_ptr<Trace
   return Joined::kLinked;
 }
 
-const Trace* enter_link(const Trace& from, uint32_t node, Reg* regs, size_t capacity,
-                        PyThreadState* ts) noexcept {
+const Trace* enter_link(const Trace& from, uint32_t node, Reg* regs, size_t capacity, PyThreadState* ts) noexcept {
   for (const Link& link : from.links) {
     const Trace& to = *link.to;
     if (link.node != node || to.regs.size() > capacity || to.forgotten ||

@@ -6,6 +6,7 @@
 
 #include "adapter.h"
 #include "ir/adapter_slot.h"
+#include "ir/scalars.h"
 
 namespace pijit {
 
@@ -114,11 +115,9 @@ PyObject* box_register(const Reg& reg) noexcept {
     case Rep::kTensor:
       return current_adapter()->wrap(reg.tensor);
     case Rep::kInt:
-      return PyLong_FromLongLong(reg.integer);
     case Rep::kFloat:
-      return PyFloat_FromDouble(reg.number);
     case Rep::kBool:
-      return new_reference(reg.boolean ? Py_True : Py_False);
+      return number_object(reg);
     case Rep::kEmpty:
       break;
   }

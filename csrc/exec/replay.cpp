@@ -7,9 +7,9 @@
 
 #include "exec/links.h"
 #include "exec/materialise.h"
-#include "exec/scalars.h"
 #include "exec/side_exit.h"
 #include "guard/check.h"
+#include "ir/scalars.h"
 
 namespace pijit {
 
@@ -331,7 +331,8 @@ class Replay {
     hold(*trace_, regs_);
     for (size_t at = 0;;) {
       const Node& node = trace_->nodes[at];
-      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_)) return leave(*trace_, node.snapshot, regs_, root_, ts_);
+      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_))
+        return leave(*trace_, node.snapshot, regs_, root_, ts_);
       const Outcome outcome = step(*trace_, node, regs_, root_, ts_);
       if (outcome == Outcome::kNext) {
         release(node);

@@ -40,8 +40,8 @@ const char* rep_name(Rep rep) {
 }
 
 const char* log_name(LogOp op) {
-  constexpr const char* names[] = {"append",  "set",     "del",   "insert", "clear",
-                                   "setattr", "delattr", "field", "index",  "frame", "traced"};
+  constexpr const char* names[] = {"append",  "set",   "del",   "insert", "clear", "setattr",
+                                   "delattr", "field", "index", "frame",  "traced"};
   return names[static_cast<size_t>(op)];
 }
 

@@ -127,6 +127,7 @@ bool Recorder::ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, i
       } else {
         await(frame, pops, 0);
       }
+      frame.pending.ignores_frames = true;  // the adapter knows all that the call does
       return true;
     case CallFate::kObserve:
       await(frame, pops, pushes).adapter = true;

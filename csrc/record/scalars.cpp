@@ -2,12 +2,10 @@
 //
 // A register of a number is known by its value of now, so the result is too; what CPython answers in another way
 // (overflow, division by zero) is left to the general nodes.
-#include "exec/scalars.h"
-
 #include <cstring>
 
 #include "cpython/opcodes.h"
-#include "exec/registers.h"
+#include "ir/scalars.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -69,7 +67,7 @@ Val Recorder::scalar_node(ScalarOp op, const std::vector<Val>& operands) {
   for (size_t i = 0; i < operands.size(); ++i)
     if (!scalar_operand(operands[i], &now[i], &places[i])) return Val();
   if (!compute_scalar(op, now[0], now[1], &result)) return Val();
-  const Ref object = Ref::steal(box_register(result));
+  const Ref object = Ref::steal(number_object(result));
   if (!object) return Val();
   const Val out = add_reg(result.rep, type_of_number(result.rep), owned(object.get()).object());
   Node& node = emit_node(Op::kScalar);

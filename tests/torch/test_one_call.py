@@ -268,9 +268,16 @@ def test_data_is_detached_and_shares(calls: Calls) -> None:
     assert not trace(W).requires_grad
 
 
+def test_sizes_are_read(calls: Calls) -> None:
+    for of in (Tensor.size, Tensor.numel):
+        trace = calls.call(of, x(2, 3, 4))
+        for shape in ((2, 3, 5), (1, 0, 7)):
+            assert trace(x(*shape)) == of(x(*shape))
+
+
 def test_what_was_looked_at_is_checked(calls: Calls) -> None:
     for trace, bad in (
-        (calls.call(Tensor.size, x()), x(2, 3, 5)),
+        (calls.call(Tensor.stride, x()), x().transpose(0, 1)),
         (calls.attribute("requires_grad", x()), x().requires_grad_()),
         (calls.call(Tensor.is_contiguous, x()), x().transpose(0, 1)),
     ):

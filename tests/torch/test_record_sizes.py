@@ -52,7 +52,22 @@ def arithmetic_of_sizes(jit: Jit) -> Iterator[Any]:
     def numbers(x: Tensor) -> Any:
         n, m = x.size(0), len(x[0])
         flags = n < m, n <= m, n != 3, not n, n == m - 1, bool(m), n > 2.5, -n < 0.5
-        return n + m, n - m, n * m, n / m, n // m, n % m, -n, +n, n + 0.5, 1.5 * n, n / 2.0, (n - 8) // 3, (n - 8) % 5, flags
+        return (
+            n + m,
+            n - m,
+            n * m,
+            n / m,
+            n // m,
+            n % m,
+            -n,
+            +n,
+            n + 0.5,
+            1.5 * n,
+            n / 2.0,
+            (n - 8) // 3,
+            (n - 8) % 5,
+            flags,
+        )
 
     f = jit(numbers)
     yield lambda: f(data(1, 3, 4))
@@ -65,20 +80,19 @@ def arithmetic_of_sizes(jit: Jit) -> Iterator[Any]:
 
 @scenario()
 def sizes_kept_and_compared(jit: Jit) -> Iterator[Any]:
-    class Seen:
-        longest = 0
+    longest = {"length": 0}
 
     def f(x: Tensor, y: Tensor, seen: list[Any]) -> Any:
         if x.shape == y.shape:
             seen.append(x.shape)
-        Seen.longest = max(Seen.longest, x.size(1))
+        longest["length"] = max(longest["length"], x.size(1))
         table = {x.size(1): "x", "sizes": tuple(y.shape)}
         return table, f"{x.size(1)} of {y.size(1):>4}", sum(x.shape), x.size(1) in (3, 5), [*x.shape, 1][::-1]
 
     f = jit(f)
     seen: list[Any] = []
     for a, b in ((3, 3), (3, 3), (4, 4), (5, 5), (5, 4), (5, 4), (5, 4), (7, 2), (3, 3)):
-        yield lambda: (f(data(1, 2, a), data(2, 2, b), seen), list(seen), Seen.longest)
+        yield lambda: (f(data(1, 2, a), data(2, 2, b), seen), list(seen), dict(longest))
 
 
 @scenario()

@@ -1,5 +1,5 @@
 // Sums, quotients and comparisons of int64, double and bool.
-#include "exec/scalars.h"
+#include "ir/scalars.h"
 
 #include <cmath>
 #include <cstring>
@@ -133,6 +133,12 @@ bool number_of(PyObject* object, Reg* out) noexcept {
     return false;
   }
   return overflow == 0;
+}
+
+PyObject* number_object(const Reg& reg) noexcept {
+  if (reg.rep == Rep::kInt) return PyLong_FromLongLong(reg.integer);
+  if (reg.rep == Rep::kFloat) return PyFloat_FromDouble(reg.number);
+  return new_reference(reg.boolean ? Py_True : Py_False);
 }
 
 bool run_scalar(const Node& node, Reg* regs) noexcept {

@@ -302,7 +302,8 @@ PyObject* evaluate(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   PyObject* result;
   if (throwflag == 0 && armed != nullptr && reinterpret_cast<PyObject*>(cpython::code(frame)) == armed_code &&
       cpython::is_fresh(frame)) {
-    if (try_replay(*armed, frame, ts, &result)) return result;
+    Left left;
+    if (try_replay(*armed, frame, ts, &result, &left)) return result;
   }
   return cpython::eval_default(ts, frame, throwflag);
 }

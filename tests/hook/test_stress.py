@@ -129,7 +129,8 @@ import pijit
 from pijit import _core, api
 def f(x): return [x + 1, x * 2]
 pijit.enable()
-assert [f(3) for _ in range(20)] == [[4, 6]] * 20
+for _ in range(20):
+    assert f(3) == [4, 6]
 pijit.disable()
 assert _core.choose_exit() >= 19, "each replay is left"
 traces = _core.root_traces(api.root_of(f))

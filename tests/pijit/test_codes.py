@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import logging
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -52,7 +53,11 @@ def differs():
 def keeps_leaving():
     import torch
 
-    return lambda x: (x + 1 if x.sum() > 0 else x - 1).tolist(), [*[(torch.ones(2),)] * 2, *[(-torch.ones(2),)] * 80]
+    def f(x):
+        os.getpid()
+        return (x + 1 if x.sum() > 0 else x - 1).tolist()
+
+    return f, [*[(torch.ones(2),)] * 2, *[(-torch.ones(2),)] * 80]
 
 
 @produces("PJ201")

@@ -128,6 +128,7 @@ def test_replays_that_are_left(said):
 
     @pijit.jit
     def branch(x):
+        os.getpid()
         return x + 1 if x.sum() > 0 else x - 1
 
     for _ in range(2):

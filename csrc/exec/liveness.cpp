@@ -28,7 +28,9 @@ bool may_let_die(Op op) {
     case Op::kStoreCell:
     case Op::kCall:
     case Op::kOpaque:
+    case Op::kOpaqueRaise:
     case Op::kRun:
+    case Op::kRunRaise:
     case Op::kNext:
       return true;
     default:

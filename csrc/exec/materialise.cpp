@@ -215,7 +215,7 @@ bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
     case VirtualKind::kGenerator:
       return fill_generator(object, made);
     case VirtualKind::kFrame:
-      return collect_frame(object);
+      return frames_.push_back(&object), true;
     default:
       return true;
   }

@@ -26,6 +26,9 @@ class Materialiser {
   PyObject* value(Val value) noexcept;
   // New reference to the virtual object, built from its log even if a register is to hold it.
   PyObject* build(uint32_t index) noexcept;
+  // What the frames of tracebacks hold, last of all: an exception may be in the making that one of them holds. False
+  // with an error set.
+  bool collect_frames() noexcept;
   // Of the exceptions that were built; the caller attaches them once the frames that stand are in place.
   Tracebacks& tracebacks() noexcept { return tracebacks_; }
 
@@ -75,6 +78,7 @@ class Materialiser {
   uint32_t time_;
   size_t count_ = 0;  // of the inline memo
   Tracebacks tracebacks_;
+  std::vector<const Virtual*> frames_;
   std::pair<Key, PyObject*> memo_[kInline];
   std::unordered_map<Key, PyObject*> overflow_;
 };

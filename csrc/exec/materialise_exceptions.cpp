@@ -5,14 +5,15 @@ namespace pijit {
 
 namespace {
 
-enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext };
+enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext, kTaken };
 enum FrameField : uint32_t { kFunction, kCaller, kGenerator };
 
 }  // namespace
 
-// Its first field has the arguments of tp_new.
+// Its first field has the arguments of tp_new, or the exception itself.
 PyObject* Materialiser::make_exception(const Virtual& object) noexcept {
   PyObject* args = object.head == kNone ? nullptr : borrow(trace_.log[object.head].value);
+  if (args != nullptr && trace_.log[object.head].index == kTaken) return new_reference(args);
   return args == nullptr ? nullptr : object.type->tp_new(object.type, args, nullptr);
 }
 
@@ -55,6 +56,13 @@ PyObject* Materialiser::make_traceback(const Virtual& object) noexcept {
     found = Ref::borrow(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(found.get())->tb_next));
   if (!found) PyErr_SetString(PyExc_SystemError, "pijit: a traceback is gone");
   return found.release();
+}
+
+bool Materialiser::collect_frames() noexcept {
+  for (size_t i = 0; i < frames_.size(); ++i)
+    if (!collect_frame(*frames_[i])) return false;
+  frames_.clear();
+  return true;
 }
 
 bool Materialiser::collect_frame(const Virtual& object) noexcept {

@@ -116,7 +116,7 @@ PyObject* perform(void* context) {
   const Operand handled(trace, regs, node, handled_in(trace, node.snapshot));
   if (handled.failed()) return nullptr;
   const cpython::Handling handling(ts, handled.get());
-  if (node.imm == 0) return call(trace, regs, node);
+  if (node.aux != kNone) return call(trace, regs, node);
   Operand callable(trace, regs, node, node.a), args(trace, regs, node, trace.operands[node.first]);
   Operand keywords(trace, regs, node, node.count > 1 ? trace.operands[node.first + 1] : Val());
   if (callable.failed() || args.failed() || keywords.failed()) return nullptr;
@@ -167,6 +167,30 @@ Outcome take(const Node& node, Reg* regs, PyObject* result) noexcept {
   return Outcome::kNext;
 }
 
+// The exception that is set, as a handler finds it. Null, and it is set still: something else holds it, too, and would
+// see that its traceback is not complete.
+PyObject* take_exception() noexcept {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback != nullptr) PyException_SetTraceback(value, traceback);
+  if (Py_REFCNT(value) > 1) {
+    PyErr_Restore(type, value, traceback);
+    return nullptr;
+  }
+  drop_reference(type);
+  drop_reference(traceback);
+  return value;
+}
+
+// What was to raise did so, or returned `result`.
+Outcome take_raised(const Node& node, Reg* regs, PyObject* result) noexcept {
+  if (result != nullptr) return take(node, regs, result), Outcome::kOtherWay;
+  PyObject* exception = take_exception();
+  set_object(&regs[node.out], exception != nullptr ? exception : new_reference(Py_None));
+  return exception != nullptr ? Outcome::kNext : Outcome::kRaise;
+}
+
 // A known callable raised: what the recorded frames handle is not yet the thread's.
 void add_context(const Trace& trace, const Reg* regs, const Node& node) noexcept {
   const Val handled = handled_in(trace, node.snapshot);
@@ -194,6 +218,12 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
       OpaqueCall context{trace, regs, node, ts};
       return take(node, regs, call_in_frames(trace, node.snapshot, regs, root, ts, perform, &context));
     }
+    case Op::kOpaqueRaise: {
+      OpaqueCall context{trace, regs, node, ts};
+      return take_raised(node, regs, call_in_frames(trace, node.snapshot, regs, root, ts, perform, &context));
+    }
+    case Op::kRunRaise:
+      return take_raised(node, regs, run_frames(trace, node.snapshot, node.aux, regs, root, ts));
     case Op::kNext: {
       OpaqueCall context{trace, regs, node, ts};
       PyObject* item = call_in_frames(trace, node.snapshot, regs, root, ts, perform_next, &context);
@@ -208,6 +238,10 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
       return take(node, regs, result);
     }
   }
+}
+
+bool ran_frames(Op op) noexcept {
+  return op == Op::kRun || op == Op::kRunRaise;
 }
 
 bool leaves_at(const Trace& trace, const Node& point) noexcept {
@@ -268,8 +302,10 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
     case Op::kCall:
     case Op::kPure:
     case Op::kOpaque:
+    case Op::kOpaqueRaise:
     case Op::kNext:
     case Op::kRun:
+    case Op::kRunRaise:
       return step_call(trace, node, regs, root, ts);
     case Op::kEpoch: {
       const Epoch& epoch = trace.epochs[node.aux];
@@ -371,7 +407,7 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
     case Outcome::kFail:
       return fail(*trace_, regs_);
     case Outcome::kRaise:
-      return leave_raising(*trace_, node.op == Op::kRun ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_,
+      return leave_raising(*trace_, ran_frames(node.op) ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_,
                            ts_);
     default:
       break;

@@ -110,6 +110,7 @@ bool Exit::materialise(const Reg* regs, uint32_t time) noexcept {
   Materialiser make(trace_, regs, time);
   for (Level& level : levels_)
     if (!materialise_level(&make, &level)) return false;
+  if (!make.collect_frames()) return false;
   tracebacks_ = std::move(make.tracebacks());
   return true;
 }
@@ -279,7 +280,8 @@ PyObject* build_in_frames(const Trace& trace, const Node& node, const Reg* regs,
     const auto& [of, what, registers, thread, chain] = *static_cast<Build*>(context);
     Materialiser make(of, registers, what.time);
     Ref made = Ref::steal(make.build(what.a.index()));
-    return made && make.tracebacks().attach(thread, chain->standing()) ? made.release() : nullptr;
+    return made && make.collect_frames() && make.tracebacks().attach(thread, chain->standing()) ? made.release()
+                                                                                                : nullptr;
   };
   Chain chain(trace, node.snapshot, 0, regs, perform, &build);
   build.chain = &chain;

@@ -5,13 +5,13 @@ namespace pijit {
 
 void chain_exception(PyObject* exception, PyObject* handled) noexcept {
   if (handled == nullptr || handled == Py_None || handled == exception) return;
-  PyObject* at = handled;
-  while (const Ref context = Ref::steal(PyException_GetContext(at))) {
-    if (context.get() == exception) {
-      PyException_SetContext(at, nullptr);
-      break;
-    }
+  PyObject *at = handled, *slow = handled;  // a chain may come back to somewhere else
+  for (bool step = false;; step = !step) {
+    const Ref context = Ref::steal(PyException_GetContext(at));
+    if (context.get() == exception) PyException_SetContext(at, nullptr);
+    if (!context || context.get() == exception || context.get() == slow) break;
     at = context.get();  // its owner keeps it
+    if (step) slow = Ref::steal(PyException_GetContext(slow)).get();
   }
   PyException_SetContext(exception, new_reference(handled));
 }
@@ -43,7 +43,9 @@ bool Tracebacks::make_frames_under(PyThreadState* ts, uint32_t caller) noexcept 
 bool Tracebacks::add_entry(PyObject* exception, uint32_t frame, int instruction) noexcept {
   auto* made = PyObject_GC_New(PyTracebackObject, &PyTraceBack_Type);
   if (made == nullptr) return false;
-  made->tb_next = reinterpret_cast<PyTracebackObject*>(PyException_GetTraceback(exception));
+  Ref before = Ref::steal(PyException_GetTraceback(exception));  // None where it was taken away
+  if (before.get() == Py_None) before = Ref();
+  made->tb_next = reinterpret_cast<PyTracebackObject*>(before.release());
   made->tb_frame = nullptr;
   made->tb_lasti = instruction * 2;
   made->tb_lineno = 0;

@@ -265,7 +265,7 @@ std::string Printer::node(const Node& node) const {
     for (uint32_t i = 0; i < node.count; ++i) text += (i == 0 ? " (" : ", ") + value(trace_.operands[node.first + i]);
     if (node.count != 0) text += ")";
     if (node.op == Op::kEpoch) text += " " + std::to_string(trace_.epochs[node.aux].count) + " guards";
-    if (node.op == Op::kRun) text += " level " + std::to_string(node.aux);
+    if (node.op == Op::kRun || node.op == Op::kRunRaise) text += " level " + std::to_string(node.aux);
     if (node.op == Op::kGuardBool) text += node.aux != 0 ? " True" : " False";
     if (node.op == Op::kGuardInt) text += " " + std::to_string(static_cast<int64_t>(node.imm));
     if (node.op == Op::kGuardFloat) text += " bits " + hex(node.imm);

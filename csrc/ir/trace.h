@@ -251,11 +251,11 @@ struct Trace {
 
 // Foreign code runs.
 inline bool is_opaque(Op op) noexcept {
-  return op == Op::kOpaque || op == Op::kRun || op == Op::kNext;
+  return op == Op::kOpaque || op == Op::kOpaqueRaise || op == Op::kRun || op == Op::kRunRaise || op == Op::kNext;
 }
 // The node has a second snapshot, at imm.
 inline bool has_second_snapshot(Op op) noexcept {
-  return op == Op::kRun || op == Op::kNext;
+  return is_opaque(op) && op != Op::kOpaque;
 }
 
 const char* op_name(Op op) noexcept;

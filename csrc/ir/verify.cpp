@@ -190,7 +190,8 @@ void Verifier::check_node(const Node& node) {
   }
   if (node.op == Op::kGuard && node.aux >= trace_.guards.size()) fail("guard out of range");
   if ((node.op == Op::kAdapter || node.op == Op::kCheck) && node.adapter_op == nullptr) fail("no adapter operation");
-  if ((node.op == Op::kCall || node.op == Op::kOpaque) &&
+  const bool spread = is_opaque(node.op) && node.aux == kNone;
+  if ((node.op == Op::kCall || node.op == Op::kOpaque || node.op == Op::kOpaqueRaise) && !spread &&
       (node.aux > node.count || (node.aux != 0 && node.b.object() == nullptr)))
     fail("keyword names");
   if (node.out != kNone) define(node.out);

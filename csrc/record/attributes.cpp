@@ -49,7 +49,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
       if (has_name(name, "__defaults__")) return content.items[3].is_null() ? Val::constant(Py_None) : content.items[3];
     }
     if (recorder.is_virtual(object, VirtualKind::kGenerator)) return generator_attribute(recorder, object, name);
-    if (recorder.is_virtual(object, VirtualKind::kException) && !recorder.is_built(object)) {
+    if (recorder.is_virtual(object, VirtualKind::kException) && !recorder.is_foreign(object)) {
       const Model& content = recorder.model(object);
       if (has_name(name, "args") && !content.items.empty()) return content.items[0];
       const bool cause = has_name(name, "__cause__");
@@ -217,7 +217,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (object.is_virtual()) {
       Val value;
       const bool exception = recorder.is_virtual(object, VirtualKind::kException);
-      if (exception && recorder.is_built(object)) return Invoke::kUnknown;
+      if (exception && recorder.is_foreign(object)) return Invoke::kUnknown;
       if (recorder.attr_find(object, name, &value)) return found(lookup, value);
       if (exception && has_name(name, "value") &&
           reinterpret_cast<PyDescrObject*>(descriptor)->d_type == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
@@ -313,7 +313,7 @@ bool load_inline(Recorder& recorder, PyObject* self, PyObject* name, Val* value)
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
   if (object.is_virtual()) {
     const Model& content = recorder.model(object);
-    if (content.kind == VirtualKind::kException && recorder.is_built(object)) return -1;
+    if (content.kind == VirtualKind::kException && recorder.is_foreign(object)) return -1;
     if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction ||
         content.kind == VirtualKind::kException)
       return recorder.attr_find(object, name, value) ? 1 : 0;

@@ -125,7 +125,7 @@ Task<Val> str_of(Drive& drive, Val value) {
     std::vector<Val> args;
     const bool of_key = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_KeyError)->tp_str;
     const bool known = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_Exception)->tp_str || of_key;
-    if (!known || recorder.is_built(value) || recorder.model(value).items.empty() ||
+    if (!known || recorder.is_foreign(value) || recorder.model(value).items.empty() ||
         !recorder.try_items(recorder.virtual_field(value, 0), &args) || args.size() > 1)
       co_await drive.unknown();
     if (args.empty()) co_return text_of(recorder, "");

@@ -61,7 +61,10 @@ void Recorder::complete(ShadowFrame& frame) {
   Val value = pending.result;
   frame.sp -= pending.pops;
   while (!frame.loose.empty() && frame.loose.back() >= frame.locals + frame.sp) frame.loose.pop_back();
-  if (pending.pushes == 2 && stack_real(2) != nullptr && pending.opaque) {
+  if (cpython::base_opcode(frame.code, frame.operation) == CHECK_EG_MATCH) {
+    frame.push(pending.y);
+    frame.push(value);
+  } else if (pending.pushes == 2 && stack_real(2) != nullptr && pending.opaque) {
     frame.loose.push_back(frame.locals + frame.sp);
     frame.push(Val());
     frame.push(value);

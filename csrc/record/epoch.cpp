@@ -72,6 +72,13 @@ void Recorder::begin_epoch() {
     none.a = std::exchange(none_result_, Val());
     none.b = Val::constant(Py_None);
   }
+  for (Val taken : std::exchange(taken_, {})) {
+    PyObject* object = reg_objects_[taken.index()];
+    Node& guard = emit_node(object == Py_None ? Op::kGuardIs : Op::kGuardType);
+    guard.a = taken;
+    guard.b = object == Py_None ? Val::constant(object) : owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    if (object == Py_None) singletons_[taken.index()] = object;
+  }
 }
 
 // An instance may have another class now.

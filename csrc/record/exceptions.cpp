@@ -15,7 +15,7 @@
 namespace pijit {
 namespace {
 
-enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext };
+enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext, kTaken };
 
 PyTypeObject* base_exception() {
   return reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
@@ -27,6 +27,13 @@ bool makes_itself(PyTypeObject* type, size_t args) {
   auto* of_system = reinterpret_cast<PyTypeObject*>(PyExc_OSError);
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 || PyType_IsSubtype(type, groups)) return false;
   return !PyType_IsSubtype(type, of_system) || args < 2;
+}
+
+// ... of a group. BaseExceptionGroup makes an ExceptionGroup where it can.
+bool makes_group(PyTypeObject* type) {
+  auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
+  return type != groups && PyType_IsSubtype(type, groups) && type->tp_new == groups->tp_new &&
+         type->tp_finalize == nullptr && type->tp_del == nullptr;
 }
 
 bool is_plain_exception(PyTypeObject* type) {
@@ -95,6 +102,18 @@ Val Recorder::frame_self(size_t level) {
   return frame.self;
 }
 
+namespace {
+
+// Where a frame that ends stands: RERAISE goes back to where what it raises came from.
+int last_instruction(ShadowFrame& frame) {
+  const int oparg = cpython::full_oparg(frame.code, frame.operation);
+  if (cpython::base_opcode(frame.code, frame.operation) != RERAISE || oparg == 0) return frame.operation;
+  PyObject* from = frame.top(oparg + 1).object();
+  return from != nullptr && PyLong_CheckExact(from) ? static_cast<int>(PyLong_AsLong(from)) : frame.operation;
+}
+
+}  // namespace
+
 // The frame ends with the variables that it has now.
 void Recorder::end_frame(ShadowFrame& frame) {
   if (frame.self.is_null()) return;
@@ -104,7 +123,22 @@ void Recorder::end_frame(ShadowFrame& frame) {
     content.items.push_back(frame.local(i));
     log(frame.self, LogOp::kItem, Val(), frame.local(i), static_cast<uint32_t>(i));
   }
-  log(frame.self, LogOp::kIndex, Val(), Val(), static_cast<uint32_t>(frame.operation));
+  log(frame.self, LogOp::kIndex, Val(), Val(), static_cast<uint32_t>(last_instruction(frame)));
+}
+
+// Foreign code has raised `object`, which is in a register: nothing is known of it but its class.
+void Recorder::begin_taken(PyObject* object, Val taken) {
+  const Val exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
+  model(exception).real = object;
+  set_field(exception, kTaken, taken);
+  note_raise(top_frame(), 0, exception, true);
+  raise_entry_due_ = true;
+  raise_snapshot_ = kNone;
+}
+
+bool Recorder::is_taken(Val exception) const {
+  const std::vector<Val>& fields = models_[exception.index()]->items;
+  return fields.size() > kTaken && !fields[kTaken].is_null();
 }
 
 void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
@@ -204,18 +238,18 @@ bool Recorder::is_as_raised(Val exception) {
   auto* base = reinterpret_cast<PyBaseExceptionObject*>(object);
   const Model& content = model(exception);
   const auto field = [&](size_t i) { return i < content.items.size() ? content.items[i] : Val(); };
-  PyObject* context = real(field(kContext));
+  const bool taken = is_taken(exception);
+  PyObject *context = real(field(kContext)), *cause = field(kCause).is_null() ? Py_None : real(field(kCause));
   if (is_virtual(field(kContext), VirtualKind::kHandled)) context = entry_exception_;
   if (context == Py_None) context = nullptr;
-  if (base->context != context) return false;
-  if ((base->cause == nullptr ? Py_None : base->cause) != (field(kCause).is_null() ? Py_None : real(field(kCause))))
-    return false;
+  if (base->context != context && !(taken && field(kContext).is_null())) return false;
+  if ((base->cause == nullptr ? Py_None : base->cause) != cause && !(taken && field(kCause).is_null())) return false;
   auto* entry = reinterpret_cast<PyTracebackObject*>(base->traceback);
   for (size_t i = content.traced.size(); i-- > 0; entry = entry->tb_next) {
     if (entry == nullptr || entry->tb_lasti / 2 != content.traced[i].instruction) return false;
     if (cpython::code(cpython::frame_of(entry->tb_frame)) != content.traced[i].code) return false;
   }
-  return entry == nullptr;
+  return taken || entry == nullptr;
 }
 
 Val Recorder::stop_value() const {
@@ -247,6 +281,15 @@ Val Recorder::raised_exception(PyObject* object) {
     const Val context = raised_context_;
     const bool none = raised_thrown_ && context.is_null();
     if (context != exception && !none) set_field(exception, kContext, context.is_null() ? handled_at_entry() : context);
+    // A chain that would come back ends before that. The log cannot say so.
+    for (Val at = context; is_virtual(at, VirtualKind::kException) && model(at).items.size() > kContext;) {
+      Val& next = model(at).items[kContext];
+      if (next == exception) {
+        trace_->virtuals[exception.index()].buildable = trace_->virtuals[at.index()].buildable = false;
+        next = Val::constant(Py_None);
+      }
+      at = next;
+    }
   }
   for (const TracedFrame& entry : raise_path_) {
     model(exception).traced.push_back(entry);
@@ -316,9 +359,19 @@ bool Recorder::holds_raised(Val value) {
   return false;
 }
 
-// type(*args) of an exception class whose constructors are C's; or its tp_new alone.
+// type(*args) of an exception class whose constructors are C's; or its tp_new alone. A group takes what is in the list
+// then.
 Val Recorder::make_exception(PyTypeObject* type, const std::vector<Val>& args) {
   const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
+  std::vector<Val> parts;
+  if (makes_group(type) && args.size() == 2 && try_items(args[1], &parts)) {
+    const Val fixed[] = {args[0], new_tuple(&PyTuple_Type, parts.data(), parts.size())};
+    const Val first = new_tuple(&PyTuple_Type, fixed, 2);
+    const Val group = new_virtual(VirtualKind::kException, type);
+    set_field(group, kArgs, first);
+    set_field(group, kArgs, items);
+    return group;
+  }
   const Val exception = new_virtual(VirtualKind::kException, type);
   set_field(exception, kArgs, items);
   if (!is_plain_exception(type) && !makes_itself(type, args.size()))
@@ -357,7 +410,7 @@ namespace {
 Invoke exception_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.empty() || !args.names.empty()) return Invoke::kUnknown;
   const Val self = args.values[0];
-  if (!recorder.is_virtual(self, VirtualKind::kException) || recorder.is_built(self)) return Invoke::kUnknown;
+  if (!recorder.is_virtual(self, VirtualKind::kException) || recorder.is_foreign(self)) return Invoke::kUnknown;
   recorder.init_exception(self, {args.values.begin() + 1, args.values.end()});
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
@@ -365,7 +418,7 @@ Invoke exception_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, i
 Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   static PyObject* const notes = PyUnicode_InternFromString("__notes__");
   if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kException) ||
-      recorder.is_built(args.values[0]) || recorder.type_of(args.values[1]) != &PyUnicode_Type)
+      recorder.is_foreign(args.values[0]) || recorder.type_of(args.values[1]) != &PyUnicode_Type)
     return Invoke::kUnknown;
   const Val self = args.values[0], note = args.values[1];
   if (recorder.lookup_type(recorder.type_of(self), notes) != nullptr) return Invoke::kUnknown;

@@ -8,6 +8,7 @@
 // 1. A callable that looks at the locals of its caller's frame is not called this way: the frames that stand in the
 // chain have none.
 // 2. A call is tried only where the shadow is as it was before the instruction.
+#include "cpython/exception_groups.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "cpython/opcodes.h"
@@ -276,6 +277,13 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
               1};
       return true;
     }
+    case CHECK_EG_MATCH:
+      *out = {
+          function(cpython::group_splitter()), {frame.top(2), frame.top(), recorder.handling()}, nullptr, false, 2, 2};
+      return true;
+    case PREP_RERAISE_STAR:
+      *out = {function(cpython::group_reraiser()), {frame.top(2), frame.top()}, nullptr, false, 2, 1};
+      return true;
     case IMPORT_NAME:
       *out = {function(f.import),
               {recorder.own_const(name_of(frame, oparg)), Val::constant(cpython::globals(frame.frame)),
@@ -415,8 +423,7 @@ bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<
   Node& node = emit_node(op);
   node.a = callable;
   if (names != nullptr) node.b = Val::constant(names);
-  node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
-  node.imm = spread;
+  node.aux = spread ? kNone : names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
   node.out = result->index();
   node.first = static_cast<uint32_t>(trace_->operands.size());
   node.count = static_cast<uint32_t>(args.size());
@@ -490,7 +497,9 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   if (!opaque_node(frame, Op::kOpaque, wanted.callable, wanted.args, wanted.names, wanted.spread, &result))
     return false;
   Pending& pending = await_opaque(frame, wanted.pops, wanted.pushes, result);
-  pending.finish = [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
+  pending.finish = opcode == CHECK_EG_MATCH
+                       ? [](Recorder& recorder, ShadowFrame& f, PyObject*) { recorder.take_split_group(f); }
+                       : [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
   pending.y = wanted.exit;
   return true;
 }

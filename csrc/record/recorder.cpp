@@ -133,6 +133,18 @@ void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) {
   exception_ = true;
   if (pending.active && pending.folds && !foreseen_) begin_raise(top_frame(), pending.pops, Val(), false);
   if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
+  PyObject* object = PyTuple_GET_ITEM(exception, 1);
+  if (!foreseen_) {
+    foreseen_ = take_raised(object);
+  } else if (pending.raises && raised_value_.is_null()) {
+    const Val made = new_exception(object);
+    if (trace_->virtuals[made.index()].buildable) {
+      raised_value_ = made;
+    } else if (!take_raised(object)) {
+      foreseen_ = pending.active;  // else the instruction was taken back
+    }
+  }
+  if (stopping_) resolve_stop();
 }
 
 // The previous instruction raised and CPython went to a handler of this frame.
@@ -151,7 +163,7 @@ bool Recorder::unwind(ShadowFrame& frame) {
   }
   PyObject** stack = cpython::slots(frame.frame) + frame.locals + handler.depth;
   const Val exception = raised_exception(stack[handler.push_lasti ? 1 : 0]);
-  if (exception.is_null()) {
+  if (exception.is_null() || (is_taken(exception) && !trace_->virtuals[exception.index()].buildable)) {
     raised_unforeseen();
     return false;
   }
@@ -213,6 +225,15 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     case FORMAT_VALUE:
     case CALL_FUNCTION_EX:
       last = frame.sp < 2 ? 1 : 2;
+      break;
+    case CHECK_EG_MATCH:
+      first = last = 2;
+      break;
+    case RERAISE:
+      last = 1;
+      break;
+    case RAISE_VARARGS:
+      last = oparg;
       break;
     case MATCH_KEYS:
     case SEND:

@@ -225,9 +225,12 @@ class Recorder final : public RecordApi {
   void note_return() {  // of a frame: see end_at_return
     if (frames_.size() == 1 && any_traced_) return_snapshot_ = snapshot();
   }
+  Val as_exception(Val value, PyObject* object);
   Val traceback_of(Val exception);       // as it is now
   bool exc_info(std::vector<Val>* out);  // type, value and traceback of what is handled; false: not known
   bool is_built(Val object) const { return trace_->virtuals[object.index()].reg != kNone; }
+  bool is_taken(Val exception) const;  // foreign code raised it
+  bool is_foreign(Val exception) const { return is_built(exception) || is_taken(exception); }
 
   // -- RecordApi
   RegFacts facts(Val reg) const override;
@@ -274,6 +277,11 @@ class Recorder final : public RecordApi {
   void begin_raise(ShadowFrame& frame, int pops, Val exception, bool again);
   void note_raise(ShadowFrame& frame, int pops, Val exception, bool again);
   void raise_at_yield(ShadowFrame& frame, Val exception);
+  void begin_taken(PyObject* object, Val taken);
+  bool is_handled() const;
+  bool take_raised(PyObject* object);
+  bool take_opaque_raise(PyObject* object);
+  void take_split_group(ShadowFrame& frame);
   void pass_frame();
   Val raised_exception(PyObject* object);
   Val new_exception(PyObject* object);
@@ -387,6 +395,7 @@ class Recorder final : public RecordApi {
   bool epoch_due_ = false;                      // foreign code ran: an epoch begins at the next instruction
   Val epoch_result_, none_result_;              // registers to look at there
   Val popped_;
+  std::vector<Val> taken_;  // ... and of which to guard the class
   uint32_t opaque_calls_ = 0;
   struct Stale {
     uint32_t nodes, object, reg;

@@ -94,6 +94,7 @@ void Recorder::rollback(ShadowFrame& frame) {
     learned_.pop_back();
   }
   raise_snapshot_ = kNone;
+  taken_.clear();
 }
 
 bool Recorder::resolve_stop() {
@@ -250,7 +251,7 @@ void Recorder::return_to_raise(ShadowFrame& frame) {
 void Recorder::finish_run(ShadowFrame& outer, PyObject* result) {
   outer.pending.run = nullptr;
   gc_ = std::make_unique<cpython::GcPause>();
-  if (result == nullptr) return raised_unforeseen();
+  if (result == nullptr) return is_handled() ? void() : raised_unforeseen();
   if (locals_were_seen()) return;
   const Val out = Val::reg(outer.pending.run_out);
   reg_objects_[out.index()] = result;

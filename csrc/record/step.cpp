@@ -301,6 +301,8 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case RAISE_VARARGS:
     case RERAISE:
     case WITH_EXCEPT_START:
+    case CHECK_EG_MATCH:
+    case PREP_RERAISE_STAR:
       return step_exception(recorder, frame, opcode, oparg);
     case BEFORE_WITH:
       return step_with(recorder, frame);

@@ -40,6 +40,16 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
   recorder.observe(frame, 1, take_bool);
 }
 
+// except*: what does not touch a group. The rest is an opaque call.
+void check_group_match(Recorder& recorder, ShadowFrame& frame) {
+  PyObject* classes = frame.top().object();
+  auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
+  const bool known = classes != nullptr && !PyTuple_CheckExact(classes) && is_builtin_class(classes) &&
+                     !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(classes), groups);
+  if (known && frame.top(2).object() == Py_None) return recorder.done(frame, 1, Val::constant(Py_None));
+  recorder.stop(Abort::kUnknownOperand, "an exception group");
+}
+
 // Calls __exit__ with what is handled.
 void exit_with(Recorder& recorder, ShadowFrame& frame) {
   const Val exception = frame.top(), exit = frame.top(4);
@@ -70,6 +80,10 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
       return;
     case CHECK_EXC_MATCH:
       return check_match(recorder, frame);
+    case CHECK_EG_MATCH:
+      return check_group_match(recorder, frame);
+    case PREP_RERAISE_STAR:
+      return recorder.stop(Abort::kUnknownOperand, "an exception group");
     case WITH_EXCEPT_START:
       return exit_with(recorder, frame);
     case RAISE_VARARGS: {
@@ -87,6 +101,8 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
       return recorder.raised_from(cause);
     }
     case RERAISE:
+      if (frame.top().is_reg() && recorder.type_of(frame.top()) != nullptr)
+        frame.top() = recorder.as_exception(frame.top(), recorder.stack_real(1));
       return recorder.will_raise(frame, 1, frame.top(), true);
     default:
       return recorder.stop(Abort::kUnknownOpcode, "");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import logging
+import operator
 import os
 import sys
 import types
@@ -101,15 +102,19 @@ def operand():
 
 @produces("PJ205")
 def raised():
-    async def coroutine():
-        return 1
+    class Source:
+        error = KeyError("kept")
+
+        def __getitem__(self, key):
+            raise self.error
+
+    source, first = Source(), operator.itemgetter(0)
 
     def f():
-        waits = coroutine()
         try:
-            waits.send(None)
-        except StopIteration as stop:
-            return stop.value
+            return first(source)
+        except KeyError as error:
+            return error.args
 
     return f, [()] * 3
 

@@ -26,8 +26,6 @@ OTHERS = {
     "STORE_NAME": "stops: only a class or module body, which is not inlined",
     "DELETE_NAME": "stops: only a class or module body, which is not inlined",
     "IMPORT_STAR": "stops: only a module body, which is not inlined",
-    "PREP_RERAISE_STAR": "stops: exception groups",
-    "CHECK_EG_MATCH": "stops: exception groups",
     "ASYNC_GEN_WRAP": "stops: asynchronous generators are not inlined",
     "GET_AITER": "stops: asynchronous iteration",
     "GET_ANEXT": "stops: asynchronous iteration",

@@ -543,7 +543,7 @@ def args():
     return (1,)
 
 
-# %% exception_group: stops
+# %% exception_group
 def f(log):
     out = []
     try:
@@ -646,7 +646,7 @@ def change():
     limit = 2
 
 
-# %% notes_on_exceptions: stops
+# %% notes_on_exceptions
 def f(x):
     try:
         raise ValueError(x)
@@ -699,7 +699,7 @@ def undo():
     Ctx.swallow = False
 
 
-# %% with_contextmanager: stops
+# %% with_contextmanager
 import contextlib
 
 depth = [0]
@@ -747,7 +747,7 @@ def args():
     return (1,)
 
 
-# %% with_raising_enter: stops
+# %% with_raising_enter
 class Ctx:
     def __enter__(self):
         raise OSError(1)

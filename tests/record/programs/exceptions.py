@@ -648,3 +648,81 @@ def f(x):
 
 def args():
     return (1,)
+
+
+# %% traceback_keeps_variables
+kept = []
+
+
+def inner(x):
+    own = [x]
+    raise KeyError(x)
+
+
+def f(x):
+    try:
+        inner(x)
+    except KeyError as error:
+        kept.append(error)
+    return x
+
+
+def call():
+    f(1)
+    made = [[0] for _ in range(20)]
+    return made, kept.pop().__traceback__.tb_next.tb_frame.f_locals
+
+
+# %% context_that_would_come_back: stops
+def f(x):
+    try:
+        try:
+            raise NameError(x)
+        except NameError as first:
+            try:
+                1 / 0
+            except ZeroDivisionError:
+                raise first
+    except NameError as error:
+        return error, error.__context__.__context__
+
+
+def args():
+    return (1,)
+
+
+# %% where_frames_have_ended
+def named(x):
+    try:
+        1 / x
+    except ZeroDivisionError as error:
+        x.real
+        raise
+
+
+def other(x):
+    try:
+        1 / x
+    except TypeError:
+        pass
+
+
+def final(x):
+    try:
+        1 / x
+    finally:
+        x += 1
+
+
+def f(x):
+    lines = []
+    for call in (named, other, final):
+        try:
+            call(x)
+        except ZeroDivisionError as error:
+            lines.append(error)
+    return lines
+
+
+def call():
+    return [error.__traceback__.tb_next.tb_frame.f_lineno for error in f(0)]

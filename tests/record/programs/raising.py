@@ -375,3 +375,286 @@ def f():
         items *= (sys.maxsize * 2 + 2) // len(items)
     except (MemoryError, OverflowError) as error:
         return type(error), items
+
+
+# %% caught_where_an_operator_raised
+def f(texts, table):
+    seen = []
+    for text in texts:
+        try:
+            seen.append(int(text))
+        except ValueError:
+            seen.append("no")
+        try:
+            seen.append(table[text])
+        except (KeyError, TypeError) as error:
+            seen.append(error.args)
+    return seen
+
+
+table = {"1": "one"}
+
+
+def args():
+    return ["1", "x", "2"], table
+
+
+def change():
+    table["x"] = "ex"
+
+
+# %% foreign_exception_dropped
+import json
+
+
+def f(text):
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    return value, len(text)
+
+
+def args():
+    return ("{",)
+
+
+# %% foreign_exception_in_a_caller
+import struct
+
+
+def unpack(data):
+    values = struct.unpack("<i", data)
+    return values[0] + 1
+
+
+def f(data):
+    before = len(data)
+    try:
+        value = unpack(data)
+    except struct.error:
+        value = -1
+    return before, value
+
+
+data = b"abc"
+
+
+def args():
+    return (data,)
+
+
+def change():
+    global data
+    data = b"abcd"
+
+
+def undo():
+    global data
+    data = b""
+
+
+# %% foreign_exception_kept
+import struct
+
+kept = []
+
+
+def unpack(data):
+    own = [data]
+    return struct.unpack("<i", data), own
+
+
+def f(data):
+    seen = 0
+    try:
+        unpack(data)
+    except struct.error as error:
+        kept.append(error)
+        seen = str(error)
+    seen += "!"
+    return seen
+
+
+def args():
+    return (b"abc",)
+
+
+# %% foreign_exception_raised_again
+import struct
+
+
+def unpack(data):
+    try:
+        return struct.unpack("<i", data)
+    except struct.error as error:
+        raise ValueError("bad", data) from error
+
+
+def again(data):
+    try:
+        return struct.unpack("<i", data)
+    except struct.error:
+        data += b"!"
+        raise
+
+
+def f(data):
+    seen = []
+    for call in (unpack, again):
+        try:
+            call(data)
+        except (ValueError, struct.error) as error:
+            seen.append(error)
+    return seen
+
+
+def args():
+    return (b"abc",)
+
+
+# %% foreign_exception_with_finally_and_with
+import struct
+
+
+class Guard:
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.log.append((kind.__name__, str(value)))
+        return True
+
+
+def unpack(data, log):
+    try:
+        return struct.unpack("<i", data)
+    finally:
+        log.append("finally")
+
+
+def f(data):
+    log = []
+    with Guard(log):
+        unpack(data, log)
+    return log
+
+
+def args():
+    return (b"abc",)
+
+
+# %% foreign_exception_shared: leaves
+class Source:
+    def __init__(self):
+        self.error = KeyError("stored")
+
+    def __getitem__(self, key):
+        raise self.error
+
+
+source = Source()
+import operator
+
+
+def f(x):
+    try:
+        return operator.itemgetter(x)(source)
+    except KeyError as error:
+        return error.args
+
+
+def args():
+    return (1,)
+
+
+# %% foreign_exception_of_another_class
+import struct
+
+errors = [struct.error]
+
+
+def f(data, name):
+    try:
+        return struct.unpack(name, data)
+    except struct.error as error:
+        return "struct", str(error)
+    except TypeError as error:
+        return "type", str(error)
+
+
+data = b"abc"
+
+
+def args():
+    return data, "<i"
+
+
+def change():
+    global data
+    data = "text"
+
+
+# %% foreign_exception_in_a_handler
+import struct
+
+
+def f(data):
+    try:
+        {}[data]
+    except KeyError:
+        try:
+            struct.unpack("<i", data)
+        except struct.error as error:
+            kept = error
+        print(kept.__context__)
+    return kept
+
+
+def args():
+    return (b"abc",)
+
+
+# %% foreign_exception_not_caught
+import struct
+
+
+def f(data):
+    before = [data]
+    try:
+        return struct.unpack("<i", data)
+    finally:
+        before.append(1)
+
+
+def args():
+    return (b"abc",)
+
+
+# %% attribute_errors_of_foreign_code
+import operator
+
+
+class Lazy:
+    def __init__(self):
+        self.x = 1
+
+    def __getattr__(self, name):
+        return operator.attrgetter("a.b")(Lazy)
+
+
+def f(x):
+    thing = Lazy()
+    first = getattr(thing, "nothing", x)
+    try:
+        second = thing.more
+    except AttributeError:
+        second = "none"
+    return first, second, hasattr(thing, "other"), thing.x
+
+
+def args():
+    return (1,)

@@ -891,7 +891,7 @@ def undo():
     held.append((1, Item("b")))
 
 
-# %% deques_made_here: leaves
+# %% deques_made_here
 from collections import deque
 
 

@@ -1,0 +1,119 @@
+// Exceptions that nothing foresaw and that a followed frame handles: a replay takes them up where the recording did.
+//
+// The instruction that raised becomes an opaque call that is expected to raise (Op::kOpaqueRaise), or frames that
+// CPython runs are expected to (Op::kRunRaise). The exception is then an object in a register, of which only the class
+// is guarded, and the recording goes on in the handler.
+//
+// 1. Its traceback has no entries for the frames that are followed: they are made when it escapes, as for exceptions
+// that the trace raises itself. So nothing else may hold it before.
+// 2. Foreign code has run when it comes to the handler: an epoch begins there. So C code that waits for the frame may
+// not do more than hand it on.
+#include "cpython/opcodes.h"
+#include "record/recorder.h"
+
+namespace pijit {
+
+// A followed frame handles what the innermost one raises now, and C code in between only hands it on.
+bool Recorder::is_handled() const {
+  for (size_t i = frames_.size(); i-- > 0;) {
+    const ShadowFrame& frame = *frames_[i];
+    const Pending& pending = frame.pending;
+    const bool hands_on = pending.then == Then::kPush || pending.then == Then::kInit || pending.then == Then::kDrop ||
+                          (pending.then == Then::kNext && pending.generator != kNone);
+    if (i + 1 < frames_.size() && (frame.drive || !hands_on)) return false;
+    cpython::Handler handler;
+    if (cpython::find_handler(frame.code, frame.operation, &handler)) return true;
+  }
+  return false;
+}
+
+// `object` leaves the instruction of the innermost frame, at CPython's event about it. True: it was foreseen after all.
+bool Recorder::take_raised(PyObject* object) {
+  constexpr Py_ssize_t kHeldByEvent = 2;  // and nothing else holds it
+  ShadowFrame& frame = top_frame();
+  if (Py_REFCNT(object) > kHeldByEvent || !cpython::is_importable(Py_TYPE(object)) || !is_handled()) return false;
+  for (const auto& followed : frames_)  // it would leave a generator as another one
+    if (followed->generator != kNone && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return false;
+  if (!frame.pending.opaque) {
+    if (frame.changed || !frame.pending.active || frame.pending.expects_frame) return false;
+    rollback(frame);
+    frame.pending = Pending();
+    if (!go_opaque(frame) || !live_) {
+      live_ = true;
+      stopping_ = false;
+      return false;
+    }
+  }
+  const bool simple = frame.pending.then == Then::kPush || frame.pending.then == Then::kDrop;
+  if (!simple || cpython::base_opcode(frame.code, frame.operation) == CHECK_EG_MATCH) return false;
+  return take_opaque_raise(object);
+}
+
+// What the opaque call under way was to push, had it returned, is a second snapshot.
+bool Recorder::take_opaque_raise(PyObject* object) {
+  ShadowFrame& frame = top_frame();
+  const Pending& pending = frame.pending;
+  const Val out = Val::reg(pending.run_out);
+  const bool ran = trace_->nodes.back().op == Op::kRun;
+  const auto before = ran ? static_cast<uint32_t>(trace_->nodes.back().imm) : frame.snapshot;
+  FrameState returned = trace_->frame_states[trace_->snapshots[before].frame];
+  returned.resume = cpython::next_index(frame.code, frame.operation);
+  returned.stack = static_cast<uint32_t>(frame.sp - pending.pops);
+  const std::vector<Val> slots = frame.slots;
+  Val* top = &frame.slots[returned.locals + returned.stack];
+  if (pending.pushes > 1) *top++ = pending.pushes == 3 ? pending.y : Val();
+  if (pending.pushes > 0) *top++ = out;
+  returned.stack = static_cast<uint32_t>(top - &frame.slots[returned.locals]);
+  const uint32_t state = add_state(frame, returned, nullptr);
+  frame.slots = slots;
+  trace_->snapshots.push_back({state, trace_->clock});
+  Node& node = trace_->nodes.back();
+  node.op = ran ? Op::kRunRaise : Op::kOpaqueRaise;
+  node.imm = trace_->snapshots.size() - 1;
+  reg_objects_[out.index()] = object;
+  gc_ = std::make_unique<cpython::GcPause>();
+  if (locals_were_seen()) return false;
+  begin_taken(object, out);
+  taken_.push_back(out);
+  epoch_due_ = true;
+  return true;
+}
+
+// What is in a register, as an exception that is the program's, if it is one.
+Val Recorder::as_exception(Val value, PyObject* object) {
+  if (object == nullptr || !PyExceptionInstance_Check(object)) return value;
+  const Val exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
+  model(exception).real = object;
+  trace_->virtuals[exception.index()].reg = value.index();
+  trace_->virtuals[exception.index()].reg_time = ++trace_->clock;
+  return exception;
+}
+
+// CHECK_EG_MATCH has left what it did not match and what it did, which is handled from now on.
+void Recorder::take_split_group(ShadowFrame& frame) {
+  gc_ = std::make_unique<cpython::GcPause>();
+  if (locals_were_seen()) return;
+  Pending& pending = frame.pending;
+  const Val split = Val::reg(pending.run_out);
+  PyObject* const rest = stack_real(2);
+  PyObject* const match = stack_real(1);
+  PyObject* objects[] = {rest, match, match == Py_None ? real(frame.handled.back()) : match};
+  Val parts[3];
+  for (int i = 0; i < 3; ++i) {
+    parts[i] = add_reg(Rep::kObject, nullptr, objects[i]);
+    Node& item = emit_node(Op::kCall);
+    item.a = Val::constant(operator_function(SiteKind::kSubscr, 0));
+    item.out = parts[i].index();
+    item.first = static_cast<uint32_t>(trace_->operands.size());
+    item.count = 2;
+    trace_->operands.push_back(split);
+    trace_->operands.push_back(owned(Ref::steal(PyLong_FromLong(i)).get()));
+    taken_.push_back(parts[i]);
+  }
+  for (int i = 0; i < 3; ++i) parts[i] = as_exception(parts[i], objects[i]);
+  frame.handled.back() = parts[2];
+  pending.y = parts[0];
+  pending.result = parts[1];
+}
+
+}  // namespace pijit

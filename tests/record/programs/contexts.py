@@ -1,0 +1,291 @@
+# ruff: noqa
+"""contextlib, with exceptions that are thrown into its generators, and messages of operators that raise."""
+
+# %% contextmanager_that_catches
+import contextlib
+
+
+@contextlib.contextmanager
+def caught(log):
+    log.append("in")
+    try:
+        yield len(log)
+    except LookupError as error:
+        log.append(type(error).__name__)
+    finally:
+        log.append("out")
+
+
+def f(x):
+    log = []
+    with caught(log) as depth:
+        log.append(depth)
+        [][x]
+    return log
+
+
+def args():
+    return (1,)
+
+
+# %% contextmanager_that_lets_through
+import contextlib
+
+
+@contextlib.contextmanager
+def watched(log):
+    try:
+        yield
+    finally:
+        log.append("out")
+
+
+def f(x):
+    log = []
+    try:
+        with watched(log):
+            raise ValueError(x)
+    except ValueError as error:
+        log.append(error)
+    return log
+
+
+def args():
+    return (1,)
+
+
+# %% contextmanager_that_raises_another
+import contextlib
+
+
+@contextlib.contextmanager
+def translated():
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(*error.args) from error
+
+
+def f(table, x):
+    try:
+        with translated():
+            return table[x]
+    except ValueError as error:
+        return error.args, error.__cause__
+
+
+def args():
+    return {}, "x"
+
+
+# %% contextmanager_around_foreign_exceptions
+import contextlib
+import struct
+
+
+@contextlib.contextmanager
+def guarded(log):
+    try:
+        yield
+    except struct.error:
+        log.append("bad")
+
+
+def f(data):
+    log = []
+    with guarded(log):
+        log.append(struct.unpack("<i", data))
+    return log
+
+
+def args():
+    return (b"abc",)
+
+
+# %% suppressed_foreign_exceptions
+import contextlib
+
+
+def f(texts):
+    numbers = []
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            numbers.append(int(text))
+    return numbers
+
+
+def args():
+    return (["1", "x", "2"],)
+
+
+# %% closing_and_nullcontext
+import contextlib
+
+
+class Thing:
+    closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+def f(x):
+    thing = Thing()
+    try:
+        with contextlib.closing(thing) as same, contextlib.nullcontext(x) as value:
+            if value:
+                raise ValueError(value)
+    except ValueError:
+        value = -1
+    return same is thing, thing.closed, value
+
+
+def args():
+    return (1,)
+
+
+# %% redirected_output
+import contextlib
+import io
+
+
+def f(x):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        print("captured", x)
+    print("free")
+    return text.getvalue()
+
+
+def args():
+    return (1,)
+
+
+# %% context_decorator
+import contextlib
+
+log = []
+
+
+class Logged(contextlib.ContextDecorator):
+    def __enter__(self):
+        log.append("in")
+        return self
+
+    def __exit__(self, kind, value, trace):
+        log.append(kind)
+        return True
+
+
+@Logged()
+def g(x):
+    return [x][x]
+
+
+def f(x):
+    log.clear()
+    return g(x), len(log)
+
+
+def args():
+    return (1,)
+
+
+# %% errors_of_operators
+class Odd:
+    __slots__ = ("x",)
+
+
+def deep(n):
+    return deep(n + 1)
+
+
+def f(x):
+    seen = []
+    for attempt in range(10):
+        try:
+            if attempt == 0:
+                seen.append({}[x])
+            elif attempt == 1:
+                seen.append([][x])
+            elif attempt == 2:
+                seen.append(Odd().x)
+            elif attempt == 3:
+                seen.append(x / 0)
+            elif attempt == 4:
+                next(iter(()))
+            elif attempt == 5:
+                del missing
+            elif attempt == 6:
+                seen.append(later)
+                later = 1
+            elif attempt == 7:
+                assert x > 5, f"too small: {x}"
+            elif attempt == 8:
+                x.y = 1
+            else:
+                x()
+        except Exception as error:
+            seen.append((type(error), str(error)))
+    return seen
+
+
+def args():
+    return (1,)
+
+
+# %% own_exceptions_with_chains
+class Failure(Exception):
+    def __init__(self, code, *, hint=None):
+        super().__init__(f"failure {code}")
+        self.code, self.hint = code, hint
+
+    def __str__(self):
+        return f"{self.code}/{self.hint}"
+
+
+def low(x):
+    raise Failure(x, hint="low")
+
+
+def middle(x):
+    try:
+        low(x)
+    except Failure as error:
+        error.add_note("in the middle")
+        raise RuntimeError("middle") from error
+
+
+def f(x):
+    try:
+        try:
+            middle(x)
+        finally:
+            x += 1
+    except RuntimeError as error:
+        cause = error.__cause__
+        return str(cause), cause.code, cause.__notes__, cause is error.__context__, error.__suppress_context__, x
+
+
+def args():
+    return (1,)
+
+
+# %% raised_by_a_callee_of_c
+def key(item):
+    if item < 0:
+        raise ValueError(item)
+    return -item
+
+
+def f(items):
+    seen = []
+    for chosen in (items, [-1]):
+        try:
+            seen.append(sorted(chosen, key=key))
+        except ValueError as error:
+            seen.append(error.args)
+    return seen
+
+
+def args():
+    return ([1, 3, 2],)

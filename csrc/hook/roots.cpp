@@ -197,8 +197,10 @@ void note_exit(Root& root, const Left& left) {
   tell(Told::kLeaving, root, cause);
 }
 
-// Where a trace keeps being left, the next call is recorded. False: no side trace can be had there.
+// Where a trace keeps being left, a later call is recorded. False: no side trace can be had there, such as behind an
+// operator that fails.
 bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
+  if (trace->nodes[node].op == Op::kAdapter) return false;
   Leaving& leaving = leaving_at(*trace, node);
   leaving.times += 1;
   if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;

@@ -31,7 +31,7 @@ PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test test-release test-checked test-cpython test-sanitize bench docs lint format clean distclean
+.PHONY: help setup run test test-release test-checked test-cpython test-sweep test-sanitize bench docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -86,6 +86,11 @@ test-checked: $(CHECKED)/.built
 # Twenty of CPython's own test modules, each under the hook, observed, and recorded and replayed.
 test-cpython: $(CHECKED)/.built ## CPython's own tests while everything is recorded (long)
 	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) -s $(ROOT)/tests/cpython
+
+# Ten minutes; a part of it belongs to the tests. Writes docs/torch.md.
+test-sweep: setup ## every callable of torch: replay compared with eager over sizes, layouts, dtypes and aliasing (long)
+	mkdir -p build/cwd
+	cd build/cwd && python $(ROOT)/tests/torch/sweep/report.py --write
 
 # The interpreter is not instrumented, hence the preloads; CPython does not free all it has at exit, hence no leak check.
 test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the address and undefined-behaviour sanitizers

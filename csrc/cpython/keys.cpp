@@ -108,6 +108,24 @@ Storage attribute_storage(PyObject* object) noexcept {
   return *slot != nullptr ? Storage::kDict : Storage::kUnset;
 }
 
+bool lacks_attribute(PyObject* object, PyObject* name) noexcept {
+  PyObject* value = nullptr;
+  switch (attribute_storage(object)) {
+    case Storage::kNoDict:
+    case Storage::kUnset:
+      return true;
+    case Storage::kInline: {
+      const Py_ssize_t index = shared_key_index(Py_TYPE(object), name);
+      return index < 0 || inline_value(object, index) == nullptr;
+    }
+    case Storage::kDict:
+      return dict_lookup(*dict_slot(object), name, &value) == 0 && value == nullptr;
+    case Storage::kOther:
+      return false;
+  }
+  return false;
+}
+
 namespace {
 
 // The layout of _abc's module state in 3.11.

@@ -28,6 +28,8 @@ uint64_t abc_registrations() noexcept;
 // How the attributes of an object are stored now.
 enum class Storage : uint8_t { kNoDict, kDict, kInline, kUnset, kOther };
 Storage attribute_storage(PyObject* object) noexcept;
+// The object has no attribute of this name itself; false also where that cannot be said natively.
+bool lacks_attribute(PyObject* object, PyObject* name) noexcept;
 
 // The functions that CPython puts into the slots of classes that define the methods in Python.
 struct SlotFunctions {

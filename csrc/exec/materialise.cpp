@@ -386,16 +386,19 @@ PyObject* Materialiser::make_iterator(const Virtual& object, PyObject* iterable,
 }
 
 PyObject* Materialiser::make_zip(const Virtual& object) noexcept {
-  Ref iterators = Ref::steal(make_tuple(
-      Virtual{VirtualKind::kTuple, true, &PyTuple_Type, object.birth, object.head, object.tail, kNone, UINT32_MAX}));
-  if (!iterators) return nullptr;
-  Py_ssize_t position = 0;
+  std::vector<PyObject*> iterators;
+  Ref keywords;
   const bool ok = each(object, [&](const LogEntry& entry) {
-    PyObject* iterator = borrow(entry.value);
-    if (iterator != nullptr) PyTuple_SET_ITEM(iterators.get(), position++, new_reference(iterator));
-    return iterator != nullptr;
+    if (entry.op == LogOp::kField) keywords = Ref::steal(Py_BuildValue("{sO}", "strict", Py_True));
+    if (entry.op == LogOp::kField) return bool(keywords);
+    iterators.push_back(borrow(entry.value));
+    return iterators.back() != nullptr;
   });
-  return ok ? PyObject_Call(reinterpret_cast<PyObject*>(&PyZip_Type), iterators.get(), nullptr) : nullptr;
+  Ref arguments = Ref::steal(ok ? PyTuple_New(static_cast<Py_ssize_t>(iterators.size())) : nullptr);
+  if (!arguments) return nullptr;
+  for (size_t i = 0; i < iterators.size(); ++i)
+    PyTuple_SET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i), new_reference(iterators[i]));
+  return PyObject_Call(reinterpret_cast<PyObject*>(&PyZip_Type), arguments.get(), keywords.get());
 }
 
 PyObject* Materialiser::make_lazy(const Virtual& object) noexcept {

@@ -244,6 +244,16 @@ bool ran_frames(Op op) noexcept {
   return op == Op::kRun || op == Op::kRunRaise;
 }
 
+// Of an object, or of the object that a tensor is for Python.
+bool has_type(const Reg& reg, PyObject* type) noexcept {
+  if (reg.rep == Rep::kObject) return reinterpret_cast<PyObject*>(Py_TYPE(reg.object)) == type;
+  PyObject* made = box_register(reg);
+  if (made == nullptr) PyErr_Clear();
+  const bool same = made != nullptr && reinterpret_cast<PyObject*>(Py_TYPE(made)) == type;
+  drop_reference(made);
+  return same;
+}
+
 bool leaves_at(const Trace& trace, const Node& point) noexcept {
   uint64_t chosen = g_chosen_exit;
   if (chosen == kAnywhere) {
@@ -271,8 +281,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
     case Op::kGuardIs:
       return regs[node.a.index()].object == node.b.object() ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardType:
-      return Py_TYPE(regs[node.a.index()].object) == reinterpret_cast<PyTypeObject*>(node.b.object()) ? Outcome::kNext
-                                                                                                      : Outcome::kLeave;
+      return has_type(regs[node.a.index()], node.b.object()) ? Outcome::kNext : Outcome::kLeave;
     case Op::kBuild: {
       Materialiser make(trace, regs, node.time);
       PyObject* made =

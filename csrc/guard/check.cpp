@@ -181,6 +181,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
     case GuardOp::kInlineSlot:
     case GuardOp::kNoInlineSlot:
       return check_inline(trace, guard, subject);
+    case GuardOp::kNoAttribute:
+      return cpython::lacks_attribute(subject, guard.expected);
     case GuardOp::kDict:
       return check_dict(trace, guard, subject);
     case GuardOp::kDictSize:

@@ -69,6 +69,8 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
       if (Py_TYPE(subject) != reinterpret_cast<PyTypeObject*>(guard.expected))
         return pair(type_name(subject), print.object(guard.expected));
       return name + ": an attribute was changed";
+    case GuardOp::kNoAttribute:
+      return name + ": it has got an attribute of its own";
     case GuardOp::kValue:
       return pair(describe(subject), print.object(guard.expected));
     case GuardOp::kTypeVersion:

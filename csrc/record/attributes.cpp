@@ -181,6 +181,12 @@ Invoke found(Lookup& lookup, Val value) {
 
 // descriptor.__get__(object, type) for a descriptor that is not data, or a data descriptor's get. object may be Null
 // (access through a class).
+// An attribute that C computes, of an object that the adapter knows.
+bool ask_about_constant(Lookup& lookup, PyObject* descriptor, Val object, PyObject* name) {
+  return object.is_const() &&
+         lookup.recorder.ask_about(lookup.frame, SiteKind::kGetAttr, {object}, lookup.pops, 1, 0, name, descriptor);
+}
+
 Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   PyTypeObject* kind = Py_TYPE(descriptor);
@@ -207,6 +213,8 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind == &PyMemberDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
+    if (ask_about_constant(lookup, descriptor, object, name))
+      return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
     if (is_fixed(object)) {
       recorder.own_const(object.object());
       recorder.observe(lookup.frame, lookup.pops, take_attribute);
@@ -250,6 +258,8 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind == &PyGetSetDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
+    if (ask_about_constant(lookup, descriptor, object, name))
+      return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
     if (is_fixed(object) && !has_name(name, "__class__")) {
       recorder.own_const(object.object());
       recorder.observe(lookup.frame, lookup.pops, take_attribute);
@@ -348,32 +358,12 @@ int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value)
   Val source = recorder.tensor_source(tensor);
   if (source.is_null()) return 0;
   if (source.is_const()) return own_attribute(recorder, source, name, value);
-  PyObject* object = recorder.real(tensor);
-  PyTypeObject* type = Py_TYPE(object);
-  Trace& trace = recorder.trace();
-  if (cpython::attribute_storage(object) == cpython::Storage::kUnset) {
-    recorder.guard_no_dict(object, source);
-    return 0;
-  }
-  if (cpython::attribute_storage(object) != cpython::Storage::kInline) return -1;
-  Py_ssize_t index = cpython::shared_key_index(type, name);
-  if (index >= 0 && cpython::inline_value(object, index) != nullptr) return -1;
   Guard guard{};
+  guard.op = GuardOp::kNoAttribute;
   guard.subject = source;
-  guard.expected = reinterpret_cast<PyObject*>(type);
-  if (index < 0) {
-    guard.op = GuardOp::kNoInlineSlot;
-    guard.number = cpython::shared_keys_version(type);
-    if (guard.number == 0) return -1;
-  } else {
-    guard.op = GuardOp::kInlineSlot;
-    guard.number = cpython::shared_keys_id(type);
-    guard.aux = static_cast<uint32_t>(index);
-    guard.first = static_cast<uint32_t>(trace.guard_items.size());
-    guard.count = 1;
-    trace.guard_items.push_back(nullptr);
-  }
-  trace.guards.push_back(guard);
+  guard.expected = recorder.own_const(name).object();
+  if (!cpython::lacks_attribute(recorder.real(tensor), name)) return -1;
+  recorder.trace().guards.push_back(guard);
   return 0;
 }
 

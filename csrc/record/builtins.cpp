@@ -182,6 +182,8 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
   if (invoke_getter(recorder, frame, callable, args, pops) == Invoke::kStarted) return Invoke::kStarted;
+  if (PyWeakref_CheckRefExact(object) && args.values.empty() && args.names.empty() && !frame.drive)
+    return compute_object(recorder, frame, object, {}, pops);
   recorder.called = object;
   recorder.called_bound = false;
   auto row = table().find(identity(object));

@@ -34,7 +34,14 @@ Val generator_attribute(Recorder& recorder, Val generator, PyObject* name);
 // The StopIteration of a generator that returned this.
 Val new_stop(Recorder& recorder, Val returned);
 
+PyTypeObject* partial_type();
 bool is_lock(PyTypeObject* type) noexcept;
+
+// A call that only computes, of any result: an object that nobody else has, or that it only finds (opaque.cpp).
+Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args,
+                      int pops);
+// list[int] and the like.
+Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops);
 
 // FORMAT_VALUE. False: not known.
 bool step_format(Recorder& recorder, ShadowFrame& frame, int oparg);

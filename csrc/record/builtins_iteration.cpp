@@ -161,7 +161,7 @@ Task<Val> make_zip(Drive& drive, Arguments args) {
   }
   Val zip = recorder.new_sequence(VirtualKind::kZip, &PyZip_Type, sources.data(), sources.size());
   recorder.model(zip).strict = strict;
-  if (strict) recorder.trace().virtuals[zip.index()].buildable = false;
+  if (strict) recorder.log(zip, LogOp::kField, Val(), Val::constant(Py_True));
   co_return zip;
 }
 

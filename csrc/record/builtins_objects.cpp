@@ -348,13 +348,32 @@ Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   return Invoke::kUnknown;
 }
 
-Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty() || args.positional() == 0) return Invoke::kUnknown;
+}  // namespace
+
+PyTypeObject* partial_type() {
   static PyTypeObject* const type = [] {
     Ref module = Ref::steal(PyImport_ImportModule("functools"));
     return reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(module.get(), "partial"));
   }();
-  Val result = recorder.new_virtual(VirtualKind::kPartial, type);
+  return type;
+}
+
+namespace {
+
+Invoke type_slice(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const size_t count = args.values.size();
+  if (count == 0 || count > 3 || !args.names.empty()) return Invoke::kUnknown;
+  const Val none = Val::constant(Py_None);
+  Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
+  recorder.set_field(slice, 0, count == 1 ? none : args.values[0]);
+  recorder.set_field(slice, 1, args.values[count == 1 ? 0 : 1]);
+  recorder.set_field(slice, 2, count == 3 ? args.values[2] : none);
+  return give(recorder, frame, pops, slice);
+}
+
+Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty() || args.positional() == 0) return Invoke::kUnknown;
+  Val result = recorder.new_virtual(VirtualKind::kPartial, partial_type());
   Val keywords = recorder.new_dict();
   for (size_t i = 0; i < args.names.size(); ++i)
     recorder.dict_set(keywords, args.names[i], args.values[args.positional() + i]);
@@ -398,6 +417,8 @@ void add_object_builtins() {
   add_builtin("_contextvars", "ContextVar.set", context_set);
   add_builtin("_contextvars", "ContextVar.reset", context_reset);
   add_builtin("_contextvars", "ContextVar.get", context_get);
+  add_builtin("builtins", "slice", type_slice);
+  partial_type();  // imports, so not while recording
   add_builtin("functools", "partial", type_partial);
   add_builtin("types", "MethodType", type_method);
 }

@@ -2,10 +2,14 @@
 //
 // Binding mirrors CPython's for Python functions: positional, keyword, defaults, *args and **kwargs as virtual tuple
 // and dict. A call that would not bind (a TypeError) is not mirrored: the recording stops there.
+#include "record/recorder.h"
+
+#include <structmember.h>
+
 #include "cpython/keys.h"
+#include "record/builtins.h"
 #include "record/limits.h"
 #include "record/marks.h"
-#include "record/recorder.h"
 
 namespace pijit {
 namespace {
@@ -214,6 +218,39 @@ Invoke Recorder::after_new(ShadowFrame& frame, Val instance) {
   return Invoke::kStarted;
 }
 
+namespace {
+
+// What a partial object adds to the arguments of its call.
+bool add_partial(Recorder& recorder, Val given, Val keywords, Arguments& args) {
+  std::vector<Val> fixed, values;
+  std::vector<PyObject*> keys;
+  if (!recorder.try_items(given, &fixed) || !recorder.dict_content(keywords, &keys, &values)) return false;
+  args.values.insert(args.values.begin(), fixed.begin(), fixed.end());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    bool overridden = false;
+    for (PyObject* name : args.names) overridden = overridden || same_name(name, keys[i]);
+    if (overridden) continue;
+    args.names.push_back(keys[i]);
+    args.values.push_back(values[i]);
+  }
+  return true;
+}
+
+// The parts of a partial object that existed before.
+bool partial_parts(Recorder& recorder, PyObject* partial, PyObject* parts[3]) {
+  static const char* const kNames[] = {"func", "args", "keywords"};
+  for (int i = 0; i < 3; ++i) {
+    Ref name = Ref::steal(PyUnicode_InternFromString(kNames[i]));
+    PyObject* member = recorder.lookup_type(Py_TYPE(partial), name.get());
+    if (member == nullptr || Py_TYPE(member) != &PyMemberDescr_Type) return false;
+    const Py_ssize_t offset = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
+    if (!recorder.guard_slot(partial, offset, &parts[i]) || parts[i] == nullptr) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops) {
   if (callable.is_virtual()) {
     Model& content = model(callable);
@@ -227,20 +264,9 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
         args.values.insert(args.values.begin(), content.items[1]);
         return invoke_builtin(*this, frame, content.items[0], args, pops);
       case VirtualKind::kPartial: {
-        std::vector<Val> fixed;
-        if (!try_items(content.items[1], &fixed)) return Invoke::kUnknown;
-        std::vector<PyObject*> keys;
-        std::vector<Val> values;
-        if (!dict_content(content.items[2], &keys, &values)) return Invoke::kUnknown;
-        args.values.insert(args.values.begin(), fixed.begin(), fixed.end());
-        for (size_t i = 0; i < keys.size(); ++i) {
-          bool given = false;
-          for (PyObject* name : args.names) given = given || same_name(name, keys[i]);
-          if (given) continue;
-          args.names.push_back(keys[i]);
-          args.values.push_back(values[i]);
-        }
-        return invoke(frame, content.items[0], args, then, pops);
+        const Val function = content.items[0];
+        if (!add_partial(*this, content.items[1], content.items[2], args)) return Invoke::kUnknown;
+        return invoke(frame, function, args, then, pops);
       }
       case VirtualKind::kInstance:
         return invoke_instance(frame, callable, args, then, pops);
@@ -264,6 +290,12 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
       type == &PyClassMethodDescr_Type)
     return invoke_builtin(*this, frame, callable, args, pops);
   if (type->tp_call == cpython::slot_functions().call) return invoke_instance(frame, callable, args, then, pops);
+  if (type == partial_type()) {
+    PyObject* parts[3];
+    if (!partial_parts(*this, object, parts) || !add_partial(*this, constant(parts[1]), constant(parts[2]), args))
+      return live_ ? Invoke::kUnknown : Invoke::kStopped;
+    return invoke(frame, constant(parts[0]), args, then, pops);
+  }
   return invoke_builtin(*this, frame, callable, args, pops);
 }
 

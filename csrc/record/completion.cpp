@@ -28,7 +28,10 @@ void Recorder::complete_next(ShadowFrame& frame) {
   pending.active = false;
   frame.sp -= (sends ? 1 : 0) + (pending.has_result ? 0 : 1);
   if (!pending.has_result && !sends) return;
-  if (item.is_virtual() && model(item).real == nullptr) model(item).real = stack_real(1);
+  if (item.is_virtual() && model(item).real == nullptr)
+    model(item).real = stack_real(1);
+  else
+    note_real(item, stack_real(1));
   frame.push(item);
 }
 
@@ -44,6 +47,7 @@ void Recorder::complete(ShadowFrame& frame) {
       if (live_) stop(Abort::kAdapter, "");
       return;
     }
+    if (site_.kind == SiteKind::kIter) value = new_iterator(value);
     note_real(value, result);
     pending.result = value;
     if (pending.branch) {
@@ -74,6 +78,8 @@ void Recorder::complete(ShadowFrame& frame) {
       frame.push(items[i]);
       if (items[i].is_virtual() && model(items[i]).real == nullptr)
         model(items[i]).real = stack_real(static_cast<int>(i) + 1);
+      else
+        note_real(items[i], stack_real(static_cast<int>(i) + 1));
     }
   } else if (pending.pushes == 2 && stack_real(2) != nullptr) {
     // LOAD_METHOD left method and self instead of a bound method.
@@ -148,7 +154,7 @@ bool Recorder::ask_about(ShadowFrame& frame, SiteKind kind, std::initializer_lis
     operands_.push_back({value, real(value)});
     tensor = tensor || touches_tensor(value);
   }
-  if (!tensor) return false;
+  if (!tensor && (callable == nullptr || adapter_ == nullptr || !adapter_->claims(callable))) return false;
   CallSite site{};
   site.kind = kind;
   site.callable = callable;

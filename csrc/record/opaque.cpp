@@ -298,13 +298,17 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
   }
 }
 
-void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  if (!is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Trace& trace = recorder.trace();
   const Val out = frame.pending.x;
   trace.regs[out.index()].type = Py_TYPE(result);
   trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
   frame.pending.result = out;
+}
+
+void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  take_object(recorder, frame, result);
 }
 
 }  // namespace
@@ -344,6 +348,25 @@ Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const std::vect
   return Invoke::kStarted;
 }
 
+Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args,
+                      int pops) {
+  const Invoke outcome = recorder.compute(frame, callable, args, pops);
+  if (outcome == Invoke::kStarted) frame.pending.finish = take_object;
+  return outcome;
+}
+
+Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
+  PyObject* type = cls.object();
+  if (type == nullptr || Py_TYPE(type) != &PyType_Type || !key.is_const()) return Invoke::kUnknown;
+  static PyObject* const name = PyUnicode_InternFromString("__class_getitem__");
+  PyObject* method = recorder.lookup_type(reinterpret_cast<PyTypeObject*>(type), name);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (method == nullptr || Py_TYPE(method) != &PyClassMethodDescr_Type ||
+      reinterpret_cast<PyMethodDescrObject*>(method)->d_method->ml_meth != Py_GenericAlias)
+    return Invoke::kUnknown;
+  return compute_object(recorder, frame, functions().getitem, {cls, key}, pops);
+}
+
 PyObject* operator_function(SiteKind kind, int oparg) {
   const Functions& f = functions();
   switch (kind) {
@@ -378,13 +401,15 @@ PyObject* identity_function(bool invert) {
   return invert ? functions().is_not : functions().is_;
 }
 
-void Recorder::learn(ShadowFrame& frame, int depth) {
+void Recorder::learn(ShadowFrame& frame, int depth, bool tensors) {
   const Val value = frame.top(depth);
-  if (!value.is_reg() || trace_->regs[value.index()].rep != Rep::kObject) return;
-  if (frame.is_loose(frame.locals + frame.sp - depth)) return;
+  if (!value.is_reg()) return;
   const uint32_t index = value.index();
+  const bool tensor = trace_->regs[index].rep == Rep::kTensor;
+  if (tensor ? !tensors || trace_->regs[index].type != nullptr : trace_->regs[index].rep != Rep::kObject) return;
+  if (frame.is_loose(frame.locals + frame.sp - depth)) return;
   PyObject* object = stack_real(depth);
-  reg_objects_[index] = object;
+  if (!tensor) reg_objects_[index] = object;
   auto known = singletons_.find(index);
   if (known != singletons_.end()) {
     frame.top(depth) = Val::constant(known->second);

@@ -251,7 +251,7 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     default:
       return;
   }
-  for (; first <= last; ++first) learn(frame, first);
+  for (; first <= last; ++first) learn(frame, first, opcode == LOAD_ATTR || opcode == LOAD_METHOD);
 }
 
 void Recorder::on_instruction(cpython::Frame* object) {
@@ -303,7 +303,9 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
 #endif
   if (std::exchange(epoch_due_, false)) begin_epoch();
   if (!live_) return;
-  if (!trace_->epochs.empty()) {
+  // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
+  const bool attribute = opcode == LOAD_ATTR || opcode == LOAD_METHOD;
+  if (!trace_->epochs.empty() || (attribute && touches_tensor(frame.top()))) {
     learn_operands(frame, opcode, oparg);
     frame.mark = here();
   }

@@ -138,8 +138,9 @@ class Recorder final : public RecordApi {
   // callable(*args) on scalars, which only computes: a node instead of a constant.
   Invoke compute(ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args, int pops,
                  PyObject* names = nullptr);
-  void learn(ShadowFrame& frame, int depth);  // the type of an operand that is about to be looked into
-  bool adopt(Val reg, PyObject* object);      // the content of a container in a register becomes known
+  // The type of an operand that is about to be looked into; of a tensor only where the class decides (`tensors`).
+  void learn(ShadowFrame& frame, int depth, bool tensors);
+  bool adopt(Val reg, PyObject* object);  // the content of a container in a register becomes known
 
   // -- writes to containers (writes.cpp)
   Val writable(Val container);    // the model of a list, set or deque that is about to be written; Null: not one

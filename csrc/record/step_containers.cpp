@@ -213,6 +213,7 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
     return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
   if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript)
     return invoke_special(recorder, frame, container, names().getitem, {key}, Then::kPush, pops) == Invoke::kStarted;
+  if (type == &PyType_Type) return generic_alias(recorder, frame, container, key, pops) == Invoke::kStarted;
   const bool text = type == &PyUnicode_Type || type == &PyBytes_Type;
   if (text && container.is_const() && is_plain_key(recorder, key)) {
     recorder.observe(frame, pops, take_string);

@@ -175,23 +175,8 @@ void step_send(Recorder& recorder, ShadowFrame& frame) {
 
 void step_unpack(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val value = frame.top();
-  if (recorder.ask_about(frame, SiteKind::kUnpack, {value}, 1, 1, oparg)) {
-    if (recorder.live() && !frame.pending.adapter) {
-      value = frame.pending.result;
-      frame.pending.active = false;
-    } else {
-      return recorder.live() ? recorder.stop(Abort::kAdapter, "unpacking") : void();
-    }
-  }
-  std::vector<Val> items;
-  if (value != frame.top()) {
-    if (!recorder.try_items(value, &items) || items.size() != static_cast<size_t>(oparg))
-      return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "unpacking") : void();
-    frame.sp -= 1;
-    for (size_t i = items.size(); i-- > 0;) frame.push(items[i]);
-    return;
-  }
-  start_unpack(recorder, frame, oparg, 0, false);
+  if (!recorder.ask_about(frame, SiteKind::kUnpack, {value}, 1, 4, oparg))
+    start_unpack(recorder, frame, oparg, 0, false);
 }
 
 void step_unpack_ex(Recorder& recorder, ShadowFrame& frame, int oparg) {

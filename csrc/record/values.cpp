@@ -215,7 +215,7 @@ Val Recorder::new_dict() {
 }
 
 Val Recorder::new_iterator(Val iterable) {
-  Val iterator = new_virtual(VirtualKind::kIterator, nullptr);
+  Val iterator = new_virtual(VirtualKind::kIterator, &PyTupleIter_Type);
   set_field(iterator, 0, iterable);
   return iterator;
 }

@@ -87,12 +87,15 @@ bool Lowering::start(const SeenOp& op) {
   if (!info.aten || info.python || info.accumulates) return false;
   ops_.push_back(std::make_unique<LoweredOp>(info));
   op_ = ops_.back().get();
+  bound_.clear();
   return true;
 }
 
 void Lowering::use(size_t argument, Slot slot, Val value) {
   op_->set_slot(argument, slot);
   op_->inputs.push_back(value);
+  bound_.resize(op_->info().arguments.size());
+  bound_[argument] = value;
 }
 
 void Lowering::constant(size_t argument, const SeenValue& seen) {
@@ -156,11 +159,23 @@ bool Lowering::place_keyword(const OperatorInfo& info, PyObject* name, size_t op
         break;
       }
   }
-  if (std::strcmp(text, "out") == 0) return arg.kind == ArgKind::kNone;
+  if (std::strcmp(text, "out") == 0) return arg.kind == ArgKind::kNone || place_outs(info, arg, given);
   // The bindings of factories set requires_grad on the result.
   if (std::strcmp(text, "requires_grad") == 0)
     return arg.kind == ArgKind::kNone || (arg.kind == ArgKind::kBool && !arg.dynamic && arg.integer == 0);
   return false;
+}
+
+// out=(values, indices): one operand for each.
+bool Lowering::place_outs(const OperatorInfo& info, const Arg& outs, std::vector<int>* given) {
+  uint32_t next = 0;
+  if (outs.kind != ArgKind::kSequence) return false;
+  for (size_t i = 0; i < info.arguments.size(); ++i) {
+    if (!info.arguments[i].out) continue;
+    if (next == outs.count || info.arguments[i].form != Form::kTensor) return false;
+    (*given)[i] = static_cast<int>(outs.first + next++);
+  }
+  return next != 0 && next == outs.count;
 }
 
 bool Lowering::bind_call(const SeenOp& op, bool method) {

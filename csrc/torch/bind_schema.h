@@ -60,6 +60,8 @@ class Lowering {
   bool start(const SeenOp& op);
   bool produce(const SeenOp& op);
   Val value_of(const Impl* tensor) const;
+  Val written_operand(const SeenOp& op, size_t result) const;
+  bool place_outs(const OperatorInfo& info, const Arg& outs, std::vector<int>* given);
   PyTypeObject* result_type(const Impl* tensor) const;
 
   Recording& recording_;
@@ -70,6 +72,7 @@ class Lowering {
   PyTypeObject* scalar_type_ = nullptr;
   bool options_ = false;
   LoweredOp* op_ = nullptr;  // under construction
+  std::vector<Val> bound_;   // its tensor and scalar registers, by argument
 };
 
 // Whether a Python constant and a value of the dispatcher are the same.

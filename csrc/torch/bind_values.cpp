@@ -144,7 +144,7 @@ bool Lowering::produce(const SeenOp& op) {
       bool written = returns[i].alias_info() != nullptr && returns[i].alias_info()->isWrite();
       if (seen.tensor == nullptr || !is_plain(seen.tensor)) return false;
       if (written) {
-        Val value = value_of(seen.tensor);
+        Val value = written_operand(op, i);
         if (value.is_null()) return false;
         produced_.push_back({seen.tensor, value, ops_.size() - 1});
       } else {
@@ -158,7 +158,7 @@ bool Lowering::produce(const SeenOp& op) {
       for (uint32_t k = 0; k < seen.count; ++k) {
         Impl* tensor = recording_.eye.items[seen.first + k];
         if (tensor == nullptr || !is_plain(tensor)) return false;
-        Val value = recording_.api.new_reg(Rep::kTensor, tensor_type());
+        Val value = recording_.api.new_reg(Rep::kTensor, result_type(tensor));
         uint32_t at = op_->add_list_reg(value.index());
         if (k == 0) out.reg = at;
         op_->outputs.push_back(value);
@@ -184,10 +184,25 @@ bool Lowering::produce(const SeenOp& op) {
   return true;
 }
 
-// An operator may hand its operand back (dropout that does nothing): then the object keeps its class.
+// The operand that a result is, by the schema: two operands may be one tensor today and two tomorrow.
+Val Lowering::written_operand(const SeenOp& op, size_t result) const {
+  const c10::AliasInfo* alias = op.info->handle.schema().returns()[result].alias_info();
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    const c10::AliasInfo* own = op.info->arguments[i].argument->alias_info();
+    if (own != nullptr && own->isWrite() && own->beforeSets() == alias->beforeSets()) return bound_[i];
+  }
+  return value_of(recording_.eye.result(op, result).tensor);
+}
+
+// An operator may hand its operand back (dropout that does nothing, broadcasting to the size that it has): then the
+// object keeps its class. Only those that are made of others do so, and it may depend on sizes.
 PyTypeObject* Lowering::result_type(const Impl* tensor) const {
-  for (const Arg& arg : recording_.args)
-    if (arg.kind == ArgKind::kTensor && arg.tensor == tensor && arg.type != tensor_type()) return nullptr;
+  const bool composite = op_->info().handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  for (size_t i = 0; i < recording_.args.size(); ++i) {
+    const Arg& arg = recording_.args[i];
+    if (arg.kind != ArgKind::kTensor || arg.type == tensor_type()) continue;
+    if (arg.tensor == tensor || (composite && (i == 0 || i >= recording_.operands))) return nullptr;
+  }
   return tensor_type();
 }
 
@@ -207,11 +222,17 @@ bool Lowering::find_result(PyObject* object, Val* result) {
   }
   bool tuple = PyTuple_Check(object);
   if (!tuple && !PyList_CheckExact(object)) return false;
-  Py_ssize_t count = Py_SIZE(object);
-  std::vector<Val> items(count);
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
-    if (!find_result(item, &items[i])) return false;
+  const size_t count = static_cast<size_t>(Py_SIZE(object));
+  auto item_at = [&](size_t i) { return tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i); };
+  // By position first: two results may be one tensor today (operands handed back) and two tomorrow.
+  std::vector<Val> items = ops_.empty() ? std::vector<Val>() : tensors_of(ops_.size() - 1);
+  bool in_order = items.size() == count;
+  for (size_t i = 0; in_order && i < count; ++i)
+    in_order =
+        is_tensor_type(Py_TYPE(item_at(i))) && produced_[produced_.size() - count + i].tensor == impl_of(item_at(i));
+  items.resize(count);
+  for (size_t i = 0; !in_order && i < count; ++i) {
+    if (!find_result(item_at(i), &items[i])) return false;
   }
   *result = tuple ? recording_.api.new_tuple(Py_TYPE(object), items.data(), items.size())
                   : recording_.api.new_list(items.data(), items.size());

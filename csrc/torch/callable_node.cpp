@@ -129,9 +129,21 @@ class CallableOp final : public AdapterOp {
   Take take_ = Take::kNothing;
 };
 
-// Methods whose name ends with one underscore write to their operand and return it.
-bool writes(const std::string& name) {
-  return name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_';
+// What writes to an operand cannot be called again when it raised: that is for an opaque call.
+bool writes_operand(const Recording& recording, const SeenOp& op) {
+  auto is_operand = [&recording](const Impl* tensor) {
+    for (const Arg& arg : recording.args)
+      if (arg.kind == ArgKind::kTensor && arg.tensor == tensor) return true;
+    return false;
+  };
+  for (size_t i = 0; i < op.info->arguments.size(); ++i) {
+    if (!op.info->arguments[i].written) continue;
+    const SeenValue& seen = recording.eye.argument(op, i);
+    if (seen.kind == SeenKind::kTensor && is_operand(seen.tensor)) return true;
+    for (uint32_t k = 0; seen.kind == SeenKind::kTensorList && k < seen.count; ++k)
+      if (is_operand(recording.eye.items[seen.first + k])) return true;
+  }
+  return false;
 }
 
 bool usable(PyObject* object) {
@@ -153,12 +165,6 @@ bool plan_result(Recording& recording, CallableOp& op, PyObject* object, std::ve
     return true;
   }
   if (usable(object)) {
-    const Arg* self = recording.operands != 0 ? &recording.arg(0) : nullptr;
-    bool same = self != nullptr && self->kind == ArgKind::kTensor && self->tensor == impl_of(object);
-    if (same && writes(recording.callable->name)) {
-      *result = self->value;
-      return true;
-    }
     PyTypeObject* type = Py_TYPE(object) == tensor_type() ? tensor_type() : nullptr;
     outputs.push_back(*result = api.new_reg(Rep::kTensor, type));
     op.take(Take::kTensor, {result->index()});
@@ -183,7 +189,7 @@ bool plan_result(Recording& recording, CallableOp& op, PyObject* object, std::ve
 
 bool finish_callable(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
   for (const SeenOp& op : recording.eye.ops)
-    if (!op.info->aten || op.info->python || op.info->accumulates) return false;
+    if (!op.info->aten || op.info->python || writes_operand(recording, op)) return false;
   for (const Arg& arg : recording.args)
     if (arg.kind == ArgKind::kOther || (arg.kind == ArgKind::kSlice)) return false;
   RecordApi& api = recording.api;
@@ -205,7 +211,7 @@ bool finish_callable(Recording& recording, const CallSite& site, PyObject* objec
     inputs.push_back(value);
   }
   if (!plan_result(recording, *op, object, outputs, result)) return false;
-  bool foreign = recording.callable->rule == Rule::kSetMode || writes(recording.callable->name) || kwnames != nullptr;
+  bool foreign = recording.callable->rule == Rule::kSetMode || kwnames != nullptr;
   api.emit(std::move(op), inputs, outputs, false);
   if (foreign) recording.forget_all();
   return true;

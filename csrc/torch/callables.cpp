@@ -156,6 +156,7 @@ void add_constant_attributes(PyTypeObject* type) {
 
 bool add_types(PyObject* torch) {
   add(reinterpret_cast<PyObject*>(&THPDeviceType), Family::kType, "device", Rule::kConstantMaker);
+  add(reinterpret_cast<PyObject*>(&THPSizeType), Family::kType, "Size", Rule::kSizes);
   for (const char* name : {"finfo", "iinfo"}) {
     Ref type = Ref::steal(PyObject_GetAttrString(torch, name));
     if (!type) return false;

@@ -1,6 +1,8 @@
 // Runs a boxed operator on the register file.
 #include "torch/lowered.h"
 
+#include "torch/undo.h"
+
 #include <sstream>
 
 namespace pijit::torch_adapter {
@@ -49,7 +51,11 @@ void WarningTrap::issue() {
     const c10::Warning& warning = t_warnings.kept[i];
     bool deprecation = std::holds_alternative<c10::DeprecationWarning>(warning.type());
     PyObject* category = deprecation ? PyExc_DeprecationWarning : PyExc_UserWarning;
-    if (PyErr_WarnEx(category, warning.msg().c_str(), 1) < 0) PyErr_Clear();
+    const c10::SourceLocation& place = warning.source_location();
+    std::string text = warning.msg();  // in the words of torch's Python binding
+    if (place.file != nullptr)
+      text += std::string(" (Triggered internally at ") + place.file + ":" + std::to_string(place.line) + ".)";
+    if (PyErr_WarnEx(category, text.c_str(), 1) < 0) PyErr_Clear();
   }
 }
 
@@ -175,13 +181,20 @@ bool LoweredOp::run(Reg* regs) noexcept {
     StackLoan loan;
     torch::jit::Stack& stack = loan.stack;
     for (size_t i = 0; i < slots_.size(); ++i) push(stack, i, regs);
+    std::optional<Undo> undo;
+    if (info_.reshapes || info_.random) undo.emplace(info_, stack);
+    if (undo && undo->hopeless()) return false;
     WarningTrap trap;
-    {
+    try {
       SkipAutograd skip(skipped_, factory_);
       info_.handle.callBoxed(stack);
+    } catch (...) {
+      if (undo) undo->put_back();
+      throw;
     }
     if (trap.warned()) {
-      if (pure_) return false;
+      if (!pure_ && undo) undo->put_back();
+      if (pure_ || undo) return false;
       trap.issue();
     }
     return store(stack, regs);

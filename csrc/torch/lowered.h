@@ -8,9 +8,9 @@
 // fail in the
 //    middle and would count double when run again (OperatorInfo::accumulates) are never lowered. Others that fail in
 //    the middle write the same values again when CPython runs the original, and then raise its error.
-// 2. An operator that warned and has no side effect is undone: CPython runs it again and warns with the right line. One
-// with side
-//    effects issues its warning at once.
+//    Sizes, strides and versions of `out=` tensors and the state of the generator are put back (undo.h).
+// 2. An operator that warned and has no side effect, or one that can be put back, is undone: CPython runs it again and
+//    warns with the right line. Another one issues its warning at once.
 // 3. Release of the GIL is the core's decision.
 #pragma once
 #include "adapter.h"
@@ -62,9 +62,13 @@ inline c10::DispatchKeySet skipped_keys(const OperatorInfo& info) {
   return c10::autograd_dispatch_keyset_with_ADInplaceOrView;
 }
 
-// An operator without tensor operands makes its result: the bindings of torch call it below autograd, where what fills
-// a new tensor does not count as a change of it.
+// An operator without tensor operands, or that looks only at their form, makes its result: the bindings of torch call
+// it below autograd, where what fills a new tensor does not count as a change of it.
 inline bool is_factory(const OperatorInfo& info) {
+  const std::string& name = info.base;
+  if (info.aten && !info.mutates &&
+      ((name.size() > 5 && name.compare(name.size() - 5, 5, "_like") == 0) || name == "linspace" || name == "logspace"))
+    return true;
   for (const c10::Argument& argument : info.handle.schema().arguments())
     if (argument.type()->str().find("Tensor") != std::string::npos) return false;
   return info.aten;

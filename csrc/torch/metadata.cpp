@@ -196,6 +196,19 @@ Val size_value(Recording& recording, const Arg& tensor, int64_t dim) {
   return value;
 }
 
+CallFate begin_sizes(Recording& recording, Val* result) {
+  if (recording.operands != 1 || recording.keywords != 0 || recording.arg(0).kind != ArgKind::kSequence)
+    return CallFate::kUnknown;
+  const Arg list = recording.arg(0);
+  std::vector<Val> items;
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const Arg& item = recording.child(list, i);
+    if (item.kind != ArgKind::kInt) return CallFate::kUnknown;
+    items.push_back(item.value);
+  }
+  return done(recording, recording.api.new_tuple(&THPSizeType, items.data(), items.size()), result);
+}
+
 CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
   if (recording.operands == 0 || recording.arg(0).kind != ArgKind::kTensor) return CallFate::kUnknown;
   const Arg self = recording.arg(0);
@@ -253,6 +266,15 @@ CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
     case Rule::kIsComplex:
       require(recording, self, Fact::kDtype);
       return done(recording, boolean(at::isComplexType(type)), result);
+    case Rule::kIsSigned:
+      require(recording, self, Fact::kDtype);
+      return done(recording, boolean(at::isSignedType(type)), result);
+    case Rule::kIsConj:
+      require(recording, self, Fact::kKeys);
+      return done(recording, boolean(tensor->key_set().has(c10::DispatchKey::Conjugate)), result);
+    case Rule::kIsNeg:
+      require(recording, self, Fact::kKeys);
+      return done(recording, boolean(tensor->key_set().has(c10::DispatchKey::Negative)), result);
     default:
       return CallFate::kUnknown;
   }
@@ -271,6 +293,10 @@ CallFate begin_attribute(Recording& recording, const CallSite&, Val* result) {
     case Rule::kElementSize:
       require(recording, self, Fact::kDtype);
       return done(recording, integer(recording, static_cast<int64_t>(tensor->itemsize())), result);
+    case Rule::kBytes:
+      require(recording, self, Fact::kDtype);
+      require(recording, self, Fact::kSizes);
+      return done(recording, integer(recording, tensor->numel() * static_cast<int64_t>(tensor->itemsize())), result);
     case Rule::kRequiresGrad:
       require(recording, self, Fact::kRequiresGrad);
       return done(recording, boolean(tensor->requires_grad()), result);

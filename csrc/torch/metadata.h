@@ -34,6 +34,8 @@ Val size_value(Recording& recording, const Arg& tensor, int64_t dim);
 
 // Methods that only look: size, dim, stride, is_contiguous, ...; called before CPython executes the call.
 CallFate begin_query(Recording& recording, const CallSite& site, Val* result);
+// torch.Size(integers)
+CallFate begin_sizes(Recording& recording, Val* result);
 // Attributes that only look: shape, dtype, device, ...
 CallFate begin_attribute(Recording& recording, const CallSite& site, Val* result);
 // Those of them whose result has to be seen first (device, dtype objects).

@@ -102,6 +102,7 @@ bool finish_mode(Recording& recording, const CallSite& site, PyObject* object, V
   switch (callable.rule) {
     case Rule::kMode:
     case Rule::kConstantMaker:
+      if (site.kind == SiteKind::kGetAttr) api.own_const(site.operands[0].object);  // no other one at its address
       *result = api.own_const(object);
       return !result->is_null();
     case Rule::kCheckedMode: {

@@ -104,6 +104,12 @@ std::string words(const Recording& recording, const CallSite& site) {
   }
 }
 
+bool copies_tensor(const Recording& recording) {
+  const size_t data = recording.callable->family == Family::kMethod ? 1 : 0;
+  return recording.callable->name.find("tensor") != std::string::npos && recording.callable->name != "as_tensor" &&
+         data < recording.operands && recording.arg(data).kind == ArgKind::kTensor;
+}
+
 CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Val* result) {
   if (recording.callable == nullptr) return CallFate::kUnknown;
   const Callable& callable = *recording.callable;
@@ -115,9 +121,11 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
   switch (callable.rule) {
     case Rule::kRefuse:
       return CallFate::kUnknown;
+    case Rule::kCallable:
+      // A copy of a tensor warns in the binding, at the line of its caller.
+      return copies_tensor(recording) ? CallFate::kUnknown : CallFate::kObserve;
     case Rule::kOperator:
     case Rule::kAsSeen:
-    case Rule::kCallable:
     case Rule::kContiguous:
     case Rule::kView:
     case Rule::kData:
@@ -128,6 +136,8 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
     case Rule::kToFloat:
       return recording.operands == 1 && recording.arg(0).kind == ArgKind::kTensor ? CallFate::kObserve
                                                                                   : CallFate::kUnknown;
+    case Rule::kSizes:
+      return begin_sizes(recording, result);
     case Rule::kSetRequiresGrad:
       return begin_set_requires_grad(recording, site);
     case Rule::kMode:

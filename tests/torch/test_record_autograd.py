@@ -122,7 +122,7 @@ def backward_twice_raises(jit: Jit) -> Iterator[Any]:
         yield call
 
 
-@scenario(bug="stops at retain_grad()")
+@scenario()
 def retained(jit: Jit) -> Iterator[Any]:
     def f(x: Tensor, w: Tensor) -> Any:
         y = x @ w

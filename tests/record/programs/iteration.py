@@ -358,6 +358,33 @@ def undo():
     more.clear()
 
 
+# %% zip_strict_while_something_runs
+def f(xs):
+    out = []
+    try:
+        for x, y, z in zip(xs, other, "abc", strict=True):
+            out.append((x + y, z))
+    except ValueError:
+        out.append("lengths differ")
+    return out
+
+
+def args():
+    return ([1, 2, 3],)
+
+
+other = [4, 5, 6]
+
+
+def change():
+    other[1] = 0.5
+    other.append(7)
+
+
+def undo():
+    other[:] = [4, 5, 6]
+
+
 # %% enumerate_of_all_sorts
 def gen():
     for x in xs:

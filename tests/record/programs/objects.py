@@ -1286,3 +1286,89 @@ def args():
 
 def change():
     made.clear()
+
+
+# %% weakrefs_called
+import weakref
+
+
+class A:
+    pass
+
+
+a = A()
+r = weakref.ref(a)
+
+
+def f():
+    return r() is a, r() is None, weakref.ref(a)() is a
+
+
+def change():
+    global a
+    a = A()
+
+
+def undo():
+    global r
+    r = weakref.ref(a)
+
+
+# %% weakref_of_what_dies_inside: stops
+import weakref
+
+
+class A:
+    pass
+
+
+def f(held):
+    r = held[0]
+    alive = r() is not None
+    del held[1]
+    return alive, r() is None
+
+
+def args():
+    a = A()
+    return ([weakref.ref(a), a],)
+
+
+# %% generic_aliases
+def f(cls):
+    return list[int], dict[str, cls] == dict[str, int], tuple[int, ...], list[cls]
+
+
+def args():
+    return (int,)
+
+
+# %% partials_and_slices_called
+import functools
+
+
+def scaled(x, y=1, *, by=2, **more):
+    return (x + y) * by, sorted(more)
+
+
+part = functools.partial(scaled, 3, by=5)
+least = functools.partial(max, 2)
+items = [1, 2, 3, 4]
+
+
+def f(x):
+    return part(x), part(x, by=1, more=2), least(x, 7), items[slice(x, None)], items[slice(2)], slice(1, x, 2)
+
+
+def args():
+    return (1,)
+
+
+def change():
+    part.keywords["by"] = 7
+    items.append(5)
+
+
+def undo():
+    global part
+    part = functools.partial(scaled, 4, y=1)

@@ -295,7 +295,7 @@ CallFate begin_attribute(Recording& recording, const CallSite&, Val* result) {
       return done(recording, integer(recording, static_cast<int64_t>(tensor->itemsize())), result);
     case Rule::kBytes:
       require(recording, self, Fact::kDtype);
-      require(recording, self, Fact::kSizes);
+      require(recording, self, Fact::kNumel);
       return done(recording, integer(recording, tensor->numel() * static_cast<int64_t>(tensor->itemsize())), result);
     case Rule::kRequiresGrad:
       require(recording, self, Fact::kRequiresGrad);

@@ -53,7 +53,7 @@ struct Arg {
 struct Known {
   bool dtype = false, device = false, keys = false, dim = false;
   bool strides = false, requires_grad = false, leaf = false, offset = false;
-  bool contiguous = false;  // or known not to be: in either case checked
+  bool contiguous = false;                       // or known not to be: in either case checked
   std::vector<std::pair<int64_t, Val>> sizes{};  // the registers with the sizes that were read, by dimension
 };
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from observe import Case
+from comparing import Case
 from operands import Operands, rebuild
 from torch import Tensor
 

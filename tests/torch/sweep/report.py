@@ -19,8 +19,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 
 import catalogue
-import observe
-from observe import Case
+from comparing import Case
 from operands import PROGRAMS
 
 TARGET = Path(__file__).resolve().parents[3] / "docs" / "torch.md"
@@ -60,7 +59,7 @@ def fates(cases: list[Case]) -> dict[str, str]:
     worst: dict[str, str] = {}
     order = list(FATES)
     for case in cases:
-        fate, _ = observe.fate(case)
+        fate, _ = comparing.fate(case)
         if fate and order.index(fate) >= order.index(worst.get(case.name, "lowered")):
             worst[case.name] = fate
     return worst
@@ -75,7 +74,7 @@ def differences(
     for case in cases:
         for sample in case.samples:
             for program in programs(case):
-                seen = observe.compare(case, sample, program)
+                seen = comparing.compare(case, sample, program)
                 found += seen.differences
                 if calls is not None:
                     calls[case.name] += seen.calls

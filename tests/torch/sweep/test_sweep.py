@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("pijit._torch")
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
-from observe import Case  # noqa: E402
+from comparing import Case  # noqa: E402
 from operands import PROGRAMS  # noqa: E402
 from report import FATES, differences, entries, fates, number, read_page  # noqa: E402
 

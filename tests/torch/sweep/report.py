@@ -19,6 +19,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 
 import catalogue
+import comparing
 from comparing import Case
 from operands import PROGRAMS
 

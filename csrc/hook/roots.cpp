@@ -214,12 +214,15 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
 }
 
 // A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
-// first step of a training: the next call is recorded in its place, a few times at most.
+// first step of a training, or a first call that raised: the next call is recorded in its place, a few times at most.
 void forget_useless(Root& root, size_t index, uint32_t node) {
   const Trace& trace = *root.traces[index];
   const Op left_at = trace.nodes[node].op;
   if (left_at == Op::kCheck || left_at == Op::kAdapter) return;  // tensors of another shape: this one may come back
-  if (trace.exits < limits().useless || trace.exits != trace.replays || root.forgotten >= limits().forgotten) return;
+  const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
+  if (trace.exits < (raised ? 1 : limits().useless) || trace.exits != trace.replays ||
+      root.forgotten >= limits().forgotten)
+    return;
   root.forgotten += 1;
   trace.forgotten = true;
   root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));

@@ -100,7 +100,7 @@ def args():
     return (1,)
 
 
-# %% exception_outlives_the_call
+# %% exception_outlives_the_call: leaves
 kept = {}
 
 

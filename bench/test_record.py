@@ -84,9 +84,9 @@ def test_pure_python(benchmark, program):
     """The time over a plain call, by bytecode, is in `extra_info` as `ns_per_bytecode`."""
     program(500)
     plain = benchmark_plain(program)
-    pijit.jit(program)
-    benchmark.pedantic(program, args=(500,), setup=lambda: pijit.reset(program), rounds=30)
-    operations = pijit.traces(program)[0].operations
+    fast = pijit.jit(program)
+    benchmark.pedantic(fast, args=(500,), setup=lambda: pijit.reset(fast), rounds=30)
+    operations = pijit.traces(fast)[0].operations
     benchmark.extra_info["bytecodes"] = operations
     if benchmark.stats is not None:
         benchmark.extra_info["ns_per_bytecode"] = (benchmark.stats.stats.median - plain) / operations * 1e9

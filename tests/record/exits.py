@@ -17,7 +17,6 @@ from typing import Any
 
 import observe
 
-MOST = 500  # points of one program; of more, which are the library's, so many are taken evenly
 NOWHERE = 2**63  # no trace has that many points
 
 
@@ -58,8 +57,8 @@ def collect_points(functions: Iterable[Any], exits: Exits) -> None:
             exits.missing.update(trace["no_exits"])
 
 
-def leave_everywhere(program: observe.Program, mode: str) -> Exits:
-    """One run of the program for each exit point of its traces, every replay left there."""
+def leave_everywhere(program: observe.Program, mode: str, most: int | None = None) -> Exits:
+    """One run of the program for each exit point of its traces, or for so many evenly, every replay left there."""
     import pijit
     from pijit import _core, api
 
@@ -85,7 +84,7 @@ def leave_everywhere(program: observe.Program, mode: str) -> Exits:
     with exit_points():
         leave(NOWHERE)
         collect_points(roots, exits)
-        for point in sorted(exits.points)[:: 1 + len(exits.points) // MOST]:
+        for point in sorted(exits.points)[:: 1 if most is None else 1 + len(exits.points) // most]:
             leave(point)
     return exits
 

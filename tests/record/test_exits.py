@@ -7,6 +7,7 @@ from exits import Exits, leave_everywhere, summary
 from observe import MODES, load_programs
 
 PROGRAMS = load_programs()
+MOST = 500  # exits of a program that is left at every one of them in the first mode
 
 
 @pytest.fixture(scope="module")
@@ -40,4 +41,4 @@ def test_every_continuation_is_taken(outcomes: dict[str, Exits]) -> None:
 @pytest.mark.parametrize("mode", MODES[1:])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_however_it_is_described(name: str, mode: str) -> None:
-    assert not leave_everywhere(PROGRAMS[name], mode).wrong
+    assert not leave_everywhere(PROGRAMS[name], mode, MOST).wrong

@@ -193,19 +193,43 @@ class DirectArgument<std::string_view> {
   std::string value_;
 };
 
-// Lists of numbers: constants only.
+// Numbers of one call, or those that are the same in every call.
+template <typename Item>
+class LentNumbers {
+ public:
+  explicit LentNumbers(c10::ArrayRef<Item> constants) : constants_(constants) {}
+  LentNumbers(c10::ArrayRef<Part> parts, const Reg* regs) {
+    for (const Part& part : parts) own_.emplace_back(part.constant ? part.value : regs[part.value].integer);
+  }
+  operator c10::ArrayRef<Item>() const { return own_.empty() ? constants_ : c10::ArrayRef<Item>(own_); }
+
+ private:
+  c10::ArrayRef<Item> constants_;
+  c10::SmallVector<Item, 5> own_;
+};
+
+// Lists of numbers: constants, or also registers.
 template <typename Item>
 class ListArgument {
  public:
   bool bind(const LoweredOp& op, size_t i) {
+    const Slot& slot = op.slot(i);
+    for (uint32_t k = 0; slot.kind == Slot::kIntList && k < slot.count; ++k) parts_.push_back(op.part(slot.first + k));
+    return slot.kind == Slot::kIntList || bind_constant(op, i);
+  }
+  bool bind_constant(const LoweredOp& op, size_t i) {
     if (op.slot(i).kind != Slot::kConst || !op.value(i).isIntList()) return false;
     for (int64_t item : op.value(i).toIntVector()) items_.emplace_back(item);
     return true;
   }
-  c10::ArrayRef<Item> make(const Reg*) const noexcept { return items_; }
+  LentNumbers<Item> make(const Reg* regs) const {
+    return parts_.empty() ? LentNumbers<Item>(items_) : LentNumbers<Item>(parts_, regs);
+  }
+  c10::ArrayRef<Item> constants() const noexcept { return items_; }
 
  private:
   c10::SmallVector<Item, 4> items_;
+  c10::SmallVector<Part, 4> parts_;
 };
 
 template <>
@@ -226,11 +250,11 @@ class DirectArgument<at::OptionalIntArrayRef> {
   static constexpr const char* kName = "int[]?";
   bool bind(const LoweredOp& op, size_t i) {
     none_ = op.slot(i).kind == Slot::kConst && op.value(i).isNone();
-    return none_ || items_.bind(op, i);
+    return none_ || items_.bind_constant(op, i);
   }
-  at::OptionalIntArrayRef make(const Reg* regs) const noexcept {
+  at::OptionalIntArrayRef make(const Reg*) const noexcept {
     if (none_) return std::nullopt;
-    return items_.make(regs);
+    return items_.constants();
   }
 
  private:

@@ -19,9 +19,10 @@ struct Bound {
 };
 
 struct Index {
-  enum Kind : uint8_t { kNone, kEllipsis, kBool, kInt, kSlice, kTensor } kind;
-  Bound bounds[3];   // kInt: [0]; kSlice: start, stop, step; kBool: [0]
-  uint32_t reg = 0;  // kTensor
+  enum Kind : uint8_t { kNone, kEllipsis, kBool, kInt, kSlice, kTensor, kList } kind;
+  Bound bounds[3];          // kInt: [0]; kSlice: start, stop, step; kBool: [0]
+  uint32_t reg = 0;         // kTensor
+  std::vector<Bound> list;  // kList: integers
 };
 
 class IndexProgram {
@@ -29,18 +30,15 @@ class IndexProgram {
   void add(Index index) {
     dynamic_ |= index.kind == Index::kTensor;
     for (const Bound& bound : index.bounds) dynamic_ |= !bound.constant;
-    parts_.push_back(index);
-  }
-  void freeze() {
-    if (!dynamic_) fixed_ = build(nullptr);
+    for (const Bound& bound : index.list) dynamic_ |= !bound.constant;
+    parts_.push_back(std::move(index));
   }
   // Applies `use` to the indices of this run.
   template <typename Use>
-  void with(const Reg* regs, Use use) const {
-    if (!dynamic_)
-      use(at::ArrayRef<TensorIndex>(fixed_));
-    else
-      use(at::ArrayRef<TensorIndex>(build(regs)));
+  void with(const Reg* regs, Use use) {
+    if (dynamic_) return use(at::ArrayRef<TensorIndex>(build(regs)));
+    if (fixed_.empty()) fixed_ = build(regs);
+    use(at::ArrayRef<TensorIndex>(fixed_));
   }
   std::string describe() const;
 
@@ -69,9 +67,19 @@ class IndexProgram {
         case Index::kTensor:
           indices.emplace_back(share(regs[part.reg].tensor));
           break;
+        case Index::kList:
+          indices.emplace_back(list(part.list, regs));
+          break;
       }
     }
     return indices;
+  }
+  // The tensor that the binding makes of a list of integers.
+  static at::Tensor list(const std::vector<Bound>& items, const Reg* regs) {
+    at::Tensor made = at::empty({static_cast<int64_t>(items.size())}, at::kLong);
+    auto* to = made.mutable_data_ptr<int64_t>();
+    for (const Bound& item : items) *to++ = item.constant ? item.value : regs[item.value].integer;
+    return made;
   }
   static std::optional<c10::SymInt> number(const Bound& bound, const Reg* regs) {
     if (!bound.given) return std::nullopt;
@@ -107,6 +115,13 @@ std::string IndexProgram::describe() const {
       case Index::kTensor:
         text << "r" << part.reg;
         break;
+      case Index::kList:
+        for (size_t k = 0; k < part.list.size(); ++k) {
+          text << (k == 0 ? "[" : ", ");
+          bound(part.list[k]);
+        }
+        text << "]";
+        break;
       case Index::kSlice:
         bound(part.bounds[0]);
         text << ":";
@@ -121,9 +136,7 @@ std::string IndexProgram::describe() const {
 
 class GetItemOp final : public AdapterOp {
  public:
-  GetItemOp(uint32_t self, uint32_t out, IndexProgram program) : self_(self), out_(out), program_(std::move(program)) {
-    program_.freeze();
-  }
+  GetItemOp(uint32_t self, uint32_t out, IndexProgram program) : self_(self), out_(out), program_(std::move(program)) {}
   bool run(Reg* regs) noexcept override {
     try {
       at::Tensor self = share(regs[self_].tensor), result;
@@ -143,9 +156,8 @@ class GetItemOp final : public AdapterOp {
 
 class SetItemOp final : public AdapterOp {
  public:
-  SetItemOp(uint32_t self, Arg value, IndexProgram program) : self_(self), value_(value), program_(std::move(program)) {
-    program_.freeze();
-  }
+  SetItemOp(uint32_t self, Arg value, IndexProgram program)
+      : self_(self), value_(value), program_(std::move(program)) {}
   bool run(Reg* regs) noexcept override {
     try {
       at::Tensor self = share(regs[self_].tensor);
@@ -221,27 +233,35 @@ bool take_index(const Recording& recording, const Arg& arg, IndexProgram* progra
       index.reg = arg.value.index();
       inputs->push_back(arg.value);
       break;
+    case ArgKind::kSequence:
+      index.kind = Index::kList;
+      index.list.resize(arg.count);
+      if (arg.type != &PyList_Type || arg.count == 0) return false;
+      for (uint32_t i = 0; i < arg.count; ++i)
+        if (!take_bound(recording.child(arg, i), &index.list[i], inputs) || !index.list[i].given) return false;
+      break;
     default:
       return false;
   }
-  program->add(index);
+  program->add(std::move(index));
   return true;
 }
 
-// A tuple is several indices; lists go through a conversion of the binding's own and are not taken.
+// A tuple is several indices; a list of integers is one, a tensor. Other lists are not taken.
 bool take_program(const Recording& recording, const Arg& arg, IndexProgram* program, std::vector<Val>* inputs) {
-  if (arg.kind != ArgKind::kSequence) return take_index(recording, arg, program, inputs);
-  if (arg.type != &PyTuple_Type) return false;
+  if (arg.kind != ArgKind::kSequence || arg.type != &PyTuple_Type) return take_index(recording, arg, program, inputs);
   for (uint32_t i = 0; i < arg.count; ++i)
     if (!take_index(recording, recording.child(arg, i), program, inputs)) return false;
   // x[i,] takes the way of several indices; an ellipsis changes nothing else.
-  if (arg.count == 1) program->add(Index{Index::kEllipsis, {}, 0});
+  if (arg.count == 1) program->add(Index{Index::kEllipsis, {}, 0, {}});
   return true;
 }
 
-constexpr const char* kIndexOperators[] = {
-    "select", "slice", "unsqueeze",  "alias",  "index", "item",  "_local_scalar_dense", "copy_",
-    "fill_",  "view",  "index_put_", "expand", "empty", "zeros", "scalar_tensor",       "lift_fresh"};
+constexpr const char* kIndexOperators[] = {"select", "slice", "unsqueeze",           "alias",
+                                           "index",  "item",  "_local_scalar_dense", "copy_",
+                                           "fill_",  "view",  "index_put_",          "expand",
+                                           "empty",  "zeros", "scalar_tensor",       "lift_fresh",
+                                           "to"};  // of the tensor that is made of a list
 
 bool known_operators(const Eye& eye) {
   for (const SeenOp& op : eye.ops) {

@@ -89,6 +89,35 @@ def test_state_dict_and_copies() -> None:
 
 
 @scenario()
+def indexed_by_lists(jit: Jit) -> Iterator[Call]:
+    def f(x: Tensor, at: int) -> Any:
+        y = x.clone()
+        y[[0, 2]] = 5
+        y[:, [1]] = x[:, [-1]]
+        n = x.size(1)
+        return y, x[[1, 0, 1]], x[:, [-1, 0]], x[..., [n - 1, at], :1], x[[at]], 3 in x[:, [-1, 0]]
+
+    f = jit(f)
+    x = torch.arange(24.0).view(3, 4, 2)
+    yield lambda: f(x, 0)
+    yield replayed(lambda: f(x[:, :3].clone(), 0))
+    for at in (1, 2, 0, -3, 3, -4, 0):
+        yield lambda: f(x, at)
+    yield lambda: f(x[:2], 0)
+    yield replayed(lambda: f(x[:, :3], 1))
+    yield lambda: f(x.double().requires_grad_(), 0)
+
+
+@scenario(whole=False)
+def indexed_by_other_lists(jit: Jit) -> Iterator[Call]:
+    f = jit(lambda x: (x[[True, False, True]], x[[[0, 1], [1, 0]]], x[[]]))
+    g = jit(lambda x: x[[0, 1.0]])
+    for _ in range(3):
+        yield lambda: f(data(1, 3))
+        yield lambda: g(data(2, 3))
+
+
+@scenario()
 def same_input(jit: Jit) -> Iterator[Any]:
     model = jit(mlp())
     x = data(1)

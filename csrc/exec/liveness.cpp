@@ -166,6 +166,7 @@ class Holding {
   void see_frames(uint32_t snapshot);
   void see_state(const FrameState& state);
   void see_log(uint32_t time);
+  void find_mirrored();
   void pin(PyObject* object);
 
   Trace& trace_;
@@ -173,6 +174,7 @@ class Holding {
   std::vector<uint32_t> dangers_;
   std::unordered_set<PyObject*> seen_;
   std::vector<bool> states_;
+  std::vector<bool> mirrored_;  // by entry of the log
   size_t log_ = 0;
   uint32_t epoch_ = 0;  // 0: entry
 };
@@ -222,9 +224,19 @@ void Holding::see_state(const FrameState& state) {
   for (uint32_t i = 0; i < state.locals + state.stack; ++i) see(trace_.slots[state.first + i]);
 }
 
+// What is said of a container that was real from the start, such as an argument: it is not built from that, and what it
+// holds dies when it is taken out.
+void Holding::find_mirrored() {
+  mirrored_.resize(trace_.log.size());
+  for (const Virtual& object : trace_.virtuals)
+    if (object.reg != kNone && object.reg_time == 0)
+      for (uint32_t at = object.head; at != kNone; at = trace_.log[at].next) mirrored_[at] = true;
+}
+
 // Entries are in the order of their times.
 void Holding::see_log(uint32_t time) {
   for (; log_ < trace_.log.size() && trace_.log[log_].time <= time; ++log_) {
+    if (mirrored_[log_]) continue;
     see(trace_.log[log_].key);
     see(trace_.log[log_].value);
     if (trace_.log[log_].op == LogOp::kFrame && trace_.log[log_].index != kNone)
@@ -237,6 +249,7 @@ void Holding::see_log(uint32_t time) {
 void Holding::find_pins() {
   for (const Ref& object : trace_.owned) seen_.insert(object.get());
   states_.resize(trace_.frame_states.size());
+  find_mirrored();
   for (const Node& node : trace_.nodes) {
     if (node.snapshot != kNone) see_frames(node.snapshot);
     if (has_second_snapshot(node.op)) see_frames(static_cast<uint32_t>(node.imm));

@@ -90,6 +90,9 @@ void Recorder::note_foreign(cpython::Frame* frame) {
   const Pending& pending = top_frame().pending;
   if (!pending.active || (pending.entered && pending.has_result)) {
     epoch_due_ = true;
+    // Somebody was told that what a write took out of a container died: it is not held beyond that.
+    if (popped_.is_const() && cpython::base_opcode(top_frame().code, top_frame().operation) == POP_TOP)
+      std::erase(trace_->pins, popped_.object());
     return;
   }
   const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);

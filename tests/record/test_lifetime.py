@@ -689,7 +689,10 @@ def test_weakref_callback_changes_what_was_read() -> None:
             seen.append(f(items))
         return seen
 
-    assert values(pijit.jit) == values(lambda function: function)
+    for count in range(20):
+        kept = [Thing() for _ in range(count)]  # whether addresses are used again differs
+        assert values(pijit.jit) == values(lambda function: function)
+        del kept
 
 
 # ------------------------------------------------------------------------------------------------- addresses used again

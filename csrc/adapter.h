@@ -24,7 +24,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 5;
+inline constexpr int kAdapterVersion = 6;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -115,6 +115,8 @@ class Adapter {
 
   // A tensor whose behaviour the adapter knows (exact framework classes, no overriding subclass).
   virtual bool is_tensor(PyObject* object) const noexcept = 0;
+  // A number that is the same for tensors which the guards of an input do not tell apart, and mostly only for those.
+  virtual uint64_t tensor_kind(PyObject* tensor) const noexcept = 0;
   // The adapter may know C callables (functions, methods, types, getset descriptors) and C attributes; a fast yes/no.
   virtual bool claims(PyObject* callable) const noexcept = 0;
 

@@ -131,6 +131,7 @@ void reset_root(Root& root) {
   root.traces.clear();
   root.disabled.clear();
   root.varying.clear();
+  root.dispatch.clear();
   root.wanted = Wanted();
   root.misses_in_a_row = root.aborts_in_a_row = root.forgotten = 0;
   root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/dispatch.h"
 #include "cpython/frame.h"
 #include "ir/trace.h"
 #include "record/varying.h"
@@ -47,7 +48,10 @@ struct Root {
   int line = 0;
   bool strict = false, automatic = false, dead = false;
   std::vector<std::shared_ptr<Trace>> traces;
-  Wanted wanted;  // null: none
+  Dispatch dispatch;
+  uint32_t depth = 1;       // deepest inlined level of all traces
+  bool coroutines = false;  // some trace makes some
+  Wanted wanted;            // null: none
   Varying varying;
   std::string disabled;  // why it is left alone; empty: it is not
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;

@@ -20,13 +20,16 @@ namespace pijit {
 void finish_trace(Trace& trace);
 
 // It would not tell where its coroutines were made.
-inline bool misses_origins(const Trace& trace, PyThreadState* ts) noexcept {
-  return trace.coroutines && cpython::tracks_coroutine_origins(ts);
+inline bool misses_origins(bool coroutines, PyThreadState* ts) noexcept {
+  return coroutines && cpython::tracks_coroutine_origins(ts);
 }
-// The thread has the recursion headroom that the trace needs, and nothing wants the evaluator's attention.
+// The thread has the recursion headroom for so many levels, and nothing wants the evaluator's attention.
+inline bool may_replay(uint32_t depth, bool coroutines, PyThreadState* ts) noexcept {
+  return cpython::has_recursion_headroom(ts, depth + 2) && !cpython::eval_breaker_set(ts) &&
+         !misses_origins(coroutines, ts);
+}
 inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
-  return cpython::has_recursion_headroom(ts, trace.depth + 2) && !cpython::eval_breaker_set(ts) &&
-         !misses_origins(trace, ts);
+  return may_replay(trace.depth, trace.coroutines, ts);
 }
 
 // Where a replay was left to CPython before the end of its trace.

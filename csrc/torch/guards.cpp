@@ -37,6 +37,13 @@ std::string type_words(c10::ScalarType dtype) {
 
 }  // namespace
 
+uint64_t kind_of(PyObject* tensor) noexcept {
+  const Impl* impl = impl_of(tensor);
+  const auto dtype = static_cast<uint64_t>(c10::typeMetaToScalarType(impl->dtype()));
+  return ((impl->key_set().raw_repr() * 31 + dtype) * 31 + static_cast<uint64_t>(impl->dim())) * 31 +
+         (reinterpret_cast<uintptr_t>(Py_TYPE(tensor)) >> 4);
+}
+
 void TensorInputs::add(Val source, PyObject* tensor, uint32_t out) {
   const Impl* impl = impl_of(tensor);
   entries_.push_back({source.object(), Py_TYPE(tensor), impl->key_set().raw_repr(),

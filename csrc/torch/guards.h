@@ -10,6 +10,9 @@
 
 namespace pijit::torch_adapter {
 
+// A hash of what is checked.
+uint64_t kind_of(PyObject* tensor) noexcept;
+
 class TensorInputs final : public InputGuards {
  public:
   void add(Val source, PyObject* tensor, uint32_t out);

@@ -106,7 +106,7 @@ bool Recording::convert(const Operand& operand, size_t slot, int depth) {
   bool simple = convert_constant(object, arg);
   if (operand.value.is_reg() && simple) {
     Rep rep = api.facts(operand.value).rep;
-    if (rep == Rep::kInt || rep == Rep::kFloat || rep == Rep::kBool) {
+    if (is_number(rep)) {
       arg.dynamic = true;
     } else if (Val number = api.unbox(operand.value, object); !number.is_null()) {
       arg.value = number;

@@ -18,6 +18,7 @@ class TorchAdapter final : public Adapter {
   const char* name() const noexcept override { return "torch"; }
 
   bool is_tensor(PyObject* object) const noexcept override { return is_plain_tensor(object); }
+  uint64_t tensor_kind(PyObject* tensor) const noexcept override { return kind_of(tensor); }
   bool claims(PyObject* callable) const noexcept override { return find_callable(callable) != nullptr; }
 
   void retain(void* tensor) noexcept override { c10::raw::intrusive_ptr::incref(static_cast<Impl*>(tensor)); }

@@ -28,10 +28,12 @@ SANITIZED := build/sanitized
 
 # Tests run away from the source tree, so that what they import is what was built for them.
 PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_ARGS)
+# As many tests at once as there are processors; benchmarks run alone.
+PYTEST_ALL = $(PYTEST) -n $(JOBS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test test-release test-checked test-cpython test-sweep test-sanitize bench docs lint format clean distclean
+.PHONY: help setup run test test-release test-checked test-cpython test-sweep test-sanitize bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -78,10 +80,10 @@ test: test-checked test-release ## all tests, on the checked build and on the in
 
 test-release: setup
 	mkdir -p build/cwd
-	cd build/cwd && $(PYTEST) $(TESTS)
+	cd build/cwd && $(PYTEST_ALL) $(TESTS)
 
 test-checked: $(CHECKED)/.built
-	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) $(TESTS)
+	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) $(TESTS)
 
 # Twenty of CPython's own test modules, each under the hook, observed, and recorded and replayed.
 test-cpython: $(CHECKED)/.built ## CPython's own tests while everything is recorded (long)
@@ -97,11 +99,17 @@ test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the add
 	cd $(SANITIZED)/stage && PYTHONPATH=$(ROOT)/$(SANITIZED)/stage PYTHONMALLOC=malloc \
 	  LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so.6)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	  $(PYTEST) -m "not torch and not slow" $(addprefix $(ROOT)/tests/,exec cache pijit record/test_programs.py)
+	  $(PYTEST_ALL) -m "not torch and not slow" $(addprefix $(ROOT)/tests/,exec cache pijit record/test_programs.py)
 
-bench: setup ## run bench/ with pytest-benchmark; results are kept as JSON in .benchmarks/
-	mkdir -p build/cwd
-	cd build/cwd && $(PYTEST) --benchmark-autosave --benchmark-storage=file://$(ROOT)/.benchmarks $(ROOT)/bench
+bench: setup ## run bench/ with pytest-benchmark; prints what guards cost; .benchmarks/ keeps results and a picture of the ratios
+	mkdir -p build/cwd .benchmarks
+	cd build/cwd && $(PYTEST) --benchmark-autosave --benchmark-storage=file://$(ROOT)/.benchmarks \
+	  --benchmark-json=$(ROOT)/.benchmarks/last.json $(ROOT)/bench
+	python bench/report.py .benchmarks/last.json .benchmarks/ratios.svg
+
+BASE ?= 0001
+bench-compare: setup ## compare two kept results of `make bench`: BASE=0001 with the last
+	pytest-benchmark --storage=file://$(ROOT)/.benchmarks compare $(BASE) $(ROOT)/.benchmarks/last.json --group-by=fullname --columns=median,iqr,rounds
 
 docs: ## write docs/coverage.md from the tables and the tests
 	python tests/record/coverage_table.py

@@ -1,10 +1,13 @@
-"""What all benchmarks share: the models of examples/, one thread, and no hook but where a benchmark asks for pijit."""
+"""What all benchmarks share: the models of examples/, one thread, and no hook but where a benchmark asks for pijit; and
+the report of guards at the end.
+"""
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import report
 import torch
 
 import pijit
@@ -41,3 +44,12 @@ def _without_pijit() -> Iterator[None]:
     pijit.reset()
     if _core.hook_installed():
         _core.hook_remove()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Guards of each model, with and without constant propagation, beside those of TorchDynamo."""
+    session = getattr(config, "_benchmarksession", None)
+    rows = [bench.extra_info["guards"] for bench in getattr(session, "benchmarks", ()) if "guards" in bench.extra_info]
+    if rows:
+        terminalreporter.section("guards")
+        terminalreporter.write_line(report.table(rows))

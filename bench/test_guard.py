@@ -1,6 +1,10 @@
 """What it costs to find that a trace fits: calls with next to no work, and with few or many things to guard."""
 
+import random
+from collections.abc import Iterator
+
 import pytest
+import report
 import torch
 from torch import Tensor, nn
 
@@ -29,17 +33,26 @@ def increment(x: Tensor) -> Tensor:
     return x + 1
 
 
-@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "jitted"])
-def test_one_operator(benchmark, jitted):
-    function = pijit.jit(increment) if jitted else increment
+@pytest.mark.parametrize("way", ["plain", "jitted"])
+def test_one_operator(benchmark, way):
+    function = pijit.jit(increment) if way == "jitted" else increment
     with torch.no_grad():
         benchmark(function, torch.ones(4))
 
 
-@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "jitted"])
-def test_many_modules(benchmark, jitted):
+@pytest.mark.parametrize("way", ["plain", "jitted"])
+def test_small_linear(benchmark, way):
+    layer = nn.Linear(8, 8)
+    if way == "jitted":
+        pijit.jit(layer)
+    with torch.no_grad():
+        benchmark(layer, torch.ones(1, 8))
+
+
+@pytest.mark.parametrize("way", ["plain", "jitted"])
+def test_many_modules(benchmark, way):
     model = nn.Sequential(*(Shift() for _ in range(LAYERS)))
-    if jitted:
+    if way == "jitted":
         pijit.jit(model)
     with torch.no_grad():
         benchmark(model, torch.ones(1))
@@ -55,3 +68,56 @@ def test_second_shape(benchmark):
 
     with torch.no_grad():
         benchmark(both)
+
+
+@pytest.fixture
+def many_traces() -> Iterator[None]:
+    """A function may have a thousand traces."""
+    before = pijit.config.max_traces
+    pijit.config.max_traces = 1000
+    yield
+    pijit.config.max_traces = before
+
+
+@pytest.mark.parametrize("count", [1, 500])
+def test_hit_among_traces(benchmark, many_traces, count):
+    def scale(x: Tensor, mode: str) -> Tensor:
+        return x * len(mode)
+
+    function, x = pijit.jit(scale), torch.ones(4)
+    modes = [f"mode {i}" for i in range(count)]
+    for mode in modes:
+        function(x, mode)
+    assert len(pijit.traces(function)) == count
+    calls = random.Random(0).choices(modes, k=500)
+
+    def hits() -> None:
+        for mode in calls:
+            function(x, mode)
+
+    benchmark(hits)
+
+
+@pytest.mark.parametrize("propagation", [True, False], ids=["pruned", "unpruned"])
+def test_model(benchmark, request, model, tokens, propagation):
+    """`extra_info["guards"]` has the counts and times of the guards alone."""
+    name = request.node.callspec.params["model"]
+    pijit.config.constant_propagation = propagation
+    try:
+        pijit.jit(model)
+        with torch.no_grad():
+            benchmark.extra_info["guards"] = report.of_pijit(
+                model, tokens, name if propagation else f"{name}, without constant propagation"
+            )
+            benchmark.pedantic(model, args=(tokens,), rounds=50, warmup_rounds=2)
+    finally:
+        pijit.config.constant_propagation = True
+
+
+def test_model_of_dynamo(benchmark, request, model, tokens):
+    """The same of torch.compile, backend eager."""
+    name = request.node.callspec.params["model"]
+    with torch.no_grad():
+        benchmark.extra_info["guards"] = report.of_dynamo(model, tokens, f"{name}, torch.compile")
+        benchmark.pedantic(model, args=(tokens,), rounds=5)
+    torch.compiler.reset()

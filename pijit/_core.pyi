@@ -142,6 +142,12 @@ def root_of(obj: object) -> int:
 def root_status(root: int) -> tuple[str, str]:
     """State and reason."""
 
+def time_guards(root: int, repeats: int) -> None:
+    """At the next call of the root the guards of the trace that lets it in are timed."""
+
+def guard_times() -> tuple[float, float]:
+    """Seconds that they took the first time, and in the mean of `repeats` more; zero before that call."""
+
 def root_report(root: int) -> RootInfo:
     """Counters, the last stop and the last miss."""
 

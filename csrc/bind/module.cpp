@@ -138,6 +138,8 @@ PYBIND11_MODULE(_core, m) {
   m.def("roots", [] { return roots_view(); });
   m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));
   m.def("root_status", &py_root_status, py::arg("root"));
+  m.def("time_guards", time_guards, py::arg("root"), py::arg("repeats"));
+  m.def("guard_times", [] { return std::make_pair(guard_times().first, guard_times().again); });
   m.def("root_report", [](int id) { return root_report(*root_or_raise(id)); }, py::arg("root"));
   m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
   m.def("reset", &py_reset, py::arg("root"));

@@ -3,6 +3,7 @@
 #include "hook/roots.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "exec/links.h"
 #include "exec/registers.h"
@@ -22,6 +23,13 @@ namespace pijit {
 namespace {
 
 Stance g_stance = Stance::kOn;
+
+// Which root's guards are to be timed, and how long they took.
+struct Timing {
+  int root = 0, repeats = 0;
+  GuardTimes times;
+};
+Timing g_timing;
 
 void raise_strict(const std::string& text) {
   Ref module = Ref::steal(PyImport_ImportModule("pijit.errors"));
@@ -104,6 +112,12 @@ Leaving& leaving_at(const Trace& trace, uint32_t node) {
   return trace.leavings.back();
 }
 
+void add_trace(Root& root, std::shared_ptr<Trace> trace) {
+  root.depth = std::max(root.depth, trace->depth);
+  root.coroutines = root.coroutines || trace->coroutines;
+  root.traces.push_back(std::move(trace));
+}
+
 // A recording that was made because a trace kept being left is of use where it goes on from there.
 void install_side_trace(Root& root, const Wanted& wanted, std::shared_ptr<Trace> trace) {
   const Joined joined = link_traces(*wanted.from, wanted.node, trace);
@@ -112,7 +126,7 @@ void install_side_trace(Root& root, const Wanted& wanted, std::shared_ptr<Trace>
                                  kOutcomes[static_cast<size_t>(joined)]);
   if (joined == Joined::kOthers) leaving_at(*wanted.from, wanted.node).tries = limits().tries;
   if (joined != Joined::kLinked) return;
-  root.traces.push_back(std::move(trace));
+  add_trace(root, std::move(trace));
   size_t room = 0;
   for (const auto& any : root.traces) room = std::max(room, any->room);
   for (const auto& any : root.traces) any->room = room;
@@ -132,7 +146,7 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
   root.traces.erase(std::remove_if(root.traces.begin(), root.traces.end(),
                                    [](const std::shared_ptr<Trace>& other) { return other->gives_way; }),
                     root.traces.end());
-  root.traces.push_back(std::move(trace));
+  add_trace(root, std::move(trace));
 }
 
 // A recorder could not start: because of an argument, or of a mode of the framework, which may end.
@@ -237,21 +251,45 @@ void go_on_from(Root& root, const Left& left) {
     }
 }
 
+// The first time is taken of the trace that lets the call in; the guards of those before it are not counted.
+void take_times(const Root& root, cpython::Frame* frame) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  g_timing.root = 0;
+  for (const auto& trace : root.traces) {
+    const auto start = Clock::now();
+    if (!would_replay(*trace, frame)) continue;
+    const auto once = Clock::now();
+    for (int i = 0; i < g_timing.repeats; ++i) would_replay(*trace, frame);
+    g_timing.times = {seconds(once - start), seconds(Clock::now() - once) / std::max(g_timing.repeats, 1)};
+    return;
+  }
+}
+
+void note_replay(Root& root, const Trace& trace, const Left& left) {
+  root.replays += 1;
+  if (root.automatic && root.replays == 1) code_state(root.code, true)->wasted = 0;
+  stats().replays += 1;
+  root.misses_in_a_row = root.aborts_in_a_row = 0;
+  if (left.trace != nullptr) {
+    go_on_from(root, left);
+  } else if (trace.stop.code != nullptr && trace.replays - trace.exits == limits().stops) {
+    tell(Told::kStopped, root, trace.stop);
+  }
+}
+
 // The trace that the root's guards choose runs; false: none.
 bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
-  for (size_t i = 0; i < root.traces.size(); ++i) {
-    std::shared_ptr<Trace> trace = root.traces[i];
+  const size_t count = root.traces.size();
+  const uint64_t signature = count > 1 ? call_signature(frame, root.code, current_adapter()) : 0;
+  const size_t likely = count > 1 ? std::min(root.dispatch.guess(signature), count - 1) : 0;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t place = i == 0 ? likely : i - (i <= likely);
+    const std::shared_ptr<Trace> trace = root.traces[place];
     Left left;
     if (!try_replay(*trace, frame, ts, result, &left)) continue;
-    root.replays += 1;
-    if (root.automatic && root.replays == 1) code_state(root.code, true)->wasted = 0;
-    stats().replays += 1;
-    root.misses_in_a_row = root.aborts_in_a_row = 0;
-    if (left.trace != nullptr) {
-      go_on_from(root, left);
-    } else if (trace->stop.code != nullptr && trace->replays - trace->exits == limits().stops) {
-      tell(Told::kStopped, root, trace->stop);
-    }
+    if (i != 0) root.dispatch.taken(signature, place);
+    note_replay(root, *trace, left);
     return true;
   }
   return false;
@@ -277,6 +315,16 @@ void note_miss(Root& root, cpython::Frame* frame) {
   log_line(Channel::kGuards, "miss " + root.name + ": " + root.last_miss);
 }
 
+// The call is to be recorded: the numbers because of which it missed the root's traces are left open in the new one.
+void learn_numbers(Root& root, cpython::Frame* frame) {
+  for (const auto& trace : root.traces) {
+    RegisterFile registers(trace->regs.size());
+    if (registers.get() == nullptr) return;
+    load_inputs(*trace, frame, registers.get());
+    if (learn_from_miss(*trace, registers.get(), &root.varying)) trace->gives_way = true;
+  }
+}
+
 // What the stance says instead of recording.
 PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
   if (g_stance != Stance::kFailOnRecord) return plain(ts, frame, 0);
@@ -293,8 +341,8 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   root->calls += 1;
   if (!root->disabled.empty() || !cpython::untraced(ts)) return plain(ts, frame, 0);
   PyObject* result = nullptr;
-  for (auto& trace : root->traces)
-    if (!may_replay(*trace, ts)) return plain(ts, frame, 0);
+  if (g_timing.root == root->id) take_times(*root, frame);
+  if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) return plain(ts, frame, 0);
   if (is_wanted(*root, frame)) return record(root, ts, frame, std::exchange(root->wanted, Wanted()));
   if (run_trace(*root, ts, frame, &result)) return result;
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
@@ -304,6 +352,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   }
   if (!root->traces.empty()) note_miss(*root, frame);
   if (g_stance != Stance::kOn) return not_recorded(*root, ts, frame);
+  learn_numbers(*root, frame);
   return record(root, ts, frame);
 }
 
@@ -318,6 +367,14 @@ PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
   std::unique_ptr<Trace> trace = recorder.finish();
   if (trace != nullptr) finish(*trace);
   return result;
+}
+
+void time_guards(int root, int repeats) noexcept {
+  g_timing = {root, repeats, {}};
+}
+
+GuardTimes guard_times() noexcept {
+  return g_timing.times;
 }
 
 void set_stance(Stance stance) noexcept {

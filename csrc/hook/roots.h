@@ -16,6 +16,15 @@ enum class Stance : uint8_t {
 void set_stance(Stance stance) noexcept;
 Stance stance() noexcept;
 
+// Seconds that the guards of a trace took which let a call in: the first time, with the caches as the program left
+// them, and the mean of so many more times.
+struct GuardTimes {
+  double first = 0, again = 0;
+};
+// Takes the time at the next call of the root; until then the times are zero.
+void time_guards(int root, int repeats) noexcept;
+GuardTimes guard_times() noexcept;
+
 // Replays, records or evaluates a fresh frame of the root, and gives what the frame returns.
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame);
 // Records a fresh frame, and throws the trace away.

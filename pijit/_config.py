@@ -57,6 +57,8 @@ class Config:
         max_operations: bytecodes that one recording may observe before it stops.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
+        constant_propagation: what is read of configuration is a constant behind one guard; without it each branch on
+            such a number is guarded where it stands.
         log: channels to log, separated by commas: "record", "guards", "exits".
         stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe",
             "exits".
@@ -80,6 +82,7 @@ class Config:
     max_operations: int
     max_nodes: int
     max_traces: int
+    constant_propagation: bool
     log: str
     stress: str
     quiet: bool

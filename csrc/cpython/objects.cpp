@@ -205,6 +205,11 @@ Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) noexcept {
   return index < 0 ? -1 : index;
 }
 
+PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept {
+  PyDictKeysObject* keys = shared_keys(type);
+  return keys == nullptr || index >= keys->dk_nentries ? nullptr : DK_UNICODE_ENTRIES(keys)[index].me_key;
+}
+
 int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept {
   auto* object = reinterpret_cast<PyDictObject*>(dict);
   PyDictKeysObject* keys = object->ma_keys;

@@ -87,6 +87,8 @@ inline uint32_t current_shared_keys_version(PyTypeObject* type) noexcept {
 }
 // Index of an exact str in the shared keys, or -1.
 Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) noexcept;
+// The name at that index, borrowed, or null.
+PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept;
 
 // --- other ------------------------------------------------------------------------------------
 // True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key`

@@ -7,6 +7,7 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "exec/registers.h"
+#include "exec/replay.h"
 #include "guard/check.h"
 
 namespace pijit {
@@ -183,9 +184,7 @@ Joined link_traces(const Trace& from, uint32_t node, const std::shared_ptr<Trace
 const Trace* enter_link(const Trace& from, uint32_t node, Reg* regs, size_t capacity, PyThreadState* ts) noexcept {
   for (const Link& link : from.links) {
     const Trace& to = *link.to;
-    if (link.node != node || to.regs.size() > capacity || to.forgotten ||
-        !cpython::has_recursion_headroom(ts, to.depth + 2))
-      continue;
+    if (link.node != node || to.regs.size() > capacity || to.forgotten || !may_replay(to, ts)) continue;
     KeptRegisters kept(from, link.shared, regs);
     bool holds = true;
     for (uint32_t guard : link.guards) holds = holds && check_guard(to, to.guards[guard], regs);

@@ -1,7 +1,6 @@
 // The replay loop, one case per row of ops.def.
 #include "exec/replay.h"
 
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -149,12 +148,6 @@ bool unbox(PyObject* object, Reg* out) noexcept {
   return number_of(object, out);
 }
 
-bool same_number(const Reg& reg, uint64_t bits) noexcept {
-  uint64_t now;
-  memcpy(&now, &reg.integer, sizeof now);
-  return now == bits;
-}
-
 enum class Outcome : uint8_t { kNext, kLeave, kOtherWay, kRaise, kReturn, kFail };
 
 Outcome take(const Node& node, Reg* regs, PyObject* result) noexcept {
@@ -277,7 +270,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       return regs[node.a.index()].boolean == (node.aux != 0) ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardInt:
     case Op::kGuardFloat:
-      return same_number(regs[node.a.index()], node.imm) ? Outcome::kNext : Outcome::kLeave;
+      return number_bits(regs[node.a.index()]) == node.imm ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardIs:
       return regs[node.a.index()].object == node.b.object() ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardType:
@@ -318,7 +311,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       return step_call(trace, node, regs, root, ts);
     case Op::kEpoch: {
       const Epoch& epoch = trace.epochs[node.aux];
-      if (misses_origins(trace, ts) || !check_epoch(trace, epoch, regs)) return Outcome::kLeave;
+      if (misses_origins(trace.coroutines, ts) || !check_epoch(trace, epoch, regs)) return Outcome::kLeave;
       hold(epoch, regs);
       return Outcome::kNext;
     }
@@ -428,23 +421,26 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
   return leave(*trace_, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);
 }
 
+// Loads the arguments, and checks the guards.
+bool takes(const Trace& trace, cpython::Frame* root, const RegisterFile& file) noexcept {
+  if (file.get() == nullptr) return false;
+  load_inputs(trace, root, file.get());
+  return check_guards(trace, file.get());
+}
+
 }  // namespace
 
 bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result, Left* left) {
   if (!may_replay(trace, ts)) return false;
   RegisterFile file(trace.room);
-  if (file.get() == nullptr) return false;
-  load_inputs(trace, root, file.get());
-  if (!check_guards(trace, file.get())) return false;
+  if (!takes(trace, root, file)) return false;
   *result = Replay(trace, file, root, ts).run(left);
   return true;
 }
 
 bool would_replay(const Trace& trace, cpython::Frame* root) {
-  RegisterFile file(trace.room);
-  if (file.get() == nullptr) return false;
-  load_inputs(trace, root, file.get());
-  return check_guards(trace, file.get());
+  const RegisterFile file(trace.room);
+  return takes(trace, root, file);
 }
 
 }  // namespace pijit

@@ -135,6 +135,13 @@ bool number_of(PyObject* object, Reg* out) noexcept {
   return overflow == 0;
 }
 
+uint64_t number_bits(const Reg& number) noexcept {
+  if (number.rep == Rep::kBool) return static_cast<uint64_t>(number.boolean);
+  uint64_t bits;
+  std::memcpy(&bits, &number.integer, sizeof bits);
+  return bits;
+}
+
 PyObject* number_object(const Reg& reg) noexcept {
   if (reg.rep == Rep::kInt) return PyLong_FromLongLong(reg.integer);
   if (reg.rep == Rep::kFloat) return PyFloat_FromDouble(reg.number);

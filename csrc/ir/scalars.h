@@ -13,6 +13,9 @@ bool run_scalar(const Node& node, Reg* regs) noexcept;
 // A number that a register can hold; false: not exactly an int, float or bool, or too large.
 bool number_of(PyObject* object, Reg* out) noexcept;
 
+// The payload, as guards and nodes keep it.
+uint64_t number_bits(const Reg& number) noexcept;
+
 // The number as a new reference; null with an error set if memory is short.
 PyObject* number_object(const Reg& reg) noexcept;
 

@@ -53,6 +53,11 @@ enum class Continuation : uint8_t {
 
 inline constexpr uint32_t kNone = UINT32_MAX;
 
+// A guard that writes a register.
+constexpr bool is_load(GuardOp op) noexcept {
+  return op >= GuardOp::kLoadTupleItem && op <= GuardOp::kLoadDictValueAt;
+}
+
 // One entry guard; see guards.def for the meaning of the fields of each op.
 struct Guard {
   GuardOp op;
@@ -233,7 +238,7 @@ struct Trace {
   uint32_t exit_points = 0;           // under stress: instructions at which a replay was to leave ...
   std::vector<const char*> no_exits;  // ... and why it cannot at some of them
   mutable uint64_t replays = 0, exits = 0;
-  mutable std::deque<Link> links;         // side traces
+  mutable std::deque<Link> links;         // side traces; a replay may be in one while another is added
   mutable std::vector<Leaving> leavings;  // where replays were left
   mutable size_t room = 0;                // registers that a replay needs, side traces included
   mutable bool forgotten = false;         // no replay comes to its end

@@ -53,6 +53,10 @@ static_assert(sizeof(Val) == sizeof(void*));
 // What a register holds. Declared once: the tag of a register at replay is this same enum.
 enum class Rep : uint32_t { kEmpty, kObject, kTensor, kInt, kFloat, kBool };
 
+inline bool is_number(Rep rep) noexcept {
+  return rep == Rep::kInt || rep == Rep::kFloat || rep == Rep::kBool;
+}
+
 // One register at replay: 16 bytes, a payload and its tag.
 struct Reg {
   union {

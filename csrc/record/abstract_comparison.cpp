@@ -194,8 +194,8 @@ int same_object(Recorder& recorder, Val left, Val right) {
 
 Task<Val> compare(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
-  const std::vector<Val> operands = {left, right};
-  if (const Val number = recorder.compute_number(SiteKind::kCompare, op, operands); !number.is_null()) co_return number;
+  if (const Val number = recorder.compute_number(SiteKind::kCompare, op, left, right); !number.is_null())
+    co_return number;
   for (Val* value : {&left, &right})
     if (value->is_reg() && !recorder.touches_tensor(*value)) *value = recorder.force(*value);
   if (!recorder.live() || left.is_null() || right.is_null()) co_await drive.unknown();

@@ -11,6 +11,10 @@ namespace {
 constexpr int kMaxDepth = 4;
 constexpr Py_ssize_t kMaxItems = 256;
 
+bool may_vary_argument(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
+}
+
 }  // namespace
 
 Guard& Recorder::input_guard(GuardOp op, Val source) {
@@ -94,6 +98,8 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     return tensor;
   }
   if (cpython::is_scalar(object)) {
+    if (varying_ != nullptr && may_vary_argument(object) && varying_->has_argument(argument_way(*trace_, source)))
+      return vary(source, object);
     input_guard(GuardOp::kScalar, source).expected = object;
     return owned(object);
   }

@@ -321,8 +321,7 @@ void find_opaque_functions() {
 bool Recorder::is_scalar_reg(Val value) const {
   if (!value.is_reg()) return false;
   const RegInfo& info = trace_->regs[value.index()];
-  return info.rep == Rep::kInt || info.rep == Rep::kFloat || info.rep == Rep::kBool ||
-         (info.rep == Rep::kObject && is_scalar_type(info.type));
+  return is_number(info.rep) || (info.rep == Rep::kObject && is_scalar_type(info.type));
 }
 
 Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args, int pops,

@@ -151,6 +151,7 @@ bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {
   for (auto& [where, what] : overlay_)
     if (where.first == container && cpython::keys_equal(where.second, key)) {
       *value = what;
+      if (has_moved(container, key, what)) stop(Abort::kChanged, "a number that varies");
       return true;
     }
   return false;

@@ -93,9 +93,10 @@ class Recorder final : public RecordApi {
   bool truth(Val value, bool* out);  // decides a branch, guarding if needed; false: a frame or the adapter must
   bool scalar_truth(Val value, bool* out);
   // -- numbers in registers (scalars.cpp)
+  bool is_number_reg(Val value) const;
   bool scalar_operand(Val value, Reg* now, Val* place);
-  Val scalar_node(ScalarOp op, const std::vector<Val>& operands);  // Null: CPython's own functions do it
-  Val compute_number(SiteKind kind, int oparg, const std::vector<Val>& operands);
+  Val scalar_node(ScalarOp op, Val left, Val right);  // Null: CPython's own functions do it
+  Val compute_number(SiteKind kind, int oparg, Val left, Val right = Val());
   bool pin_numbers(std::vector<Val>* values);  // they are constants from now on, guarded; false: there are none
   bool number_truth(Val value, bool* out);
   Val force(Val value);        // a Const: guards a scalar register in place; Null: stopped
@@ -131,6 +132,10 @@ class Recorder final : public RecordApi {
   int find_item(PyObject* dict, PyObject* key, Val* value);  // 1: *value, 0: absent, -1: not known
   bool varies(PyObject* container, PyObject* key, PyObject* value) const noexcept;
   Val load_varying(PyObject* container, PyObject* key, PyObject* value, Guard guard);
+  Val vary(Val reg, PyObject* value);
+  bool is_varying(Val reg) const;  // a register that was loaded so
+  bool fix(Val reg, PyObject* value);
+  bool has_moved(PyObject* container, PyObject* key, Val loaded) const;
   void note_write(PyObject* container, PyObject* key, PyObject* old, Val value);
 
   // -- foreign code (opaque.cpp, epoch.cpp, recover.cpp)
@@ -370,6 +375,11 @@ class Recorder final : public RecordApi {
   PyThreadState* thread_;
   Adapter* adapter_;
   Varying* varying_;  // of the root; null: nothing is known of it
+  struct Number {
+    uint32_t guard = kNone;  // of its type, if it varies
+    uint32_t node = kNone;   // that takes the number out of the object
+  };
+  std::unordered_map<uint32_t, Number> numbers_;  // of registers with objects
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false;

@@ -2,10 +2,8 @@
 //
 // A register of a number is known by its value of now, so the result is too; what CPython answers in another way
 // (overflow, division by zero) is left to the general nodes.
-#include <cstring>
-
-#include "cpython/opcodes.h"
 #include "ir/scalars.h"
+#include "cpython/opcodes.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -37,15 +35,16 @@ ScalarOp scalar_op(SiteKind kind, int oparg) {
   }
 }
 
-bool is_number(Rep rep) {
-  return rep == Rep::kInt || rep == Rep::kFloat || rep == Rep::kBool;
-}
-
 PyTypeObject* type_of_number(Rep rep) {
   return rep == Rep::kFloat ? &PyFloat_Type : rep == Rep::kBool ? &PyBool_Type : &PyLong_Type;
 }
 
 }  // namespace
+
+// A number of which it is known how a replay gets it.
+bool Recorder::is_number_reg(Val value) const {
+  return value.is_reg() && (is_number(trace_->regs[value.index()].rep) || is_varying(value));
+}
 
 // What an operand is now, and where a replay finds it: in a register, or (Null) in the node itself.
 bool Recorder::scalar_operand(Val value, Reg* now, Val* place) {
@@ -58,41 +57,35 @@ bool Recorder::scalar_operand(Val value, Reg* now, Val* place) {
   return !place->is_null() && trace_->regs[place->index()].rep == now->rep;
 }
 
-Val Recorder::scalar_node(ScalarOp op, const std::vector<Val>& operands) {
-  Reg now[2] = {}, result{};
-  Val places[2];
-  bool number = false;
-  for (Val value : operands) number |= value.is_reg() && is_number(trace_->regs[value.index()].rep);
-  if (!number) return Val();
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (!scalar_operand(operands[i], &now[i], &places[i])) return Val();
-  if (!compute_scalar(op, now[0], now[1], &result)) return Val();
+Val Recorder::scalar_node(ScalarOp op, Val left, Val right) {
+  if (!is_number_reg(left) && !is_number_reg(right)) return Val();
+  Reg a{}, b{}, result{};
+  Val first, second;
+  if (!scalar_operand(left, &a, &first) || (!right.is_null() && !scalar_operand(right, &b, &second))) return Val();
+  if (!compute_scalar(op, a, b, &result)) return Val();
   const Ref object = Ref::steal(number_object(result));
   if (!object) return Val();
   const Val out = add_reg(result.rep, type_of_number(result.rep), owned(object.get()).object());
+  const Reg& constant = first.is_null() ? a : b;
   Node& node = emit_node(Op::kScalar);
-  node.a = places[0];
-  node.b = places[1];
+  node.a = first;
+  node.b = second;
   node.aux = static_cast<uint32_t>(op);
   node.out = out.index();
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (!places[i].is_null()) continue;
-    node.rep = now[i].rep;
-    node.imm = 0;
-    std::memcpy(&node.imm, &now[i].integer, now[i].rep == Rep::kBool ? sizeof now[i].boolean : sizeof node.imm);
-  }
+  node.rep = constant.rep;
+  node.imm = number_bits(constant);
   return out;
 }
 
-Val Recorder::compute_number(SiteKind kind, int oparg, const std::vector<Val>& operands) {
+Val Recorder::compute_number(SiteKind kind, int oparg, Val left, Val right) {
   const ScalarOp op = scalar_op(kind, oparg);
-  return op == kNoOp ? Val() : scalar_node(op, operands);
+  return op == kNoOp ? Val() : scalar_node(op, left, right);
 }
 
 bool Recorder::pin_numbers(std::vector<Val>* values) {
   bool any = false;
   for (Val& value : *values) {
-    if (!value.is_reg() || !is_number(trace_->regs[value.index()].rep)) continue;
+    if (!is_number_reg(value)) continue;
     const Val pinned = force_const(value, nullptr);
     if (pinned.is_null()) continue;
     value = pinned;
@@ -104,7 +97,7 @@ bool Recorder::pin_numbers(std::vector<Val>* values) {
 // The truth of a number, guarded.
 bool Recorder::number_truth(Val value, bool* out) {
   const bool boolean = trace_->regs[value.index()].rep == Rep::kBool;
-  const Val answer = boolean ? value : scalar_node(ScalarOp::kTruth, {value});
+  const Val answer = boolean ? value : scalar_node(ScalarOp::kTruth, value, Val());
   if (answer.is_null()) return false;
   *out = reg_objects_[answer.index()] == Py_True;
   Node& node = emit_node(Op::kGuardBool);

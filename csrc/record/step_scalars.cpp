@@ -107,7 +107,8 @@ bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int 
     any = any || varies(recorder, value);
   }
   if (!any) return false;
-  if (const Val number = recorder.compute_number(kind, oparg, operands); !number.is_null()) {
+  const Val right = operands.size() > 1 ? operands[1] : Val();
+  if (const Val number = recorder.compute_number(kind, oparg, operands[0], right); !number.is_null()) {
     recorder.known(frame, pops, number);
     return true;
   }

@@ -3,6 +3,7 @@
 
 #include "cpython/keys.h"
 #include "cpython/objects.h"
+#include "ir/scalars.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -374,21 +375,11 @@ Val Recorder::force_const(Val value, PyObject* observed) {
   const RegInfo info = trace_->regs[value.index()];
   if (observed == nullptr) observed = reg_objects_[value.index()];
   if (observed == nullptr) return Val();
-  Op op;
-  uint64_t bits = 0;
-  if (info.rep == Rep::kInt && PyLong_CheckExact(observed)) {
-    op = Op::kGuardInt;
-    bits = static_cast<uint64_t>(PyLong_AsLongLong(observed));
-  } else if (info.rep == Rep::kFloat && PyFloat_CheckExact(observed)) {
-    op = Op::kGuardFloat;
-    double number = PyFloat_AS_DOUBLE(observed);
-    memcpy(&bits, &number, sizeof bits);
-  } else if (info.rep == Rep::kBool) {
-    op = Op::kGuardBool;
-    bits = observed == Py_True;
-  } else {
-    return Val();
-  }
+  if (info.rep == Rep::kObject) return fix(value, observed) ? owned(observed) : Val();
+  Reg now{};
+  if (!number_of(observed, &now) || now.rep != info.rep) return Val();
+  const uint64_t bits = number_bits(now);
+  const Op op = info.rep == Rep::kInt ? Op::kGuardInt : info.rep == Rep::kFloat ? Op::kGuardFloat : Op::kGuardBool;
   Node& node = emit_node(op);
   node.a = value;
   node.imm = bits;
@@ -399,18 +390,16 @@ Val Recorder::force_const(Val value, PyObject* observed) {
 Val Recorder::unbox(Val value, PyObject* observed) {
   if (!value.is_reg() || observed == nullptr) return Val();
   const RegInfo info = trace_->regs[value.index()];
-  int overflow = 0;
-  if (info.rep != Rep::kObject || info.type != Py_TYPE(observed)) return Val();
-  const Rep rep = info.type == &PyFloat_Type  ? Rep::kFloat
-                  : info.type == &PyBool_Type ? Rep::kBool
-                  : info.type == &PyLong_Type ? Rep::kInt
-                                              : Rep::kEmpty;
-  if (rep == Rep::kInt) PyLong_AsLongLongAndOverflow(observed, &overflow);
-  if (rep == Rep::kEmpty || overflow != 0) return Val();
-  const Val number = add_reg(rep, info.type, observed);
+  Reg now{};
+  if (info.rep != Rep::kObject || info.type != Py_TYPE(observed) || !number_of(observed, &now)) return Val();
+  uint32_t& at = numbers_[value.index()].node;
+  if (at < trace_->nodes.size() && trace_->nodes[at].op == Op::kUnbox && trace_->nodes[at].a == value)
+    return Val::reg(trace_->nodes[at].out);
+  const Val number = add_reg(now.rep, info.type, observed);
   Node& node = emit_node(Op::kUnbox);
   node.a = value;
   node.out = number.index();
+  at = static_cast<uint32_t>(trace_->nodes.size() - 1);
   return number;
 }
 

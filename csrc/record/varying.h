@@ -1,13 +1,17 @@
-// Places whose scalar a root's own calls change: a counter that is an attribute, a global or a variable of a closure.
+// Places whose scalar differs from call to call: a counter that is an attribute, a global or a variable of a closure; a
+// learning rate; an argument.
 //
-// A trace reads such a place into a register instead of guarding its content, which would differ at each call. A place
-// is learned from the first recording that leaves another scalar of the same type there; the trace of that recording
-// gives way to the next one.
+// A trace reads such a place into a register instead of guarding its content. A place is learned from the first
+// recording that leaves another scalar of the same type there, or from the first call that misses a trace because
+// another number is there; that trace gives way to the next one. Where a recording needs the number after all (the
+// rounds of a loop), the guard of its type becomes one of its value again.
 #pragma once
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "common/ref.h"
+#include "ir/trace.h"
 
 namespace pijit {
 
@@ -17,10 +21,25 @@ class Varying {
   bool has(const void* container, PyObject* key) const noexcept;
   // False: it was there already, or there are too many.
   bool add(const void* container, PyObject* key);
-  void clear() noexcept { keys_.clear(); }
+  // The way by which the guards reach an argument, or an item of one; see argument_way.
+  bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0; }
+  bool add_argument(uint64_t way);
+  void clear() noexcept {
+    keys_.clear();
+    arguments_.clear();
+  }
 
  private:
   std::unordered_map<const void*, std::vector<Ref>> keys_;
+  std::unordered_set<uint64_t> arguments_;
 };
+
+// Names what a register of an argument, or one that guards loaded from an argument, holds. 0: it is neither.
+uint64_t argument_way(const Trace& trace, Val source) noexcept;
+
+// The registers hold the arguments of a call that the guards of the trace do not let in. What differs by a number
+// varies from now on. True: something was learned, and nothing else differs up to the first guard that cannot be
+// checked so.
+bool learn_from_miss(const Trace& trace, Reg* regs, Varying* varying);
 
 }  // namespace pijit

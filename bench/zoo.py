@@ -1,110 +1,97 @@
-"""Sixty models in small configurations with random weights: are they right, recorded whole, and faster?
+"""Sixty models of zoo.toml with random weights: are they right, recorded whole, and faster?
 
-    python bench/zoo.py [--models bert gpt2 ...] [--json FILE]
+    python bench/zoo.py [--models bert timm/resnet10t ...] [--json FILE]
 
 Each model runs in a process of its own, on one thread, in evaluation mode and without gradients: twenty eager calls, a
 first jitted call, then at least thirty rounds of an eager call and a jitted one of an equal model, in turn. Printed are
-the largest difference of any output (0: every bit is equal), opaque calls and stops of the trace, the time of the first call and the median
-ratio of a round, both relative to eager.
+the largest difference of any output (0: every bit is equal), opaque calls and stops of the traces, the time of the
+first call and the median ratio of a round, both relative to eager. Models of packages that are not installed are left
+out, and counted.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import statistics
 import subprocess
 import sys
 import time
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 WARM_CALLS, ROUNDS, SECONDS = 20, 30, 8.0
-LENGTH, IMAGE = 16, 32
-
-TEXT = dict(
-    vocab_size=128, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, intermediate_size=64,
-    max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2,
-)  # fmt: skip
-GROUPED = TEXT | dict(num_key_value_heads=2, head_dim=8)
-PICTURE = dict(
-    hidden_size=32, num_hidden_layers=4, num_attention_heads=4, intermediate_size=64, image_size=IMAGE, patch_size=8
-)  # fmt: skip
-PAIR = dict(
-    vocab_size=128, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-    decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=64,
-    pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-)  # fmt: skip
-
-# type in transformers: what its small configuration says, and what it is called with
-TRANSFORMERS: dict[str, tuple[dict[str, Any], str]] = {
-    **{
-        name: (TEXT, "text")
-        for name in (
-            "bert", "roberta", "camembert", "xlm-roberta", "distilbert", "electra", "mpnet", "ernie", "layoutlm",
-            "roformer", "nystromformer", "megatron-bert", "data2vec-text", "gpt2", "gpt_neox", "opt", "biogpt",
-            "xglm", "phi", "falcon",
-        )
-    },  # fmt: skip
-    **{
-        name: (GROUPED, "text")
-        for name in (
-            "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "olmo", "olmo2", "cohere", "granite",
-            "starcoder2", "smollm3", "glm", "helium",
-        )
-    },  # fmt: skip
-    "gptj": (TEXT | {"rotary_dim": 4}, "text"),
-    "codegen": (TEXT | {"rotary_dim": 4}, "text"),
-    "stablelm": (TEXT | {"num_key_value_heads": 4, "partial_rotary_factor": 0.5}, "text"),
-    "albert": (TEXT | {"embedding_size": 16}, "text"),
-    "bloom": (TEXT | {"n_head": 4, "n_layer": 4}, "text"),
-    "mpt": (TEXT | {"d_model": 32, "n_heads": 4, "n_layers": 4}, "text"),
-    "gpt_neo": (TEXT | {"num_layers": 4, "attention_types": [[["global", "local"], 2]]}, "text"),
-    "deberta-v2": (TEXT | {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}, "text"),
-    "mobilebert": (TEXT | {"embedding_size": 16, "intra_bottleneck_size": 32, "true_hidden_size": 32}, "text"),
-    "squeezebert": (TEXT | {"embedding_size": 32}, "text"),
-    "fnet": (TEXT, "text"),
-    "t5": (dict(vocab_size=128, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0), "pair"),
-    "bart": (PAIR, "pair"),
-    "pegasus": (PAIR, "pair"),
-    "marian": (PAIR, "pair"),
-    "m2m_100": (PAIR, "pair"),
-    "vit": (PICTURE, "image"),
-    "deit": (PICTURE, "image"),
-    "beit": (PICTURE, "image"),
-    "dinov2": (PICTURE, "image"),
-    "swin": (dict(image_size=IMAGE, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4), "image"),
-    "convnext": (dict(hidden_sizes=[8, 16, 32, 64], depths=[1, 1, 2, 1]), "image"),
-    "resnet": (dict(embedding_size=8, hidden_sizes=[8, 16, 32, 64], depths=[1, 1, 1, 1]), "image"),
-    "regnet": (dict(embedding_size=8, hidden_sizes=[8, 16, 32, 64], depths=[1, 1, 1, 1], groups_width=8), "image"),
-    "segformer": (
-        dict(hidden_sizes=[8, 16, 32, 64], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=16),
-        "image",
-    ),
-}  # fmt: skip
+LENGTH, IMAGE, PHOTO = 16, 32, 64
+ZOO = tomllib.loads(Path(__file__).with_name("zoo.toml").read_text())
+MODELS = {
+    (name if package == "transformers" else f"{package}/{name}"): (package, name)
+    for package in ("transformers", "timm", "torchvision")
+    for name in ZOO[package]
+}
 
 
-def inputs(kind: str, seed: int = 0) -> dict[str, Any]:
-    """Arguments of a model: token numbers of shape (1, LENGTH), or pixels of shape (1, 3, IMAGE, IMAGE)."""
+def inputs(name: str, seed: int = 0) -> dict[str, Any]:
+    """Arguments of a model: token numbers of shape (1, LENGTH), or pixels of shape (1, 3, height, width)."""
     import torch
 
+    package, own = MODELS[name]
+    kind = ZOO[package][own]["with"]
     generator = torch.Generator().manual_seed(seed)
+    if kind in ("image", "photo"):
+        size = IMAGE if kind == "image" else PHOTO
+        return {
+            "pixel_values" if package == "transformers" else "x": torch.randn(1, 3, size, size, generator=generator)
+        }
     tokens = torch.randint(3, 128, (1, LENGTH), generator=generator)
-    if kind == "image":
-        return {"pixel_values": torch.randn(1, 3, IMAGE, IMAGE, generator=generator)}
     return {"input_ids": tokens} | ({"decoder_input_ids": tokens[:, :8]} if kind == "pair" else {})
 
 
 def build(name: str) -> Any:
-    """A fresh model with random weights; two of one name are equal."""
+    """A fresh model; two of one name are equal."""
     import torch
-    from transformers import AutoConfig, AutoModel
 
+    package, own = MODELS[name]
+    options = {key: value for key, value in ZOO[package][own].items() if key not in ("with", "from")}
+    define_torchvision_operators()  # transformers imports it where it finds it
     torch.manual_seed(0)
-    return AutoModel.from_config(AutoConfig.for_model(name, **TRANSFORMERS[name][0])).eval()
+    if package == "transformers":
+        from transformers import AutoConfig, AutoModel
+
+        defaults = ZOO["defaults"][ZOO[package][own]["from"]]
+        return AutoModel.from_config(AutoConfig.for_model(own, **defaults | options)).eval()
+    if package == "timm":
+        import timm
+
+        return timm.create_model(own, num_classes=10, **options).eval()
+    import torchvision
+
+    return getattr(torchvision.models, own)(num_classes=10, **options).eval()
+
+
+def define_torchvision_operators() -> None:
+    """What torchvision's wheel cannot load beside this torch: without their schemas it does not import."""
+    import torch
+
+    if "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
+        return
+    library = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms", "roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d"):
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.define(f"_{name}_backward(Tensor x) -> Tensor")
+    KEPT.append(library)
+
+
+KEPT: list[Any] = []  # a library's definitions go with it
+
+
+def call(model: Any, arguments: dict[str, Any]) -> Any:
+    """Models of images take theirs by place."""
+    return model(arguments["x"]) if "x" in arguments else model(**arguments)
 
 
 def tensors(thing: Any) -> Iterator[Any]:
@@ -150,27 +137,27 @@ def measure(name: str) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     eager, twin, fast = build(name), build(name), build(name)
-    arguments = inputs(TRANSFORMERS[name][1])
+    arguments = inputs(name)
     with torch.no_grad():
-        warm = [seconds(lambda: eager(**arguments)) for _ in range(WARM_CALLS)]
+        warm = [seconds(lambda: call(eager, arguments)) for _ in range(WARM_CALLS)]
         for _ in range(5):
-            twin(**arguments)
+            call(twin, arguments)
         pijit.jit(fast)
-        first = seconds(lambda: fast(**arguments))
+        first = seconds(lambda: call(fast, arguments))
         _core.hook_remove()
         gaps = []
         for seed in range(4):
-            expected = eager(**inputs(TRANSFORMERS[name][1], seed))
+            expected = call(eager, inputs(name, seed))
             _core.hook_install()
-            gaps.append(difference(expected, fast(**inputs(TRANSFORMERS[name][1], seed))))
+            gaps.append(difference(expected, call(fast, inputs(name, seed))))
             _core.hook_remove()
         times: dict[str, list[float]] = {"eager": [], "twin": [], "jitted": []}
         start = time.perf_counter()
         while len(times["eager"]) < ROUNDS or time.perf_counter() - start < SECONDS:
-            times["eager"].append(seconds(lambda: eager(**arguments)))
-            times["twin"].append(seconds(lambda: twin(**arguments)))
+            times["eager"].append(seconds(lambda: call(eager, arguments)))
+            times["twin"].append(seconds(lambda: call(twin, arguments)))
             _core.hook_install()
-            times["jitted"].append(seconds(lambda: fast(**arguments)))
+            times["jitted"].append(seconds(lambda: call(fast, arguments)))
             _core.hook_remove()
     traces = pijit.traces(fast)
     median = statistics.median(times["eager"])
@@ -204,35 +191,49 @@ def seconds(call: Callable[[], object]) -> float:
 def main() -> None:
     """Measures the models, one process each, and prints a table and its summary."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--models", nargs="+", choices=list(TRANSFORMERS), default=list(TRANSFORMERS), metavar="NAME")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure(options.one)))
         return
-    rows = []
+    rows, missing = [], 0
     for name in options.models:
+        if importlib.util.find_spec(MODELS[name][0]) is None:
+            missing += 1
+            continue
         done = subprocess.run([sys.executable, __file__, "--one", name], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            print(
-                f"{name:16} failed: {(done.stderr.strip().splitlines() or [str(done.returncode)])[-1][:150]}",
-                flush=True,
-            )
+            print(f"{name:32} failed: {(done.stderr.strip().splitlines() or [str(done.returncode)])[-1][:150]}")
             continue
         row = json.loads(done.stdout.splitlines()[-1])
         rows.append(row)
-        print(
-            f"{name:16} difference {row['difference']:.1g}, traces {row['traces']}, opaque {row['opaque']:2}, exits {row['exits']}, eager "
-            f"{row['eager ms']:6.2f} ms, first {row['first']:5.1f}, steady {row['steady']:.3f} ({row['noise']:.3f}) {row['stop'][:110]}",
-            flush=True,
-        )
+        print(line(row), flush=True)
     if options.json is not None:
         options.json.write_text(json.dumps(rows, indent=1))
-    steady = [row["steady"] for row in rows]
-    print(
-        f"{len(rows)} of {len(options.models)} models ran; right {sum(row['difference'] == 0 for row in rows)}, without opaque "
-        f"calls {sum(row['opaque'] == 0 and not row['stop'] for row in rows)}, geometric mean {statistics.geometric_mean(steady):.3f}, "
+    print(f"{len(options.models)} models, {missing} of them of packages that are not installed; {summary(rows)}")
+
+
+def line(row: dict[str, Any]) -> str:
+    """One model."""
+    counts = (
+        f"difference {row['difference']:.1g}, traces {row['traces']}, opaque {row['opaque']:2}, exits {row['exits']}"
+    )
+    times = (
+        f"eager {row['eager ms']:6.2f} ms, first {row['first']:5.1f}, steady {row['steady']:.3f} ({row['noise']:.3f})"
+    )
+    return f"{row['model']:32} {counts}, {times} {row['stop'][:110]}"
+
+
+def summary(rows: list[dict[str, Any]]) -> str:
+    """All of them."""
+    steady = [row["steady"] for row in rows] or [math.nan]
+    right = sum(row["difference"] == 0 for row in rows)
+    whole = sum(row["opaque"] == 0 and not row["stop"] for row in rows)
+    mean = statistics.geometric_mean(steady)
+    return (
+        f"{len(rows)} ran, {right} right, {whole} without opaque calls; steady / eager: geometric mean {mean:.3f}, "
         f"worst {max(steady):.3f}"
     )
 

@@ -416,7 +416,12 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
   }
   if (node.op != Op::kExit && node.op != Op::kExitPoint && node.op != Op::kReturn) {
     trace_->exits += 1;
-    *left = {trace_, static_cast<uint32_t>(&node - trace_->nodes.data())};
+    left->trace = trace_;
+    left->node = static_cast<uint32_t>(&node - trace_->nodes.data());
+    if (node.op == Op::kEpoch && left->varying != nullptr) {
+      const Epoch& epoch = trace_->epochs[node.aux];
+      left->learned = learn_from_guards(*trace_, epoch.first, epoch.count, regs_, left->varying);
+    }
   }
   return leave(*trace_, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);
 }

@@ -12,6 +12,7 @@
 #include "cpython/frame.h"
 #include "exec/registers.h"
 #include "ir/trace.h"
+#include "record/varying.h"
 
 namespace pijit {
 
@@ -36,6 +37,8 @@ inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
 struct Left {
   const Trace* trace = nullptr;  // null: it came to the end
   uint32_t node = 0;
+  Varying* varying = nullptr;  // takes in the numbers because of which an epoch's guards did not hold ...
+  bool learned = false;        // ... and did
 };
 
 // Under stress: at which exit point replays leave; kAnywhere: each replay of a trace at another one, spread evenly.

@@ -227,6 +227,11 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
   return true;
 }
 
+void forget(Root& root, size_t index) {
+  root.traces[index]->forgotten = true;
+  root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
+}
+
 // A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
 // first step of a training, or a first call that raised: the next call is recorded in its place, a few times at most.
 void forget_useless(Root& root, size_t index, uint32_t node) {
@@ -238,14 +243,14 @@ void forget_useless(Root& root, size_t index, uint32_t node) {
       root.forgotten >= limits().forgotten)
     return;
   root.forgotten += 1;
-  trace.forgotten = true;
-  root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
+  forget(root, index);
 }
 
 void go_on_from(Root& root, const Left& left) {
   note_exit(root, left);
   for (size_t i = 0; i < root.traces.size(); ++i)
     if (root.traces[i].get() == left.trace) {
+      if (left.learned) return forget(root, i);
       if (!want_side_trace(root, root.traces[i], left.node)) forget_useless(root, i, left.node);
       return;
     }
@@ -287,6 +292,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     const size_t place = i == 0 ? likely : i - (i <= likely);
     const std::shared_ptr<Trace> trace = root.traces[place];
     Left left;
+    left.varying = &root.varying;
     if (!try_replay(*trace, frame, ts, result, &left)) continue;
     if (i != 0) root.dispatch.taken(signature, place);
     note_replay(root, *trace, left);
@@ -321,7 +327,7 @@ void learn_numbers(Root& root, cpython::Frame* frame) {
     RegisterFile registers(trace->regs.size());
     if (registers.get() == nullptr) return;
     load_inputs(*trace, frame, registers.get());
-    if (learn_from_miss(*trace, registers.get(), &root.varying)) trace->gives_way = true;
+    if (learn_from_guards(*trace, 0, trace->entry_guards(), registers.get(), &root.varying)) trace->gives_way = true;
   }
 }
 

@@ -119,7 +119,7 @@ Task<Val> call_special(Drive& drive, Val object, PyObject* name, std::vector<Val
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = recorder.type_of(object);
   PyObject* dict = nullptr;
-  if (type == nullptr || object.is_reg()) co_await drive.unknown();
+  if (type == nullptr || (object.is_reg() && !recorder.touches_tensor(object))) co_await drive.unknown();
   if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) co_await drive.unknown();
   PyObject* method = recorder.lookup_type(type, name);
   if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyFunction_Type) co_await drive.unknown();

@@ -107,8 +107,10 @@ class Recorder final : public RecordApi {
   void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr);
   bool guard_instance(PyObject* object, PyObject** dict);  // class and dict pointer; *dict null: none or inline values
   bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
-  bool guard_dict_whole(PyObject* dict);                            // its items, in order
-  bool guard_dict_order(PyObject* dict);                            // and the order, where it is not the dict's own
+  // The value of a key that is in the dict itself, of any class and with this hash: false: it is not known.
+  bool read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value);
+  bool guard_dict_whole(PyObject* dict);  // its items, in order
+  bool guard_dict_order(PyObject* dict);  // and the order, where it is not the dict's own
   bool guard_list(PyObject* list);
   bool guard_set(PyObject* set);
   void guard_value(PyObject* object);  // what C code looks into of an object that cannot change

@@ -101,9 +101,9 @@ uint64_t argument_way(const Trace& trace, Val source) noexcept {
   return 0;
 }
 
-bool learn_from_miss(const Trace& trace, Reg* regs, Varying* varying) {
+bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs, Varying* varying) {
   bool learned = false;
-  for (size_t i = 0; i < trace.entry_guards(); ++i) {
+  for (size_t i = first; i < first + count; ++i) {
     const Guard& guard = trace.guards[i];
     if (check_guard(trace, guard, regs)) continue;
     if (!learn_guard(trace, guard, regs, varying)) return false;

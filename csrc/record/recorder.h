@@ -90,6 +90,9 @@ class Recorder final : public RecordApi {
   bool attr_find(Val object, PyObject* name, Val* value);
   bool dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values);
   bool try_items(Val iterable, std::vector<Val>* out);
+  int item_at(Val source, size_t position, bool reversed, Val* item);
+  int entry_at(Val dict, size_t position, bool reversed, PyObject** key, Val* value);
+  int dict_item_at(Val source, size_t position, bool reversed, Val* item);
   bool truth(Val value, bool* out);  // decides a branch, guarding if needed; false: a frame or the adapter must
   bool scalar_truth(Val value, bool* out);
   // -- numbers in registers (scalars.cpp)

@@ -77,7 +77,7 @@ struct Pending {
 struct TraceMark {
   uint32_t nodes = 0, time = 0, guards = 0, epochs = 0, tensors = 0;  // time: the clock; tensors: of the last epoch
   uint32_t arguments = 0;                                             // containers that were loaded
-  uint32_t pins = 0;
+  uint32_t dropped = 0;
 };
 
 // A frame as it was when it began the instruction that raised what it handles now.

@@ -379,6 +379,7 @@ class Replay {
       if (node.snapshot != kNone && cpython::eval_breaker_set(ts_))
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
       const Outcome outcome = step(*trace_, node, regs_, root_, ts_);
+      left->opaque_calls += is_opaque(node.op);
       if (outcome == Outcome::kNext) {
         release(node);
         at += 1;
@@ -423,8 +424,10 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
   }
   if (node.op != Op::kExit && node.op != Op::kExitPoint && node.op != Op::kReturn) {
     trace_->exits += 1;
-    *left = {trace_, static_cast<uint32_t>(&node - trace_->nodes.data())};
+    left->trace = trace_;
+    left->node = static_cast<uint32_t>(&node - trace_->nodes.data());
   }
+  left->stopped = node.op == Op::kExit;
   return leave(*trace_, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);
 }
 

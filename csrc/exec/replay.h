@@ -29,10 +29,12 @@ inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
          !misses_origins(trace, ts);
 }
 
-// Where a replay was left to CPython before the end of its trace.
+// Where a replay was left to CPython before the end of its trace, and what it did on the way.
 struct Left {
-  const Trace* trace = nullptr;  // null: it came to the end
+  const Trace* trace = nullptr;  // null: it came to the end ...
   uint32_t node = 0;
+  bool stopped = false;  // ... at which the recording had stopped
+  uint32_t opaque_calls = 0;
 };
 
 // Under stress: at which exit point replays leave; kAnywhere: each replay of a trace at another one, spread evenly.

@@ -1,5 +1,6 @@
 // What known containers hold: items of sequences, keys and values of dicts, fields of slices.
 #include <algorithm>
+#include <unordered_set>
 
 #include "cpython/keys.h"
 #include "record/builtins.h"
@@ -127,6 +128,26 @@ int Recorder::dict_item_at(Val source, size_t position, bool reversed, Val* item
   return 1;
 }
 
+// How many items a known sequence has; -1: not known.
+Py_ssize_t Recorder::count_items(Val sequence) {
+  sequence = content_of(sequence);
+  if (sequence.is_virtual()) {
+    const Model& content = model(sequence);
+    const bool known = content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kList ||
+                       content.kind == VirtualKind::kDeque;
+    return known ? static_cast<Py_ssize_t>(content.items.size()) : -1;
+  }
+  PyObject* object = sequence.object();
+  if (object == nullptr) return -1;
+  if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter)
+    return is_plain_const(object) || guard_parts(object) ? PyTuple_GET_SIZE(object) : -1;
+  if (PyList_CheckExact(object)) return guard_list(object) ? PyList_GET_SIZE(object) : -1;
+  if (!PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyBytes_CheckExact(object)) return -1;
+  const Py_ssize_t size = PyObject_Length(object);
+  if (size < 0) PyErr_Clear();
+  return size;
+}
+
 // The item number `position` (from the end, if reversed) of a known container, without a look at the others: 1 and
 // *item, 0 behind the last, -1 not known.
 int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
@@ -173,11 +194,12 @@ bool Recorder::set_items_in_order(const Model& set, std::vector<Val>* out) {
   if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
       PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
     return false;
+  const std::unordered_set<PyObject*> same(set.keys.begin(), set.keys.end());
   Py_ssize_t position = 0;
   PyObject* item;
   Py_hash_t hash;
   while (_PySet_NextEntry(set.real, &position, &item, &hash)) {
-    if (!cpython::is_scalar(item) || !holds_key(set.keys, item)) return false;
+    if (!cpython::is_scalar(item) || (same.count(item) == 0 && !holds_key(set.keys, item))) return false;
     out->push_back(owned(item));
   }
   return true;

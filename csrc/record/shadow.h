@@ -151,6 +151,7 @@ struct Model {
   uint32_t owner = kNone;                  // the instance whose __dict__ this is
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
   std::vector<uint32_t> reshaped;          // when keys came or went
+  std::vector<Val> ahead;                  // iterators over sets: all the items, in order
   Val home;                                // a container that existed before and is written: the object (writes.cpp)
   std::vector<PyObject*> original;         // ... its items before the first write (borrowed)
   bool unread = false;                     // ... not guarded: items has only what was added

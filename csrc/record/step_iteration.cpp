@@ -72,6 +72,14 @@ bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pop
   return drive(recorder, frame, iter_of, only(iterable), pops) == Invoke::kStarted;
 }
 
+// The order of a set is found once: an iterator whose set was reshaped is stale.
+static int set_item_at(Recorder& recorder, Model& iterator, Val* item) {
+  if (iterator.ahead.empty() && !recorder.try_items(iterator.items[0], &iterator.ahead)) return -1;
+  if (iterator.position >= iterator.ahead.size()) return 0;
+  *item = iterator.ahead[iterator.position];
+  return 1;
+}
+
 int next_item(Recorder& recorder, Val iterator, Val* item) {
   if (!iterator.is_virtual()) return -1;
   Model& content = recorder.model(iterator);
@@ -80,7 +88,10 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     if (recorder.is_stale(iterator.index(), recorder.trace().clock)) return -1;
     const Val source = content.items[0];
     const bool reversed = content.items.size() > 1 && content.items[1].object() == Py_True;
-    const int more = recorder.item_at(source, content.position, reversed, item);
+    PyTypeObject* of = recorder.type_of(source);
+    const bool set = of == &PySet_Type || of == &PyFrozenSet_Type;
+    const int more = set ? set_item_at(recorder, content, item)
+                         : recorder.item_at(source, content.position, reversed, item);
     if (more < 0) return -1;
     content.position = more > 0 ? content.position + 1 : kExhausted;
     recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);

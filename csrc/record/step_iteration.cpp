@@ -90,8 +90,8 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     const bool reversed = content.items.size() > 1 && content.items[1].object() == Py_True;
     PyTypeObject* of = recorder.type_of(source);
     const bool set = of == &PySet_Type || of == &PyFrozenSet_Type;
-    const int more = set ? set_item_at(recorder, content, item)
-                         : recorder.item_at(source, content.position, reversed, item);
+    const int more =
+        set ? set_item_at(recorder, content, item) : recorder.item_at(source, content.position, reversed, item);
     if (more < 0) return -1;
     content.position = more > 0 ? content.position + 1 : kExhausted;
     recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);

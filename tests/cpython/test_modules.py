@@ -41,6 +41,7 @@ MODULES = (
     "test_listcomps",
 )
 
+
 @functools.cache
 def outcomes_of(module: str, mode: str) -> Outcomes:
     outcomes = run_module(module, mode)

@@ -944,7 +944,7 @@ def change():
     log.clear()
 
 
-# %% list_emptied_after_foreign_code
+# %% list_emptied_after_foreign_code: leaves
 log = []
 
 

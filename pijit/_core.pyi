@@ -81,6 +81,8 @@ class RootInfo(TypedDict):
     replays: int
     exits: int
     guard_failures: int
+    stopped: int
+    opaque_calls: int
     last_stop: StopInfo | None
     traces: int
     last_miss: str | None

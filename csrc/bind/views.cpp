@@ -146,6 +146,8 @@ py::dict root_report(const Root& root) {
   view["replays"] = root.replays;
   view["exits"] = root.exits;
   view["guard_failures"] = root.misses;
+  view["stopped"] = root.stopped;
+  view["opaque_calls"] = root.opaque_calls;
   view["last_stop"] = stop_view(root.last_stop);
   view["disabled"] = root.disabled;
   view["automatic"] = root.automatic;
@@ -177,6 +179,7 @@ py::dict stats_view() {
   }
   py::dict view;
   view["codes"] = counters.codes;
+  view["replayed_codes"] = counters.replayed_codes;
   view["records"] = counters.records;
   view["aborts"] = counters.aborts;
   view["replays"] = counters.replays;

@@ -55,6 +55,7 @@ struct Root {
   Varying varying;
   std::string disabled;  // why it is left alone; empty: it is not
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;
+  uint64_t stopped = 0, opaque_calls = 0;  // replays that came to where the recording had stopped; calls they made
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
   StopInfo last_stop;
   std::string last_miss;
@@ -73,13 +74,14 @@ struct CodeState {
   uint32_t plain_calls = 0;  // watched calls without tensor operators
   int wasted = 0;            // roots in a row that died without a replay
   bool has_operators = false;
-  bool recorded = false;   // a trace was made of it
+  bool recorded = false;   // a trace was made of it ...
+  bool replayed = false;   // ... and ran
   uint32_t observed = 0;   // under PIJIT_STRESS=observe: calls that were recorded
   bool passes_on = false;  // what it calls is looked at instead
 };
 
 struct Stats {
-  uint64_t codes = 0;  // code objects of which a trace was made
+  uint64_t codes = 0, replayed_codes = 0;  // code objects of which a trace was made, and of which one ran
   uint64_t records = 0, aborts = 0, replays = 0, exits = 0, guard_failures = 0, opaque_calls = 0;
 };
 

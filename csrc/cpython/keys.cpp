@@ -15,6 +15,11 @@ bool scalars_equal(PyObject* a, PyObject* b) noexcept {
     if (left != right || PyUnicode_GET_LENGTH(a) != PyUnicode_GET_LENGTH(b)) return false;
     return _PyUnicode_EQ(a, b) != 0;
   }
+  if (left == &PyLong_Type && right == &PyLong_Type) {
+    const auto *first = reinterpret_cast<PyLongObject*>(a), *second = reinterpret_cast<PyLongObject*>(b);
+    const auto digits = static_cast<size_t>(Py_SIZE(a) < 0 ? -Py_SIZE(a) : Py_SIZE(a));
+    return Py_SIZE(a) == Py_SIZE(b) && std::memcmp(first->ob_digit, second->ob_digit, digits * sizeof(digit)) == 0;
+  }
   if (!is_scalar(a) || !is_scalar(b)) return false;
   int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) PyErr_Clear();

@@ -134,9 +134,11 @@ class Holding {
       if (may_let_die(trace.nodes[i].op)) dangers_.push_back(static_cast<uint32_t>(i));
   }
   void run() {
-    if (dangers_.empty()) return;
-    find_retained();
-    find_pins();
+    if (!dangers_.empty()) {
+      find_retained();
+      find_pins();
+    }
+    for (auto [object, epoch] : trace_.dropped) hold(object, epoch);
   }
 
  private:
@@ -148,6 +150,7 @@ class Holding {
   void see_log(uint32_t time);
   void find_mirrored();
   void pin(PyObject* object);
+  void hold(PyObject* object, uint32_t epoch);
 
   Trace& trace_;
   const std::vector<uint32_t>& last_;
@@ -175,14 +178,18 @@ void Holding::find_retained() {
 
 void Holding::pin(PyObject* object) {
   if (object == Py_None || object == Py_True || object == Py_False || !seen_.insert(object).second) return;
-  if (epoch_ == 0) {
+  hold(object, epoch_);
+}
+
+void Holding::hold(PyObject* object, uint32_t epoch) {
+  if (epoch == 0) {
     trace_.pins.push_back(object);
     return;
   }
   RegInfo info;
-  info.epoch = epoch_;
+  info.epoch = epoch;
   trace_.regs.push_back(info);
-  trace_.epochs[epoch_ - 1].pins.emplace_back(object, static_cast<uint32_t>(trace_.regs.size() - 1));
+  trace_.epochs[epoch - 1].pins.emplace_back(object, static_cast<uint32_t>(trace_.regs.size() - 1));
 }
 
 void Holding::see(Val value) {

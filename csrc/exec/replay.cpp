@@ -372,6 +372,7 @@ class Replay {
       if (node.snapshot != kNone && cpython::eval_breaker_set(ts_))
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
       const Outcome outcome = step(*trace_, node, regs_, root_, ts_);
+      left->opaque_calls += is_opaque(node.op);
       if (outcome == Outcome::kNext) {
         release(node);
         at += 1;
@@ -423,6 +424,7 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
       left->learned = learn_from_guards(*trace_, epoch.first, epoch.count, regs_, left->varying);
     }
   }
+  left->stopped = node.op == Op::kExit;
   return leave(*trace_, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);
 }
 

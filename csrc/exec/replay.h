@@ -33,10 +33,12 @@ inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
   return may_replay(trace.depth, trace.coroutines, ts);
 }
 
-// Where a replay was left to CPython before the end of its trace.
+// Where a replay was left to CPython before the end of its trace, and what it did on the way.
 struct Left {
-  const Trace* trace = nullptr;  // null: it came to the end
+  const Trace* trace = nullptr;  // null: it came to the end ...
+  bool stopped = false;          // ... at which the recording had stopped
   uint32_t node = 0;
+  uint32_t opaque_calls = 0;
   Varying* varying = nullptr;  // takes in the numbers because of which an epoch's guards did not hold ...
   bool learned = false;        // ... and did
 };

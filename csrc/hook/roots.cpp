@@ -59,6 +59,13 @@ void note_recorded(const Trace& trace) noexcept {
   stats().codes += 1;
 }
 
+void note_replayed(const Root& root) noexcept {
+  CodeState* state = code_state(root.code, true);
+  if (state == nullptr) return;
+  if (root.automatic) state->wasted = 0;
+  stats().replayed_codes += !std::exchange(state->replayed, true);
+}
+
 // PIJIT_CHECKED: a trace that contradicts itself is a bug and stops the process.
 void check_trace([[maybe_unused]] const Trace& trace) {
 #if PIJIT_CHECKED
@@ -273,8 +280,11 @@ void take_times(const Root& root, cpython::Frame* frame) {
 
 void note_replay(Root& root, const Trace& trace, const Left& left) {
   root.replays += 1;
-  if (root.automatic && root.replays == 1) code_state(root.code, true)->wasted = 0;
+  if (root.replays == 1) note_replayed(root);
+  root.stopped += left.stopped;
+  root.opaque_calls += left.opaque_calls;
   stats().replays += 1;
+  stats().opaque_calls += left.opaque_calls;
   root.misses_in_a_row = root.aborts_in_a_row = 0;
   if (left.trace != nullptr) {
     go_on_from(root, left);

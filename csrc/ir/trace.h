@@ -183,6 +183,12 @@ struct Epoch {
   std::vector<uint32_t> retained;  // as Trace::retained, for what this epoch loads
 };
 
+// An object that the trace takes out of where guards found it, those at entry (0) or those of an epoch.
+struct Dropped {
+  PyObject* object;
+  uint32_t epoch;
+};
+
 struct Trace;
 
 // Where a replay that leaves a trace at the node goes on; see exec/links.h.
@@ -225,6 +231,7 @@ struct Trace {
   std::vector<Ref> owned;
   std::vector<PyObject*> exact;    // of these: another object of the same value does not satisfy a guard
   std::vector<PyObject*> pins;     // held from entry to return when not empty
+  std::vector<Dropped> dropped;    // (held as `pins`, or as those of its epoch: filled in by finish_trace)
   std::vector<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by finish_trace)
   Ref code;                        // root code object
   uint32_t clock = 0;

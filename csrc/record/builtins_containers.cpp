@@ -105,7 +105,7 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
     if (recorder.guard_set(value.object())) size = PySet_GET_SIZE(value.object());
   } else if (type == &PyList_Type || type == &PyTuple_Type || PyType_IsSubtype(type, &PyTuple_Type) ||
              (value.object() != nullptr && PyRange_Check(value.object()))) {
-    if (recorder.try_items(value, &items)) size = static_cast<Py_ssize_t>(items.size());
+    size = recorder.count_items(value);
   }
   if (!recorder.live()) return Invoke::kStopped;
   if (size >= 0) return give(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));

@@ -92,7 +92,7 @@ void Recorder::note_foreign(cpython::Frame* frame) {
     epoch_due_ = true;
     // Somebody was told that what a write took out of a container died: it is not held beyond that.
     if (popped_.is_const() && cpython::base_opcode(top_frame().code, top_frame().operation) == POP_TOP)
-      std::erase(trace_->pins, popped_.object());
+      std::erase_if(trace_->dropped, [&](const Dropped& item) { return item.object == popped_.object(); });
     return;
   }
   const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);

@@ -1,5 +1,6 @@
 // What known containers hold: items of sequences, keys and values of dicts, fields of slices.
 #include <algorithm>
+#include <unordered_set>
 
 #include "cpython/keys.h"
 #include "record/builtins.h"
@@ -78,16 +79,127 @@ bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
   return false;
 }
 
+// Key and value number `position` of a dict shadow, in order: 1, 0 behind the last, -1 not known.
+int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key, Val* value) {
+  if (dict.is_virtual()) {
+    const Model& content = model(dict);
+    if (content.kind == VirtualKind::kView) return entry_at(content.items[0], position, reversed, key, value);
+    const bool attributes = content.owner != kNone;
+    if (!attributes && content.kind != VirtualKind::kDict && content.kind != VirtualKind::kInstance) return -1;
+    const auto& keys = attributes ? model(content.owner).names : content.keys;
+    const auto& values = attributes ? model(content.owner).attrs : content.items;
+    if (position >= keys.size()) return 0;
+    const size_t at = reversed ? keys.size() - 1 - position : position;
+    *key = keys[at];
+    *value = values[at];
+    return 1;
+  }
+  PyObject* object = dict.object();
+  if (object == nullptr || !PyDict_Check(object) || !guard_dict_order(object)) return -1;
+  const auto size = static_cast<size_t>(PyDict_GET_SIZE(object));
+  if (position >= size) return 0;
+  Py_ssize_t next = 0;
+  PyObject* content = nullptr;
+  for (size_t i = 0; i <= (reversed ? size - 1 - position : position); ++i) PyDict_Next(object, &next, key, &content);
+  if (!cpython::is_native_key(*key)) return -1;
+  if (!overlay_find(object, *key, value)) *value = constant(content);
+  return 1;
+}
+
+// The same of what iterating over a dict or a view of it gives.
+int Recorder::dict_item_at(Val source, size_t position, bool reversed, Val* item) {
+  const bool view = is_virtual(source, VirtualKind::kView);
+  PyTypeObject* type = view ? model(source).type : &PyDictKeys_Type;
+  const bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type;
+  const bool pairs = type == &PyDictItems_Type || type == &PyODictItems_Type;
+  if (!keys && !pairs && type != &PyDictValues_Type && type != &PyODictValues_Type) return -1;
+  PyObject* key;
+  Val value;
+  const int more = entry_at(source, position, reversed, &key, &value);
+  if (more <= 0) return more;
+  if (keys) {
+    *item = keep_key(key);
+  } else if (pairs) {
+    const Val pair[2] = {keep_key(key), value};
+    *item = new_tuple(&PyTuple_Type, pair, 2);
+  } else {
+    *item = value;
+  }
+  return 1;
+}
+
+// How many items a known sequence has; -1: not known.
+Py_ssize_t Recorder::count_items(Val sequence) {
+  sequence = content_of(sequence);
+  if (sequence.is_virtual()) {
+    const Model& content = model(sequence);
+    const bool known = content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kList ||
+                       content.kind == VirtualKind::kDeque;
+    return known ? static_cast<Py_ssize_t>(content.items.size()) : -1;
+  }
+  PyObject* object = sequence.object();
+  if (object == nullptr) return -1;
+  if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter)
+    return is_plain_const(object) || guard_parts(object) ? PyTuple_GET_SIZE(object) : -1;
+  if (PyList_CheckExact(object)) return guard_list(object) ? PyList_GET_SIZE(object) : -1;
+  if (!PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyBytes_CheckExact(object)) return -1;
+  const Py_ssize_t size = PyObject_Length(object);
+  if (size < 0) PyErr_Clear();
+  return size;
+}
+
+// The item number `position` (from the end, if reversed) of a known container, without a look at the others: 1 and
+// *item, 0 behind the last, -1 not known.
+int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
+  source = content_of(source);
+  const auto place = [&](size_t size) { return reversed ? size - 1 - position : position; };
+  const auto among = [&](const std::vector<Val>& items) {
+    if (position >= items.size()) return 0;
+    *item = items[place(items.size())];
+    return 1;
+  };
+  if (source.is_virtual()) {
+    const Model& content = model(source);
+    if (content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kList ||
+        content.kind == VirtualKind::kDeque)
+      return among(content.items);
+    if (content.kind == VirtualKind::kView || (content.kind == VirtualKind::kDict && content.owner == kNone))
+      return dict_item_at(source, position, reversed, item);
+  }
+  PyObject* object = source.object();
+  const bool tuple = object != nullptr && PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter;
+  if (tuple || (object != nullptr && PyList_CheckExact(object))) {
+    if (tuple ? !is_plain_const(object) && !guard_parts(object) : !guard_list(object)) return -1;
+    const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
+    if (position >= size) return 0;
+    *item = constant(PySequence_Fast_GET_ITEM(object, place(size)));
+    return 1;
+  }
+  if (object != nullptr && (PyRange_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object))) {
+    const Py_ssize_t size = PyObject_Length(object);
+    if (size < 0) return PyErr_Clear(), -1;
+    if (position >= static_cast<size_t>(size)) return 0;
+    const auto at = static_cast<Py_ssize_t>(place(static_cast<size_t>(size)));
+    *item = own_const(Ref::steal(PySequence_GetItem(object, at)).get());
+    return 1;
+  }
+  if (object != nullptr && (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type))
+    return dict_item_at(source, position, reversed, item);
+  std::vector<Val> items;
+  return try_items(source, &items) ? among(items) : -1;
+}
+
 // The order of a set is its hash table's: that of the set itself, if it was made of scalars by this trace alone.
 bool Recorder::set_items_in_order(const Model& set, std::vector<Val>* out) {
   if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
       PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
     return false;
+  const std::unordered_set<PyObject*> same(set.keys.begin(), set.keys.end());
   Py_ssize_t position = 0;
   PyObject* item;
   Py_hash_t hash;
   while (_PySet_NextEntry(set.real, &position, &item, &hash)) {
-    if (!cpython::is_scalar(item) || !holds_key(set.keys, item)) return false;
+    if (!cpython::is_scalar(item) || (same.count(item) == 0 && !holds_key(set.keys, item))) return false;
     out->push_back(owned(item));
   }
   return true;

@@ -8,6 +8,8 @@
 // 1. A callable that looks at the locals of its caller's frame is not called this way: the frames that stand in the
 // chain have none.
 // 2. A call is tried only where the shadow is as it was before the instruction.
+#include <algorithm>
+
 #include "cpython/exception_groups.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
@@ -36,7 +38,7 @@ struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
       *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add,
       *finalize;
-  PyObject* look_at_frames[11];
+  PyObject *look_at_frames[11], *look_at_heap[4];
 };
 
 const Functions& functions() {
@@ -82,6 +84,9 @@ const Functions& functions() {
       f.look_at_frames[i++] = find("builtins", name);
     for (const char* name : {"_getframe", "settrace", "setprofile", "call_tracing"})
       f.look_at_frames[i++] = find("sys", name);
+    i = 0;
+    for (const char* name : {"collect", "freeze", "get_objects", "get_referrers"})
+      f.look_at_heap[i++] = find("gc", name);
     return f;
   }();
   return table;
@@ -96,6 +101,11 @@ bool looks_at_frames(PyObject* callable, size_t arguments) {
     return !only_without || arguments == 0;
   }
   return false;
+}
+
+bool looks_at_heap(PyObject* callable) {
+  const auto& known = functions().look_at_heap;
+  return callable != nullptr && std::find(std::begin(known), std::end(known), callable) != std::end(known);
 }
 
 bool is_scalar_type(PyTypeObject* type) {
@@ -504,6 +514,18 @@ void Recorder::finish_next(ShadowFrame& frame) {
   node.imm = trace_->snapshots.size() - 1;
 }
 
+// What the frames hold is to be found among all objects.
+void Recorder::make_real() {
+  for (const auto& frame : frames_) {
+    const std::vector<Val> slots(frame->slots.begin(), frame->slots.begin() + frame->locals + frame->sp);
+    for (Val value : slots) {
+      ++visit_;
+      visited_.resize(trace_->virtuals.size(), 0);
+      if (live_ && value.is_virtual() && virtual_usable(value.index(), trace_->clock)) materialize(value);
+    }
+  }
+}
+
 // The instruction under way, executed already or not, as an opaque call.
 bool Recorder::go_opaque(ShadowFrame& frame) {
   if (opaque_calls_ >= kMaxOpaqueCalls) return false;
@@ -517,6 +539,7 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   for (Val value : wanted.args)
     if (value.is_null()) return false;
   if (!snapshot_usable(snapshot())) return false;
+  if (looks_at_heap(callable)) make_real();
   Val result;
   if (!opaque_node(frame, Op::kOpaque, wanted.callable, wanted.args, wanted.names, wanted.spread, &result))
     return false;

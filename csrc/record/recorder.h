@@ -90,6 +90,10 @@ class Recorder final : public RecordApi {
   bool attr_find(Val object, PyObject* name, Val* value);
   bool dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values);
   bool try_items(Val iterable, std::vector<Val>* out);
+  Py_ssize_t count_items(Val sequence);
+  int item_at(Val source, size_t position, bool reversed, Val* item);
+  int entry_at(Val dict, size_t position, bool reversed, PyObject** key, Val* value);
+  int dict_item_at(Val source, size_t position, bool reversed, Val* item);
   bool truth(Val value, bool* out);  // decides a branch, guarding if needed; false: a frame or the adapter must
   bool scalar_truth(Val value, bool* out);
   // -- numbers in registers (scalars.cpp)
@@ -327,6 +331,7 @@ class Recorder final : public RecordApi {
   void forget_adopted(size_t mark);
   TraceMark here();
   bool go_opaque(ShadowFrame& frame);
+  void make_real();
   bool opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<Val> args, PyObject* names, bool spread,
                    Val* result);
   Pending& await_opaque(ShadowFrame& frame, int pops, int pushes, Val result);

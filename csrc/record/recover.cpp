@@ -32,7 +32,7 @@ TraceMark Recorder::here() {
           static_cast<uint32_t>(trace.epochs.size()),
           tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size()),
           static_cast<uint32_t>(arguments_.size()),
-          static_cast<uint32_t>(trace.pins.size())};
+          static_cast<uint32_t>(trace.dropped.size())};
 }
 
 // Containers that were adopted after the mark are registers again: what was loaded from them is not there any more.
@@ -50,7 +50,7 @@ void Recorder::rollback(ShadowFrame& frame) {
   Trace& trace = *trace_;
   trace.nodes.resize(frame.mark.nodes);
   trace.guards.resize(frame.mark.guards);
-  trace.pins.resize(frame.mark.pins);
+  trace.dropped.resize(frame.mark.dropped);
   guarded_aliases_ = std::min<size_t>(guarded_aliases_, frame.mark.guards);
   written_.clear();
   for (auto row = written_dicts_.begin(); row != written_dicts_.end();)

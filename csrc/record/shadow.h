@@ -77,7 +77,7 @@ struct Pending {
 struct TraceMark {
   uint32_t nodes = 0, time = 0, guards = 0, epochs = 0, tensors = 0;  // time: the clock; tensors: of the last epoch
   uint32_t arguments = 0;                                             // containers that were loaded
-  uint32_t pins = 0;
+  uint32_t dropped = 0;
 };
 
 // A frame as it was when it began the instruction that raised what it handles now.
@@ -151,6 +151,7 @@ struct Model {
   uint32_t owner = kNone;                  // the instance whose __dict__ this is
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
   std::vector<uint32_t> reshaped;          // when keys came or went
+  std::vector<Val> ahead;                  // iterators over sets: all the items, in order
   Val home;                                // a container that existed before and is written: the object (writes.cpp)
   std::vector<PyObject*> original;         // ... its items before the first write (borrowed)
   bool unread = false;                     // ... not guarded: items has only what was added

@@ -108,11 +108,13 @@ bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
 }
 
 bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
-  std::vector<Val> items;
-  if (!recorder.try_items(container, &items)) return false;
-  Py_ssize_t size = static_cast<Py_ssize_t>(items.size()), index = 0;
+  Py_ssize_t index = 0;
+  const Py_ssize_t size = recorder.count_items(container);
+  if (size < 0) return false;
   Operand fields[3];
   if (recorder.slice_fields({key, recorder.real(key)}, fields)) {
+    std::vector<Val> items;
+    if (!recorder.try_items(container, &items)) return false;
     Py_ssize_t start, stop, step;
     Ref parts[3];
     for (int i = 0; i < 3; ++i) {
@@ -135,7 +137,9 @@ bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, V
   }
   if (!index_of(recorder, key, size, &index)) return false;
   if (index < 0 || index >= size) return recorder.will_raise(frame, pops), true;
-  recorder.known(frame, pops, items[static_cast<size_t>(index)]);
+  Val item;
+  if (recorder.item_at(container, static_cast<size_t>(index), false, &item) <= 0) return false;
+  recorder.known(frame, pops, item);
   return true;
 }
 
@@ -269,14 +273,15 @@ Task<Val> get_item(Drive& drive, Val container, Val key) {
     if (found == 0) co_await drive.raise();
     co_return value;
   }
-  std::vector<Val> items;
-  Val index = co_await index_of_value(drive, key);
-  if (!recorder.try_items(container, &items)) co_await drive.unknown();
+  Val index = co_await index_of_value(drive, key), item;
+  const Py_ssize_t size = recorder.count_items(container);
+  if (size < 0) co_await drive.unknown();
   Py_ssize_t at = PyLong_AsSsize_t(index.object());
   if (PyErr_Occurred() != nullptr) PyErr_Clear();
-  if (at < 0) at += static_cast<Py_ssize_t>(items.size());
-  if (at < 0 || at >= static_cast<Py_ssize_t>(items.size())) co_await drive.raise();
-  co_return items[static_cast<size_t>(at)];
+  if (at < 0) at += size;
+  if (at < 0 || at >= size) co_await drive.raise();
+  if (recorder.item_at(container, static_cast<size_t>(at), false, &item) <= 0) co_await drive.unknown();
+  co_return item;
 }
 
 namespace {

@@ -72,26 +72,11 @@ bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pop
   return drive(recorder, frame, iter_of, only(iterable), pops) == Invoke::kStarted;
 }
 
-// The item at a position (from the end, if reversed) of a known container: 1 and *item, 0 behind the last, -1 not
-// known.
-static int item_at(Recorder& recorder, Val source, uint32_t position, bool reversed, Val* item) {
-  if (source.is_const() && PyRange_Check(source.object())) {  // may be long
-    const Py_ssize_t size = PyObject_Length(source.object());
-    if (size < 0) return PyErr_Clear(), -1;
-    if (position >= static_cast<size_t>(size)) return 0;
-    const auto at = static_cast<Py_ssize_t>(position);
-    *item = recorder.own_const(Ref::steal(PySequence_GetItem(source.object(), reversed ? size - 1 - at : at)).get());
-    return 1;
-  }
-  std::vector<Val> copied;
-  const std::vector<Val>* items = &copied;
-  if (recorder.is_virtual(source, VirtualKind::kTuple)) {
-    items = &recorder.model(source).items;
-  } else if (!recorder.try_items(source, &copied)) {
-    return -1;
-  }
-  if (position >= items->size()) return 0;
-  *item = (*items)[reversed ? items->size() - 1 - position : position];
+// The order of a set is found once: an iterator whose set was reshaped is stale.
+static int set_item_at(Recorder& recorder, Model& iterator, Val* item) {
+  if (iterator.ahead.empty() && !recorder.try_items(iterator.items[0], &iterator.ahead)) return -1;
+  if (iterator.position >= iterator.ahead.size()) return 0;
+  *item = iterator.ahead[iterator.position];
   return 1;
 }
 
@@ -103,7 +88,10 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     if (recorder.is_stale(iterator.index(), recorder.trace().clock)) return -1;
     const Val source = content.items[0];
     const bool reversed = content.items.size() > 1 && content.items[1].object() == Py_True;
-    const int more = item_at(recorder, source, content.position, reversed, item);
+    PyTypeObject* of = recorder.type_of(source);
+    const bool set = of == &PySet_Type || of == &PyFrozenSet_Type;
+    const int more =
+        set ? set_item_at(recorder, content, item) : recorder.item_at(source, content.position, reversed, item);
     if (more < 0) return -1;
     content.position = more > 0 ? content.position + 1 : kExhausted;
     recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);

@@ -37,8 +37,8 @@ class Varying {
 // Names what a register of an argument, or one that guards loaded from an argument, holds. 0: it is neither.
 uint64_t argument_way(const Trace& trace, Val source) noexcept;
 
-// The guards of the trace do not let a call in, or those of an epoch do not let a replay go on. What differs by a number
-// varies from now on. True: something was learned, and nothing else differs.
+// The guards of the trace do not let a call in, or those of an epoch do not let a replay go on. What differs by a
+// number varies from now on. True: something was learned, and nothing else differs.
 bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs, Varying* varying);
 
 }  // namespace pijit

@@ -167,7 +167,8 @@ Val Recorder::content_to_drop(Val container) {
 }
 
 void Recorder::pin(Val value) {
-  if (value.is_const() && !cpython::is_scalar(value.object())) trace_->pins.push_back(value.object());
+  if (value.is_const() && !cpython::is_scalar(value.object()))
+    trace_->dropped.push_back({value.object(), static_cast<uint32_t>(trace_->epochs.size())});
 }
 
 // The value that a write takes out of a dict, if a guard proves it alive.

@@ -109,7 +109,7 @@ def runners() -> Iterator[Any]:
     yield run_inside
 
 
-def run_inside(module: str, mode: str, out: str, chosen: str, without: frozenset[str]) -> None:
+def run_inside(module: str, mode: str, out: str, chosen: str) -> None:
     """The inner process: runs the tests in its directory, which is empty."""
     faulthandler.enable()
     with open(out, "w", encoding="utf-8") as stream:
@@ -124,7 +124,7 @@ def run_inside(module: str, mode: str, out: str, chosen: str, without: frozenset
         loader = unittest.TestLoader()
         tests = flatten(loader.loadTestsFromModule(importlib.import_module(f"test.{module}")))
         # The same instance in every turn: it is what its functions are called with.
-        wanted = (test for test in tests if chosen in test.id() and test.id() not in without)
+        wanted = (test for test in tests if chosen in test.id())
         repeated = [test for test in wanted for _ in range(TURNS)]
         reporter = Reporter(stream, bool(chosen))
         unittest.TestSuite(repeated).run(reporter)
@@ -149,20 +149,18 @@ class Outcomes:
         return {name for name, turns in self.tests.items() if turns == ["passed"] * TURNS}
 
     def summary(self) -> str:
-        counts = {key: self.stats.get(key, 0) for key in ("codes", "records", "aborts", "replays", "exits")}
-        text = ", ".join(f"{count} {key}" for key, count in counts.items())
+        counts = {key: self.stats.get(key, 0) for key in ("records", "aborts", "replays", "exits")}
+        text = f"{self.stats.get('codes', 0)} code objects recorded, {self.stats.get('replayed_codes', 0)} replayed: "
+        text += ", ".join(f"{count} {key}" for key, count in counts.items())
         return f"{len(self.passed())} of {len(self.tests)} tests passed; {text}{'; ' + self.died if self.died else ''}"
 
 
-def run_module(
-    module: str, mode: str, chosen: str = "", without: frozenset[str] = frozenset(), seconds: float = SECONDS
-) -> Outcomes:
-    """Runs the tests of test.<module> whose names contain `chosen`, except those of the names `without`."""
+def run_module(module: str, mode: str, chosen: str = "", seconds: float = SECONDS) -> Outcomes:
+    """Runs the tests of test.<module> whose names contain `chosen`."""
     outcomes = Outcomes()
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory, "outcomes.jsonl")
         command = [sys.executable, __file__, "--inside", str(out), module, mode, "-k", chosen]
-        command += [f"--without={name}" for name in sorted(without)]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PIJIT_")}
         empty = Path(directory, "cwd")
         empty.mkdir()
@@ -213,16 +211,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("-k", default="", help="only tests with this in their names")
-    parser.add_argument("--without", action="append", default=[], help="not the test of this name; may be repeated")
     parser.add_argument("module")
     parser.add_argument("modes", nargs="+", choices=MODES)
     options = parser.parse_args()
-    without = frozenset(options.without)
     if options.inside:
-        return run_inside(options.module, options.modes[0], options.inside, options.k, without)
+        return run_inside(options.module, options.modes[0], options.inside, options.k)
     first: Outcomes | None = None
     for mode in options.modes:
-        outcomes = run_module(options.module, mode, options.k, without)
+        outcomes = run_module(options.module, mode, options.k)
         print(f"{options.module} {mode}: {outcomes.summary()}")
         if outcomes.running:
             print(f"  died in {outcomes.running}")

@@ -10,6 +10,8 @@ import re
 import sys
 from pathlib import Path
 
+from constructs import CONSTRUCTS, OPAQUE
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = ROOT / "docs" / "coverage.md"
@@ -66,8 +68,14 @@ def cells() -> list[tuple[str, str, str]]:
     return rows
 
 
+def whole(construct: str) -> str:
+    """How a construct is replayed."""
+    return f"opaque: {OPAQUE[construct]}" if construct in OPAQUE else "whole"
+
+
 def page() -> str:
     """The whole of docs/coverage.md."""
+    files = {name: source for name, _, source in cells()}
     lines = [
         "# What is recorded",
         "",
@@ -86,7 +94,15 @@ def page() -> str:
         "",
         "## Constructs",
         "",
+        "*whole*: in steady state a replay comes to the return without an opaque call, an exit or a stop.",
+        "",
         "| construct | fate | test |",
+        "| --- | --- | --- |",
+        *(f"| {what} | {whole(what)} | `programs/{files[name]}`: `{name}` |" for what, name in CONSTRUCTS.items()),
+        "",
+        "## Programs",
+        "",
+        "| program | fate | test |",
         "| --- | --- | --- |",
     ]
     for name, flags, source in cells():

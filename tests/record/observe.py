@@ -163,7 +163,7 @@ class Log:
     """What was seen of a run."""
 
     entries: list[str] = field(default_factory=list)
-    replayed: list[int] = field(default_factory=list)  # number of replays after each call
+    reports: list[dict[str, Any]] = field(default_factory=list)  # of the root, after each call
     report: dict[str, Any] = field(default_factory=dict)
     state: str = ""
 
@@ -226,7 +226,7 @@ def run(
                 kept.clear()
                 outcome = arguments = None
             if root >= 0:
-                log.replayed.append(_core.root_report(root)["replays"])
+                log.reports.append(dict(_core.root_report(root)))
         for entry in late:
             note(*entry)
         if root >= 0:
@@ -254,4 +254,4 @@ if __name__ == "__main__":
         if left != right:
             sys.exit(f"plain:  {left}\njitted: {right}")
     REPORT = ACTUAL.report
-    print(ACTUAL.state, ACTUAL.replayed, REPORT.get("exits"), REPORT.get("last_stop"))
+    print(ACTUAL.state, [each["replays"] for each in ACTUAL.reports], REPORT.get("exits"), REPORT.get("last_stop"))

@@ -942,3 +942,102 @@ def args():
 
 def change():
     log.clear()
+
+
+# %% list_emptied_after_foreign_code: leaves
+log = []
+
+
+def logged(method):
+    def call(*args):
+        log.append((method.__name__, args))
+        return method(*args)
+
+    return call
+
+
+def check(expected):
+    actual = log[:]
+    return expected == actual
+
+
+def f():
+    class Local:
+        @logged
+        def __getattr__(self, *args):
+            return k
+
+        @logged
+        def __setattr__(self, *args):
+            pass
+
+    local = Local()
+    log[:] = []
+    local.first
+    one = check([("__getattr__", (local, "first"))])
+    log[:] = []
+    local.second = k
+    two = check([("__setattr__", (local, "second", k))])
+    log[:] = []
+    return one, two
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% looked_for_by_the_collector
+import gc
+
+
+def f(x):
+    pair, nested = (1, x), (2, (x, 3))
+    kept = [x]
+    before = gc.is_tracked(kept)
+    gc.collect()
+    gc.collect()
+    return gc.is_tracked(pair), gc.is_tracked(nested), gc.is_tracked(kept), before, pair, nested, kept
+
+
+def args():
+    return (k,)
+
+
+k = 1.5
+
+
+def change():
+    global k
+    k = "text"
+
+
+# %% long_containers
+def f(n):
+    squares = {i: i * i for i in range(n)}
+    total = 0
+    for i, square in squares.items():
+        total += i * square
+    items = list(squares.values())
+    for i in range(len(items)):
+        items[i] += i
+    seen = set(items)
+    for item in sorted(seen, key=repr):
+        total += item
+    letters = [letter for letter in "abc" * k]
+    return total, items[-1], len(seen), [i for i in reversed(items)][0], letters[::k], min(squares), ",".join(letters)
+
+
+def args():
+    return (300,)
+
+
+k = 100
+
+
+def change():
+    global k
+    k = 50

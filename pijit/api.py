@@ -217,8 +217,8 @@ def stats() -> Mapping[str, int | float]:
     """Counters of this process.
 
     Returns:
-        `records`, `aborts`, `replays`, `exits`, `guard_failures`, `opaque_calls`, `traces`, `segments`, `bytes` and
-        `seconds_saved` (seconds).
+        `records`, `aborts`, `replays`, `exits`, `guard_failures`, `opaque_calls` (made by replays), `traces`,
+        `segments`, `bytes` and `seconds_saved` (seconds).
 
     Example:
         >>> import pijit

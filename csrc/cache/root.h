@@ -11,7 +11,7 @@
 #include "cache/dispatch.h"
 #include "cpython/frame.h"
 #include "ir/trace.h"
-#include "record/varying.h"
+#include "guard/varying.h"
 
 namespace pijit {
 

@@ -200,6 +200,7 @@ const SlotFunctions& slot_functions() noexcept {
         "  def __getitem__(self, x): return 1\n"
         "  def __setitem__(self, x, y): pass\n"
         "  def __get__(self, o, t): return 1\n"
+        "  def __set__(self, o, v): pass\n"
         "  def __eq__(self, o): return True\n"
         "  def __hash__(self): return 1\n"
         "class Only:\n"
@@ -228,6 +229,7 @@ const SlotFunctions& slot_functions() noexcept {
     slots.subscript = both->tp_as_mapping->mp_subscript;
     slots.ass_subscript = both->tp_as_mapping->mp_ass_subscript;
     slots.descr_get = both->tp_descr_get;
+    slots.descr_set = both->tp_descr_set;
     slots.richcompare = both->tp_richcompare;
     slots.hash = both->tp_hash;
     return slots;

@@ -48,6 +48,7 @@ struct SlotFunctions {
   binaryfunc subscript;
   objobjargproc ass_subscript;
   descrgetfunc descr_get;
+  descrsetfunc descr_set;
   richcmpfunc richcompare;
   hashfunc hash;
 };

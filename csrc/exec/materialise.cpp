@@ -128,6 +128,14 @@ PyObject* Materialiser::object_of(uint32_t index) noexcept {
   return found != nullptr && fill(object, found) ? found : nullptr;
 }
 
+PyObject* Materialiser::make_dict(const Virtual& object) noexcept {
+  if (object.head != kNone && trace_.log[object.head].op == LogOp::kField) {
+    PyObject* instance = borrow(trace_.log[object.head].value);
+    return instance == nullptr ? nullptr : PyObject_GenericGetDict(instance, nullptr);
+  }
+  return object.type == &PyODict_Type ? PyODict_New() : PyDict_New();
+}
+
 // The object as it is before its log is applied; kinds that cannot hold themselves are made complete.
 PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
   switch (object.kind) {
@@ -138,7 +146,7 @@ PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
     case VirtualKind::kDeque:
       return make_deque(object);
     case VirtualKind::kDict:
-      return object.type == &PyODict_Type ? PyODict_New() : PyDict_New();
+      return make_dict(object);
     case VirtualKind::kSet:
       return object.type == &PyFrozenSet_Type ? PyFrozenSet_New(nullptr) : PySet_New(nullptr);
     case VirtualKind::kInstance:
@@ -236,8 +244,8 @@ bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& 
     case LogOp::kItem:  // a tuple
       PyTuple_SET_ITEM(made, static_cast<Py_ssize_t>((*position)++), new_reference(value));
       return true;
-    case LogOp::kField:  // a cell
-      return PyCell_Set(made, value) == 0;
+    case LogOp::kField:  // a cell, or the instance of its __dict__
+      return object.kind == VirtualKind::kDict || PyCell_Set(made, value) == 0;
     case LogOp::kSetAttr:
       return PyObject_GenericSetAttr(made, key, value) == 0;
     case LogOp::kDelAttr:

@@ -52,6 +52,7 @@ class Materialiser {
   bool apply_set(PyObject* set, const LogEntry& entry) noexcept;
   bool apply_function(PyObject* function, const LogEntry& entry) noexcept;
   PyObject* make_from_fields(const Virtual& object) noexcept;
+  PyObject* make_dict(const Virtual& object) noexcept;
   PyObject* make_instance(PyTypeObject* type) noexcept;
   PyObject* make_tuple(const Virtual& object) noexcept;
   PyObject* make_iterator(const Virtual& object, PyObject* iterable, bool reversed) noexcept;

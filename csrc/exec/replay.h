@@ -12,7 +12,7 @@
 #include "cpython/frame.h"
 #include "exec/registers.h"
 #include "ir/trace.h"
-#include "record/varying.h"
+#include "guard/varying.h"
 
 namespace pijit {
 

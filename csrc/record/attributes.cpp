@@ -10,6 +10,15 @@
 #include "cpython/keys.h"
 
 namespace pijit {
+
+PyObject* classmethod_callable(PyObject* descriptor) {
+  // classmethod and staticmethod have the same layout: the callable is their first field.
+  struct Layout {
+    PyObject_HEAD PyObject* callable;
+  };
+  return reinterpret_cast<Layout*>(descriptor)->callable;
+}
+
 namespace {
 
 bool has_name(PyObject* name, const char* text) {
@@ -25,9 +34,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (object.is_virtual()) {
       Model& content = recorder.model(object);
       if (content.kind != VirtualKind::kInstance) return Val();
-      Val dict = recorder.new_virtual(VirtualKind::kDict, &PyDict_Type);
-      recorder.model(dict).owner = object.index();
-      return dict;
+      return recorder.dict_of(object);
     }
     if (self == nullptr) return Val();
     if (PyType_Check(self)) {
@@ -146,12 +153,20 @@ Val builtin_method(Recorder& recorder, PyObject* descriptor, Val self) {
   return method;
 }
 
-PyObject* classmethod_callable(PyObject* descriptor) {
-  // classmethod and staticmethod have the same layout: the callable is their first field.
-  struct Layout {
-    PyObject_HEAD PyObject* callable;
-  };
-  return reinterpret_cast<Layout*>(descriptor)->callable;
+// A member of a fresh object that keeps what it was made with; Null: not one.
+Val fixed_member(Recorder& recorder, Val object, PyObject* name) {
+  constexpr const char *kSlice[] = {"start", "stop", "step"}, *kPartial[] = {"func", "args", "keywords"};
+  const bool slice = recorder.is_virtual(object, VirtualKind::kSlice);
+  for (size_t i = 0; i < 3; ++i) {
+    if (!slice && !recorder.is_virtual(object, VirtualKind::kPartial)) break;
+    if (has_name(name, slice ? kSlice[i] : kPartial[i])) return recorder.virtual_field(object, i);
+  }
+  Val written;
+  if (!has_name(name, "__suppress_context__") || !recorder.is_virtual(object, VirtualKind::kException) ||
+      recorder.is_foreign(object) || recorder.attr_find(object, name, &written))
+    return Val();
+  const auto& fields = recorder.model(object).items;
+  return Val::constant(fields.size() > 2 && !fields[2].is_null() ? Py_True : Py_False);
 }
 
 // What the fields of a named tuple are.
@@ -221,6 +236,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       return Invoke::kStarted;
     }
     const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+    if (const Val field = fixed_member(recorder, object, name); !field.is_null()) return found(lookup, field);
     if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
     if (object.is_virtual()) {
       Val value;

@@ -40,6 +40,8 @@ bool is_lock(PyTypeObject* type) noexcept;
 // A call that only computes, of any result: an object that nobody else has, or that it only finds (opaque.cpp).
 Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args,
                       int pops);
+// What a classmethod or staticmethod calls.
+PyObject* classmethod_callable(PyObject* descriptor);
 // list[int] and the like.
 Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops);
 

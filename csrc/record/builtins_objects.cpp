@@ -362,6 +362,21 @@ PyTypeObject* partial_type() {
 
 namespace {
 
+// slice.indices(length), of plain numbers.
+Invoke slice_indices(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  Operand fields[3];
+  if (args.values.size() != 2 || !args.names.empty() || recorder.type_of(args.values[0]) != &PySlice_Type ||
+      !recorder.slice_fields({args.values[0], recorder.real(args.values[0])}, fields))
+    return Invoke::kUnknown;
+  for (Val part : {fields[0].value, fields[1].value, fields[2].value, args.values[1]})
+    if (part.object() == nullptr || (part.object() != Py_None && !PyLong_CheckExact(part.object())))
+      return Invoke::kUnknown;
+  recorder.observe(frame, pops,
+                   [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.own_const(result); });
+  frame.pending.folds = true;
+  return Invoke::kStarted;
+}
+
 Invoke type_slice(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const size_t count = args.values.size();
   if (count == 0 || count > 3 || !args.names.empty()) return Invoke::kUnknown;
@@ -430,6 +445,9 @@ void add_object_builtins() {
   add_builtin("_contextvars", "ContextVar.reset", context_reset);
   add_builtin("_contextvars", "ContextVar.get", context_get);
   add_builtin("builtins", "slice", type_slice);
+  add_builtin("builtins", "slice.indices", slice_indices);
+  add_builtin("builtins", "range.index", fold);
+  add_builtin("builtins", "range.count", fold);
   partial_type();  // imports, so not while recording
   add_builtin("functools", "partial", type_partial);
   add_builtin("types", "MethodType", type_method);

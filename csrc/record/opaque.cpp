@@ -367,8 +367,7 @@ Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable
 Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
   PyObject* type = cls.object();
   if (type == nullptr || Py_TYPE(type) != &PyType_Type || !key.is_const()) return Invoke::kUnknown;
-  static PyObject* const name = PyUnicode_InternFromString("__class_getitem__");
-  PyObject* method = recorder.lookup_type(reinterpret_cast<PyTypeObject*>(type), name);
+  PyObject* method = recorder.lookup_type(reinterpret_cast<PyTypeObject*>(type), names().class_getitem);
   if (!recorder.live()) return Invoke::kStopped;
   if (method == nullptr || Py_TYPE(method) != &PyClassMethodDescr_Type ||
       reinterpret_cast<PyMethodDescrObject*>(method)->d_method->ml_meth != Py_GenericAlias)
@@ -400,6 +399,10 @@ PyObject* string_function(int conversion) {
   const Functions& f = functions();
   PyObject* known[] = {f.format, f.str, f.repr, f.ascii};
   return conversion < 0 ? f.join : known[conversion];
+}
+
+PyObject* getattr_function() {
+  return functions().getattr;
 }
 
 PyObject* finalize_function() {

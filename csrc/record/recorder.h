@@ -28,7 +28,7 @@
 #include "ir/trace.h"
 #include "record/facts.h"
 #include "record/shadow.h"
-#include "record/varying.h"
+#include "guard/varying.h"
 
 namespace pijit {
 
@@ -88,6 +88,8 @@ class Recorder final : public RecordApi {
   void attr_set(Val object, PyObject* name, Val value);
   bool attr_delete(Val object, PyObject* name);  // false: it is not there
   bool attr_find(Val object, PyObject* name, Val* value);
+  Val dict_of(Val instance);
+  void share_dict(Val instance);
   bool dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values);
   bool try_items(Val iterable, std::vector<Val>* out);
   Py_ssize_t count_items(Val sequence);
@@ -466,8 +468,8 @@ bool holds_key(const std::vector<PyObject*>& keys, PyObject* key);
 // Interned names that the recorder looks up.
 struct Names {
   PyObject *getattr, *getattribute, *setattr, *delattr, *call, *init, *new_, *bool_, *len, *iter, *next, *contains,
-      *getitem, *setitem, *delitem, *get, *set, *dict, *class_, *enter, *exit, *hash, *eq, *code, *name, *module, *mro,
-      *missing, *classcell;
+      *getitem, *setitem, *delitem, *get, *set, *delete_, *dict, *class_, *enter, *exit, *hash, *eq, *code, *name,
+      *module, *mro, *missing, *classcell, *class_getitem;
 };
 const Names& names() noexcept;
 
@@ -475,6 +477,7 @@ const Names& names() noexcept;
 PyObject* operator_function(SiteKind kind, int oparg);
 PyObject* string_function(int conversion);
 PyObject* identity_function(bool invert);
+PyObject* getattr_function();
 PyObject* finalize_function();  // what becomes of an object when it dies
 
 // Cells and free variables, which CPython sets up without events.

@@ -77,8 +77,10 @@ void Recorder::rollback(ShadowFrame& frame) {
       object.tail = last;
     }
   }
-  for (const auto& model : models_)
+  for (const auto& model : models_) {
     std::erase_if(model->tracebacks, [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });
+    if (model->dict != kNone && trace.virtuals[model->dict].birth > frame.mark.time) model->dict = kNone;
+  }
   const auto forget_self = [&](ShadowFrame& of) {
     if (!of.self.is_null() && trace.virtuals[of.self.index()].birth > frame.mark.time) of.self = Val();
   };

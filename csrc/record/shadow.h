@@ -148,7 +148,8 @@ struct Model {
   std::vector<PyObject*> keys;             // dict keys or set items, in order (immutable scalars, kept by owned)
   std::vector<PyObject*> names;            // attribute names ...
   std::vector<Val> attrs;                  // ... and values
-  uint32_t owner = kNone;                  // the instance whose __dict__ this is
+  uint32_t owner = kNone;                  // the instance whose __dict__ this is ...
+  uint32_t dict = kNone;                   // ... and the other way round
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
   std::vector<uint32_t> reshaped;          // when keys came or went
   std::vector<Val> ahead;                  // iterators over sets: all the items, in order

@@ -8,7 +8,7 @@ namespace {
 
 void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result);
 
-void take_string(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = recorder.owned(result);
 }
 
@@ -35,7 +35,7 @@ void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
       return recorder.stop(Abort::kUnknownOperand, "a formatted result");
     pieces.push_back(piece);
   }
-  if (!varies) return recorder.observe(frame, count, take_string);
+  if (!varies) return recorder.observe(frame, count, take_plain);
   const Val all = recorder.new_tuple(&PyTuple_Type, pieces.data(), pieces.size());
   recorder.compute(frame, string_function(-1), {all}, count);
 }
@@ -202,6 +202,25 @@ Invoke invoke_special(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
   return recorder.invoke_function(frame, Val::constant(method), args, then, pops);
 }
 
+namespace {
+
+// cls[key] of a plain class: its __class_getitem__, if that is a class method in Python.
+Invoke class_subscript(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
+  PyObject* method = nullptr;
+  if (cls.object() != nullptr)
+    method = recorder.lookup_type(reinterpret_cast<PyTypeObject*>(cls.object()), names().class_getitem);
+  if (!recorder.live()) return Invoke::kStopped;
+  PyObject* function = nullptr;
+  if (method != nullptr && Py_TYPE(method) == &PyClassMethod_Type) function = classmethod_callable(method);
+  if (function == nullptr || Py_TYPE(function) != &PyFunction_Type)
+    return generic_alias(recorder, frame, cls, key, pops);
+  Arguments args;
+  args.values = {cls, key};
+  return recorder.invoke_function(frame, Val::constant(function), args, Then::kPush, pops);
+}
+
+}  // namespace
+
 bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
   PyTypeObject* type = recorder.type_of(container);
   if (type == nullptr || container.is_reg()) return false;
@@ -217,10 +236,10 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
     return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
   if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript)
     return invoke_special(recorder, frame, container, names().getitem, {key}, Then::kPush, pops) == Invoke::kStarted;
-  if (type == &PyType_Type) return generic_alias(recorder, frame, container, key, pops) == Invoke::kStarted;
-  const bool text = type == &PyUnicode_Type || type == &PyBytes_Type;
-  if (text && container.is_const() && is_plain_key(recorder, key)) {
-    recorder.observe(frame, pops, take_string);
+  if (type == &PyType_Type) return class_subscript(recorder, frame, container, key, pops) == Invoke::kStarted;
+  const bool plain = type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyRange_Type;
+  if (plain && container.is_const() && is_plain_key(recorder, key)) {
+    recorder.observe(frame, pops, take_plain);
     frame.pending.folds = true;
     return true;
   }
@@ -269,8 +288,13 @@ Task<Val> get_item(Drive& drive, Val container, Val key) {
       value = co_await get_item_hashed(drive, container, key);
       co_return value;
     }
-    if (found < 0 || (found == 0 && !is_builtin_dict(type))) co_await drive.unknown();
-    if (found == 0) co_await drive.raise();
+    if (found < 0) co_await drive.unknown();
+    if (found == 0 && !is_builtin_dict(type)) {
+      std::vector<Val> missing(1, key);
+      value = co_await call_special(drive, container, names().missing, missing);
+    } else if (found == 0) {
+      co_await drive.raise();
+    }
     co_return value;
   }
   Val index = co_await index_of_value(drive, key), item;
@@ -328,6 +352,12 @@ Task<Val> search(Drive& drive, Arguments args) {
   co_return Val::constant(invert ? Py_True : Py_False);
 }
 
+bool start_search(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {
+  Arguments args;
+  args.values = {container, key, Val::constant(invert ? Py_True : Py_False)};
+  return drive(recorder, frame, search, args, pops) == Invoke::kStarted;
+}
+
 }  // namespace
 
 bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {
@@ -352,6 +382,7 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
     if (recorder.model(container).kind == VirtualKind::kInstance) {
       if (type->tp_as_sequence == nullptr ||
           type->tp_as_sequence->sq_contains != PyDict_Type.tp_as_sequence->sq_contains) {
+        if (is_searched(recorder, container)) return start_search(recorder, frame, container, key, pops, invert);
         return invoke_special(recorder, frame, container, names().contains, {key},
                               invert ? Then::kNotTruth : Then::kTruth, pops) == Invoke::kStarted;
       }
@@ -374,10 +405,10 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
              type->tp_as_sequence->sq_contains == cpython::slot_functions().contains) {
     return invoke_special(recorder, frame, container, names().contains, {key}, invert ? Then::kNotTruth : Then::kTruth,
                           pops) == Invoke::kStarted;
+  } else if (type == &PyRange_Type && object != nullptr && cpython::is_scalar(object)) {
+    found = PySequence_Contains(container.object(), object);
   } else if (is_searched(recorder, container)) {
-    Arguments args;
-    args.values = {container, key, Val::constant(invert ? Py_True : Py_False)};
-    return drive(recorder, frame, search, args, pops) == Invoke::kStarted;
+    return start_search(recorder, frame, container, key, pops, invert);
   }
   if (found < 0 || !recorder.live()) return false;
   recorder.known(frame, pops, Val::constant((found != 0) != invert ? Py_True : Py_False));

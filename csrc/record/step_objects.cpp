@@ -76,11 +76,21 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
   }
   if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
   if (Py_TYPE(descriptor) == &PyProperty_Type) {
-    Ref setter = Ref::steal(PyObject_GetAttrString(descriptor, "fset"));
+    Ref setter = Ref::steal(PyObject_GetAttrString(descriptor, value.is_null() ? "fdel" : "fset"));
     if (!setter || Py_TYPE(setter.get()) != &PyFunction_Type) return Invoke::kUnknown;
     Arguments args;
-    args.values = {object, value};
+    args.values = {object};
+    if (!value.is_null()) args.values.push_back(value);
     return recorder.invoke_function(frame, Val::constant(setter.get()), args, Then::kDrop, pops);
+  }
+  if (Py_TYPE(descriptor)->tp_descr_set == cpython::slot_functions().descr_set) {
+    PyObject* method = recorder.lookup_type(Py_TYPE(descriptor), value.is_null() ? names().delete_ : names().set);
+    if (!recorder.live()) return Invoke::kStopped;
+    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+    Arguments args;
+    args.values = {Val::constant(descriptor), object};
+    if (!value.is_null()) args.values.push_back(value);
+    return recorder.invoke_function(frame, Val::constant(method), args, Then::kDrop, pops);
   }
   if (Py_TYPE(descriptor) == &PyMemberDescr_Type) {
     const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;

@@ -29,6 +29,7 @@ const Names& names() noexcept {
     n.delitem = name("__delitem__");
     n.get = name("__get__");
     n.set = name("__set__");
+    n.delete_ = name("__delete__");
     n.dict = name("__dict__");
     n.class_ = name("__class__");
     n.enter = name("__enter__");
@@ -41,6 +42,7 @@ const Names& names() noexcept {
     n.mro = name("__mro__");
     n.missing = name("__missing__");
     n.classcell = name("__class__");
+    n.class_getitem = name("__class_getitem__");
     return n;
   }();
   return table;
@@ -408,8 +410,35 @@ Val Recorder::force(Val value) {
 }
 
 bool Recorder::can_build(uint32_t index, uint32_t time) {
-  if (!trace_->virtuals[index].buildable || model(index).owner != kNone) return false;
+  if (!trace_->virtuals[index].buildable) return false;
   return model(index).kind != VirtualKind::kIterator || !is_stale(index, time);
+}
+
+// The __dict__ of a fresh instance.
+Val Recorder::dict_of(Val instance) {
+  const uint32_t known = model(instance).dict;
+  if (known != kNone) return Val::virtual_object(known);
+  const Val dict = new_virtual(VirtualKind::kDict, &PyDict_Type);
+  model(dict).owner = instance.index();
+  model(instance).dict = dict.index();
+  log(dict, LogOp::kField, Val(), instance);
+  if (is_built(instance)) share_dict(instance);
+  return dict;
+}
+
+// The instance is real, and so is its __dict__.
+void Recorder::share_dict(Val instance) {
+  const Val out = add_reg(Rep::kObject, &PyDict_Type, nullptr);
+  Node& node = emit_node(Op::kCall);
+  node.a = Val::constant(getattr_function());
+  node.out = out.index();
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = 2;
+  trace_->operands.insert(trace_->operands.end(),
+                          {Val::reg(trace_->virtuals[instance.index()].reg), owned(names().dict)});
+  Virtual& dict = trace_->virtuals[model(instance).dict];
+  dict.reg = out.index();
+  dict.reg_time = ++trace_->clock;
 }
 
 // What a generator holds. It is CPython's from now on.
@@ -436,6 +465,11 @@ Val Recorder::materialize(Val value) {
   uint32_t index = value.index();
   if (trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
   Model& content = model(index);
+  if (content.owner != kNone) {
+    materialize(Val::virtual_object(content.owner));
+    if (live_ && trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
+  }
+  if (!live_) return Val();
   if (content.building || is_running(value) || !can_build(index, trace_->clock)) {
     stop(Abort::kUnbuildable, virtual_name(content.kind));
     return Val();
@@ -462,6 +496,7 @@ Val Recorder::materialize(Val value) {
   }
   trace_->virtuals[index].reg = built.index();
   trace_->virtuals[index].reg_time = time;
+  if (content.dict != kNone) share_dict(value);
   for (size_t i = 0; i < content.tracebacks.size() && live_; ++i)
     if (const Val shown = content.tracebacks[i]; !model(shown).building) materialize(shown);
   return live_ ? built : Val();

@@ -31,6 +31,30 @@ def test_states() -> None:
     assert pijit.status(jitted).state == "replaying"
 
 
+def test_what_replays_did_is_counted() -> None:
+    """Opaque calls that replays made, replays that came to a stop, and code objects of which a trace ran."""
+
+    @pijit.jit
+    def opaque(x: int) -> int:
+        print(end="")
+        print(end="")
+        return x
+
+    @pijit.jit
+    def stops(x: int) -> int:
+        exec("x")
+        return x
+
+    before = pijit.stats()
+    for _ in range(4):
+        opaque(1), stops(1)
+    after = pijit.stats()
+    assert (report(opaque)["replays"], report(opaque)["opaque_calls"], report(opaque)["stopped"]) == (3, 6, 0)
+    assert (report(stops)["replays"], report(stops)["opaque_calls"], report(stops)["stopped"]) == (3, 0, 3)
+    assert after["opaque_calls"] - before["opaque_calls"] == 6
+    assert after["replayed_codes"] - before["replayed_codes"] == 2
+
+
 def test_functions_of_one_code_are_apart() -> None:
     """Closures of one code object, jitted and plain, each with its own traces."""
 

@@ -1609,3 +1609,70 @@ def change():
 def undo():
     global part
     part = functools.partial(scaled, 4, y=1)
+
+
+# %% dict_of_a_fresh_instance: leaves
+class Thing:
+    pass
+
+
+def f(n):
+    thing = Thing()
+    own = thing.__dict__
+    thing.a = n
+    same = own is thing.__dict__
+    own["b"] = k
+    kept.append(thing)
+    print(kept[-1].b)
+    kept.clear()
+    own["c"] = thing.a + thing.b
+    return same, own is thing.__dict__, thing.c, list(own.items())
+
+
+kept = []
+
+
+def args():
+    return (3,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 5
+
+
+# %% dict_of_an_instance_changed_by_foreign_code: leaves
+class Thing:
+    pass
+
+
+def f(n):
+    thing = Thing()
+    own = thing.__dict__
+    thing.a = n
+    kept.append(thing)
+    fill()
+    kept.clear()
+    return own["a"], own.get("b"), thing.a, own is thing.__dict__
+
+
+def fill():
+    exec("kept[0].a += k; kept[0].b = k", globals())
+
+
+kept = []
+
+
+def args():
+    return (3,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 5

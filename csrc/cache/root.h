@@ -10,8 +10,8 @@
 
 #include "cache/dispatch.h"
 #include "cpython/frame.h"
-#include "ir/trace.h"
 #include "guard/varying.h"
+#include "ir/trace.h"
 
 namespace pijit {
 

@@ -11,8 +11,8 @@
 #pragma once
 #include "cpython/frame.h"
 #include "exec/registers.h"
-#include "ir/trace.h"
 #include "guard/varying.h"
+#include "ir/trace.h"
 
 namespace pijit {
 

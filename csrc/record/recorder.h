@@ -25,10 +25,10 @@
 
 #include "adapter.h"
 #include "cpython/frame.h"
+#include "guard/varying.h"
 #include "ir/trace.h"
 #include "record/facts.h"
 #include "record/shadow.h"
-#include "guard/varying.h"
 
 namespace pijit {
 

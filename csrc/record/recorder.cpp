@@ -311,6 +311,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   }
   if (exit_points_) emit_exit_point();
   step(*this, frame, opcode, oparg);
+  if (stopping_ && fix_operands(frame)) step(*this, frame, opcode, oparg);
   if (live_) frame.changed = !frame.pending.active;
 }
 

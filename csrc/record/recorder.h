@@ -333,6 +333,8 @@ class Recorder final : public RecordApi {
   void forget_adopted(size_t mark);
   TraceMark here();
   bool go_opaque(ShadowFrame& frame);
+  bool fix_operands(ShadowFrame& frame);
+  bool fix_numbers(Val* value, int depth);
   void make_real();
   bool opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<Val> args, PyObject* names, bool spread,
                    Val* result);

@@ -269,6 +269,12 @@ Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
   co_return recorder.constant(value);
 }
 
+// Subclasses of dict have the slot of a method in Python, and in it the method of dict.
+bool inherits_getitem(Recorder& recorder, Val container, PyTypeObject* type) {
+  return is_dict_like(recorder, container) &&
+         recorder.lookup_type(type, names().getitem) == PyDict_GetItem(PyDict_Type.tp_dict, names().getitem);
+}
+
 }  // namespace
 
 // container[key] inside C code.
@@ -276,7 +282,8 @@ Task<Val> get_item(Drive& drive, Val container, Val key) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = recorder.type_of(container);
   if (type == nullptr || container.is_reg()) co_await drive.unknown();
-  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript) {
+  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript &&
+      !inherits_getitem(recorder, container, type)) {
     std::vector<Val> more(1, key);
     Val result = co_await call_special(drive, container, names().getitem, more);
     co_return result;

@@ -709,3 +709,31 @@ def change():
 
 def undo():
     sizes.pop()
+
+
+# %% deques_iterated
+from collections import deque
+
+
+def f(n):
+    ends = deque([1, 2, n])
+    seen = [x for x in ends]
+    ends.append(k)
+    for x in ends:
+        if x == n:
+            break
+        seen.append(x)
+    ends.popleft()
+    return seen, list(ends), sum(ends), max(ends), n in ends, ends[-1], len(ends)
+
+
+def args():
+    return (3,)
+
+
+k = 7
+
+
+def change():
+    global k
+    k = 8

@@ -884,3 +884,20 @@ k = 1
 def change():
     global k
     k = 9
+
+
+# %% any_of_items
+def f(n):
+    return any(i > k for i in range(n)), any([0, n]), any(()), any(i for i in (0, 0)), any({k: 1})
+
+
+def args():
+    return (4,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 9

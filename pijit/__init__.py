@@ -5,7 +5,7 @@ fast(batch)                 # runs in CPython, observed
 fast(batch)                 # replayed, bit for bit the same
 """
 
-from pijit import errors
+from pijit import _interpreter, errors  # noqa: F401  the first one before the core is loaded
 from pijit._config import config
 from pijit._marks import constant, opaque, skip
 from pijit._stance import stance

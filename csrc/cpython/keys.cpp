@@ -73,6 +73,34 @@ int dict_lookup(PyObject* dict, PyObject* key, PyObject** value) noexcept {
   return 0;
 }
 
+namespace {
+
+// What the hash table has at this place: the index of an entry, or a negative DKIX_ number.
+Py_ssize_t entry_index(const PyDictKeysObject* keys, size_t place) noexcept {
+  if (keys->dk_log2_size < 8) return reinterpret_cast<const int8_t*>(keys->dk_indices)[place];
+  if (keys->dk_log2_size < 16) return reinterpret_cast<const int16_t*>(keys->dk_indices)[place];
+  if (keys->dk_log2_size < 32) return reinterpret_cast<const int32_t*>(keys->dk_indices)[place];
+  return reinterpret_cast<const int64_t*>(keys->dk_indices)[place];
+}
+
+}  // namespace
+
+int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept {
+  PyDictKeysObject* keys = reinterpret_cast<PyDictObject*>(dict)->ma_keys;
+  if (keys->dk_kind != DICT_KEYS_GENERAL || reinterpret_cast<PyDictObject*>(dict)->ma_values != nullptr) return -1;
+  const size_t mask = static_cast<size_t>(DK_SIZE(keys)) - 1;
+  auto perturb = static_cast<size_t>(hash);
+  for (size_t place = perturb & mask;; perturb >>= 5, place = (place * 5 + perturb + 1) & mask) {
+    const Py_ssize_t index = entry_index(keys, place);
+    if (index == DKIX_EMPTY) return 0;
+    if (index < 0) continue;
+    const PyDictKeyEntry& entry = DK_ENTRIES(keys)[index];
+    *value = entry.me_value;
+    if (entry.me_key == key) return entry.me_value != nullptr ? 1 : -1;
+    if (entry.me_hash == hash) return -1;
+  }
+}
+
 int set_contains(PyObject* set, PyObject* key) noexcept {
   if (!is_native_key(key)) return -1;
   Py_ssize_t position = 0;

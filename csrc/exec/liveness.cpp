@@ -18,26 +18,6 @@ namespace pijit {
 
 namespace {
 
-// Drops references that the trace does not own, so objects that nothing else proves may die.
-bool may_let_die(Op op) {
-  switch (op) {
-    case Op::kStoreAttr:
-    case Op::kDelAttr:
-    case Op::kStoreItem:
-    case Op::kDelItem:
-    case Op::kStoreCell:
-    case Op::kCall:
-    case Op::kOpaque:
-    case Op::kOpaqueRaise:
-    case Op::kRun:
-    case Op::kRunRaise:
-    case Op::kNext:
-      return true;
-    default:
-      return false;
-  }
-}
-
 class Liveness {
  public:
   explicit Liveness(Trace& trace)

@@ -426,6 +426,8 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
     trace_->exits += 1;
     left->trace = trace_;
     left->node = static_cast<uint32_t>(&node - trace_->nodes.data());
+    left->learned = node.op == Op::kEpoch && left->learn != nullptr &&
+                    left->learn(*trace_, trace_->epochs[node.aux], regs_, left->varying);
   }
   left->stopped = node.op == Op::kExit;
   return leave(*trace_, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);

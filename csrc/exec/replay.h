@@ -15,6 +15,8 @@
 
 namespace pijit {
 
+class Varying;
+
 // To be called once on a trace that was recorded and not installed yet: when registers die, what must be held, which
 // guard items are scalars. All objects that the trace names are alive then.
 void finish_trace(Trace& trace);
@@ -35,6 +37,10 @@ struct Left {
   uint32_t node = 0;
   bool stopped = false;  // ... at which the recording had stopped
   uint32_t opaque_calls = 0;
+  // Asked about an epoch whose guards do not hold, with the registers of the replay; may be null.
+  bool (*learn)(const Trace&, const Epoch&, Reg*, Varying*) = nullptr;
+  Varying* varying = nullptr;
+  bool learned = false;  // what it answered
 };
 
 // Under stress: at which exit point replays leave; kAnywhere: each replay of a trace at another one, spread evenly.

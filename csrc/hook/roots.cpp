@@ -204,6 +204,12 @@ void note_exit(Root& root, const Left& left) {
   tell(Told::kLeaving, root, cause);
 }
 
+bool is_behind_foreign_code(const Trace& trace, uint32_t node) {
+  for (uint32_t i = 0; i <= node; ++i)
+    if (is_opaque(trace.nodes[i].op)) return true;
+  return false;
+}
+
 // Where a trace keeps being left, a later call is recorded. False: no side trace can be had there, such as behind an
 // operator that fails.
 bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
@@ -211,8 +217,7 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
   Leaving& leaving = leaving_at(*trace, node);
   leaving.times += 1;
   if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;
-  for (uint32_t i = 0; i <= node; ++i)
-    if (is_opaque(trace->nodes[i].op)) return false;
+  if (is_behind_foreign_code(*trace, node)) return false;
   if (leaving.times < limits().hot) return true;
   leaving.times = 0;
   leaving.tries += 1;
@@ -220,25 +225,31 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
   return true;
 }
 
+void forget(Root& root, size_t index) {
+  root.traces[index]->forgotten = true;
+  root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
+}
+
 // A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
 // first step of a training, or a first call that raised: the next call is recorded in its place, a few times at most.
 void forget_useless(Root& root, size_t index, uint32_t node) {
   const Trace& trace = *root.traces[index];
   const Op left_at = trace.nodes[node].op;
-  if (left_at == Op::kCheck || left_at == Op::kAdapter) return;  // tensors of another shape: this one may come back
+  // Tensors of another shape: this one may come back, and a side trace serves the other.
+  if (left_at == Op::kAdapter || (left_at == Op::kCheck && !is_behind_foreign_code(trace, node))) return;
   const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
   if (trace.exits < (raised ? 1 : limits().useless) || trace.exits != trace.replays ||
       root.forgotten >= limits().forgotten)
     return;
   root.forgotten += 1;
-  trace.forgotten = true;
-  root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
+  forget(root, index);
 }
 
 void go_on_from(Root& root, const Left& left) {
   note_exit(root, left);
   for (size_t i = 0; i < root.traces.size(); ++i)
     if (root.traces[i].get() == left.trace) {
+      if (left.learned) return forget(root, i);
       if (!want_side_trace(root, root.traces[i], left.node)) forget_useless(root, i, left.node);
       return;
     }
@@ -249,6 +260,8 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
   for (size_t i = 0; i < root.traces.size(); ++i) {
     std::shared_ptr<Trace> trace = root.traces[i];
     Left left;
+    left.learn = learn_from_epoch;
+    left.varying = &root.varying;
     if (!try_replay(*trace, frame, ts, result, &left)) continue;
     root.replays += 1;
     if (root.replays == 1) note_replayed(root);

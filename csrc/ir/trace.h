@@ -265,6 +265,12 @@ inline bool has_second_snapshot(Op op) noexcept {
   return is_opaque(op) && op != Op::kOpaque;
 }
 
+// Drops references that the trace does not own, so objects that nothing else proves may die.
+inline bool may_let_die(Op op) noexcept {
+  return is_opaque(op) || op == Op::kStoreAttr || op == Op::kDelAttr || op == Op::kStoreItem || op == Op::kDelItem ||
+         op == Op::kStoreCell || op == Op::kCall;
+}
+
 const char* op_name(Op op) noexcept;
 const char* guard_name(GuardOp op) noexcept;
 const char* virtual_name(VirtualKind kind) noexcept;

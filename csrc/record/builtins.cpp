@@ -178,12 +178,23 @@ void build_builtin_table() {
 
 namespace {
 
+// What a weak reference refers to is fixed, and proven where guards are checked, unless something may have died since.
+Invoke call_reference(Recorder& recorder, ShadowFrame& frame, PyObject* reference, int pops) {
+  PyObject* object = PyWeakref_GET_OBJECT(reference);
+  bool fixed = object != Py_None;
+  const std::vector<Node>& nodes = recorder.trace().nodes;
+  for (size_t i = nodes.size(); fixed && i-- > 0 && nodes[i].op != Op::kEpoch;) fixed = !may_let_die(nodes[i].op);
+  if (!fixed) return frame.drive ? Invoke::kUnknown : compute_object(recorder, frame, reference, {}, pops);
+  if (!recorder.guard_slot(reference, offsetof(PyWeakReference, wr_object), &object)) return Invoke::kStopped;
+  return give(recorder, frame, pops, recorder.constant(object));
+}
+
 Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments args, int pops) {
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
   if (invoke_getter(recorder, frame, callable, args, pops) == Invoke::kStarted) return Invoke::kStarted;
-  if (PyWeakref_CheckRefExact(object) && args.values.empty() && args.names.empty() && !frame.drive)
-    return compute_object(recorder, frame, object, {}, pops);
+  if (PyWeakref_CheckRefExact(object) && args.values.empty() && args.names.empty())
+    return call_reference(recorder, frame, object, pops);
   recorder.called = object;
   recorder.called_bound = false;
   auto row = table().find(identity(object));

@@ -230,8 +230,10 @@ Invoke builtin_callable(Recorder& recorder, ShadowFrame& frame, Arguments& args,
 }
 
 Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 1 || args.values[0].object() == nullptr || cpython::is_scalar(args.values[0].object()))
-    return Invoke::kUnknown;
+  if (args.values.size() != 1) return Invoke::kUnknown;
+  const Val value = args.values[0];
+  PyObject* object = recorder.touches_tensor(value) ? recorder.tensor_source(value).object() : value.object();
+  if (object == nullptr || cpython::is_scalar(object)) return Invoke::kUnknown;
   recorder.observe(frame, pops, take_bool);
   return Invoke::kStarted;
 }
@@ -398,15 +400,25 @@ Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
   return give(recorder, frame, pops, result);
 }
 
-Invoke type_method(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  const bool fits = args.values.size() == 2 && args.names.empty() && args.values[1].object() != Py_None;
-  if (!fits || recorder.type_of(args.values[0]) != &PyFunction_Type || args.values[0].is_reg() ||
-      args.values[1].is_reg())
-    return Invoke::kUnknown;
+// A function bound to an object that is known, and is not None.
+Invoke bind_function(Recorder& recorder, ShadowFrame& frame, Val function, Val self, int pops) {
+  const bool fits = self.object() != Py_None && recorder.type_of(function) == &PyFunction_Type;
+  if (!fits || function.is_reg() || self.is_reg()) return Invoke::kUnknown;
   Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
-  recorder.set_field(method, 0, args.values[0]);
-  recorder.set_field(method, 1, args.values[1]);
+  recorder.set_field(method, 0, function);
+  recorder.set_field(method, 1, self);
   return give(recorder, frame, pops, method);
+}
+
+Invoke type_method(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || !args.names.empty()) return Invoke::kUnknown;
+  return bind_function(recorder, frame, args.values[0], args.values[1], pops);
+}
+
+// function.__get__(object[, type])
+Invoke function_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() < 2 || args.values.size() > 3 || !args.names.empty()) return Invoke::kUnknown;
+  return bind_function(recorder, frame, args.values[0], args.values[1], pops);
 }
 
 }  // namespace
@@ -439,6 +451,7 @@ void add_object_builtins() {
   partial_type();  // imports, so not while recording
   add_builtin("functools", "partial", type_partial);
   add_builtin("types", "MethodType", type_method);
+  add_builtin("types", "FunctionType.__get__", function_get);
 }
 
 }  // namespace pijit

@@ -110,6 +110,15 @@ bool Recorder::read_dict(PyObject* dict, PyObject* key, PyObject** value) {
   return true;
 }
 
+bool Recorder::read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) {
+  Fact* fact;
+  if (cpython::dict_lookup_same(dict, key, hash, value) <= 0 || !dict_fact(dict, &fact)) return false;
+  if (written_dicts_.count(fact->guard) != 0) return false;
+  auto& items = dict_items_[trace_->guards[fact->guard].aux];
+  if (items.size() % 2 == 0) items.push_back(nullptr);  // such keys cannot be compared: the tag alone decides
+  return true;
+}
+
 bool Recorder::guard_dict_whole(PyObject* dict) {
   Fact* fact;
   if (!cpython::dict_is_native(dict) || !dict_fact(dict, &fact)) return false;

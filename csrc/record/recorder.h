@@ -82,6 +82,7 @@ class Recorder final : public RecordApi {
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
   void dict_put(Val dict, PyObject* key, Val value);  // its model alone
   PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
+  void note_key(PyObject* key, Val value) { virtual_keys_[key] = value; }
   Val keep_key(PyObject* key);  // the shadow of a key
   bool dict_delete(Val dict, PyObject* key);
   bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict
@@ -112,8 +113,10 @@ class Recorder final : public RecordApi {
   void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr);
   bool guard_instance(PyObject* object, PyObject** dict);  // class and dict pointer; *dict null: none or inline values
   bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
-  bool guard_dict_whole(PyObject* dict);                            // its items, in order
-  bool guard_dict_order(PyObject* dict);                            // and the order, where it is not the dict's own
+  // The value of a key that is in the dict itself, of any class and with this hash: false: it is not known.
+  bool read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value);
+  bool guard_dict_whole(PyObject* dict);  // its items, in order
+  bool guard_dict_order(PyObject* dict);  // and the order, where it is not the dict's own
   bool guard_list(PyObject* list);
   bool guard_set(PyObject* set);
   void guard_value(PyObject* object);  // what C code looks into of an object that cannot change

@@ -5,6 +5,7 @@
 
 #include "cpython/keys.h"
 #include "cpython/objects.h"
+#include "guard/check.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -18,7 +19,42 @@ bool may_vary(PyTypeObject* type) noexcept {
          type == &PyComplex_Type;
 }
 
+// An int or a float, where there was another one of its type.
+bool is_other_number(PyObject* now, PyObject* before) noexcept {
+  return now != nullptr && before != nullptr && Py_TYPE(now) == Py_TYPE(before) &&
+         (PyLong_CheckExact(now) || PyFloat_CheckExact(now));
+}
+
+// What differs in the dict, one or more items, are numbers.
+bool learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying* varying) {
+  bool learned = false;
+  for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
+    PyObject* now = nullptr;
+    PyObject* before = trace.guard_items[i + 1];
+    if (trace.guard_item_scalar[i] == 0 || cpython::dict_lookup_exact(dict, trace.guard_items[i], &now) < 0)
+      return false;
+    const bool scalar = trace.guard_item_scalar[i + 1] != 0;
+    if (now == before || (scalar && now != nullptr && cpython::same_scalar(now, before))) continue;
+    if (!scalar || !is_other_number(now, before) || !varying->add(dict, trace.guard_items[i])) return false;
+    learned = true;
+  }
+  return learned;
+}
+
 }  // namespace
+
+bool learn_from_epoch(const Trace& trace, const Epoch& epoch, Reg* regs, Varying* varying) {
+  bool learned = false;
+  for (uint32_t i = epoch.first; i < epoch.first + epoch.count; ++i) {
+    const Guard& guard = trace.guards[i];
+    if (check_guard(trace, guard, regs)) continue;
+    PyObject* subject = guard.subject.object();
+    const bool dict = guard.op == GuardOp::kDict && subject != nullptr && PyDict_Check(subject);
+    if (!dict || !learn_items(trace, guard, subject, varying)) return false;
+    learned = true;
+  }
+  return learned;
+}
 
 bool Varying::has(const void* container, PyObject* key) const noexcept {
   if (keys_.empty()) return false;

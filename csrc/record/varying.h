@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/ref.h"
+#include "ir/trace.h"
 
 namespace pijit {
 
@@ -22,5 +23,9 @@ class Varying {
  private:
   std::unordered_map<const void*, std::vector<Ref>> keys_;
 };
+
+// The guards of an epoch do not hold, in the middle of a replay. What differs by a number varies from now on. True:
+// something was learned, and nothing else differs.
+bool learn_from_epoch(const Trace& trace, const Epoch& epoch, Reg* regs, Varying* varying);
 
 }  // namespace pijit

@@ -24,6 +24,12 @@ bool finish_data(Recording& recording, const CallSite& site, PyObject* object, V
 CallFate begin_set_requires_grad(Recording& recording, const CallSite& site);
 bool finish_set_requires_grad(Recording& recording, const CallSite& site, PyObject* object, Val* result);
 
+// -- gradients.cpp: the attribute grad
+CallFate begin_grad(Recording& recording);
+bool finish_grad(Recording& recording, PyObject* object, Val* result);
+CallFate begin_set_grad(Recording& recording, const CallSite& site);
+bool finish_set_grad(Recording& recording);
+
 // -- modes.cpp: modes of thread and process
 CallFate begin_mode(Recording& recording, const CallSite& site, Val* result);
 bool finish_mode(Recording& recording, const CallSite& site, PyObject* object, Val* result);

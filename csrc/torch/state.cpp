@@ -126,7 +126,8 @@ const char* must_step_aside() noexcept {
   using at::impl::PythonTorchFunctionTLS;
   if (torch::jit::tracer::isTracing()) return "torch.jit is tracing";
   if (PythonTorchFunctionTLS::stack_len() != 0) return "a __torch_function__ mode is active";
-  if (PythonTorchFunctionTLS::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED)
+  // Disabled for subclasses is as good: none of them is recorded.
+  if (PythonTorchFunctionTLS::get_disabled_state() == at::impl::TorchFunctionDisabledState::ALL_DISABLED)
     return "__torch_function__ is disabled";
   if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return "a __torch_dispatch__ mode is active";
   if (torch::autograd::AnomalyMode::is_enabled()) return "anomaly mode is on";

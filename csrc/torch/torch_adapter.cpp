@@ -138,6 +138,8 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
                                                                                   : CallFate::kUnknown;
     case Rule::kSizes:
       return begin_sizes(recording, result);
+    case Rule::kGrad:
+      return begin_grad(recording);
     case Rule::kSetRequiresGrad:
       return begin_set_requires_grad(recording, site);
     case Rule::kMode:
@@ -161,8 +163,11 @@ CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* re
   }
   bool named = site.kind == SiteKind::kCall || site.kind == SiteKind::kGetAttr;
   recording.callable = named && site.callable != nullptr ? find_callable(site.callable) : nullptr;
-  if ((named && recording.callable == nullptr) || site.kind == SiteKind::kSetAttr) return CallFate::kUnknown;
+  if (named && recording.callable == nullptr) return CallFate::kUnknown;
+  PyObject* owner = site.kind == SiteKind::kSetAttr ? site.operands[0].object : nullptr;
+  if (site.kind == SiteKind::kSetAttr && (owner == nullptr || !is_plain_tensor(owner))) return CallFate::kUnknown;
   if (!recording.take(site)) return CallFate::kStop;
+  if (site.kind == SiteKind::kSetAttr) return begin_set_grad(recording, site);
   if (named) return begin_rule(recording, site, result);
   if (!any_tensor(recording)) return CallFate::kUnknown;
   switch (site.kind) {
@@ -175,6 +180,11 @@ CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* re
       require(recording, self, Fact::kDim);
       *result = size_value(recording, self, 0);
       return result->is_null() ? CallFate::kStop : CallFate::kDone;
+    }
+    case SiteKind::kContains: {
+      const PyObject* container = site.operands[0].object;  // of these it is a key
+      const bool keyed = container != nullptr && (PyAnySet_Check(container) || PyDict_Check(container));
+      return keyed ? CallFate::kUnknown : CallFate::kObserve;
     }
     default:
       return CallFate::kObserve;
@@ -199,6 +209,8 @@ bool TorchAdapter::finish_rule(Recording& recording, const CallSite& site, PyObj
     case Rule::kToInt:
     case Rule::kToFloat:
       return finish_number(recording, site, object, result);
+    case Rule::kGrad:
+      return finish_grad(recording, object, result);
     case Rule::kToBool:
       return finish_truth(recording, site, result);
     case Rule::kSetRequiresGrad:
@@ -226,6 +238,9 @@ bool TorchAdapter::finish(Recording& recording, const CallSite& site, PyObject* 
     case SiteKind::kSubscr:
     case SiteKind::kStoreSubscr:
       done = finish_index(recording, site, object, result);
+      break;
+    case SiteKind::kSetAttr:
+      done = finish_set_grad(recording);
       break;
     case SiteKind::kBool:
       done = finish_truth(recording, site, result);

@@ -1180,3 +1180,70 @@ def test_a_trace_that_is_always_left_is_recorded_anew() -> None:
     assert found["exits"] == 2
     assert found["records"] == 2
     assert found["replays"] == 5
+
+
+# --------------------------------------------------------------------------------------------- debuggers, interpreters
+
+
+def test_debugger() -> None:
+    """Under pdb each line is stopped at; without it the replay goes on."""
+    program = """
+import pdb, sys
+import pijit
+@pijit.jit
+def f(x):
+    y = x + 1
+    return y * 2
+assert [f(1), f(1), f(1)] == [4, 4, 4]
+if sys.argv[1] == "run":
+    assert pdb.Pdb(nosigint=True, readrc=False).runcall(f, 5) == 12
+else:
+    def g(x):
+        return f(x) + h(x)
+    def h(x):
+        if x == 5:
+            breakpoint()
+        return x
+    j = pijit.jit(g)
+    assert [j(1), j(1), j(1), j(5), j(1)] == [5, 5, 5, 17, 5]
+assert f(1) == 4
+print("done")
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(pijit.__file__).parents[1])}
+    stepping = "next\nnext\np ('y is', y)\ncontinue\n"
+    looking = "up\np ('outer', x)\ncontinue\n"
+    for how in ("run", "breakpoint"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, how],
+            env=environment,
+            input=stepping if how == "run" else looking,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ("('y is', 6)" if how == "run" else "('outer', 5)") in done.stdout
+        assert done.stdout.endswith("done\n")
+
+
+def test_subinterpreter() -> None:
+    """Another interpreter of the process is told that it cannot have pijit; this one goes on."""
+    done = run_apart(
+        """
+import _xxsubinterpreters as interpreters
+import pijit
+f = pijit.jit(lambda x: x + 1)
+assert [f(1), f(1)] == [2, 2]
+other = interpreters.create()
+interpreters.run_string(other, '''
+try:
+    import pijit
+except ImportError as error:
+    print(error, flush=True)
+''')
+interpreters.destroy(other)
+assert [f(1), f(2)] == [2, 3]
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "pijit runs in the main interpreter only\n"), done.stderr

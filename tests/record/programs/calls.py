@@ -996,3 +996,48 @@ n = 0
 def change():
     global n
     n = 2
+
+
+# %% module_reloaded
+import importlib
+import importlib.util
+import os
+import sys
+import tempfile
+
+name = f"pijit_reloaded_{os.getpid()}"
+folder = os.path.join(tempfile.gettempdir(), name)
+os.makedirs(folder, exist_ok=True)
+sys.path.insert(0, folder)
+sys.modules.pop(name, None)
+
+
+def write(text):
+    with open(os.path.join(folder, name + ".py"), "w") as file:
+        file.write(text)
+    importlib.invalidate_caches()
+
+
+write("scale = 2\ndef g(x):\n    return x * scale\n")
+module = importlib.import_module(name)
+
+
+def f(x):
+    return module.g(x), module.scale
+
+
+def args():
+    return (3,)
+
+
+def change():
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    write("scale = 55\ndef g(x):\n    return x * scale, 'reloaded'\n")
+    importlib.reload(module)
+    sys.dont_write_bytecode = before
+
+
+def undo():
+    sys.path.remove(folder)
+    del sys.modules[name]
+    os.unlink(module.__file__)

@@ -170,3 +170,38 @@ k = 3
 
 def change():
     shared.a = 6
+
+
+# %% class_attribute_written_around_foreign_code: stops
+import string
+
+
+class C:
+    count = 0
+    seen = []
+
+    def step(self, x):
+        C.count += 1
+        string.capwords(x)
+        self.seen.append(x)
+        C.count += 10
+        return C.count, self.count
+
+
+c = C()
+
+
+def f(x):
+    return c.step(x), len(C.seen)
+
+
+def args():
+    return ("a b",)
+
+
+def change():
+    C.count = 100
+
+
+def undo():
+    C.seen = []

@@ -289,3 +289,45 @@ def f(items):
 
 def args():
     return ([1, 3, 2],)
+
+
+# %% logging_finds_its_caller
+import logging
+
+seen = []
+
+
+class Keeps(logging.Handler):
+    def emit(self, record):
+        seen.append((record.funcName, record.lineno, record.getMessage()))
+
+
+log = logging.getLogger("pijit.tests.finds")
+log.propagate = False
+log.handlers = [Keeps()]
+log.setLevel(logging.INFO)
+
+
+def inner(x):
+    log.info("inner %s", x)
+    log.debug("not seen")
+    return x + 1
+
+
+def f(x):
+    log.warning("outer", stacklevel=1)
+    result = inner(x)
+    log.warning("caller", stacklevel=2)
+    return result, len(seen)
+
+
+def args():
+    return (3,)
+
+
+def change():
+    log.setLevel(logging.DEBUG)
+
+
+def state():
+    return list(seen)

@@ -726,3 +726,31 @@ def f(x):
 
 def call():
     return [error.__traceback__.tb_next.tb_frame.f_lineno for error in f(0)]
+
+
+# %% memory_error_inside
+def f(n):
+    made = []
+    try:
+        made.append([0] * n)
+        made.append(bytes(n))
+        return len(made), n
+    except (MemoryError, OverflowError) as error:
+        return type(error), len(made)
+
+
+n = 4
+
+
+def call():
+    return f(n)
+
+
+def change():
+    global n
+    n = 2**60
+
+
+def undo():
+    global n
+    n = 4

@@ -1334,6 +1334,318 @@ def args():
     return ([weakref.ref(a), a],)
 
 
+# %% weakrefs_looked_into
+import weakref
+
+
+class A:
+    v = 1
+
+    def __init__(self):
+        self.count = 0
+
+    def twice(self, x):
+        self.count += 1
+        return 2 * x + self.v
+
+
+a, b = A(), A()
+r = weakref.ref(a)
+
+
+def f(x):
+    o = r()
+    return o.twice(x), o.count > 0, r() is o, type(r())
+
+
+def args():
+    return (3,)
+
+
+def change():
+    a.v = 5
+
+
+def undo():
+    global r
+    r = weakref.ref(b)
+
+
+# %% weakref_of_what_has_died
+import weakref
+
+
+class A:
+    v = 1
+
+
+a = A()
+r = weakref.ref(a)
+
+
+def f():
+    o = r()
+    return "gone" if o is None else o.v
+
+
+def change():
+    global a
+    a = None
+
+
+# %% weakref_after_a_write: leaves
+import weakref
+
+
+class A:
+    pass
+
+
+class H:
+    pass
+
+
+a, h = A(), H()
+r = weakref.ref(a)
+
+
+def f():
+    h.o = None
+    o = r()
+    return o is None
+
+
+def call():
+    if a is not None:
+        h.o = a
+    return f()
+
+
+def change():
+    global a
+    h.o, a = a, None
+
+
+# %% functions_bound_by_hand
+import functools
+
+
+def g(self, x):
+    return type(self), self, x
+
+
+def later(function, owner):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function.__get__(owner, owner.__class__)(*args, **kwargs)
+
+    return wrapper
+
+
+w = later(g, "owner")
+
+
+def f(x):
+    bound = g.__get__(x)
+    return bound(2), bound.__self__ is x, bound.__func__ is g, type(bound), g.__get__(x, str)(x=3), w(4), w(x=5)
+
+
+def args():
+    return ("text",)
+
+
+def change():
+    g.__code__ = (lambda self, x: ("other", x)).__code__
+
+
+# %% function_bound_to_nothing
+def g(self):
+    return self
+
+
+def f():
+    found = g.__get__(None, int) is g
+    try:
+        g.__get__(None)(1)
+        g.__get__(None, None)
+    except TypeError as error:
+        return found, str(error)
+
+
+# %% keys_hashed_in_python
+import collections
+
+
+class K:
+    def __init__(self, n):
+        self.n, self.asked = n, 0
+
+    def __hash__(self):
+        self.asked += 1
+        return self.n
+
+
+k, m = K(7), K(2**70)
+d = {k: [1], m: "two"}
+e = collections.defaultdict(list, d)
+
+
+def f(x):
+    e[k].append(x)
+    return d[k][-1], d[m], len(e[k]), len(d), k.asked, m.asked
+
+
+def args():
+    return (3,)
+
+
+def change():
+    d[m] = "three"
+
+
+def undo():
+    K.__hash__ = lambda self: self.n + 0
+
+
+# %% fresh_set_of_keys_hashed_in_python
+class K:
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        raise RuntimeError("nobody asks")
+
+
+many = [K(1), K(2), K(3)]
+
+
+def f():
+    memo, out = set(), []
+    for k in many:
+        if k is None or k in memo:
+            continue
+        memo.add(k)
+        out.append(k.n)
+    return out, len(memo), many[0] in memo, K(1) not in memo
+
+
+def change():
+    many.append(many[0])
+
+
+def undo():
+    many.append(K(4))
+    del many[0]
+
+
+# %% fresh_set_of_keys_hashed_in_python_escapes
+class K:
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return id(self)
+
+
+a, b = K(1), K(2)
+made = []
+
+
+def f(x):
+    memo = set()
+    memo.add(a)
+    memo.add(b)
+    memo.add(a)
+    memo.add(x)
+    if x < 0:
+        made.append(memo)
+    return len(memo), [].__len__(), sum(1 for _ in memo), a in frozenset(memo)
+
+
+x = 1
+
+
+def call():
+    result = f(x)
+    return result, [len(other) for other in made], [a in other and b in other for other in made]
+
+
+def change():
+    global x
+    x = -1
+
+
+def undo():
+    K.__hash__ = lambda self: 7
+
+
+# %% keys_hashed_in_python_are_missing
+import collections
+
+
+class K:
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return self.n
+
+
+k = K(7)
+d = {k: 1}
+e = collections.defaultdict(list)
+
+
+def f():
+    e[k].append(1)
+    try:
+        return len(e[k]), d[k]
+    except KeyError as error:
+        return error.args[0] is k
+
+
+def change():
+    d.clear()
+
+
+def undo():
+    k.n = 8
+    d[k] = 3
+
+
+# %% keys_hashed_in_python_that_collide
+class K:
+    def __init__(self, name):
+        self.name = name
+
+    def __hash__(self):
+        return 5
+
+    def __eq__(self, other):
+        asked.append(self.name)
+        return self.name == other.name
+
+
+asked = []
+a, b = K("a"), K("b")
+d = {a: 1, b: 2}
+
+
+def f():
+    return d[a], d[b], d[K("b")], len(asked) > 0
+
+
+def change():
+    d[b] = 4
+
+
+def undo():
+    b.name = "a"
+
+
 # %% generic_aliases
 def f(cls):
     return list[int], dict[str, cls] == dict[str, int], tuple[int, ...], list[cls]

@@ -1,0 +1,123 @@
+// The attribute grad of leaves: read, and set.
+//
+// The gradient is another tensor at each call, so it is read anew at every replay and what decides which kernels are
+// meant is checked there, as of an input. Reading it of a tensor that is no leaf may warn: that is left to CPython.
+#include "common/ref.h"
+#include "torch/calls.h"
+#include "torch/metadata.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+// The class that the tensor has in Python.
+PyTypeObject* class_of(const Impl* tensor) noexcept {
+  PyObject* object = tensor->pyobj_slot()->load_pyobj();
+  return object == nullptr ? tensor_type() : Py_TYPE(object);
+}
+
+class GradIsNone final : public AdapterOp {
+ public:
+  explicit GradIsNone(uint32_t self) : self_(self) {}
+  bool run(Reg* regs) noexcept override { return !static_cast<const Impl*>(regs[self_].tensor)->grad().defined(); }
+  std::string describe() const override { return "check r" + std::to_string(self_) + ".grad is None"; }
+
+ private:
+  uint32_t self_;
+};
+
+class ReadGrad final : public AdapterOp {
+ public:
+  ReadGrad(uint32_t self, uint32_t out, const Impl* grad)
+      : self_(self), out_(out), type_(class_of(grad)), expected_{facts(grad)} {}
+  bool run(Reg* regs) noexcept override {
+    const at::Tensor& grad = static_cast<const Impl*>(regs[self_].tensor)->grad();
+    if (!grad.defined()) return false;
+    const Impl* now = grad.unsafeGetTensorImpl();
+    if (class_of(now) != type_ || facts(now) != expected_) return false;
+    put(regs[out_], at::Tensor(grad));
+    return true;
+  }
+  std::string describe() const override { return "r" + std::to_string(self_) + ".grad"; }
+
+ private:
+  using Facts = std::array<int64_t, 4>;
+  static Facts facts(const Impl* tensor) noexcept {
+    return {read_fact(tensor, Fact::kDtype), read_fact(tensor, Fact::kDevice), read_fact(tensor, Fact::kKeys),
+            read_fact(tensor, Fact::kDim)};
+  }
+
+  uint32_t self_, out_;
+  PyTypeObject* type_;  // of torch
+  Facts expected_;
+};
+
+// By the binding, which checks what it is given.
+class WriteGrad final : public AdapterOp {
+ public:
+  WriteGrad(uint32_t self, std::optional<uint32_t> value) : self_(self), value_(value) {}
+  bool run(Reg* regs) noexcept override {
+    try {
+      static PyObject* const name = PyUnicode_InternFromString("grad");
+      const Ref self = Ref::steal(THPVariable_Wrap(share(regs[self_].tensor)));
+      const Ref value = value_ ? Ref::steal(THPVariable_Wrap(share(regs[*value_].tensor))) : Ref::borrow(Py_None);
+      return (self && value && PyObject_SetAttr(self.get(), name, value.get()) == 0) || refuse();
+    } catch (...) {
+      return refuse();
+    }
+  }
+  std::string describe() const override {
+    return "r" + std::to_string(self_) + ".grad = " + (value_ ? "r" + std::to_string(*value_) : "None");
+  }
+
+ private:
+  uint32_t self_;
+  std::optional<uint32_t> value_;  // none: None
+};
+
+}  // namespace
+
+CallFate begin_grad(Recording& recording) {
+  const Arg& self = recording.arg(0);
+  if (self.kind != ArgKind::kTensor || read_fact(self.tensor, Fact::kLeaf) == 0) return CallFate::kUnknown;
+  require(recording, self, Fact::kLeaf);
+  return CallFate::kObserve;
+}
+
+bool finish_grad(Recording& recording, PyObject* object, Val* result) {
+  const Val self = recording.arg(0).value;
+  if (object == Py_None) {
+    recording.api.emit(std::make_unique<GradIsNone>(self.index()), {self}, {}, true);
+    *result = Val::constant(Py_None);
+    return true;
+  }
+  if (!is_plain_tensor(object)) return false;
+  *result = recording.api.new_reg(Rep::kTensor, Py_TYPE(object));
+  Known& known = recording.known(*result);
+  known.dtype = known.device = known.keys = known.dim = true;
+  recording.api.emit(std::make_unique<ReadGrad>(self.index(), result->index(), impl_of(object)), {self}, {*result},
+                     true);
+  return true;
+}
+
+CallFate begin_set_grad(Recording& recording, const CallSite& site) {
+  if (recording.arg(0).kind != ArgKind::kTensor) return CallFate::kUnknown;
+  PyObject* descriptor = _PyType_Lookup(Py_TYPE(site.operands[0].object), site.name);
+  recording.callable = descriptor != nullptr ? find_callable(descriptor) : nullptr;
+  if (recording.callable == nullptr || recording.callable->rule != Rule::kGrad) return CallFate::kUnknown;
+  const ArgKind kind = recording.arg(1).kind;
+  return kind == ArgKind::kNone || kind == ArgKind::kTensor ? CallFate::kObserve : CallFate::kUnknown;
+}
+
+bool finish_set_grad(Recording& recording) {
+  const Val self = recording.arg(0).value;
+  std::vector<Val> inputs{self};
+  std::optional<uint32_t> value;
+  if (recording.arg(1).kind == ArgKind::kTensor) {
+    inputs.push_back(recording.arg(1).value);
+    value = inputs[1].index();
+  }
+  recording.api.emit(std::make_unique<WriteGrad>(self.index(), value), inputs, {}, false);
+  return true;
+}
+
+}  // namespace pijit::torch_adapter

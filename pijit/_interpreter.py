@@ -1,0 +1,16 @@
+"""Refuses to be imported in a subinterpreter, where loading the core would wait for ever for the interpreter's lock."""
+
+import importlib
+from types import ModuleType
+
+
+def _interpreters() -> ModuleType | None:
+    try:
+        return importlib.import_module("_xxsubinterpreters")
+    except ImportError:  # there are none
+        return None
+
+
+interpreters = _interpreters()
+if interpreters is not None and interpreters.get_current() != interpreters.get_main():
+    raise ImportError("pijit runs in the main interpreter only")

@@ -16,6 +16,8 @@
 
 namespace pijit {
 
+class Varying;
+
 // To be called once on a trace that was recorded and not installed yet: when registers die, what must be held, which
 // guard items are scalars. All objects that the trace names are alive then.
 void finish_trace(Trace& trace);

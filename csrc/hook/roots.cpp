@@ -218,6 +218,12 @@ void note_exit(Root& root, const Left& left) {
   tell(Told::kLeaving, root, cause);
 }
 
+bool is_behind_foreign_code(const Trace& trace, uint32_t node) {
+  for (uint32_t i = 0; i <= node; ++i)
+    if (is_opaque(trace.nodes[i].op)) return true;
+  return false;
+}
+
 // Where a trace keeps being left, a later call is recorded. False: no side trace can be had there, such as behind an
 // operator that fails.
 bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
@@ -225,8 +231,7 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
   Leaving& leaving = leaving_at(*trace, node);
   leaving.times += 1;
   if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;
-  for (uint32_t i = 0; i <= node; ++i)
-    if (is_opaque(trace->nodes[i].op)) return false;
+  if (is_behind_foreign_code(*trace, node)) return false;
   if (leaving.times < limits().hot) return true;
   leaving.times = 0;
   leaving.tries += 1;
@@ -244,7 +249,8 @@ void forget(Root& root, size_t index) {
 void forget_useless(Root& root, size_t index, uint32_t node) {
   const Trace& trace = *root.traces[index];
   const Op left_at = trace.nodes[node].op;
-  if (left_at == Op::kCheck || left_at == Op::kAdapter) return;  // tensors of another shape: this one may come back
+  // Tensors of another shape: this one may come back, and a side trace serves the other.
+  if (left_at == Op::kAdapter || (left_at == Op::kCheck && !is_behind_foreign_code(trace, node))) return;
   const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
   if (trace.exits < (raised ? 1 : limits().useless) || trace.exits != trace.replays ||
       root.forgotten >= limits().forgotten)

@@ -132,6 +132,35 @@ Task<Val> call_special(Drive& drive, Val object, PyObject* name, std::vector<Val
   co_return inner.value;
 }
 
+Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object) {
+  Recorder& recorder = drive.recorder();
+  *object = recorder.touches_tensor(value) ? recorder.tensor_source(value).object() : value.object();
+  if (*object == nullptr || Py_TYPE(*object)->tp_hash != cpython::slot_functions().hash) co_await drive.unknown();
+  const size_t nodes = recorder.trace().nodes.size();
+  const Val hashed = co_await call_special(drive, value, names().hash, {});
+  PyObject* number = hashed.object();
+  // A replay can leave no frame that a lookup has called.
+  if (number == nullptr || !PyLong_CheckExact(number) || recorder.trace().nodes.size() != nodes)
+    co_await drive.unknown();
+  Py_hash_t hash = PyLong_AsSsize_t(number);
+  if (hash == -1) {  // of a larger number, its own
+    PyErr_Clear();
+    hash = PyObject_Hash(number);
+  }
+  if (!recorder.live()) co_await drive.unknown();
+  co_return hash;
+}
+
+Task<PyObject*> identity_key(Drive& drive, Val value) {
+  PyObject* key = drive.recorder().key_of(value);
+  if (key != nullptr) co_return key;
+  if (!drive.recorder().live()) co_await drive.unknown();
+  const Py_hash_t hash = co_await hash_in_python(drive, value, &key);
+  if (hash != static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(key))) co_await drive.unknown();
+  drive.recorder().note_key(key, value);
+  co_return key;
+}
+
 Task<bool> is_true(Drive& drive, Val value) {
   Recorder& recorder = drive.recorder();
   bool yes = false;

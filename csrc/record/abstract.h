@@ -42,6 +42,11 @@ Task<Val> repr_of(Drive& drive, Val value);
 Task<Val> format_of(Drive& drive, Val value, Val spec);
 Task<Val> percent(Drive& drive, Val format, Val values);
 
+// The hash of an object that existed before, whose class computes it in Python; *object: that object.
+Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object);
+// A key as a set compares it, where it is native or its hash is its address, so that no other object has it.
+Task<PyObject*> identity_key(Drive& drive, Val value);
+
 // container[key]
 Task<Val> get_item(Drive& drive, Val container, Val key);
 

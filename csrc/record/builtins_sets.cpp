@@ -58,8 +58,8 @@ Val given(Recorder& recorder, Val iterable, const Keys& keys) {
 Task<Val> set_add(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = written_set(recorder, args);
-  PyObject* key = args.values.size() == 2 ? recorder.key_of(args.values[1]) : nullptr;
-  if (set.is_null() || key == nullptr) co_await drive.unknown();
+  if (set.is_null() || args.values.size() != 2) co_await drive.unknown();
+  PyObject* key = co_await identity_key(drive, args.values[1]);
   Keys keys = recorder.model(set).keys;
   if (!holds_key(keys, key)) keys.push_back(key);
   const std::vector<Val> real(1, args.values[1]);

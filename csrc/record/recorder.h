@@ -82,6 +82,7 @@ class Recorder final : public RecordApi {
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
   void dict_put(Val dict, PyObject* key, Val value);  // its model alone
   PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
+  void note_key(PyObject* key, Val value) { virtual_keys_[key] = value; }
   Val keep_key(PyObject* key);  // the shadow of a key
   bool dict_delete(Val dict, PyObject* key);
   bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict

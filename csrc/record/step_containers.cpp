@@ -275,6 +275,24 @@ bool inherits_getitem(Recorder& recorder, Val container, PyTypeObject* type) {
          recorder.lookup_type(type, names().getitem) == PyDict_GetItem(PyDict_Type.tp_dict, names().getitem);
 }
 
+// dict[key] of a dict that existed before, where the class of the key computes the hash in Python.
+Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
+  Recorder& recorder = drive.recorder();
+  PyObject *object = nullptr, *value = nullptr;
+  const Py_hash_t hash = co_await hash_in_python(drive, key, &object);
+  if (!recorder.read_same(dict.object(), object, hash, &value)) co_await drive.unknown();
+  co_return recorder.constant(value);
+}
+
+// key in set, of a set that the trace made, where the class of the key computes the hash in Python.
+Task<Val> contains_hashed(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Val set = recorder.content_of(args.values[0]);
+  PyObject* key = co_await identity_key(drive, args.values[1]);
+  const bool found = holds_key(recorder.model(set).keys, key);
+  co_return Val::constant(found != (args.values[2].object() == Py_True) ? Py_True : Py_False);
+}
+
 }  // namespace
 
 // container[key] inside C code.
@@ -427,6 +445,11 @@ void step_contains(Recorder& recorder, ShadowFrame& frame, int oparg) {
   if (recorder.ask_about(frame, SiteKind::kContains, {container, key}, 2, 1)) return;
   if (!contains(recorder, frame, container, key, 2, oparg != 0) && recorder.live()) {
     PyTypeObject* type = recorder.type_of(container);
+    Arguments args;
+    args.values = {container, key, Val::constant(oparg != 0 ? Py_True : Py_False)};
+    if (recorder.is_virtual(recorder.content_of(container), VirtualKind::kSet) &&
+        drive(recorder, frame, contains_hashed, args, 2) != Invoke::kUnknown)
+      return;
     recorder.stop(Abort::kUnknownOperand, std::string("membership in ") + (type == nullptr ? "?" : type->tp_name));
   }
 }

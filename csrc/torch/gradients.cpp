@@ -95,7 +95,7 @@ bool finish_grad(Recording& recording, PyObject* object, Val* result) {
   Known& known = recording.known(*result);
   known.dtype = known.device = known.keys = known.dim = true;
   recording.api.emit(std::make_unique<ReadGrad>(self.index(), result->index(), impl_of(object)), {self}, {*result},
-                     false);
+                     true);
   return true;
 }
 

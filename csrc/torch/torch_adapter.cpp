@@ -182,6 +182,11 @@ CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* re
       *result = size_value(recording, self, 0);
       return result->is_null() ? CallFate::kStop : CallFate::kDone;
     }
+    case SiteKind::kContains: {
+      const PyObject* container = site.operands[0].object;  // of these it is a key
+      const bool keyed = container != nullptr && (PyAnySet_Check(container) || PyDict_Check(container));
+      return keyed ? CallFate::kUnknown : CallFate::kObserve;
+    }
     default:
       return CallFate::kObserve;
   }

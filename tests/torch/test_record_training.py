@@ -178,6 +178,28 @@ def zero_grad_both_ways(jit: Jit) -> Iterator[Any]:
         yield call
 
 
+@scenario()
+def all_parameters_of_a_module(jit: Jit) -> Iterator[Any]:
+    """What walks through parameters, of which some are there twice, remembers them in a set."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.BatchNorm1d(4))
+
+    def f(required: bool) -> Any:
+        model.zero_grad()
+        model.requires_grad_(required)
+        return len(list(model.parameters())), [name for name, _ in model.named_parameters()]
+
+    f = jit(f)
+    for turn in range(7):
+        if turn == 4:
+            model[1].weight = model[0].weight
+
+        def call() -> Any:
+            with_gradients(model, turn)
+            return f(turn != 2), state(model)
+
+        yield call
+
+
 # schedulers
 
 SCHEDULERS: dict[str, Callable[[Any], Any]] = {

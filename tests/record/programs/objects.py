@@ -1507,6 +1507,81 @@ def undo():
     K.__hash__ = lambda self: self.n + 0
 
 
+# %% fresh_set_of_keys_hashed_in_python
+class K:
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        raise RuntimeError("nobody asks")
+
+
+many = [K(1), K(2), K(3)]
+
+
+def f():
+    memo, out = set(), []
+    for k in many:
+        if k is None or k in memo:
+            continue
+        memo.add(k)
+        out.append(k.n)
+    return out, len(memo), many[0] in memo, K(1) not in memo
+
+
+def change():
+    many.append(many[0])
+
+
+def undo():
+    many.append(K(4))
+    del many[0]
+
+
+# %% fresh_set_of_keys_hashed_in_python_escapes
+class K:
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        return id(self)
+
+
+a, b = K(1), K(2)
+made = []
+
+
+def f(x):
+    memo = set()
+    memo.add(a)
+    memo.add(b)
+    memo.add(a)
+    memo.add(x)
+    if x < 0:
+        made.append(memo)
+    return len(memo), [].__len__(), sum(1 for _ in memo), a in frozenset(memo)
+
+
+x = 1
+
+
+def call():
+    result = f(x)
+    return result, [len(other) for other in made], [a in other and b in other for other in made]
+
+
+def change():
+    global x
+    x = -1
+
+
+def undo():
+    K.__hash__ = lambda self: 7
+
+
 # %% keys_hashed_in_python_are_missing
 import collections
 

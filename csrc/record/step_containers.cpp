@@ -248,27 +248,6 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
 
 namespace {
 
-// dict[key] of a dict that existed before, where the class of the key computes the hash in Python.
-Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
-  Recorder& recorder = drive.recorder();
-  PyObject* object = recorder.touches_tensor(key) ? recorder.tensor_source(key).object() : key.object();
-  if (object == nullptr || Py_TYPE(object)->tp_hash != cpython::slot_functions().hash) co_await drive.unknown();
-  const size_t nodes = recorder.trace().nodes.size();
-  const Val hashed = co_await call_special(drive, key, names().hash, {});
-  PyObject* number = hashed.object();
-  // A replay can leave no frame that a lookup has called.
-  if (number == nullptr || !PyLong_CheckExact(number) || recorder.trace().nodes.size() != nodes)
-    co_await drive.unknown();
-  Py_hash_t hash = PyLong_AsSsize_t(number);
-  if (hash == -1) {  // of a larger number, its own
-    PyErr_Clear();
-    hash = PyObject_Hash(number);
-  }
-  PyObject* value = nullptr;
-  if (!recorder.live() || !recorder.read_same(dict.object(), object, hash, &value)) co_await drive.unknown();
-  co_return recorder.constant(value);
-}
-
 // Subclasses of dict have the slot of a method in Python, and in it the method of dict.
 bool inherits_getitem(Recorder& recorder, Val container, PyTypeObject* type) {
   return is_dict_like(recorder, container) &&

@@ -421,6 +421,7 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
     left->node = static_cast<uint32_t>(&node - trace_->nodes.data());
     if (node.op == Op::kEpoch && left->varying != nullptr) {
       const Epoch& epoch = trace_->epochs[node.aux];
+      left->varying->begin_call();
       left->learned = learn_from_guards(*trace_, epoch.first, epoch.count, regs_, left->varying);
     }
   }

@@ -11,7 +11,15 @@
 namespace pijit {
 namespace {
 
-constexpr size_t kMaxContainers = 256, kMaxArguments = 256;
+constexpr size_t kMaxContainers = 256, kMaxArguments = 256, kMaxMisses = 1024;
+
+// Why a guard does not hold: kOther: something else than a number, or one that has to be what it was; kNumber: a number
+// that does not vary yet; kVaries: it does.
+enum class Miss : uint8_t { kOther, kNumber, kVaries };
+
+Miss number_miss(bool varies) noexcept {
+  return varies ? Miss::kVaries : Miss::kNumber;
+}
 
 // An int or a float, where there was another one of its type.
 bool is_other_number(PyObject* now, PyObject* before) noexcept {
@@ -21,45 +29,53 @@ bool is_other_number(PyObject* now, PyObject* before) noexcept {
 }
 
 // What differs in the dict, one or more items, are numbers.
-bool learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying* varying) {
-  bool learned = false;
+Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying* varying) {
+  bool differs = false, all = true;
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* now = nullptr;
     PyObject* before = trace.guard_items[i + 1];
     if (trace.guard_item_scalar[i] == 0 || cpython::dict_lookup_exact(dict, trace.guard_items[i], &now) < 0)
-      return false;
+      return Miss::kOther;
     const bool scalar = trace.guard_item_scalar[i + 1] != 0;
     if (now == before || (scalar && now != nullptr && cpython::same_scalar(now, before))) continue;
-    if (!scalar || !is_other_number(now, before) || !varying->add(dict, trace.guard_items[i])) return false;
-    learned = true;
+    if (!scalar || !is_other_number(now, before)) return Miss::kOther;
+    differs = true;
+    all = varying->miss(dict, trace.guard_items[i]) && all;
   }
-  return learned;
+  return differs ? number_miss(all) : Miss::kOther;
 }
 
-bool learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varying* varying) {
+Miss learn_inline(const Trace& trace, const Guard& guard, PyObject* object, Varying* varying) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type != reinterpret_cast<PyTypeObject*>(guard.expected) || cpython::inline_values(object) == nullptr ||
+      cpython::shared_keys_id(type) != guard.number)
+    return Miss::kOther;
+  PyObject* name = cpython::shared_key(type, guard.aux);
+  if (name == nullptr || trace.guard_item_scalar[guard.first] == 0 ||
+      !is_other_number(cpython::inline_value(object, guard.aux), trace.guard_items[guard.first]))
+    return Miss::kOther;
+  return number_miss(varying->miss(object, name));
+}
+
+Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varying* varying) {
   if (guard.subject.is_reg()) {
-    const uint64_t way = guard.op == GuardOp::kScalar ? argument_way(trace, guard.subject) : 0;
-    return way != 0 && is_other_number(regs[guard.subject.index()].object, guard.expected) &&
-           varying->add_argument(way);
+    if (guard.op != GuardOp::kScalar || guard.aux != 0) return Miss::kOther;
+    const uint64_t way = argument_way(trace, guard.subject);
+    if (way == 0 || !is_other_number(regs[guard.subject.index()].object, guard.expected)) return Miss::kOther;
+    return number_miss(varying->miss_argument(way));
   }
   PyObject* subject = guard.subject.object();
   switch (guard.op) {
     case GuardOp::kDict:
-      return PyDict_Check(subject) && learn_items(trace, guard, subject, varying);
+      return PyDict_Check(subject) ? learn_items(trace, guard, subject, varying) : Miss::kOther;
     case GuardOp::kCell:
-      return PyCell_Check(subject) && guard.scalar && is_other_number(PyCell_GET(subject), guard.expected) &&
-             varying->add(subject, Py_None);
-    case GuardOp::kInlineSlot: {
-      if (Py_TYPE(subject) != reinterpret_cast<PyTypeObject*>(guard.expected) ||
-          cpython::inline_values(subject) == nullptr || cpython::shared_keys_id(Py_TYPE(subject)) != guard.number)
-        return false;
-      PyObject* name = cpython::shared_key(Py_TYPE(subject), guard.aux);
-      return trace.guard_item_scalar[guard.first] != 0 && name != nullptr &&
-             is_other_number(cpython::inline_value(subject, guard.aux), trace.guard_items[guard.first]) &&
-             varying->add(subject, name);
-    }
+      if (!PyCell_Check(subject) || !guard.scalar || !is_other_number(PyCell_GET(subject), guard.expected))
+        return Miss::kOther;
+      return number_miss(varying->miss(subject, Py_None));
+    case GuardOp::kInlineSlot:
+      return learn_inline(trace, guard, subject, varying);
     default:
-      return false;
+      return Miss::kOther;
   }
 }
 
@@ -76,31 +92,49 @@ uint64_t argument_way(const Trace& trace, Val source) noexcept {
 }
 
 bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs, Varying* varying) {
-  bool learned = false;
+  bool misses = false, all = true;
   for (size_t i = first; i < first + count; ++i) {
     const Guard& guard = trace.guards[i];
     if (check_guard(trace, guard, regs)) continue;
-    if (!learn_guard(trace, guard, regs, varying)) return false;
-    learned = true;
+    const Miss miss = learn_guard(trace, guard, regs, varying);
+    if (miss == Miss::kOther) return false;
+    misses = true;
+    all = all && miss == Miss::kVaries;
   }
-  return learned;
+  return misses && all;
 }
 
-bool Varying::add_argument(uint64_t way) {
-  return arguments_.size() < kMaxArguments && arguments_.insert(way).second;
+bool Varying::is_second_miss(uint64_t place) {
+  if (misses_.size() >= kMaxMisses) misses_.clear();
+  return misses_.emplace(place, call_).first->second != call_ && !refuses_;
+}
+
+bool Varying::miss_argument(uint64_t way) {
+  if (has_argument(way)) return true;
+  return is_second_miss(way) && arguments_.size() < kMaxArguments && arguments_.insert(way).second;
+}
+
+bool Varying::miss(const void* container, PyObject* key) {
+  if (has(container, key)) return true;
+  const auto place = reinterpret_cast<uintptr_t>(container) ^ (static_cast<uint64_t>(PyObject_Hash(key)) << 1);
+  if (!is_second_miss(place) || missed_.size() >= kMaxContainers) return false;
+  missed_[container].push_back(Ref::borrow(key));
+  return true;
 }
 
 bool Varying::has(const void* container, PyObject* key) const noexcept {
-  if (keys_.empty()) return false;
-  const auto found = keys_.find(container);
-  if (found == keys_.end()) return false;
-  return std::any_of(found->second.begin(), found->second.end(),
-                     [&](const Ref& other) { return cpython::keys_equal(other.get(), key); });
+  const auto holds = [&](const Places& places) {
+    const auto found = places.find(container);
+    return found != places.end() && std::any_of(found->second.begin(), found->second.end(), [&](const Ref& other) {
+             return cpython::keys_equal(other.get(), key);
+           });
+  };
+  return holds(changed_) || holds(missed_);
 }
 
 bool Varying::add(const void* container, PyObject* key) {
-  if (has(container, key) || keys_.size() >= kMaxContainers) return false;
-  keys_[container].push_back(Ref::borrow(key));
+  if (has(container, key) || changed_.size() >= kMaxContainers) return false;
+  changed_[container].push_back(Ref::borrow(key));
   return true;
 }
 

@@ -2,9 +2,10 @@
 // learning rate; an argument.
 //
 // A trace reads such a place into a register instead of guarding its content. A place is learned from the first
-// recording that leaves another scalar of the same type there, or from the first call that misses a trace because
-// another number is there; that trace gives way to the next one. Where a recording needs the number after all (the
-// rounds of a loop), the guard of its type becomes one of its value again.
+// recording that leaves another scalar of the same type there, or when a second call misses a trace because another
+// number is there (two values may be two ways of using a program, each with its trace); traces that guard the number
+// give way then. Where a recording needs the number after all (the rounds of a loop), the guard of its type becomes one
+// of its value again.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -23,22 +24,41 @@ class Varying {
   bool add(const void* container, PyObject* key);
   // The way by which the guards reach an argument, or an item of one; see argument_way.
   bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0; }
-  bool add_argument(uint64_t way);
-  void clear() noexcept {
-    keys_.clear();
+  // Another number is there than a trace has seen. True: it varies, now or before.
+  bool miss_argument(uint64_t way);
+  bool miss(const void* container, PyObject* key);
+  // Misses from here on are of another call.
+  void begin_call() noexcept { call_ += 1; }
+  // Recordings do worse with what was learned from misses: nothing more is, and that is constant again.
+  bool has_missed() const noexcept { return !missed_.empty() || !arguments_.empty(); }
+  void refuse_missed() noexcept {
+    missed_.clear();
     arguments_.clear();
+    refuses_ = true;
+  }
+  void clear() noexcept {
+    refuse_missed();
+    changed_.clear();
+    misses_.clear();
+    refuses_ = false;
   }
 
  private:
-  std::unordered_map<const void*, std::vector<Ref>> keys_;
+  using Places = std::unordered_map<const void*, std::vector<Ref>>;
+  bool is_second_miss(uint64_t place);
+
+  Places changed_, missed_;
   std::unordered_set<uint64_t> arguments_;
+  std::unordered_map<uint64_t, uint64_t> misses_;  // the first call that missed because of a place
+  uint64_t call_ = 0;
+  bool refuses_ = false;
 };
 
 // Names what a register of an argument, or one that guards loaded from an argument, holds. 0: it is neither.
 uint64_t argument_way(const Trace& trace, Val source) noexcept;
 
 // The guards of the trace do not let a call in, or those of an epoch do not let a replay go on. What differs by a
-// number varies from now on. True: something was learned, and nothing else differs.
+// number for the second time varies from now on. True: nothing differs but what varies.
 bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs, Varying* varying);
 
 }  // namespace pijit

@@ -139,9 +139,27 @@ void install_side_trace(Root& root, const Wanted& wanted, std::shared_ptr<Trace>
   for (const auto& any : root.traces) any->room = room;
 }
 
+// What a recording left to CPython, or SIZE_MAX for all of it.
+size_t left_over(const Trace* trace) noexcept {
+  return trace == nullptr ? SIZE_MAX : trace->detours.size() + (trace->stop.code != nullptr);
+}
+
+// Numbers are better left to be constants: with them open, this recording came to less than one before.
+bool refuse_numbers(Root& root, const Trace* trace) {
+  if (!root.varying.has_missed() || left_over(trace) == 0) return false;
+  const bool worse = std::any_of(root.traces.begin(), root.traces.end(),
+                                 [&](const auto& other) { return left_over(other.get()) < left_over(trace); });
+  if (!worse) return false;
+  root.varying.refuse_missed();
+  for (const auto& other : root.traces) other->gives_way = false;
+  log_line(Channel::kRecord, "record " + root.name + ": numbers that differ are constants again");
+  return true;
+}
+
 void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder, const Wanted& wanted) {
   root.records += 1;
   stats().records += 1;
+  if (wanted.from == nullptr && refuse_numbers(root, trace.get())) return;
   if (trace == nullptr) return note_abort(root, recorder.stop_info_or_none());
   root.last_stop = trace->stop = placed(std::move(trace->stop), root);
   root.aborts_in_a_row = 0;
@@ -339,6 +357,7 @@ void note_miss(Root& root, cpython::Frame* frame) {
 
 // The call is to be recorded: the numbers because of which it missed the root's traces are left open in the new one.
 void learn_numbers(Root& root, cpython::Frame* frame) {
+  root.varying.begin_call();
   for (const auto& trace : root.traces) {
     RegisterFile registers(trace->regs.size());
     if (registers.get() == nullptr) return;

@@ -79,6 +79,7 @@ bool Recorder::fix(Val reg, PyObject* value) {
   if (!is_varying(reg)) return false;
   Guard& guard = trace_->guards[numbers_[reg.index()].guard];
   guard.op = GuardOp::kScalar;
+  guard.aux = 1;
   guard.expected = owned(value).object();
   return true;
 }

@@ -36,7 +36,8 @@ def arguments(jit: Jit) -> Iterator[Any]:
     f = jit(f)
     yield lambda: f(data(3), 2, [1, 0.5])
     yield lambda: f(data(3), 3, [7, 0.25])
-    for k in range(4, 20):
+    yield lambda: f(data(3), 4, [8, 0.5])
+    for k in range(5, 20):
         yield replayed(lambda: f(data(3), k, [k - 30, k / 8]))
     yield lambda: f(data(3), 5, [1, 2.0], by=3)
     for k in range(4):
@@ -131,7 +132,7 @@ def attributes_globals_and_cells(jit: Jit) -> Iterator[Any]:
     for i in range(6):
         layer.rate, layer.options["lr"], layer.plain.eps = 1.0 / (i + 2), i * 0.25, 1e-6 * i
         SCALE, shift = i + 0.5, i * 2.0
-        if i < 3:
+        if i < 4:
             yield lambda: f(data(2))
         else:
             yield replayed(lambda: f(data(2)))
@@ -158,7 +159,17 @@ def test_one_trace_for_every_number() -> None:
     for k in range(100):
         assert torch.equal(f(data(3), k), data(3) * k + 1)
     (trace,) = pijit.traces(f)
-    assert (trace.replays, trace.exits) == (98, 0)
+    assert (trace.replays, trace.exits) == (97, 0)
+
+
+def test_two_numbers_are_two_ways() -> None:
+    """Each has its trace, in which the number is a constant."""
+    f = pijit.jit(lambda x, k: x * 2 if k > 1 else x)
+    for k in (1, 2) * 10:
+        assert torch.equal(f(data(3), k), data(3) * k)
+    traces = pijit.traces(f)
+    assert [trace.replays for trace in traces] == [9, 9]
+    assert sum(trace.exits for trace in traces) == 0
 
 
 def test_a_number_of_rounds_is_a_guard() -> None:

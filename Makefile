@@ -29,7 +29,7 @@ SANITIZED := build/sanitized
 # Tests run away from the source tree, so that what they import is what was built for them.
 PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_ARGS)
 # As many tests at once as there are processors; benchmarks run alone.
-PYTEST_ALL = $(PYTEST) -n $(JOBS)
+PYTEST_ALL = $(PYTEST) -n $(JOBS) --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

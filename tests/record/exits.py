@@ -57,8 +57,8 @@ def collect_points(functions: Iterable[Any], exits: Exits) -> None:
             exits.missing.update(trace["no_exits"])
 
 
-def leave_everywhere(program: observe.Program, mode: str, most: int | None = None) -> Exits:
-    """One run of the program for each exit point of its traces, or for so many evenly, every replay left there."""
+def leave_everywhere(program: observe.Program, mode: str, most: int) -> Exits:
+    """One run of the program for each exit point of its traces, or for at most so many, evenly, every replay left there."""
     import pijit
     from pijit import _core, api
 
@@ -84,7 +84,7 @@ def leave_everywhere(program: observe.Program, mode: str, most: int | None = Non
     with exit_points():
         leave(NOWHERE)
         collect_points(roots, exits)
-        for point in sorted(exits.points)[:: 1 if most is None else 1 + len(exits.points) // most]:
+        for point in sorted(exits.points)[:: 1 + len(exits.points) // most]:
             leave(point)
     return exits
 

@@ -58,7 +58,7 @@ def collect_points(functions: Iterable[Any], exits: Exits) -> None:
 
 
 def leave_everywhere(program: observe.Program, mode: str, most: int) -> Exits:
-    """One run of the program for each exit point of its traces, or for at most so many, evenly, every replay left there."""
+    """One run for each exit point of its traces, or for at most so many, evenly, every replay left there."""
     import pijit
     from pijit import _core, api
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import report
 import torch
 
 import pijit
 from pijit import _core
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "examples")]
 torch.set_num_threads(1)
 
 
@@ -48,6 +47,8 @@ def _without_pijit() -> Iterator[None]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Guards of each model, with and without constant propagation, beside those of TorchDynamo."""
+    import report
+
     session = getattr(config, "_benchmarksession", None)
     rows = [bench.extra_info["guards"] for bench in getattr(session, "benchmarks", ()) if "guards" in bench.extra_info]
     if rows:

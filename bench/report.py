@@ -46,16 +46,8 @@ def of_pijit(model: Any, tokens: Any, name: str) -> dict[str, Any]:
         first.append(once)
         again.append(hot)
         calls.append(seconds(lambda: model(tokens)))
-    hot = statistics.median(again)
-    return {
-        "subject": name,
-        "guards": len(trace.guards),
-        "branches": sum(node.op.startswith("guard") for node in trace.nodes),
-        "ns a check": 1e9 * hot / len(trace.guards),
-        "us hot": 1e6 * hot,
-        "us between forwards": 1e6 * statistics.median(first),
-        "us a call": 1e6 * statistics.median(calls),
-    }
+    branches = sum(node.op.startswith("guard") for node in trace.nodes)
+    return row(name, len(trace.guards), branches, first, again, calls)
 
 
 def of_dynamo(model: Any, tokens: Any, name: str) -> dict[str, Any]:
@@ -75,15 +67,20 @@ def of_dynamo(model: Any, tokens: Any, name: str) -> dict[str, Any]:
         calls.append(seconds(lambda: compiled(model, tokens)))
         first.append(seconds(lambda: manager.check(variables)))
         again.append(seconds(lambda: manager.check(variables)))
-    guards, hot = len(LEAF_GUARD.findall(str(manager))), statistics.median(again)
+    return row(name, len(LEAF_GUARD.findall(str(manager))), 0, first, again, calls)
+
+
+def row(name: str, guards: int, branches: int, *times: list[float]) -> dict[str, Any]:
+    """One line of the table, of the times of first checks, of checks right after them and of calls, in seconds."""
+    first, hot, calls = map(statistics.median, times)
     return {
         "subject": name,
         "guards": guards,
-        "branches": 0,
+        "branches": branches,
         "ns a check": 1e9 * hot / guards,
         "us hot": 1e6 * hot,
-        "us between forwards": 1e6 * statistics.median(first),
-        "us a call": 1e6 * statistics.median(calls),
+        "us between forwards": 1e6 * first,
+        "us a call": 1e6 * calls,
     }
 
 

@@ -21,9 +21,10 @@ import sys
 import time
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "examples"))  # how results are compared
 
 WARM_CALLS, ROUNDS, SECONDS = 20, 30, 8.0
 LENGTH, IMAGE, PHOTO = 16, 32, 64
@@ -94,43 +95,12 @@ def call(model: Any, arguments: dict[str, Any]) -> Any:
     return model(arguments["x"]) if "x" in arguments else model(**arguments)
 
 
-def tensors(thing: Any) -> Iterator[Any]:
-    """All tensors in the outputs of a model, caches included."""
-    import torch
-
-    if isinstance(thing, torch.Tensor):
-        yield thing
-    elif isinstance(thing, (list, tuple)):
-        for item in thing:
-            yield from tensors(item)
-    elif isinstance(thing, dict):
-        for item in thing.values():
-            yield from tensors(item)
-    elif type(thing).__module__.startswith("transformers"):
-        yield from tensors(vars(thing))
-
-
-def difference(left: Any, right: Any) -> float:
-    """Largest difference between two outputs; 0 if every bit is equal, inf if their kinds differ."""
-    import torch
-
-    pairs = list(tensors(left)), list(tensors(right))
-    if len(pairs[0]) != len(pairs[1]) or not pairs[0]:
-        return math.inf
-    largest = 0.0
-    for a, b in zip(*pairs, strict=True):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return math.inf
-        left_bits, right_bits = (part.contiguous().reshape(-1).view(torch.uint8) for part in (a, b))
-        if not torch.equal(left_bits, right_bits):
-            largest = max(largest, float((a.double() - b.double()).abs().max()), sys.float_info.min)
-    return largest
-
-
 def measure(name: str) -> dict[str, Any]:
     """Everything of one model, in this process."""
     warnings.filterwarnings("ignore")
     import torch
+    from report import seconds
+    from subjects import difference, tensors_in
 
     import pijit
     from pijit import _core
@@ -147,9 +117,10 @@ def measure(name: str) -> dict[str, Any]:
         _core.hook_remove()
         gaps = []
         for seed in range(4):
-            expected = call(eager, inputs(name, seed))
+            expected = tensors_in(call(eager, inputs(name, seed)))
+            assert expected
             _core.hook_install()
-            gaps.append(difference(expected, call(fast, inputs(name, seed))))
+            gaps.append(difference(expected, tensors_in(call(fast, inputs(name, seed)))))
             _core.hook_remove()
         times: dict[str, list[float]] = {"eager": [], "twin": [], "jitted": []}
         start = time.perf_counter()
@@ -179,13 +150,6 @@ def measure(name: str) -> dict[str, Any]:
 def ratio(a: float, b: float) -> float:
     """Of two times."""
     return a / b
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """Of one call."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def main() -> None:

@@ -15,11 +15,7 @@ bool scalars_equal(PyObject* a, PyObject* b) noexcept {
     if (left != right || PyUnicode_GET_LENGTH(a) != PyUnicode_GET_LENGTH(b)) return false;
     return _PyUnicode_EQ(a, b) != 0;
   }
-  if (left == &PyLong_Type && right == &PyLong_Type) {
-    const auto *first = reinterpret_cast<PyLongObject*>(a), *second = reinterpret_cast<PyLongObject*>(b);
-    const auto digits = static_cast<size_t>(Py_SIZE(a) < 0 ? -Py_SIZE(a) : Py_SIZE(a));
-    return Py_SIZE(a) == Py_SIZE(b) && std::memcmp(first->ob_digit, second->ob_digit, digits * sizeof(digit)) == 0;
-  }
+  if (left == &PyLong_Type && right == &PyLong_Type) return same_scalar(a, b);
   if (!is_scalar(a) || !is_scalar(b)) return false;
   int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) PyErr_Clear();
@@ -71,34 +67,6 @@ int dict_lookup(PyObject* dict, PyObject* key, PyObject** value) noexcept {
     return -1;
   }
   return 0;
-}
-
-namespace {
-
-// What the hash table has at this place: the index of an entry, or a negative DKIX_ number.
-Py_ssize_t entry_index(const PyDictKeysObject* keys, size_t place) noexcept {
-  if (keys->dk_log2_size < 8) return reinterpret_cast<const int8_t*>(keys->dk_indices)[place];
-  if (keys->dk_log2_size < 16) return reinterpret_cast<const int16_t*>(keys->dk_indices)[place];
-  if (keys->dk_log2_size < 32) return reinterpret_cast<const int32_t*>(keys->dk_indices)[place];
-  return reinterpret_cast<const int64_t*>(keys->dk_indices)[place];
-}
-
-}  // namespace
-
-int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept {
-  PyDictKeysObject* keys = reinterpret_cast<PyDictObject*>(dict)->ma_keys;
-  if (keys->dk_kind != DICT_KEYS_GENERAL || reinterpret_cast<PyDictObject*>(dict)->ma_values != nullptr) return -1;
-  const size_t mask = static_cast<size_t>(DK_SIZE(keys)) - 1;
-  auto perturb = static_cast<size_t>(hash);
-  for (size_t place = perturb & mask;; perturb >>= 5, place = (place * 5 + perturb + 1) & mask) {
-    const Py_ssize_t index = entry_index(keys, place);
-    if (index == DKIX_EMPTY) return 0;
-    if (index < 0) continue;
-    const PyDictKeyEntry& entry = DK_ENTRIES(keys)[index];
-    *value = entry.me_value;
-    if (entry.me_key == key) return entry.me_value != nullptr ? 1 : -1;
-    if (entry.me_hash == hash) return -1;
-  }
 }
 
 int set_contains(PyObject* set, PyObject* key) noexcept {

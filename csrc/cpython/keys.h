@@ -17,8 +17,6 @@ bool is_native_key(PyObject* key) noexcept;
 bool dict_is_native(PyObject* dict) noexcept;
 // Looks `key` up without running Python. 1: found (*value borrowed), 0: absent, -1: not natively comparable.
 int dict_lookup(PyObject* dict, PyObject* key, PyObject** value) noexcept;
-// The same for a key that is there itself, of any class and with this hash; -1 also where a key must be compared.
-int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept;
 int set_contains(PyObject* set, PyObject* key) noexcept;
 // Whether an OrderedDict iterates in the order of its underlying dict.
 bool odict_in_dict_order(PyObject* odict) noexcept;

@@ -210,12 +210,10 @@ PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept {
   return keys == nullptr || index >= keys->dk_nentries ? nullptr : DK_UNICODE_ENTRIES(keys)[index].me_key;
 }
 
-int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept {
+int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept {
   auto* object = reinterpret_cast<PyDictObject*>(dict);
   PyDictKeysObject* keys = object->ma_keys;
   *value = nullptr;
-  Py_hash_t hash;
-  if (!native_hash(key, &hash)) return -1;
   const Py_ssize_t index = find_key(keys, key, hash);
   if (index < 0) return index == kAbsent ? 0 : -1;
   if (object->ma_values != nullptr) {
@@ -224,6 +222,12 @@ int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept 
     *value = DK_IS_UNICODE(keys) ? DK_UNICODE_ENTRIES(keys)[index].me_value : DK_ENTRIES(keys)[index].me_value;
   }
   return *value != nullptr;
+}
+
+int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept {
+  Py_hash_t hash;
+  *value = nullptr;
+  return native_hash(key, &hash) ? dict_lookup_same(dict, key, hash, value) : -1;
 }
 
 bool dict_next(PyObject* dict, DictCursor* cursor, PyObject** key, PyObject** value) noexcept {

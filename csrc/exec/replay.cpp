@@ -8,6 +8,7 @@
 #include "exec/materialise.h"
 #include "exec/side_exit.h"
 #include "guard/check.h"
+#include "guard/varying.h"
 #include "ir/scalars.h"
 
 namespace pijit {

@@ -11,7 +11,6 @@
 #pragma once
 #include "cpython/frame.h"
 #include "exec/registers.h"
-#include "guard/varying.h"
 #include "ir/trace.h"
 
 namespace pijit {

@@ -36,12 +36,7 @@ class Varying {
     arguments_.clear();
     refuses_ = true;
   }
-  void clear() noexcept {
-    refuse_missed();
-    changed_.clear();
-    misses_.clear();
-    refuses_ = false;
-  }
+  void clear() { *this = Varying(); }
 
  private:
   using Places = std::unordered_map<const void*, std::vector<Ref>>;

@@ -224,7 +224,7 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
 // What does not go with a number that varies may go with what it is now.
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   const Invoke outcome = invoke_known(recorder, frame, callable, args, pops);
-  if (outcome != Invoke::kUnknown || !recorder.live() || !recorder.pin_numbers(&args.values)) return outcome;
+  if (outcome != Invoke::kUnknown || !recorder.live() || !recorder.fix_numbers(&args.values)) return outcome;
   return invoke_known(recorder, frame, callable, args, pops);
 }
 

@@ -529,23 +529,6 @@ void Recorder::make_real() {
   }
 }
 
-// The instruction under way, executed already or not, as an opaque call.
-// A number, or numbers in a sequence or slice, become constants; false: there are none.
-bool Recorder::fix_numbers(Val* value, int depth) {
-  if (is_number_reg(*value)) {
-    const Val fixed = force_const(*value, nullptr);
-    if (fixed.is_null()) return false;
-    *value = fixed;
-    return true;
-  }
-  const bool known = is_virtual(*value, VirtualKind::kTuple) || is_virtual(*value, VirtualKind::kList) ||
-                     is_virtual(*value, VirtualKind::kSlice);
-  if (!known || depth == 0) return false;
-  bool any = false;
-  for (Val& item : model(*value).items) any = fix_numbers(&item, depth - 1) || any;
-  return any;
-}
-
 // What cannot be followed with numbers that differ from call to call may be with those of now. True: some are constants
 // now, and the instruction, which CPython has not begun, is to be tried again.
 bool Recorder::fix_operands(ShadowFrame& frame) {
@@ -560,11 +543,12 @@ bool Recorder::fix_operands(ShadowFrame& frame) {
   stopping_ = false;
   bool any = false;
   if (request(*this, frame, opcode, cpython::full_oparg(frame.code, frame.operation), &wanted))
-    for (int i = 1; i <= wanted.pops && live_; ++i) any = fix_numbers(&frame.top(i), kDeepest) || any;
+    for (int i = 1; i <= wanted.pops && live_; ++i) any = fix_number(&frame.top(i), kDeepest) || any;
   if (any && live_) {
     trace_->stop = StopInfo();
     frame.mark = here();
     frame.snapshot = kNone;
+    if (opcode == CALL) frame.kwnames = frame.call_names;
     return true;
   }
   if (live_) {
@@ -575,6 +559,7 @@ bool Recorder::fix_operands(ShadowFrame& frame) {
   return false;
 }
 
+// The instruction under way, executed already or not, as an opaque call.
 bool Recorder::go_opaque(ShadowFrame& frame) {
   if (opaque_calls_ >= kMaxOpaqueCalls) return false;
   const int opcode = cpython::base_opcode(frame.code, frame.operation);

@@ -104,7 +104,7 @@ class Recorder final : public RecordApi {
   bool scalar_operand(Val value, Reg* now, Val* place);
   Val scalar_node(ScalarOp op, Val left, Val right);  // Null: CPython's own functions do it
   Val compute_number(SiteKind kind, int oparg, Val left, Val right = Val());
-  bool pin_numbers(std::vector<Val>* values);  // they are constants from now on, guarded; false: there are none
+  bool fix_numbers(std::vector<Val>* values, int depth = 0);  // constants from now on, guarded; false: there are none
   bool number_truth(Val value, bool* out);
   Val force(Val value);        // a Const: guards a scalar register in place; Null: stopped
   Val materialize(Val value);  // a Reg or Const holding the real object; Null: stopped
@@ -335,7 +335,7 @@ class Recorder final : public RecordApi {
   TraceMark here();
   bool go_opaque(ShadowFrame& frame);
   bool fix_operands(ShadowFrame& frame);
-  bool fix_numbers(Val* value, int depth);
+  bool fix_number(Val* value, int depth);
   void make_real();
   bool opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<Val> args, PyObject* names, bool spread,
                    Val* result);

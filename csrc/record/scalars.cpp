@@ -82,15 +82,22 @@ Val Recorder::compute_number(SiteKind kind, int oparg, Val left, Val right) {
   return op == kNoOp ? Val() : scalar_node(op, left, right);
 }
 
-bool Recorder::pin_numbers(std::vector<Val>* values) {
-  bool any = false;
-  for (Val& value : *values) {
-    if (!is_number_reg(value)) continue;
-    const Val pinned = force_const(value, nullptr);
-    if (pinned.is_null()) continue;
-    value = pinned;
-    any = true;
+// A number, or those in a sequence or slice down to `depth`.
+bool Recorder::fix_number(Val* value, int depth) {
+  if (is_number_reg(*value)) {
+    const Val fixed = force_const(*value, nullptr);
+    if (fixed.is_null()) return false;
+    *value = fixed;
+    return true;
   }
+  const bool known = is_virtual(*value, VirtualKind::kTuple) || is_virtual(*value, VirtualKind::kList) ||
+                     is_virtual(*value, VirtualKind::kSlice);
+  return known && depth > 0 && fix_numbers(&model(*value).items, depth - 1);
+}
+
+bool Recorder::fix_numbers(std::vector<Val>* values, int depth) {
+  bool any = false;
+  for (Val& value : *values) any = fix_number(&value, depth) || any;
   return any;
 }
 

@@ -1,5 +1,5 @@
 // Places that vary: how they are read, and how a recording learns them.
-#include "guard/varying.h"
+#include "record/recorder.h"
 
 #include <structmember.h>
 
@@ -7,7 +7,6 @@
 #include "cpython/objects.h"
 #include "ir/scalars.h"
 #include "record/limits.h"
-#include "record/recorder.h"
 
 namespace pijit {
 namespace {

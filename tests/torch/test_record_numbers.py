@@ -47,6 +47,13 @@ def arguments(jit: Jit) -> Iterator[Any]:
         yield lambda: f(data(3), k, [1, 2.0])
 
 
+@scenario(whole=False)
+def calls_with_keywords_that_need_to_know_them(jit: Jit) -> Iterator[Any]:
+    f = jit(lambda x: (math.prod(x.shape[:1], start=x.shape[0]), sorted(x.shape, reverse=len(x) > 3), x.sum()))
+    for size in (2, 3, 3, 4, 5, 2, 3):
+        yield lambda: f(data(size, 3))
+
+
 @scenario()
 def identity_of_what_was_passed(jit: Jit) -> Iterator[Any]:
     def f(x: Tensor, a: Any, b: Any) -> Any:

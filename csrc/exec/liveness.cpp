@@ -24,7 +24,8 @@ class Liveness {
       : trace_(trace),
         last_(trace.regs.size(), kNone),
         states_(trace.frame_states.size()),
-        logs_(trace.virtuals.size()) {}
+        logs_(trace.virtuals.size()),
+        builds_(trace.virtuals.size()) {}
 
   void run();
   // The last node that may read each register; kNone: nobody.
@@ -44,8 +45,10 @@ class Liveness {
 
   Trace& trace_;
   std::vector<uint32_t> last_;
-  std::vector<bool> states_;  // expanded
-  std::vector<bool> logs_;    // expanded
+  std::vector<bool> states_;        // expanded
+  std::vector<bool> logs_;          // expanded
+  std::vector<uint32_t> builds_;    // ... by which kBuild last
+  uint32_t built_ = 0, build_ = 0;  // how many; the one under way, or 0
   uint32_t node_ = 0;
 };
 
@@ -58,7 +61,7 @@ void Liveness::use(Val value, uint32_t time) {
 }
 
 void Liveness::use_log(uint32_t index, uint32_t time) {
-  if (logs_[index]) return;
+  if (build_ != 0 ? std::exchange(builds_[index], build_) == build_ : logs_[index]) return;
   logs_[index] = true;
   use_entries(index, time);
 }
@@ -76,13 +79,12 @@ void Liveness::use_entries(uint32_t index, uint32_t time) {
   }
 }
 
-// The snapshot of an instruction is as of its start, before the kBuild nodes of that instruction: so what a kBuild
-// reads is neither what the snapshots after it have marked nor what its own does.
+// The snapshot of an instruction is as of its start, before the kBuild nodes of that instruction: so what one of these
+// reads is not what the snapshots after it have marked.
 void Liveness::use_build(const Node& node) {
-  std::vector<bool> marked;
-  if (node.snapshot != kNone) marked = std::exchange(logs_, std::vector<bool>(logs_.size()));
+  build_ = ++built_;
   use_entries(node.a.index(), node.time);
-  for (size_t i = 0; i < marked.size(); ++i) logs_[i] = logs_[i] || marked[i];
+  build_ = 0;
 }
 
 void Liveness::use_snapshot(const Snapshot& snapshot) {

@@ -3,9 +3,10 @@
 
 namespace pijit {
 
+using namespace exception_field;
+
 namespace {
 
-enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext, kTaken };
 enum FrameField : uint32_t { kFunction, kCaller, kGenerator };
 
 }  // namespace
@@ -32,6 +33,8 @@ bool Materialiser::apply_exception(const Virtual& object, PyObject* made, const 
     case kCause:
       PyException_SetCause(made, value == Py_None ? nullptr : new_reference(value));
       return true;
+    case kBase:
+      return PyException_SetTraceback(made, value) == 0;
     default: {
       const bool handled =
           entry.value.is_virtual() && trace_.virtuals[entry.value.index()].kind == VirtualKind::kHandled;
@@ -50,7 +53,7 @@ PyObject* Materialiser::make_traceback(const Virtual& object) noexcept {
   const uint32_t until = raised.reg != kNone && raised.reg_time <= time_ ? raised.reg_time : time_;
   uint32_t entries = 0;
   for (uint32_t at = raised.head; at != kNone && trace_.log[at].time <= until; at = trace_.log[at].next)
-    entries += trace_.log[at].op == LogOp::kTraced;
+    entries += trace_.entries_of(trace_.log[at]);
   Ref found = Ref::steal(PyException_GetTraceback(exception));
   for (uint32_t k = trace_.log[object.tail].index; k < entries && found; ++k)
     found = Ref::borrow(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(found.get())->tb_next));

@@ -137,6 +137,11 @@ struct Virtual {
   uint32_t reg_time = UINT32_MAX;  // ... from this time on
 };
 
+// The fields of a kException; see virtuals.def.
+namespace exception_field {
+enum Field : uint32_t { kArgs, kInitArgs, kCause, kContext, kTaken, kBase };
+}
+
 // One frame of a snapshot; the outer ones are shared by all snapshots of the inner calls.
 struct FrameState {
   uint32_t parent = kNone;  // the caller's FrameState (kNone: this is the root frame)
@@ -256,6 +261,11 @@ struct Trace {
     for (uint32_t at = virtuals[index].head; at != kNone && log[at].time <= time; at = log[at].next)
       if (log[at].op != LogOp::kField) last = at;
     return log[last];
+  }
+  // How many entries this one adds to the traceback of its exception.
+  uint32_t entries_of(const LogEntry& entry) const noexcept {
+    const bool base = entry.op == LogOp::kField && entry.index == exception_field::kBase;
+    return base ? log[virtuals[entry.value.index()].tail].index : entry.op == LogOp::kTraced;
   }
   // Guards that are checked before the trace is entered.
   size_t entry_guards() const noexcept { return epochs.empty() ? guards.size() : epochs.front().first; }

@@ -56,17 +56,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
       if (has_name(name, "__defaults__")) return content.items[3].is_null() ? Val::constant(Py_None) : content.items[3];
     }
     if (recorder.is_virtual(object, VirtualKind::kGenerator)) return generator_attribute(recorder, object, name);
-    if (recorder.is_virtual(object, VirtualKind::kException) && !recorder.is_foreign(object)) {
-      const Model& content = recorder.model(object);
-      if (has_name(name, "args") && !content.items.empty()) return content.items[0];
-      const bool cause = has_name(name, "__cause__");
-      if (cause)
-        return content.items.size() > 2 && !content.items[2].is_null() ? content.items[2] : Val::constant(Py_None);
-      if (has_name(name, "__traceback__")) return recorder.traceback_of(object);
-      if (has_name(name, "__context__") && content.traced.empty()) return Val::constant(Py_None);
-      if (has_name(name, "__context__") && !recorder.is_virtual(content.items[3], VirtualKind::kHandled))
-        return content.items[3];
-    }
+    if (recorder.is_virtual(object, VirtualKind::kException)) return exception_attribute(recorder, object, name);
     if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kBoundMethod) {
       if (has_name(name, "__func__")) return recorder.virtual_field(object, 0);
       if (has_name(name, "__self__")) return recorder.virtual_field(object, 1);

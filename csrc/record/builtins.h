@@ -28,11 +28,17 @@ void add_exception_builtins();   // exceptions.cpp
 void add_generator_builtins();   // generators.cpp
 
 void find_opaque_functions();  // opaque.cpp
+void find_group_class();       // exception_groups.cpp
 
 // What C tells of a virtual generator; Null: not known.
 Val generator_attribute(Recorder& recorder, Val generator, PyObject* name);
 // The StopIteration of a generator that returned this.
 Val new_stop(Recorder& recorder, Val returned);
+
+// ... and of an exception.
+Val exception_attribute(Recorder& recorder, Val exception, PyObject* name);
+// A group of class `type` with `args`, of which `parts` are the exceptions; see exception_groups.cpp.
+Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const std::vector<Val>& parts);
 
 PyTypeObject* partial_type();
 bool is_lock(PyTypeObject* type) noexcept;

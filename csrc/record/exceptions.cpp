@@ -13,9 +13,10 @@
 #include "record/builtins.h"
 
 namespace pijit {
-namespace {
 
-enum ExceptionField : uint32_t { kArgs, kInitArgs, kCause, kContext, kTaken };
+using namespace exception_field;
+
+namespace {
 
 PyTypeObject* base_exception() {
   return reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
@@ -29,11 +30,11 @@ bool makes_itself(PyTypeObject* type, size_t args) {
   return !PyType_IsSubtype(type, of_system) || args < 2;
 }
 
-// ... of a group. BaseExceptionGroup makes an ExceptionGroup where it can.
+// ... of a group.
 bool makes_group(PyTypeObject* type) {
   auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
-  return type != groups && PyType_IsSubtype(type, groups) && type->tp_new == groups->tp_new &&
-         type->tp_finalize == nullptr && type->tp_del == nullptr;
+  return PyType_IsSubtype(type, groups) && type->tp_new == groups->tp_new && type->tp_finalize == nullptr &&
+         type->tp_del == nullptr;
 }
 
 bool is_plain_exception(PyTypeObject* type) {
@@ -244,7 +245,7 @@ bool Recorder::is_as_raised(Val exception) {
   if (context == Py_None) context = nullptr;
   if (base->context != context && !(taken && field(kContext).is_null())) return false;
   if ((base->cause == nullptr ? Py_None : base->cause) != cause && !(taken && field(kCause).is_null())) return false;
-  auto* entry = reinterpret_cast<PyTracebackObject*>(base->traceback);
+  auto* entry = base->traceback == Py_None ? nullptr : reinterpret_cast<PyTracebackObject*>(base->traceback);
   for (size_t i = content.traced.size(); i-- > 0; entry = entry->tb_next) {
     if (entry == nullptr || entry->tb_lasti / 2 != content.traced[i].instruction) return false;
     if (cpython::code(cpython::frame_of(entry->tb_frame)) != content.traced[i].code) return false;
@@ -317,14 +318,18 @@ bool Recorder::exc_info(std::vector<Val>* out) {
     *out = {Val::constant(reinterpret_cast<PyObject*>(type_of(exception))), exception, traceback_of(exception)};
     return !is_built(exception);
   }
-  if (!exception.is_null() || (entry_exception_ != nullptr && entry_exception_ != Py_None)) return false;
-  // Nothing was handled when the trace was entered.
+  if (!exception.is_null() || !nothing_handled_at_entry()) return false;
+  out->assign(3, Val::constant(Py_None));
+  return true;
+}
+
+bool Recorder::nothing_handled_at_entry() {
+  if (entry_exception_ != nullptr && entry_exception_ != Py_None) return false;
   const Val handled = materialize(handled_at_entry());
   if (!live_) return false;
   Node& node = emit_node(Op::kGuardIs);
   node.a = handled;
   node.b = Val::constant(Py_None);
-  out->assign(3, Val::constant(Py_None));
   return true;
 }
 
@@ -365,12 +370,7 @@ Val Recorder::make_exception(PyTypeObject* type, const std::vector<Val>& args) {
   const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
   std::vector<Val> parts;
   if (makes_group(type) && args.size() == 2 && try_items(args[1], &parts)) {
-    const Val fixed[] = {args[0], new_tuple(&PyTuple_Type, parts.data(), parts.size())};
-    const Val first = new_tuple(&PyTuple_Type, fixed, 2);
-    const Val group = new_virtual(VirtualKind::kException, type);
-    set_field(group, kArgs, first);
-    set_field(group, kArgs, items);
-    return group;
+    return new_group(*this, type, items, parts);
   }
   const Val exception = new_virtual(VirtualKind::kException, type);
   set_field(exception, kArgs, items);
@@ -448,6 +448,7 @@ Invoke sys_exception(Recorder& recorder, ShadowFrame& frame, Arguments& args, in
 }  // namespace
 
 void add_exception_builtins() {
+  find_group_class();
   add_builtin("sys", "exc_info", sys_exc_info);
   add_builtin("sys", "exception", sys_exception);
   add_builtin("builtins", "BaseException.add_note", exception_add_note);

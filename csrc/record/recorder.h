@@ -243,6 +243,7 @@ class Recorder final : public RecordApi {
   Val as_exception(Val value, PyObject* object);
   Val traceback_of(Val exception);       // as it is now
   bool exc_info(std::vector<Val>* out);  // type, value and traceback of what is handled; false: not known
+  bool nothing_handled_at_entry();       // guarded; false: something was (or stopped)
   bool is_built(Val object) const { return trace_->virtuals[object.index()].reg != kNone; }
   bool is_taken(Val exception) const;  // foreign code raised it
   bool is_foreign(Val exception) const { return is_built(exception) || is_taken(exception); }

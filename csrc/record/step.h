@@ -42,6 +42,11 @@ bool step_match(Recorder&, ShadowFrame&, int opcode, int oparg);
 
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);
+// exception_groups.cpp: CHECK_EG_MATCH of these classes, and PREP_RERAISE_STAR. False: not known (or stopped).
+bool step_group_match(Recorder&, ShadowFrame&, const std::vector<PyTypeObject*>& classes);
+bool step_group_reraise(Recorder&, ShadowFrame&);
+// The class of an exception is what it is, and its bases. False: stopped.
+bool guard_class(Recorder&, Val exception);
 
 // An operation on scalars of which at least one is a register: computed at replay. False: it is none.
 bool compute_scalars(Recorder&, ShadowFrame&, SiteKind kind, int oparg, const std::vector<Val>& operands, int pops);

@@ -31,23 +31,23 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
   }
   if (!known) return recorder.stop(Abort::kUnknownOperand, "an exception class");
   const Val exception = frame.top(2);
-  PyTypeObject* type = recorder.type_of(exception);
-  if (exception.is_virtual() && recorder.is_built(exception) && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
-    Node& node = recorder.emit_node(Op::kGuardType);  // foreign code may have set its class
-    node.a = Val::reg(recorder.trace().virtuals[exception.index()].reg);
-    node.b = recorder.owned(reinterpret_cast<PyObject*>(type));
-  }
+  if (exception.is_virtual() && !guard_class(recorder, exception)) return;
   recorder.observe(frame, 1, take_bool);
 }
 
-// except*: what does not touch a group. The rest is an opaque call.
+// except*: what is not known of a group is an opaque call.
 void check_group_match(Recorder& recorder, ShadowFrame& frame) {
-  PyObject* classes = frame.top().object();
-  auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
-  const bool known = classes != nullptr && !PyTuple_CheckExact(classes) && is_builtin_class(classes) &&
-                     !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(classes), groups);
-  if (known && frame.top(2).object() == Py_None) return recorder.done(frame, 1, Val::constant(Py_None));
-  recorder.stop(Abort::kUnknownOperand, "an exception group");
+  std::vector<Val> items;
+  std::vector<PyTypeObject*> classes;
+  const bool many = recorder.type_of(frame.top()) == &PyTuple_Type;
+  bool known = !many || recorder.try_items(frame.top(), &items);
+  if (!many) items.push_back(frame.top());
+  for (Val item : items) {
+    known = known && item.object() != nullptr && !PyTuple_CheckExact(item.object()) && is_builtin_class(item.object());
+    if (known) classes.push_back(reinterpret_cast<PyTypeObject*>(item.object()));
+  }
+  if (known && step_group_match(recorder, frame, classes)) return;
+  if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "an exception group");
 }
 
 // Calls __exit__ with what is handled.
@@ -83,6 +83,7 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
     case CHECK_EG_MATCH:
       return check_group_match(recorder, frame);
     case PREP_RERAISE_STAR:
+      if (step_group_reraise(recorder, frame) || !recorder.live()) return;
       return recorder.stop(Abort::kUnknownOperand, "an exception group");
     case WITH_EXCEPT_START:
       return exit_with(recorder, frame);

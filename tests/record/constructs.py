@@ -233,8 +233,6 @@ OPAQUE = {
     "functools.lru_cache: misses": "the cache is written in C",
     "copy.copy": "__reduce_ex__",
     "copy.deepcopy": "the address of an object",
-    "nested try": "an exception in a handler",
-    "except*": "groups that are split",
     "with: files": "files are the world's",
     "attribute deletes": "vars()",
     "class": "a class body is a frame that is not followed",

@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument("--mode", choices=observe.MODES, default=observe.MODES[0])
     options = parser.parse_args()
     programs = observe.load_programs()
-    outcomes = {name: leave_everywhere(programs[name], options.mode) for name in options.names or programs}
+    outcomes = {name: leave_everywhere(programs[name], options.mode, sys.maxsize) for name in options.names or programs}
     for name, exits in outcomes.items():
         for point, text in exits.wrong.items():
             print(f"{name}, exit {point}:\n{text}")

@@ -201,3 +201,367 @@ def args():
 def change():
     global kind
     kind = ExceptionGroup
+
+
+# %% groups_split_by_several_clauses
+class Mine(ValueError):
+    pass
+
+
+def leaf(kind, x):
+    try:
+        raise kind(x)
+    except kind as error:
+        return error
+
+
+def f(x):
+    seen = []
+    inner = ExceptionGroup("inner", [leaf(Mine, x), leaf(KeyError, x), OSError(x)])
+    inner.add_note("of the inner one")
+    try:
+        try:
+            group = ExceptionGroup("outer", (inner, TypeError(x), leaf(ValueError, k)))
+            group.add_note("a note")
+            group.add_note("another")
+            raise group from inner
+        except* Mine as part:
+            seen.append(part)
+        except* (LookupError, TypeError) as part:
+            seen.append((part, part.exceptions, part.message, part.__suppress_context__))
+    except ExceptionGroup as rest:
+        same = rest.__traceback__.tb_next is seen[0].__traceback__.tb_next
+        return seen, rest, rest.__notes__ is group.__notes__, same, group.exceptions is group.args[1]
+
+
+def args():
+    return (1,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+
+
+# %% groups_of_other_exceptions
+def f(x):
+    seen = []
+    for kind in (KeyboardInterrupt, ValueError, SystemExit):
+        try:
+            try:
+                raise BaseExceptionGroup("g", [kind(x), TypeError(k)])
+            except* (KeyboardInterrupt, SystemExit) as group:
+                seen.append((type(group), group.exceptions[0].args))
+            except* ValueError as group:
+                seen.append(type(group))
+        except BaseExceptionGroup as rest:
+            seen.append(type(rest))
+            seen.append(rest.exceptions[0].__context__)
+    return seen
+
+
+def args():
+    return (1,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+
+
+# %% groups_raised_again_and_anew
+def f(how):
+    seen = []
+    try:
+        try:
+            raise ExceptionGroup("g", [ValueError(k), TypeError(k), KeyError(k), OSError(k)])
+        except* ValueError as group:
+            if how % 2:
+                raise
+            seen.append(group.exceptions)
+        except* TypeError as group:
+            if how % 3 == 0:
+                raise group
+            raise RuntimeError(how) from group
+        except* KeyError:
+            if how == 3:
+                raise
+    except ExceptionGroup as rest:
+        seen.append(rest)
+        parts = rest.exceptions
+        seen.append([(type(part), part.args, part.__context__, part.__cause__) for part in parts])
+    return seen
+
+
+def args():
+    return (how,)
+
+
+how = 1
+k = 1
+
+
+def change():
+    global how
+    how = 3
+
+
+def undo():
+    global how, k
+    how = 2
+    k = 2
+
+
+# %% groups_all_handled_in_turn
+def g(x):
+    try:
+        raise ExceptionGroup("g", [ValueError(x), TypeError(k)])
+    except* ValueError:
+        try:
+            raise KeyError(x)
+        except* KeyError as inner:
+            return_value = type(inner.exceptions[0].__context__), inner.__context__
+    except* TypeError as group:
+        return_value += (group.exceptions[0].args, group.__context__)
+    return return_value
+
+
+def f(x):
+    first = g(x)
+    try:
+        raise OSError(x)
+    except OSError:
+        return first, g(x)
+
+
+def args():
+    return (1,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+
+
+# %% groups_of_own_classes_split
+class Group(ExceptionGroup):
+    pass
+
+
+class Derives(ExceptionGroup):
+    def derive(self, exceptions):
+        return Derives(self.message + "!", exceptions)
+
+
+class Splits(ExceptionGroup):
+    def split(self, condition):
+        return None, self
+
+
+def f(kind):
+    seen = []
+    try:
+        try:
+            raise kind("g", [ValueError(k), TypeError(k)])
+        except* ValueError as group:
+            seen.append(group)
+    except ExceptionGroup as rest:
+        seen.append(rest)
+    return seen
+
+
+kind = Group
+
+
+def args():
+    return (kind,)
+
+
+k = 1
+
+
+def change():
+    global kind, k
+    kind = Derives
+    k = 2
+
+
+def undo():
+    global kind
+    kind = Splits
+
+
+# %% groups_of_a_class_whose_bases_change
+class A(Exception):
+    pass
+
+
+class B(Exception):
+    pass
+
+
+class C(A):
+    pass
+
+
+def f(x):
+    seen = []
+    try:
+        raise ExceptionGroup("g", [C(x), B(x)])
+    except* A as group:
+        seen.append(("A", group.exceptions))
+    except* B as group:
+        seen.append(("B", group.exceptions))
+    return seen
+
+
+def args():
+    return (1,)
+
+
+def change():
+    C.__bases__ = (B,)
+
+
+def undo():
+    C.__bases__ = (A,)
+
+
+# %% group_that_is_known_elsewhere: stops
+kept = []
+
+
+def note(group):
+    kept.append(group)
+    group.__notes__ = ["noted"]
+
+
+def f(x):
+    kept.clear()
+    seen = []
+    try:
+        try:
+            group = ExceptionGroup("g", [ValueError(x), TypeError(k)])
+            print(group)
+            note(group)
+            raise group
+        except* ValueError as part:
+            seen.append(part)
+            seen.append(part.__notes__ is group.__notes__)
+    except ExceptionGroup as rest:
+        seen.append(rest)
+    return seen, kept[0] is group
+
+
+def args():
+    return (1,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+
+
+# %% groups_that_leave_frames
+def g(x, kinds):
+    try:
+        raise ExceptionGroup("g", [kind(x) for kind in kinds])
+    except* ValueError:
+        x += 1
+    except* KeyError as group:
+        h(group)
+    return x
+
+
+def h(group):
+    raise group
+
+
+def f(x):
+    seen = []
+    for kinds in ((ValueError,), (ValueError, TypeError), (KeyError, OSError), (KeyError,)):
+        try:
+            seen.append(g(x, kinds))
+        except* TypeError as group:
+            seen.append(group)
+        except* (KeyError, OSError) as group:
+            seen.append((group, group.__context__))
+    return seen
+
+
+def args():
+    return (k,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+
+
+# %% contexts_in_nested_handlers
+def g(n):
+    raise KeyError(n) if n > k else ValueError(n)
+
+
+def f(n):
+    seen = []
+    try:
+        g(n)
+    except LookupError as first:
+        seen.append(first.__context__)
+        try:
+            g(-n)
+        except ValueError as second:
+            seen.append((second.__context__ is first, second.__cause__))
+            try:
+                raise TypeError from first
+            except TypeError as third:
+                seen.append((third.__context__ is second, third.__cause__ is first, third.args))
+        try:
+            int(n / 0)
+        except ArithmeticError as fourth:
+            seen.append(fourth.__context__ is first)
+    except ValueError as error:
+        seen.append(error.__context__)
+    return seen
+
+
+def call():
+    try:
+        raise OSError(k)
+    except OSError:
+        if k == 9:
+            return f(4)
+    return f(4)
+
+
+def args():
+    return (4,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 9
+
+
+def undo():
+    global k
+    k = 3

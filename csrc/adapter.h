@@ -101,8 +101,7 @@ class RecordApi {
   virtual Val materialize(Operand operand) = 0;
   // Appends an operation of the current instruction. inputs: every register or const it reads; outputs: registers it
   // writes. check_only: it only looks (its failure means "not as recorded").
-  virtual void emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs,
-                    bool check_only) = 0;
+  virtual void emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) = 0;
   // The current instruction cannot be recorded: it becomes an opaque call, or the recording ends at its start.
   virtual void stop(const char* code, std::string reason) = 0;
 };

@@ -131,12 +131,6 @@ bool is_singleton(PyObject* object) noexcept {
   return -_PY_NSMALLNEGINTS <= value && value < _PY_NSMALLPOSINTS;
 }
 
-bool is_scalar(PyObject* object) noexcept {
-  PyTypeObject* type = Py_TYPE(object);
-  return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
-         type == &PyBytes_Type || type == &PyComplex_Type || object == Py_None || object == Py_Ellipsis;
-}
-
 namespace {
 
 // Both are of this scalar type, or of classes derived from it.

@@ -43,7 +43,11 @@ PyObject* plain_value(PyObject* object) noexcept;
 // plain_value(object) would have the bits of `plain`.
 bool has_value(PyObject* object, PyObject* plain) noexcept;
 // The type of `object` is one that same_scalar() compares.
-bool is_scalar(PyObject* object) noexcept;
+inline bool is_scalar(PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
+         type == &PyBytes_Type || type == &PyComplex_Type || object == Py_None || object == Py_Ellipsis;
+}
 // Every object of that type and value is this one: None, Ellipsis, NotImplemented, booleans, small integers.
 bool is_singleton(PyObject* object) noexcept;
 

@@ -184,7 +184,7 @@ bool Materialiser::fill_generator(const Virtual& object, PyObject* generator) no
   if (entry.op == LogOp::kClear) return cpython::end_generator(generator), true;
   if (entry.index == kNone) return true;
   const FrameState& state = trace_.frame_states[entry.index];
-  std::vector<PyObject*> slots(state.locals + state.stack);
+  Objects slots(state.locals + state.stack);
   bool ok = true;
   for (uint32_t i = 0; i < slots.size() && ok; ++i)
     slots[i] = new_reference(borrow_optional(trace_.slots[state.first + i], &ok));
@@ -394,7 +394,7 @@ PyObject* Materialiser::make_iterator(const Virtual& object, PyObject* iterable,
 }
 
 PyObject* Materialiser::make_zip(const Virtual& object) noexcept {
-  std::vector<PyObject*> iterators;
+  Objects iterators;
   Ref keywords;
   const bool ok = each(object, [&](const LogEntry& entry) {
     if (entry.op == LogOp::kField) keywords = Ref::steal(Py_BuildValue("{sO}", "strict", Py_True));
@@ -410,7 +410,7 @@ PyObject* Materialiser::make_zip(const Virtual& object) noexcept {
 }
 
 PyObject* Materialiser::make_lazy(const Virtual& object) noexcept {
-  std::vector<Val> fields;
+  Vals fields;
   uint32_t position = 0;
   each(object, [&](const LogEntry& entry) {
     if (entry.op == LogOp::kIndex) position = entry.index;

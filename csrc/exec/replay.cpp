@@ -86,7 +86,7 @@ class Arguments {
  private:
   static constexpr size_t kSmall = 12;
   PyObject* small_[kSmall];
-  std::vector<PyObject*> large_;
+  Objects large_;
   std::vector<Ref> made_;
   PyObject** objects_;
   size_t count_ = 0;

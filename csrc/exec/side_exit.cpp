@@ -59,7 +59,7 @@ class Exit {
 
   const Trace& trace_;
   std::vector<Level> levels_;  // root first
-  std::vector<PyObject*> slots_;
+  Objects slots_;
   size_t next_ = 0;  // the level that is entered next
   std::optional<SavedError> raised_;
   Tracebacks tracebacks_;

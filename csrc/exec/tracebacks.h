@@ -26,7 +26,7 @@ struct EndedFrame {
   uint32_t self, caller;  // kNone: a generator's, which has no caller any more
   Ref function;
   int instruction = 0;
-  std::vector<PyObject*> variables;  // owned
+  Objects variables;  // owned
   EndedFrame() = default;
   EndedFrame(EndedFrame&&) noexcept = default;
   ~EndedFrame() {

@@ -33,12 +33,15 @@ class InputGuards {
  public:
   virtual ~InputGuards() = default;
   virtual bool check(Reg* regs) noexcept = 0;
-  virtual size_t size() const noexcept = 0;
+  size_t size() const noexcept { return size_; }  // asked at every instruction of a recording
   // Only the first `count` inputs remain.
   virtual void truncate(size_t count) = 0;
   virtual std::string describe(size_t index) const = 0;
   // Why check() failed on these registers: "float64[4] now, float32[*] before", and where that tensor is found.
   virtual std::string explain(Reg* regs, Val* source) = 0;
+
+ protected:
+  size_t size_ = 0;
 };
 
 }  // namespace pijit

@@ -215,13 +215,13 @@ struct Leaving {
 struct Trace {
   std::vector<Guard> guards;               // those at entry, then those of each epoch
   std::vector<FastGuard> fast_guards;      // the same, in the same order (filled by compile_guards)
-  std::vector<PyObject*> guard_items;      // borrowed; kept by owned or proven
+  Objects guard_items;                     // borrowed; kept by owned or proven
   std::vector<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)
   std::unique_ptr<StateGuard> state;       // thread and global modes of the adapter; may be null
   std::unique_ptr<InputGuards> tensors;    // tensor inputs: checked and loaded after all `guards`; may be null
   std::vector<Epoch> epochs;               // after each opaque call, in order
   std::vector<Node> nodes;
-  std::vector<Val> operands;
+  Vals operands;
   std::vector<uint32_t> outs;
   std::vector<uint32_t> releases;
   std::vector<std::unique_ptr<AdapterOp>> adapter_ops;
@@ -230,12 +230,12 @@ struct Trace {
   std::vector<Virtual> virtuals;
   std::vector<LogEntry> log;
   std::vector<FrameState> frame_states;
-  std::vector<Val> slots;
+  Vals slots;
   std::vector<Snapshot> snapshots;
   std::vector<Site> sites;
   std::vector<Ref> owned;
-  std::vector<PyObject*> exact;    // of these: another object of the same value does not satisfy a guard
-  std::vector<PyObject*> pins;     // held from entry to return when not empty
+  Objects exact;                   // of these: another object of the same value does not satisfy a guard
+  Objects pins;                    // held from entry to return when not empty
   std::vector<Dropped> dropped;    // (held as `pins`, or as those of its epoch: filled in by finish_trace)
   std::vector<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by finish_trace)
   Ref code;                        // root code object

@@ -15,7 +15,9 @@
 // costs one word and needs no table. A Const borrows: see Trace::owned and Trace::pins for who keeps it alive.
 #pragma once
 #include <cstdint>
+#include <vector>
 
+#include "common/pool.h"
 #include "common/python.h"
 
 namespace pijit {
@@ -49,6 +51,9 @@ class Val {
   uintptr_t bits_ = 0;
 };
 static_assert(sizeof(Val) == sizeof(void*));
+
+using Vals = std::vector<Val, Pooled<Val>>;
+using Objects = std::vector<PyObject*, Pooled<PyObject*>>;
 
 // What a register holds. Declared once: the tag of a register at replay is this same enum.
 enum class Rep : uint32_t { kEmpty, kObject, kTensor, kInt, kFloat, kBool };

@@ -10,7 +10,7 @@ Val plain_shadow(Recorder& recorder, PyObject* result) {
   if (cpython::is_scalar(result) || PyRange_Check(result)) return recorder.owned(result);
   const bool tuple = PyTuple_CheckExact(result);
   if (!tuple && !PyList_CheckExact(result)) return Val();
-  std::vector<Val> items;
+  Vals items;
   for (Py_ssize_t i = 0; i < Py_SIZE(result); ++i) {
     items.push_back(plain_shadow(recorder, tuple ? PyTuple_GET_ITEM(result, i) : PyList_GET_ITEM(result, i)));
     if (items.back().is_null()) return Val();
@@ -28,7 +28,7 @@ Ref plain_object(Recorder& recorder, Val value) {
   Model& content = recorder.model(value);
   if (content.building) return Ref();  // it contains itself
   content.building = true;
-  const std::vector<Val> items = content.items;
+  const Vals items = content.items;
   const auto size = static_cast<Py_ssize_t>(items.size());
   Ref made = Ref::steal(tuple ? PyTuple_New(size) : PyList_New(size));
   for (Py_ssize_t i = 0; made && i < size; ++i) {
@@ -54,7 +54,7 @@ int compute(Recorder& recorder, Val callable, const Arguments& args, Val* result
   PyObject* function = callable.object();
   if (function == nullptr || !args.names.empty() || !only_computes(function)) return -1;
   std::vector<Ref> kept;
-  std::vector<PyObject*> objects;
+  Objects objects;
   for (Val value : args.values) {
     kept.push_back(plain_object(recorder, value));
     if (!kept.back()) return -1;
@@ -115,7 +115,7 @@ Task<Val> call_two(Drive& drive, Val callable, Val first, Val second) {
   co_return result;
 }
 
-Task<Val> call_special(Drive& drive, Val object, PyObject* name, std::vector<Val> more) {
+Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = recorder.type_of(object);
   PyObject* dict = nullptr;
@@ -169,7 +169,7 @@ Task<bool> is_true(Drive& drive, Val value) {
   if (type == nullptr) co_await drive.unknown();
   PyObject* method = recorder.lookup_type(type, names().bool_);
   const bool counts = method == nullptr;
-  std::vector<Val> none;
+  Vals none;
   Val answer = co_await call_special(drive, value, counts ? names().len : names().bool_, none);
   PyObject* object = answer.object();
   // Anything but a bool, or a length that is no small number, makes CPython raise.

@@ -19,16 +19,16 @@ Task<Val> call_two(Drive& drive, Val callable, Val first, Val second);
 // The exact class, guarded; null: not known.
 PyTypeObject* guarded_type(Recorder& recorder, Val value);
 // The class's own method in Python for an operator; *found false: there is none.
-Task<Val> call_special(Drive& drive, Val object, PyObject* name, std::vector<Val> more);
+Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more);
 
 // iter(iterable), next(iterator): Null at its end; all that an iterable gives.
 Task<Val> get_iter(Drive& drive, Val iterable);
 Task<Val> iter_next(Drive& drive, Val iterator);
 // What becomes of it when it is resumed (generators.cpp).
 Task<Inner> resume_generator(Drive& drive, Val generator, Val sent);
-Task<std::vector<Val>> collect(Drive& drive, Val iterable);
+Task<Vals> collect(Drive& drive, Val iterable);
 // The same by code that first asks how many there are: list(), tuple(), extend, sorted.
-Task<std::vector<Val>> collect_all(Drive& drive, Val iterable);
+Task<Vals> collect_all(Drive& drive, Val iterable);
 // The class of the iterator that iter() makes of a built-in container; null: not known.
 PyTypeObject* iterator_type(PyTypeObject* iterable);
 // What an iterator of this class does next (builtins_itertools.cpp).

@@ -42,7 +42,7 @@ Task<Val> compare_identity(Drive& drive, int op, Val left, Val right) {
 // Tuples and lists: the first items that differ decide.
 Task<Val> compare_sequences(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
-  std::vector<Val> a, b;
+  Vals a, b;
   if (!recorder.try_items(left, &a) || !recorder.try_items(right, &b)) co_await drive.unknown();
   const bool lists = PyType_IsSubtype(recorder.type_of(left), &PyList_Type);
   if (lists && a.size() != b.size() && (op == Py_EQ || op == Py_NE)) co_return truth_value(op == Py_NE);
@@ -64,8 +64,8 @@ Task<Val> compare_sequences(Drive& drive, int op, Val left, Val right) {
 Task<Val> compare_dicts(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   if (op != Py_EQ && op != Py_NE) co_return not_implemented();
-  std::vector<PyObject*> a, b;
-  std::vector<Val> x, y;
+  Objects a, b;
+  Vals x, y;
   if (!recorder.dict_content(left, &a, &x) || !recorder.dict_content(right, &b, &y)) co_await drive.unknown();
   if (a.size() != b.size()) co_return truth_value(op == Py_NE);
   const bool ordered = recorder.type_of(left) == &PyODict_Type && recorder.type_of(right) == &PyODict_Type;
@@ -153,7 +153,7 @@ Task<Val> compare_slot(Drive& drive, int op, Val left, Val right) {
     Val result = co_await compare_identity(drive, op, left, right);
     co_return result;
   }
-  std::vector<Val> more;
+  Vals more;
   more.push_back(right);
   Val result = co_await call_special(drive, left, method_name(op), more);
   co_return result;

@@ -12,8 +12,8 @@ bool is_set(PyTypeObject* type) {
 }
 
 Val merge_dicts(Recorder& recorder, Val left, Val right) {
-  std::vector<PyObject*> keys, more;
-  std::vector<Val> values, others;
+  Objects keys, more;
+  Vals values, others;
   if (!recorder.dict_content(left, &keys, &values) || !recorder.dict_content(right, &more, &others)) return Val();
   Val dict = recorder.new_virtual(VirtualKind::kDict, recorder.type_of(left));
   for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(dict, keys[i], values[i]);
@@ -23,7 +23,7 @@ Val merge_dicts(Recorder& recorder, Val left, Val right) {
 
 }  // namespace
 
-bool set_keys(Recorder& recorder, Val set, std::vector<PyObject*>* keys) {
+bool set_keys(Recorder& recorder, Val set, Objects* keys) {
   set = recorder.content_of(set);
   if (recorder.is_virtual(set, VirtualKind::kSet)) {
     *keys = recorder.model(set).keys;
@@ -41,14 +41,13 @@ bool set_keys(Recorder& recorder, Val set, std::vector<PyObject*>* keys) {
   return true;
 }
 
-Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>& keys) {
+Val new_set(Recorder& recorder, PyTypeObject* type, const Objects& keys) {
   Val set = recorder.new_virtual(VirtualKind::kSet, type);
   for (PyObject* key : keys) recorder.dict_set(set, key, recorder.keep_key(key));
   return set;
 }
 
-Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>& keys, PyObject* callable,
-            const std::vector<Val>& args) {
+Val new_set(Recorder& recorder, PyTypeObject* type, const Objects& keys, PyObject* callable, const Vals& args) {
   if (keys.size() < 2) return new_set(recorder, type, keys);
   Val set = recorder.new_by_call(VirtualKind::kSet, type, callable, args);
   if (set.is_null()) return set;
@@ -65,7 +64,7 @@ bool has_table(Recorder& recorder, Val iterable) {
 Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
   PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
   if (op == NB_OR && a == &PyDict_Type && b == &PyDict_Type) return merge_dicts(recorder, left, right);
-  std::vector<PyObject*> x, y, made;
+  Objects x, y, made;
   if (!is_set(a) || !is_set(b) || !set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
   switch (op) {
     case NB_OR:
@@ -91,7 +90,7 @@ Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
   }
   const char* name = op == NB_OR ? "__or__" : op == NB_AND ? "__and__" : op == NB_SUBTRACT ? "__sub__" : "__xor__";
   PyObject* method = _PyType_Lookup(a, Ref::steal(PyUnicode_InternFromString(name)).get());
-  std::vector<Val> args;
+  Vals args;
   args.push_back(left);
   args.push_back(right);
   return new_set(recorder, a, made, method, args);
@@ -99,9 +98,9 @@ Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
 
 Val compare_sets(Recorder& recorder, int op, Val left, Val right) {
   if (!is_set(recorder.type_of(right))) return Val::constant(Py_NotImplemented);
-  std::vector<PyObject*> x, y;
+  Objects x, y;
   if (!set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
-  auto within = [](const std::vector<PyObject*>& some, const std::vector<PyObject*>& all) {
+  auto within = [](const Objects& some, const Objects& all) {
     for (PyObject* key : some)
       if (!holds_key(all, key)) return false;
     return true;

@@ -42,8 +42,8 @@ Task<Val> next_of_class(Drive& drive, Val iterator) {
 
 Task<Val> next_of_zip(Drive& drive, Val zip) {
   Recorder& recorder = drive.recorder();
-  const std::vector<Val> sources = recorder.model(zip).items;
-  std::vector<Val> row;
+  const Vals sources = recorder.model(zip).items;
+  Vals row;
   for (Val source : sources) {
     Val item = co_await iter_next(drive, source);
     if (item.is_null() && recorder.model(zip).strict) {
@@ -121,14 +121,14 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
   PyTypeObject* type = recorder.type_of(iterable);
   if (type == nullptr || iterable.is_reg()) co_await drive.unknown();
   if (type->tp_iter == cpython::slot_functions().iter) {
-    std::vector<Val> none;
+    Vals none;
     Val made = co_await call_special(drive, iterable, names().iter, none);
     PyTypeObject* of = recorder.type_of(made);
     if (of == nullptr || of->tp_iternext == nullptr || of->tp_iternext == &_PyObject_NextNotImplemented)
       co_await drive.unknown();
     co_return made;
   }
-  std::vector<Val> items;
+  Vals items;
   if (!recorder.try_items(iterable, &items)) co_await drive.unknown();
   if (type == &PyDictProxy_Type) type = recorder.type_of(recorder.virtual_field(iterable, 0));
   PyTypeObject* of =
@@ -188,7 +188,7 @@ Task<bool> ask_length(Drive& drive, Val iterable) {
   for (PyObject* name : {names().len, hint}) {
     PyObject* method = recorder.lookup_type(type, name);
     if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) continue;
-    std::vector<Val> none;
+    Vals none;
     Val length = co_await call_special(drive, iterable, name, none);
     PyObject* number = length.object();
     if (number == nullptr || !PyLong_CheckExact(number) || Py_SIZE(number) < 0) co_await drive.unknown();
@@ -197,8 +197,8 @@ Task<bool> ask_length(Drive& drive, Val iterable) {
   co_return true;
 }
 
-Task<std::vector<Val>> drain(Drive& drive, Val iterator) {
-  std::vector<Val> items;
+Task<Vals> drain(Drive& drive, Val iterator) {
+  Vals items;
   for (;;) {
     Val item = co_await iter_next(drive, iterator);
     if (item.is_null()) break;
@@ -209,16 +209,16 @@ Task<std::vector<Val>> drain(Drive& drive, Val iterator) {
 
 }  // namespace
 
-Task<std::vector<Val>> collect(Drive& drive, Val iterable) {
+Task<Vals> collect(Drive& drive, Val iterable) {
   Val iterator = co_await get_iter(drive, iterable);
-  std::vector<Val> items = co_await drain(drive, iterator);
+  Vals items = co_await drain(drive, iterator);
   co_return items;
 }
 
-Task<std::vector<Val>> collect_all(Drive& drive, Val iterable) {
+Task<Vals> collect_all(Drive& drive, Val iterable) {
   Val iterator = co_await get_iter(drive, iterable);
   co_await ask_length(drive, iterable);
-  std::vector<Val> items = co_await drain(drive, iterator);
+  Vals items = co_await drain(drive, iterator);
   co_return items;
 }
 

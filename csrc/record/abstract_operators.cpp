@@ -91,7 +91,7 @@ bool concatenate(Recorder& recorder, Val left, Val right, Val* result) {
   PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
   const bool lists = a == &PyList_Type && b == &PyList_Type;
   const bool tuples = PyType_IsSubtype(a, &PyTuple_Type) && PyType_IsSubtype(b, &PyTuple_Type);
-  std::vector<Val> items, more;
+  Vals items, more;
   if ((!lists && !tuples) || !recorder.try_items(left, &items) || !recorder.try_items(right, &more)) return false;
   // An empty exact tuple gives the other one itself.
   if (tuples && items.empty() && b == &PyTuple_Type) return *result = right, true;
@@ -106,7 +106,7 @@ bool concatenate(Recorder& recorder, Val left, Val right, Val* result) {
 bool repeat(Recorder& recorder, Val sequence, Val count, Val* result) {
   PyTypeObject* type = recorder.type_of(sequence);
   PyObject* number = count.object();
-  std::vector<Val> items, made;
+  Vals items, made;
   if (!is_sequence(type) || number == nullptr || !(PyLong_CheckExact(number) || PyBool_Check(number))) return false;
   if (!recorder.try_items(sequence, &items)) return false;
   const long times = PyLong_AsLong(number);
@@ -183,7 +183,7 @@ Task<Val> call_maybe(Drive& drive, PyObject* name, Val self, Val other) {
   PyObject* method = recorder.lookup_type(recorder.type_of(self), name);
   if (!recorder.live()) co_await drive.unknown();
   if (method == nullptr || method == Py_None) co_return not_implemented();
-  std::vector<Val> more;
+  Vals more;
   more.push_back(other);
   Val result = co_await call_special(drive, self, name, more);
   co_return result;

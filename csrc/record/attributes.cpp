@@ -7,6 +7,9 @@
 
 #include <structmember.h>
 
+#include <cstring>
+#include <string_view>
+
 #include "cpython/keys.h"
 
 namespace pijit {
@@ -21,8 +24,9 @@ PyObject* classmethod_callable(PyObject* descriptor) {
 
 namespace {
 
-bool has_name(PyObject* name, const char* text) {
-  return PyUnicode_CompareWithASCIIString(name, text) == 0;
+bool has_name(PyObject* name, std::string_view text) {
+  return PyUnicode_IS_COMPACT_ASCII(name) && PyUnicode_GET_LENGTH(name) == static_cast<Py_ssize_t>(text.size()) &&
+         std::memcmp(PyUnicode_1BYTE_DATA(name), text.data(), text.size()) == 0;
 }
 
 // A C getter whose value is decided by guarded facts. Returns Null if it is not known.
@@ -284,7 +288,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind == tuple_getter_type()) {
     Ref parts = Ref::steal(PyObject_CallMethod(descriptor, "__reduce__", nullptr));
-    std::vector<Val> items;
+    Vals items;
     if (!parts) PyErr_Clear();
     if (!parts || object.is_null() || object.is_reg() || !recorder.try_items(object, &items)) return Invoke::kUnknown;
     const Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0));

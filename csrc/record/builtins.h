@@ -38,14 +38,13 @@ Val new_stop(Recorder& recorder, Val returned);
 // ... and of an exception.
 Val exception_attribute(Recorder& recorder, Val exception, PyObject* name);
 // A group of class `type` with `args`, of which `parts` are the exceptions; see exception_groups.cpp.
-Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const std::vector<Val>& parts);
+Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& parts);
 
 PyTypeObject* partial_type();
 bool is_lock(PyTypeObject* type) noexcept;
 
 // A call that only computes, of any result: an object that nobody else has, or that it only finds (opaque.cpp).
-Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args,
-                      int pops);
+Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops);
 // What a classmethod or staticmethod calls.
 PyObject* classmethod_callable(PyObject* descriptor);
 // list[int] and the like.
@@ -71,7 +70,7 @@ bool only_computes(PyObject* callable);
 // dict(pairs, **more)
 Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops);
 // list.sort: the items in their new order.
-Task<std::vector<Val>> sort_items(Drive& drive, std::vector<Val> items, Val key, bool reverse);
+Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse);
 
 // Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
 bool is_dict_like(Recorder& recorder, Val value);
@@ -95,11 +94,10 @@ Task<Val> set_update(Drive& drive, Arguments args);
 Task<Val> set_inplace(Drive& drive, int op, Val set, Val other);
 
 // Sets of native keys. False or Null: not known.
-bool set_keys(Recorder& recorder, Val set, std::vector<PyObject*>* keys);
-Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>& keys);
+bool set_keys(Recorder& recorder, Val set, Objects* keys);
+Val new_set(Recorder& recorder, PyTypeObject* type, const Objects& keys);
 // ... made by this callable, when there is an order that its table decides.
-Val new_set(Recorder& recorder, PyTypeObject* type, const std::vector<PyObject*>& keys, PyObject* callable,
-            const std::vector<Val>& args);
+Val new_set(Recorder& recorder, PyTypeObject* type, const Objects& keys, PyObject* callable, const Vals& args);
 // A container that a set takes over or merges by the order of its table.
 bool has_table(Recorder& recorder, Val iterable);
 Val combine_containers(Recorder& recorder, int op, Val left, Val right);

@@ -91,8 +91,8 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
     return Invoke::kUnknown;
   }
   Py_ssize_t size = -1;
-  std::vector<Val> items;
-  std::vector<PyObject*> keys;
+  Vals items;
+  Objects keys;
   if (value.is_virtual() && recorder.model(value).kind == VirtualKind::kSet) {
     size = static_cast<Py_ssize_t>(recorder.model(value).keys.size());
   } else if (recorder.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder, value)) {
@@ -126,8 +126,8 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
       !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
     return dict_of_pairs(recorder, frame, kType, args, pops);
   }
-  std::vector<PyObject*> keys;
-  std::vector<Val> values;
+  Objects keys;
+  Vals values;
   if (args.positional() == 1) {
     Val source = args.values[0];
     PyTypeObject* type = recorder.type_of(source);

@@ -69,8 +69,8 @@ Task<Val> dict_setdefault(Drive& drive, Arguments args) {
 
 Task<Val> dict_popitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  std::vector<PyObject*> keys;
-  std::vector<Val> values;
+  Objects keys;
+  Vals values;
   if (!fits(recorder, args, 0, 0) || recorder.type_of(args.values[0]) != &PyDict_Type ||
       !recorder.dict_content(args.values[0], &keys, &values))
     co_await drive.unknown();
@@ -81,7 +81,7 @@ Task<Val> dict_popitem(Drive& drive, Arguments args) {
 }
 
 // Several items at once: of a real dict by one node that calls `method`.
-bool write_items(Recorder& recorder, Val dict, const std::vector<PyObject*>& keys, const std::vector<Val>& values) {
+bool write_items(Recorder& recorder, Val dict, const Objects& keys, const Vals& values) {
   const bool real = dict.is_const() || recorder.is_real(dict);
   if (keys.empty()) return true;
   if (keys.size() == 1 || !real) {
@@ -97,7 +97,7 @@ bool write_items(Recorder& recorder, Val dict, const std::vector<PyObject*>& key
     if (dict.is_const() && cpython::dict_lookup(dict.object(), key, &old) < 0) return false;
     if (dict.is_const()) recorder.pin_item(dict.object(), key);
   }
-  const std::vector<Val> args(1, more);
+  const Vals args(1, more);
   if (!recorder.call_method(dict, "update", args)) return false;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (dict.is_const()) {
@@ -111,11 +111,11 @@ bool write_items(Recorder& recorder, Val dict, const std::vector<PyObject*>& key
 
 Task<Val> dict_clear(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  std::vector<PyObject*> keys;
-  std::vector<Val> values;
+  Objects keys;
+  Vals values;
   const Val dict = args.values[0];
   if (!fits(recorder, args, 0, 0) || !recorder.dict_content(dict, &keys, &values)) co_await drive.unknown();
-  const std::vector<Val> nothing;
+  const Vals nothing;
   if (dict.is_const()) {
     if (!recorder.touch_dict(dict.object()) || !recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -136,8 +136,8 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
 
 Task<Val> dict_copy(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  std::vector<PyObject*> keys;
-  std::vector<Val> values;
+  Objects keys;
+  Vals values;
   PyTypeObject* type = args.values.size() == 1 ? recorder.type_of(args.values[0]) : nullptr;
   if ((type != &PyDict_Type && type != &PyODict_Type) || !recorder.dict_content(args.values[0], &keys, &values))
     co_await drive.unknown();
@@ -153,7 +153,7 @@ Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
     co_await drive.unknown();
   const Val value = args.values.size() == 3 ? args.values[2] : none();
   Val dict = recorder.new_dict();
-  const std::vector<Val> items = co_await collect(drive, args.values[1]);
+  const Vals items = co_await collect(drive, args.values[1]);
   for (Val item : items) {
     PyObject* key = recorder.key_of(item);
     if (key == nullptr) co_await drive.unknown();
@@ -175,8 +175,8 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   if (found < 0) co_await drive.unknown();
   if (found == 0) co_await drive.raise();
   const Model& content = recorder.model(args.values[0]);
-  const std::vector<PyObject*> keys = content.keys;
-  const std::vector<Val> values = content.items;
+  const Objects keys = content.keys;
+  const Vals values = content.items;
   PyObject* key = recorder.key_of(args.values[1]);
   for (PyObject* other : keys) recorder.dict_delete(args.values[0], other);
   if (!last) recorder.dict_set(args.values[0], key, value);
@@ -211,8 +211,8 @@ Task<Val> dict_delitem(Drive& drive, Arguments args) {
 Task<Val> dict_update(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (args.positional() == 0 || args.positional() > 2 || !may_write(recorder, args.values[0])) co_await drive.unknown();
-  std::vector<PyObject*> keys;
-  std::vector<Val> values;
+  Objects keys;
+  Vals values;
   if (args.positional() == 2) {
     const Val other = args.values[1];
     const bool view = recorder.is_virtual(other, VirtualKind::kView) && recorder.type_of(other) != &PyDictProxy_Type;
@@ -225,7 +225,7 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
       for (;;) {
         Val pair = co_await iter_next(drive, iterator);
         if (pair.is_null()) break;
-        const std::vector<Val> fields = co_await collect(drive, pair);
+        const Vals fields = co_await collect(drive, pair);
         PyObject* key = fields.size() == 2 ? recorder.key_of(fields[0]) : nullptr;
         if (key == nullptr) co_await drive.unknown();
         keys.push_back(key);

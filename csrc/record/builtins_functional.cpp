@@ -91,7 +91,7 @@ Task<Val> call_getter(Drive& drive, Arguments args) {
   const Val getter = args.values[0];
   if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
   PyTypeObject* type = recorder.type_of(getter);
-  const std::vector<Val> fields = recorder.model(getter).items;
+  const Vals fields = recorder.model(getter).items;
   if (type == getters().method) {
     Val method = co_await get_attribute(drive, args.values[1], fields[0]);
     Arguments inner;
@@ -100,7 +100,7 @@ Task<Val> call_getter(Drive& drive, Arguments args) {
     Val result = co_await call(drive, method, inner);
     co_return result;
   }
-  std::vector<Val> found;
+  Vals found;
   for (Val field : fields) {
     Val item;
     if (type == getters().item) {

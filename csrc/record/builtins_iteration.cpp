@@ -27,14 +27,14 @@ Task<Val> make_tuple(Drive& drive, Arguments args) {
   if (args.values.empty()) co_return drive.recorder().new_tuple(&PyTuple_Type, nullptr, 0);
   if (!one_argument(args)) co_await drive.unknown();
   if (drive.recorder().type_of(args.values[0]) == &PyTuple_Type) co_return args.values[0];
-  const std::vector<Val> items = co_await collect_all(drive, args.values[0]);
+  const Vals items = co_await collect_all(drive, args.values[0]);
   co_return drive.recorder().new_tuple(&PyTuple_Type, items.data(), items.size());
 }
 
 Task<Val> make_list(Drive& drive, Arguments args) {
   if (args.values.empty()) co_return drive.recorder().new_list(nullptr, 0);
   if (!one_argument(args)) co_await drive.unknown();
-  const std::vector<Val> items = co_await collect_all(drive, args.values[0]);
+  const Vals items = co_await collect_all(drive, args.values[0]);
   co_return drive.recorder().new_list(items.data(), items.size());
 }
 
@@ -44,11 +44,11 @@ Task<Val> make_set(Drive& drive, Arguments args) {
   if (args.values.size() > 1 || !args.names.empty()) co_await drive.unknown();
   if (kType == &PyFrozenSet_Type && !args.values.empty() && recorder.type_of(args.values[0]) == kType)
     co_return args.values[0];
-  std::vector<PyObject*> keys;
+  Objects keys;
   if (args.values.empty()) co_return new_set(recorder, kType, keys);
   const bool table = has_table(recorder, args.values[0]);
   if (!set_keys(recorder, args.values[0], &keys)) {
-    const std::vector<Val> items = co_await collect(drive, args.values[0]);
+    const Vals items = co_await collect(drive, args.values[0]);
     for (Val item : items) {
       PyObject* key = recorder.key_of(item);
       if (key == nullptr) co_await drive.unknown();
@@ -70,7 +70,7 @@ Task<Val> make_dict_of_pairs(Drive& drive, Arguments args) {
   for (;;) {
     Val pair = co_await iter_next(drive, iterator);
     if (pair.is_null()) break;
-    const std::vector<Val> fields = co_await collect(drive, pair);
+    const Vals fields = co_await collect(drive, pair);
     if (fields.size() != 2) co_await drive.raise();
     PyObject* key = recorder.key_of(fields[0]);
     if (key == nullptr) co_await drive.unknown();
@@ -154,7 +154,7 @@ Task<Val> make_zip(Drive& drive, Arguments args) {
       co_await drive.unknown();
     strict = co_await is_true(drive, args.values.back());
   }
-  std::vector<Val> sources;
+  Vals sources;
   for (size_t i = 0; i < args.positional(); ++i) {
     Val source = co_await get_iter(drive, args.values[i]);
     sources.push_back(source);
@@ -173,11 +173,11 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   if (type == nullptr) co_await drive.unknown();
   PyObject* method = recorder.lookup_type(type, special);
   if (method != nullptr && Py_TYPE(method) == &PyFunction_Type) {
-    std::vector<Val> none;
+    Vals none;
     Val made = co_await call_special(drive, args.values[0], special, none);
     co_return made;
   }
-  std::vector<Val> items;
+  Vals items;
   if (!recorder.try_items(args.values[0], &items)) co_await drive.unknown();
   PyTypeObject* of = type == &PyList_Type    ? &PyListRevIter_Type
                      : type == &PyTuple_Type ? &PyReversed_Type
@@ -267,7 +267,7 @@ struct Sorted {
 
 // What list.sort does: the keys of all items first, then a stable order. Only keys of plain values are compared, so the
 // order of comparisons does not show.
-Task<std::vector<Val>> sort_items(Drive& drive, std::vector<Val> items, Val key, bool reverse) {
+Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse) {
   std::vector<Sorted> rows(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     Val item_key = items[i];
@@ -292,7 +292,7 @@ Task<std::vector<Val>> sort_items(Drive& drive, std::vector<Val> items, Val key,
   std::stable_sort(rows.begin(), rows.end(), less);
   if (reverse) std::reverse(rows.begin(), rows.end());
   if (failed) co_await drive.raise();
-  std::vector<Val> sorted;
+  Vals sorted;
   for (const Sorted& row : rows) sorted.push_back(row.item);
   co_return sorted;
 }
@@ -304,9 +304,9 @@ Task<Val> builtin_sorted(Drive& drive, Arguments args) {
   if (!read_options(args, &key, &unused, &reverse) || !unused.is_null() || args.positional() != 1)
     co_await drive.unknown();
   bool backwards = false;
-  std::vector<Val> items = co_await collect_all(drive, args.values[0]);
+  Vals items = co_await collect_all(drive, args.values[0]);
   if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
-  const std::vector<Val> sorted = co_await sort_items(drive, items, key, backwards);
+  const Vals sorted = co_await sort_items(drive, items, key, backwards);
   co_return drive.recorder().new_list(sorted.data(), sorted.size());
 }
 
@@ -315,7 +315,7 @@ Task<Val> make_lazy(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (args.values.size() < 2 || !args.names.empty() || (kType == &PyFilter_Type && args.values.size() != 2))
     co_await drive.unknown();
-  std::vector<Val> fields;
+  Vals fields;
   fields.push_back(args.values[0]);
   for (size_t i = 1; i < args.values.size(); ++i) {
     Val source = co_await get_iter(drive, args.values[i]);
@@ -328,7 +328,7 @@ Task<Val> make_lazy(Drive& drive, Arguments args) {
 
 Task<Val> next_of_map(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const std::vector<Val> fields = recorder.model(args.values[0]).items;
+  const Vals fields = recorder.model(args.values[0]).items;
   Arguments inner;
   for (size_t i = 1; i < fields.size(); ++i) {
     Val item = co_await iter_next(drive, fields[i]);

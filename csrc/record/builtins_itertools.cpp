@@ -24,7 +24,7 @@ void no_rebuild(Recorder& recorder, Val iterator) {
   recorder.trace().virtuals[iterator.index()].buildable = false;
 }
 
-Val make(Recorder& recorder, PyTypeObject* type, const std::vector<Val>& fields) {
+Val make(Recorder& recorder, PyTypeObject* type, const Vals& fields) {
   Val iterator = recorder.new_virtual(VirtualKind::kLazy, type);
   for (size_t i = 0; i < fields.size(); ++i) recorder.set_field(iterator, static_cast<uint32_t>(i), fields[i]);
   return iterator;
@@ -62,7 +62,7 @@ Task<Val> make_chain(Drive& drive, Arguments args) {
 }
 
 Task<Val> chain_from_iterable(Drive& drive, Arguments args) {
-  const std::vector<Val> sources = co_await collect(drive, args.values.back());
+  const Vals sources = co_await collect(drive, args.values.back());
   co_return make(drive.recorder(), known_type<kChain>(), sources);
 }
 
@@ -101,7 +101,7 @@ Task<Val> make_islice(Drive& drive, Arguments args) {
       co_await drive.unknown();
     if (PyLong_CheckExact(object) && Py_SIZE(object) < (value == &step ? 1 : 0)) co_await drive.raise();
   }
-  std::vector<Val> fields;
+  Vals fields;
   Val source = co_await get_iter(drive, args.values[0]);
   fields.push_back(source);
   fields.push_back(start);
@@ -146,7 +146,7 @@ Task<Val> make_repeat(Drive& drive, Arguments args) {
   Val times = args.values.size() > args.positional() ? keyword(args, "times") : Val();
   if (args.positional() == 2) times = args.values[1];
   if (args.positional() == 0 || args.values.size() > 2) co_await drive.unknown();
-  std::vector<Val> fields(1, args.values[0]);
+  Vals fields(1, args.values[0]);
   if (!times.is_null()) {
     times = recorder.force(times);
     if (times.object() == nullptr || !PyLong_CheckExact(times.object())) co_await drive.unknown();
@@ -170,7 +170,7 @@ Task<Val> make_count(Drive& drive, Arguments args) {
   Val start = args.positional() > 0 ? args.values[0] : keyword(args, "start");
   Val step = args.positional() > 1 ? args.values[1] : keyword(args, "step");
   if (args.values.size() > 2) co_await drive.unknown();
-  std::vector<Val> fields;
+  Vals fields;
   fields.push_back(start.is_null() ? number(recorder, 0) : start);
   fields.push_back(step.is_null() ? number(recorder, 1) : step);
   co_return make(recorder, known_type<kCount>(), fields);
@@ -186,7 +186,7 @@ Task<Val> next_of_count(Drive& drive, Arguments args) {
 
 Task<Val> make_cycle(Drive& drive, Arguments args) {
   if (args.values.size() != 1) co_await drive.unknown();
-  std::vector<Val> fields(1);
+  Vals fields(1);
   fields[0] = co_await get_iter(drive, args.values[0]);
   co_return make(drive.recorder(), known_type<kCycle>(), fields);
 }
@@ -203,7 +203,7 @@ Task<Val> next_of_cycle(Drive& drive, Arguments args) {
       co_return item;
     }
   }
-  const std::vector<Val>& items = recorder.model(self).items;
+  const Vals& items = recorder.model(self).items;
   if (items.size() == 1) co_return Val();
   uint32_t& at = recorder.model(self).position;
   at = at + 1 >= items.size() ? 1 : at + 1;
@@ -215,7 +215,7 @@ Task<Val> next_of_cycle(Drive& drive, Arguments args) {
 template <const char* kName>
 Task<Val> make_with_function(Drive& drive, Arguments args) {
   if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
-  std::vector<Val> fields(1, args.values[0]);
+  Vals fields(1, args.values[0]);
   Val source = co_await get_iter(drive, args.values[1]);
   fields.push_back(source);
   co_return make(drive.recorder(), known_type<kName>(), fields);
@@ -275,7 +275,7 @@ Task<Val> next_of_filterfalse(Drive& drive, Arguments args) {
 // --- accumulate(iterable, function, initial=): field 0 the source, 1 the function, 2 the total.
 
 Task<Val> make_accumulate(Drive& drive, Arguments args) {
-  std::vector<Val> fields(3);
+  Vals fields(3);
   if (args.positional() == 0 || args.values.size() > 3) co_await drive.unknown();
   fields[1] = args.positional() > 1 ? args.values[1] : keyword(args, "func");
   if (fields[1].object() == Py_None) fields[1] = Val();
@@ -313,7 +313,7 @@ Task<Val> next_of_accumulate(Drive& drive, Arguments args) {
 
 Task<Val> make_pairwise(Drive& drive, Arguments args) {
   if (args.values.size() != 1) co_await drive.unknown();
-  std::vector<Val> fields(2);
+  Vals fields(2);
   fields[0] = co_await get_iter(drive, args.values[0]);
   Val iterator = make(drive.recorder(), known_type<kPairwise>(), fields);
   no_rebuild(drive.recorder(), iterator);
@@ -335,7 +335,7 @@ Task<Val> next_of_pairwise(Drive& drive, Arguments args) {
 
 // Field 0: what fills up; the sources follow, each replaced by an empty one at its end.
 Task<Val> make_zip_longest(Drive& drive, Arguments args) {
-  std::vector<Val> fields(1, keyword(args, "fillvalue"));
+  Vals fields(1, keyword(args, "fillvalue"));
   if (fields[0].is_null()) fields[0] = Val::constant(Py_None);
   for (size_t i = 0; i < args.positional(); ++i) {
     Val source = co_await get_iter(drive, args.values[i]);
@@ -349,8 +349,8 @@ Task<Val> make_zip_longest(Drive& drive, Arguments args) {
 Task<Val> next_of_zip_longest(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0], fill = recorder.virtual_field(self, 0);
-  const std::vector<Val> fields = recorder.model(self).items;
-  std::vector<Val> row;
+  const Vals fields = recorder.model(self).items;
+  Vals row;
   bool any = false;
   for (size_t i = 1; i < fields.size(); ++i) {
     Val item;
@@ -364,7 +364,7 @@ Task<Val> next_of_zip_longest(Drive& drive, Arguments args) {
 
 Task<Val> make_compress(Drive& drive, Arguments args) {
   if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
-  std::vector<Val> fields(2);
+  Vals fields(2);
   fields[0] = co_await get_iter(drive, args.values[0]);
   fields[1] = co_await get_iter(drive, args.values[1]);
   co_return make(drive.recorder(), known_type<kCompress>(), fields);
@@ -389,10 +389,10 @@ Task<Val> make_selection(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = type_named(kName);
   const bool product = kName[0] == 'p' && kName[1] == 'r';
-  std::vector<std::vector<Val>> pools;
+  std::vector<Vals> pools;
   const size_t count = product ? args.positional() : 1;
   for (size_t i = 0; i < count; ++i) {
-    std::vector<Val> pool = co_await collect_all(drive, args.values[i]);
+    Vals pool = co_await collect_all(drive, args.values[i]);
     pools.push_back(std::move(pool));
   }
   Ref call_args = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.positional())));
@@ -410,11 +410,11 @@ Task<Val> make_selection(Drive& drive, Arguments args) {
       co_await drive.unknown();
   }
   Ref made = Ref::steal(PyObject_Call(reinterpret_cast<PyObject*>(type), call_args.get(), options.get()));
-  std::vector<Val> rows;
+  Vals rows;
   while (made && rows.size() <= 20000) {
     Ref row = Ref::steal(PyIter_Next(made.get()));
     if (!row) break;
-    std::vector<Val> items;
+    Vals items;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(row.get()); ++i) {
       const size_t pool = product ? static_cast<size_t>(i) % pools.size() : 0;
       items.push_back(pools[pool][PyLong_AsSize_t(PyTuple_GET_ITEM(row.get(), i))]);

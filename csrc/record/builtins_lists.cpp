@@ -44,7 +44,7 @@ Task<Val> list_append(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val list = written_list(recorder, args, 1, 1);
   if (list.is_null()) co_await drive.unknown();
-  const std::vector<Val> more(1, args.values[1]);
+  const Vals more(1, args.values[1]);
   if (!recorder.add_items(list, more, "append", more)) co_await drive.unknown();
   co_return none();
 }
@@ -53,8 +53,8 @@ Task<Val> list_extend(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val list = written_list(recorder, args, 1, 1);
   if (list.is_null()) co_await drive.unknown();
-  const std::vector<Val> more = co_await collect_all(drive, args.values[1]);
-  std::vector<Val> made;
+  const Vals more = co_await collect_all(drive, args.values[1]);
+  Vals made;
   if (recorder.is_real(list)) made.push_back(recorder.new_tuple(&PyTuple_Type, more.data(), more.size()));
   if (!recorder.add_items(list, more, "extend", made)) co_await drive.unknown();
   co_return none();
@@ -65,11 +65,11 @@ Task<Val> list_insert(Drive& drive, Arguments args) {
   Val list = known_list(recorder, args, 2, 2);
   Py_ssize_t at = 0;
   if (list.is_null() || !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
-  std::vector<Val> items = recorder.model(list).items;
+  Vals items = recorder.model(list).items;
   const auto size = static_cast<Py_ssize_t>(items.size());
   at = at < 0 ? std::max<Py_ssize_t>(at + size, 0) : std::min(at, size);
   items.insert(items.begin() + at, args.values[2]);
-  std::vector<Val> real;
+  Vals real;
   real.push_back(number(recorder, at));
   real.push_back(args.values[2]);
   if (!recorder.set_items(list, items, "insert", real)) co_await drive.unknown();
@@ -82,20 +82,20 @@ Task<Val> list_pop(Drive& drive, Arguments args) {
   Py_ssize_t at = -1;
   if (list.is_null()) co_await drive.unknown();
   if (args.values.size() == 2 && !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
-  std::vector<Val> items = recorder.model(list).items;
+  Vals items = recorder.model(list).items;
   const auto size = static_cast<Py_ssize_t>(items.size());
   if (at < 0) at += size;
   if (at < 0 || at >= size) co_await drive.raise();
   Val item = items[static_cast<size_t>(at)];
   items.erase(items.begin() + at);
-  std::vector<Val> real;
+  Vals real;
   if (recorder.type_of(list) == &PyList_Type) real.push_back(number(recorder, at));
   if (!recorder.set_items(list, items, "pop", real)) co_await drive.unknown();
   co_return item;
 }
 
 // Where an item equal to `value` is; the size of the list: nowhere.
-Task<size_t> find(Drive& drive, std::vector<Val> items, Val value, size_t from) {
+Task<size_t> find(Drive& drive, Vals items, Val value, size_t from) {
   for (size_t i = from; i < items.size(); ++i) {
     const bool equal = co_await equals(drive, items[i], value);
     if (equal) co_return i;
@@ -107,11 +107,11 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val list = known_list(recorder, args, 1, 1);
   if (list.is_null()) co_await drive.unknown();
-  std::vector<Val> items = recorder.model(list).items;
+  Vals items = recorder.model(list).items;
   const size_t at = co_await find(drive, items, args.values[1], 0);
   if (at == items.size()) co_await drive.raise();
   items.erase(items.begin() + static_cast<ptrdiff_t>(at));
-  std::vector<Val> real;
+  Vals real;
   real.push_back(number(recorder, static_cast<Py_ssize_t>(at)));
   if (!recorder.set_items(list, items, "__delitem__", real)) co_await drive.unknown();
   co_return none();
@@ -119,7 +119,7 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
 
 Task<Val> list_clear(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const std::vector<Val> nothing;
+  const Vals nothing;
   Val list = written_list(recorder, args, 0, 0);
   if (!list.is_null()) list = recorder.content_to_drop(args.values[0]);
   if (list.is_null() || !recorder.set_items(list, nothing, "clear", nothing)) co_await drive.unknown();
@@ -130,9 +130,9 @@ Task<Val> list_reverse(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val list = known_list(recorder, args, 0, 0);
   if (list.is_null()) co_await drive.unknown();
-  std::vector<Val> items = recorder.model(list).items;
+  Vals items = recorder.model(list).items;
   std::reverse(items.begin(), items.end());
-  const std::vector<Val> nothing;
+  const Vals nothing;
   if (!recorder.set_items(list, items, "reverse", nothing)) co_await drive.unknown();
   co_return none();
 }
@@ -151,10 +151,10 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
   if (list.is_null()) co_await drive.unknown();
   if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
   if (key.object() == Py_None) key = Val();
-  const std::vector<Val> before = recorder.model(list).items;
-  const std::vector<Val> sorted = co_await sort_items(drive, before, key, backwards);
+  const Vals before = recorder.model(list).items;
+  const Vals sorted = co_await sort_items(drive, before, key, backwards);
   // A real list is given its items in the new order: sorting it again would call the key once more.
-  std::vector<Val> real;
+  Vals real;
   if (recorder.is_real(list)) {
     Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
     for (uint32_t i = 0; i < 3; ++i) recorder.set_field(slice, i, none());
@@ -166,7 +166,7 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
 }
 
 Task<Val> list_copy(Drive& drive, Arguments args) {
-  std::vector<Val> items;
+  Vals items;
   if (args.values.size() != 1 || drive.recorder().type_of(args.values[0]) != &PyList_Type ||
       !drive.recorder().try_items(args.values[0], &items))
     co_await drive.unknown();
@@ -174,7 +174,7 @@ Task<Val> list_copy(Drive& drive, Arguments args) {
 }
 
 Task<Val> sequence_count(Drive& drive, Arguments args) {
-  std::vector<Val> items;
+  Vals items;
   if (args.values.size() != 2 || !drive.recorder().try_items(args.values[0], &items)) co_await drive.unknown();
   Py_ssize_t count = 0;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -186,7 +186,7 @@ Task<Val> sequence_count(Drive& drive, Arguments args) {
 
 Task<Val> sequence_index(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  std::vector<Val> items;
+  Vals items;
   if (args.values.size() < 2 || args.values.size() > 4 || !recorder.try_items(args.values[0], &items))
     co_await drive.unknown();
   const auto size = static_cast<Py_ssize_t>(items.size());
@@ -236,7 +236,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
   bool slice = false;
   Py_ssize_t bounds[3];
   if (list.is_null()) co_await drive.unknown();
-  std::vector<Val> items = recorder.model(list).items, real;
+  Vals items = recorder.model(list).items, real;
   if (!read_positions(recorder, key, items.size(), &positions, &slice, bounds)) co_await drive.unknown();
   real.push_back(key);
   if (!slice) {
@@ -245,7 +245,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
     real[0] = number(recorder, static_cast<Py_ssize_t>(positions[0]));
     real.push_back(value);
   } else {
-    const std::vector<Val> given = co_await collect(drive, value);
+    const Vals given = co_await collect(drive, value);
     if (bounds[2] != 1 && given.size() != positions.size()) co_await drive.raise();
     if (bounds[2] == 1) {
       const auto from = items.begin() + bounds[0];
@@ -268,10 +268,10 @@ Task<Val> list_delitem(Drive& drive, Arguments args) {
   bool slice = false;
   Py_ssize_t bounds[3];
   if (list.is_null()) co_await drive.unknown();
-  const std::vector<Val> items = recorder.model(list).items;
+  const Vals items = recorder.model(list).items;
   if (!read_positions(recorder, key, items.size(), &positions, &slice, bounds)) co_await drive.unknown();
   if (!slice && positions.empty()) co_await drive.raise();
-  std::vector<Val> rest, real(1, slice ? key : number(recorder, static_cast<Py_ssize_t>(positions[0])));
+  Vals rest, real(1, slice ? key : number(recorder, static_cast<Py_ssize_t>(positions[0])));
   for (size_t i = 0; i < items.size(); ++i)
     if (std::find(positions.begin(), positions.end(), i) == positions.end()) rest.push_back(items[i]);
   if (!recorder.set_items(list, rest, "__delitem__", real)) co_await drive.unknown();
@@ -289,9 +289,9 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
   Val list = known_list(recorder, args, 1, 1);
   Py_ssize_t times = 0;
   if (list.is_null() || !read_index(recorder, args.values[1], &times)) co_await drive.unknown();
-  const std::vector<Val> items = recorder.model(list).items;
+  const Vals items = recorder.model(list).items;
   if (grows_too_long(items.size(), times)) co_await drive.unknown();
-  std::vector<Val> made, real(1, number(recorder, times));
+  Vals made, real(1, number(recorder, times));
   for (Py_ssize_t i = 0; i < times; ++i) made.insert(made.end(), items.begin(), items.end());
   if (!recorder.set_items(list, made, "__imul__", real)) co_await drive.unknown();
   co_return args.values[0];
@@ -311,7 +311,7 @@ PyTypeObject* deque_type() {
 Task<Val> make_deque(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!args.names.empty() || args.values.size() > 1) co_await drive.unknown();
-  std::vector<Val> items;
+  Vals items;
   if (!args.values.empty()) items = co_await collect(drive, args.values[0]);
   co_return recorder.new_sequence(VirtualKind::kDeque, deque_type(), items.data(), items.size());
 }
@@ -328,8 +328,8 @@ Task<Val> of_deque(Drive& drive, Arguments args) {
 
 Task<Val> deque_appendleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const std::vector<Val> real(1, args.values[1]);
-  std::vector<Val> items = recorder.model(args.values[0]).items;
+  const Vals real(1, args.values[1]);
+  Vals items = recorder.model(args.values[0]).items;
   items.insert(items.begin(), args.values[1]);
   if (!recorder.set_items(args.values[0], items, "appendleft", real)) co_await drive.unknown();
   co_return none();
@@ -337,11 +337,11 @@ Task<Val> deque_appendleft(Drive& drive, Arguments args) {
 
 Task<Val> deque_popleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  std::vector<Val> items = recorder.model(args.values[0]).items;
+  Vals items = recorder.model(args.values[0]).items;
   if (items.empty()) co_await drive.raise();
   const Val item = items.front();
   items.erase(items.begin());
-  const std::vector<Val> nothing;
+  const Vals nothing;
   if (!recorder.set_items(args.values[0], items, "popleft", nothing)) co_await drive.unknown();
   co_return item;
 }

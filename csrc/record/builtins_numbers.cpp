@@ -35,7 +35,7 @@ Task<Val> hand_over(Drive& drive, Arguments args) {
   for (const char* name : kHanded[kRow].methods) {
     PyObject* method = nullptr;
     if (name == nullptr || !in_python(recorder, args.values[0], name, &method)) continue;
-    std::vector<Val> more(args.values.begin() + 1, args.values.end());
+    Vals more(args.values.begin() + 1, args.values.end());
     Val result = co_await call_special(drive, args.values[0], method, more);
     PyObject* object = result.object();
     const bool whole = object != nullptr && PyLong_CheckExact(object);
@@ -86,7 +86,7 @@ Task<Val> drive_pow(Drive& drive, Arguments args) {
   }
   if (args.values.size() != 3 || !in_python(drive.recorder(), args.values[0], "__pow__", &name))
     co_await drive.unknown();
-  std::vector<Val> more(args.values.begin() + 1, args.values.end());
+  Vals more(args.values.begin() + 1, args.values.end());
   Val result = co_await call_special(drive, args.values[0], name, more);
   if (result.object() == Py_NotImplemented) co_await drive.unknown();
   co_return result;
@@ -98,14 +98,14 @@ Task<Val> drive_divmod(Drive& drive, Arguments args) {
   if (args.values.size() != 2) co_await drive.unknown();
   const bool right = in_python(recorder, args.values[1], "__rdivmod__", &reflected);
   if (in_python(recorder, args.values[0], "__divmod__", &name)) {
-    std::vector<Val> more(1, args.values[1]);
+    Vals more(1, args.values[1]);
     Val result = co_await call_special(drive, args.values[0], name, more);
     if (result.object() != Py_NotImplemented) co_return result;
     if (!right) co_await drive.raise();
   } else if (!right || !cpython::is_scalar(args.values[0].object() == nullptr ? Py_True : args.values[0].object())) {
     co_await drive.unknown();
   }
-  std::vector<Val> more(1, args.values[0]);
+  Vals more(1, args.values[0]);
   Val result = co_await call_special(drive, args.values[1], reflected, more);
   if (result.object() == Py_NotImplemented) co_await drive.raise();
   co_return result;
@@ -127,7 +127,7 @@ Task<Val> index_of_value(Drive& drive, Val value) {
   if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
   if (value.object() != nullptr && PyLong_Check(value.object())) co_return value;
   if (value.is_null() || !in_python(recorder, value, "__index__", &name)) co_await drive.unknown();
-  std::vector<Val> none;
+  Vals none;
   Val result = co_await call_special(drive, value, name, none);
   if (result.object() == nullptr || !PyLong_CheckExact(result.object())) co_await drive.unknown();
   co_return result;

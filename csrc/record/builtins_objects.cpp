@@ -28,7 +28,7 @@ int instance_of(Recorder& recorder, Val object, PyObject* cls) {
 Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 2) return Invoke::kUnknown;
   Val object = args.values[0];
-  std::vector<Val> classes;
+  Vals classes;
   PyObject* single = args.values[1].object();
   if (single != nullptr && PyType_Check(single)) {
     int yes = instance_of(recorder, object, single);
@@ -73,7 +73,7 @@ int subclass_of(Recorder& recorder, PyTypeObject* type, PyObject* cls) {
 Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   PyObject* type = args.values.size() == 2 ? args.values[0].object() : nullptr;
   if (type == nullptr || !PyType_Check(type)) return Invoke::kUnknown;
-  std::vector<Val> classes;
+  Vals classes;
   if (recorder.type_of(args.values[1]) != &PyTuple_Type) {
     classes.push_back(args.values[1]);
   } else if (!recorder.try_items(args.values[1], &classes)) {
@@ -183,7 +183,7 @@ Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& ar
 
 Task<Val> tuple_of_class(Drive& drive, Arguments args) {
   auto* type = reinterpret_cast<PyTypeObject*>(args.values[1].object());
-  const std::vector<Val> items = co_await collect_all(drive, args.values[2]);
+  const Vals items = co_await collect_all(drive, args.values[2]);
   co_return drive.recorder().new_tuple(type, items.data(), items.size());
 }
 
@@ -286,8 +286,8 @@ void take_token(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = frame.pending.x;
 }
 
-Invoke call_node(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const std::vector<Val>& values, int pops) {
-  std::vector<Val> real;
+Invoke call_node(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& values, int pops) {
+  Vals real;
   for (Val value : values) {
     real.push_back(recorder.materialize(value));
     if (!recorder.live()) return Invoke::kStopped;

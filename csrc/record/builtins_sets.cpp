@@ -15,7 +15,7 @@ Val truth_value(bool yes) {
   return Val::constant(yes ? Py_True : Py_False);
 }
 
-using Keys = std::vector<PyObject*>;
+using Keys = Objects;
 
 // The set that a method writes; Null: not such a call.
 Val written_set(Recorder& recorder, const Arguments& args) {
@@ -35,7 +35,7 @@ Task<Keys> keys_of(Drive& drive, Val iterable) {
   Keys keys;
   if (set_keys(recorder, iterable, &keys)) co_return keys;
   if (!recorder.live()) co_await drive.unknown();
-  const std::vector<Val> items = co_await collect(drive, iterable);
+  const Vals items = co_await collect(drive, iterable);
   for (Val item : items) {
     PyObject* key = recorder.key_of(item);
     if (key == nullptr) co_await drive.unknown();
@@ -50,7 +50,7 @@ Val given(Recorder& recorder, Val iterable, const Keys& keys) {
   for (PyTypeObject* known : {&PyList_Type, &PyTuple_Type, &PySet_Type, &PyFrozenSet_Type, &PyDict_Type, &PyRange_Type,
                               &PyUnicode_Type, &PyDictKeys_Type, &PyDictValues_Type})
     if (type == known) return iterable;
-  std::vector<Val> items;
+  Vals items;
   for (PyObject* key : keys) items.push_back(recorder.keep_key(key));
   return recorder.new_tuple(&PyTuple_Type, items.data(), items.size());
 }
@@ -62,7 +62,7 @@ Task<Val> set_add(Drive& drive, Arguments args) {
   PyObject* key = co_await identity_key(drive, args.values[1]);
   Keys keys = recorder.model(set).keys;
   if (!holds_key(keys, key)) keys.push_back(key);
-  const std::vector<Val> real(1, args.values[1]);
+  const Vals real(1, args.values[1]);
   if (!recorder.replace_keys(set, keys, "add", real)) co_await drive.unknown();
   co_return none();
 }
@@ -79,7 +79,7 @@ Task<Val> set_remove(Drive& drive, Arguments args) {
   const bool found = rest.size() < recorder.model(set).keys.size();
   if (!found && kMustBeThere) co_await drive.raise();
   if (!found) co_return none();
-  const std::vector<Val> real(1, args.values[1]);
+  const Vals real(1, args.values[1]);
   if (!recorder.replace_keys(set, rest, "discard", real)) co_await drive.unknown();
   co_return none();
 }
@@ -89,7 +89,7 @@ Task<Val> set_clear(Drive& drive, Arguments args) {
   Val set = written_set(recorder, args);
   if (!set.is_null()) set = recorder.content_to_drop(args.values[0]);
   const Keys nothing;
-  const std::vector<Val> real;
+  const Vals real;
   if (set.is_null() || !recorder.replace_keys(set, nothing, "clear", real)) co_await drive.unknown();
   co_return none();
 }
@@ -102,7 +102,7 @@ Task<Val> set_pop(Drive& drive, Arguments args) {
   if (recorder.model(set).keys.empty()) co_await drive.raise();
   Val item = recorder.keep_key(recorder.model(set).keys[0]);
   const Keys nothing;
-  const std::vector<Val> real(1, item);
+  const Vals real(1, item);
   if (!recorder.replace_keys(set, nothing, "discard", real)) co_await drive.unknown();
   co_return item;
 }
@@ -138,7 +138,7 @@ Task<Val> set_combine(Drive& drive, Arguments args) {
   if (!args.names.empty() || (type != &PySet_Type && type != &PyFrozenSet_Type) ||
       !set_keys(recorder, args.values[0], &keys))
     co_await drive.unknown();
-  std::vector<Val> operands(1, args.values[0]);
+  Vals operands(1, args.values[0]);
   for (size_t i = 1; i < args.values.size(); ++i) {
     const Keys others = co_await keys_of(drive, args.values[i]);
     keys = combine(kHow, keys, others);
@@ -157,7 +157,7 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
   Val set = known_set(recorder, args);
   if (set.is_null()) co_await drive.unknown();
   Keys keys = recorder.model(set).keys;
-  std::vector<Val> operands;
+  Vals operands;
   bool by_table = kHow == Combine::kIntersection || kHow == Combine::kSymmetric;
   for (size_t i = 1; i < args.values.size(); ++i) {
     const Keys others = co_await keys_of(drive, args.values[i]);

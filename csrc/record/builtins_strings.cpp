@@ -33,7 +33,7 @@ bool has_fixed_text(Recorder& recorder, PyObject* object) {
   return recorder.live();
 }
 
-Task<std::string> repr_items(Drive& drive, std::vector<Val> items) {
+Task<std::string> repr_items(Drive& drive, Vals items) {
   std::string text;
   for (size_t i = 0; i < items.size(); ++i) {
     Val part = co_await repr_of(drive, items[i]);
@@ -51,13 +51,13 @@ Task<Val> repr_container(Drive& drive, Val value) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = recorder.type_of(value);
   if (!drive.enter_repr(value)) co_await drive.unknown();
-  std::vector<Val> items;
+  Vals items;
   if (type == &PyDict_Type) {
-    std::vector<PyObject*> keys;
+    Objects keys;
     std::string text;
     if (!recorder.dict_content(value, &keys, &items)) co_await drive.unknown();
     for (size_t i = 0; i < keys.size(); ++i) {
-      const std::vector<Val> key(1, recorder.keep_key(keys[i])), item(1, items[i]);
+      const Vals key(1, recorder.keep_key(keys[i])), item(1, items[i]);
       const std::string left = co_await repr_items(drive, key);
       const std::string right = co_await repr_items(drive, item);
       text += (i == 0 ? "" : ", ") + left + ": " + right;
@@ -73,7 +73,7 @@ Task<Val> repr_container(Drive& drive, Val value) {
 }
 
 // A method of the class in Python that makes text.
-Task<Val> special_text(Drive& drive, Val value, PyObject* name, std::vector<Val> more) {
+Task<Val> special_text(Drive& drive, Val value, PyObject* name, Vals more) {
   Val text = co_await call_special(drive, value, name, more);
   if (text.object() == nullptr || !PyUnicode_Check(text.object())) co_await drive.unknown();
   co_return text;
@@ -93,7 +93,7 @@ Task<Val> repr_of(Drive& drive, Val value) {
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   if (type == nullptr) co_await drive.unknown();
   if (in_python(recorder, type, name)) {
-    std::vector<Val> none;
+    Vals none;
     Val text = co_await special_text(drive, value, name, none);
     co_return text;
   }
@@ -117,12 +117,12 @@ Task<Val> str_of(Drive& drive, Val value) {
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type) co_return value;
   if (in_python(recorder, type, name)) {
-    std::vector<Val> none;
+    Vals none;
     Val text = co_await special_text(drive, value, name, none);
     co_return text;
   }
   if (recorder.is_virtual(value, VirtualKind::kException)) {
-    std::vector<Val> args;
+    Vals args;
     const bool of_key = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_KeyError)->tp_str;
     const bool known = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_Exception)->tp_str || of_key;
     if (!known || recorder.is_foreign(value) || recorder.model(value).items.empty() ||
@@ -155,7 +155,7 @@ Task<Val> format_of(Drive& drive, Val value, Val spec) {
   PyObject* how = spec.object();
   if (type == nullptr || how == nullptr || !PyUnicode_Check(how)) co_await drive.unknown();
   if (in_python(recorder, type, name)) {
-    std::vector<Val> more(1, spec);
+    Vals more(1, spec);
     Val text = co_await special_text(drive, value, name, more);
     co_return text;
   }
@@ -221,7 +221,7 @@ Task<Val> format_field(Drive& drive, Arguments args) {
 Task<Val> str_join(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (args.values.size() != 2) co_await drive.unknown();
-  const std::vector<Val> items = co_await collect_all(drive, args.values[1]);
+  const Vals items = co_await collect_all(drive, args.values[1]);
   Ref list = Ref::steal(PyList_New(0));
   for (Val item : items) {
     item = recorder.force(item);
@@ -322,8 +322,8 @@ Task<Val> percent(Drive& drive, Val format, Val values) {
   const char* utf8 = PyUnicode_AsUTF8(format.object());
   if (utf8 == nullptr) co_await drive.unknown();
   const std::string text = utf8;
-  std::vector<Val> items;
-  std::vector<PyObject*> keys;
+  Vals items;
+  Objects keys;
   const bool mapping = is_dict_like(recorder, values);
   const bool tuple = recorder.type_of(values) == &PyTuple_Type;
   if (mapping && !recorder.dict_content(values, &keys, &items)) co_await drive.unknown();

@@ -55,7 +55,7 @@ bool same_name(PyObject* a, PyObject* b) {
 }
 
 // Fills `slots` as initialize_locals does. False: it would raise, or is not understood.
-bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Arguments& args, std::vector<Val>& slots) {
+bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Arguments& args, Vals& slots) {
   PyCodeObject* code = parts.code;
   int positional = code->co_argcount, named = positional + code->co_kwonlyargcount;
   bool star = (code->co_flags & CO_VARARGS) != 0, double_star = (code->co_flags & CO_VARKEYWORDS) != 0;
@@ -222,8 +222,8 @@ namespace {
 
 // What a partial object adds to the arguments of its call.
 bool add_partial(Recorder& recorder, Val given, Val keywords, Arguments& args) {
-  std::vector<Val> fixed, values;
-  std::vector<PyObject*> keys;
+  Vals fixed, values;
+  Objects keys;
   if (!recorder.try_items(given, &fixed) || !recorder.dict_content(keywords, &keys, &values)) return false;
   args.values.insert(args.values.begin(), fixed.begin(), fixed.end());
   for (size_t i = 0; i < keys.size(); ++i) {

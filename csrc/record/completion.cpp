@@ -73,7 +73,7 @@ void Recorder::complete(ShadowFrame& frame) {
     frame.push(Val());
     frame.push(value);
   } else if (pending.pushes == 4) {
-    const std::vector<Val> items = model(value).items;
+    const Vals items = model(value).items;
     for (size_t i = items.size(); i-- > 0;) {
       frame.push(items[i]);
       if (items[i].is_virtual() && model(items[i]).real == nullptr)

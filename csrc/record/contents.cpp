@@ -8,7 +8,7 @@
 namespace pijit {
 
 // The items that iterating over a known container gives, in order.
-bool Recorder::try_items(Val iterable, std::vector<Val>* out) {
+bool Recorder::try_items(Val iterable, Vals* out) {
   iterable = content_of(iterable);
   if (iterable.is_virtual()) {
     Model& content = model(iterable);
@@ -153,7 +153,7 @@ Py_ssize_t Recorder::count_items(Val sequence) {
 int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
   source = content_of(source);
   const auto place = [&](size_t size) { return reversed ? size - 1 - position : position; };
-  const auto among = [&](const std::vector<Val>& items) {
+  const auto among = [&](const Vals& items) {
     if (position >= items.size()) return 0;
     *item = items[place(items.size())];
     return 1;
@@ -185,12 +185,12 @@ int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
   }
   if (object != nullptr && (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type))
     return dict_item_at(source, position, reversed, item);
-  std::vector<Val> items;
+  Vals items;
   return try_items(source, &items) ? among(items) : -1;
 }
 
 // The order of a set is its hash table's: that of the set itself, if it was made of scalars by this trace alone.
-bool Recorder::set_items_in_order(const Model& set, std::vector<Val>* out) {
+bool Recorder::set_items_in_order(const Model& set, Vals* out) {
   if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
       PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
     return false;
@@ -206,15 +206,15 @@ bool Recorder::set_items_in_order(const Model& set, std::vector<Val>* out) {
 }
 
 // Items of dict.keys(), .values(), .items() of a known dict.
-bool Recorder::view_items(const Model& view, std::vector<Val>* out) {
+bool Recorder::view_items(const Model& view, Vals* out) {
   PyTypeObject* type = view.type;
   Val dict = view.items[0];
   bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type,
        values = type == &PyDictValues_Type || type == &PyODictValues_Type;
   bool pairs = type == &PyDictItems_Type || type == &PyODictItems_Type;
   if (!keys && !values && !pairs) return false;
-  std::vector<PyObject*> names;
-  std::vector<Val> contents;
+  Objects names;
+  Vals contents;
   if (!dict_content(dict, &names, &contents)) return false;
   for (size_t i = 0; i < names.size(); ++i) {
     Val key = keep_key(names[i]);
@@ -231,7 +231,7 @@ bool Recorder::view_items(const Model& view, std::vector<Val>* out) {
 }
 
 // Keys and values of a dict shadow, in order.
-bool Recorder::dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values) {
+bool Recorder::dict_content(Val dict, Objects* keys, Vals* values) {
   if (dict.is_virtual()) {
     Model& content = model(dict);
     if (content.kind == VirtualKind::kView) return dict_content(content.items[0], keys, values);
@@ -259,7 +259,7 @@ bool Recorder::dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<
 }
 
 bool Recorder::sequence_items(Operand sequence, std::vector<Operand>* items) {
-  std::vector<Val> values;
+  Vals values;
   PyTypeObject* type = type_of(sequence.value);
   if (type == nullptr || !(PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyList_Type))) return false;
   if (!try_items(sequence.value, &values)) return false;

@@ -143,11 +143,11 @@ class Drive {
   Finish finish_ = nullptr;
   Driven deferred_ = nullptr;
   Arguments deferred_args_;
-  std::vector<Val> repr_;  // containers, the innermost last
+  Vals repr_;  // containers, the innermost last
 };
 
 template <class T>
-struct Task<T>::promise_type {
+struct Task<T>::promise_type : FromPool {
   // The first parameter of every task is its drive.
   template <class... Rest>
   explicit promise_type(Drive& of, Rest&&...) noexcept : drive(of) {}

@@ -89,7 +89,7 @@ void Recorder::forget_types() {
 
 // Objects that escaped are what their registers hold: nothing is known of their content any more.
 void Recorder::go_stale() {
-  std::vector<Val> by(models_.size());
+  Vals by(models_.size());
   bool any = false;
   for (size_t i = 0; i < models_.size(); ++i) {
     const Virtual& object = trace_->virtuals[i];
@@ -105,7 +105,7 @@ void Recorder::go_stale() {
 
 // They are the virtual objects again that they were at that node.
 void Recorder::undo_stale(uint32_t nodes) {
-  std::vector<Val> by(trace_->regs.size());
+  Vals by(trace_->regs.size());
   bool any = false;
   for (; !stale_.empty() && stale_.back().nodes > nodes; stale_.pop_back(), any = true)
     by[stale_.back().reg] = Val::virtual_object(stale_.back().object);
@@ -114,14 +114,14 @@ void Recorder::undo_stale(uint32_t nodes) {
 
 namespace {
 
-void replace_one(Val& value, const std::vector<Val>& by, ValueKind kind) {
+void replace_one(Val& value, const Vals& by, ValueKind kind) {
   if (value.kind() != kind || value.index() >= by.size() || by[value.index()].is_null()) return;
   value = by[value.index()];
 }
 
 }  // namespace
 
-void Recorder::replace_in(ShadowFrame& frame, const std::vector<Val>& by, ValueKind kind) {
+void Recorder::replace_in(ShadowFrame& frame, const Vals& by, ValueKind kind) {
   const auto one = [&](Val& value) { replace_one(value, by, kind); };
   for (Val& value : frame.slots) one(value);
   for (Val& value : frame.saved) one(value);
@@ -132,7 +132,7 @@ void Recorder::replace_in(ShadowFrame& frame, const std::vector<Val>& by, ValueK
 }
 
 // Every mention of a virtual object (or register) becomes by[its index], where that is not empty.
-void Recorder::replace(const std::vector<Val>& by, ValueKind kind) {
+void Recorder::replace(const Vals& by, ValueKind kind) {
   for (auto& frame : frames_) replace_in(*frame, by, kind);
   for (auto& content : models_) {
     for (auto* values : {&content->items, &content->attrs})
@@ -168,7 +168,7 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
   const Py_ssize_t size = Py_SIZE(object);
   if (size > kMaxItems || depth > kMaxDepth) return source;
   input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
-  std::vector<Val> items;
+  Vals items;
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
     Val loaded = load_input(tuple ? GuardOp::kLoadTupleItem : GuardOp::kLoadListItem, source, i, item);

@@ -35,7 +35,7 @@ bool is_group(PyTypeObject* type) {
 }
 
 Val field(Recorder& recorder, Val exception, size_t index) {
-  const std::vector<Val>& fields = recorder.model(exception).items;
+  const Vals& fields = recorder.model(exception).items;
   return index < fields.size() ? fields[index] : Val();
 }
 
@@ -46,7 +46,7 @@ PyTypeObject* plain_group() {
 }
 
 // Which of Python's two classes of groups these make.
-PyTypeObject* class_of_parts(Recorder& recorder, const std::vector<Val>& parts) {
+PyTypeObject* class_of_parts(Recorder& recorder, const Vals& parts) {
   for (Val part : parts)
     if (recorder.type_of(part) == nullptr ||
         PyType_IsSubtype(recorder.type_of(part), type_object(PyExc_Exception)) == 0)
@@ -54,14 +54,14 @@ PyTypeObject* class_of_parts(Recorder& recorder, const std::vector<Val>& parts) 
   return plain_group();
 }
 
-Val new_group(Recorder& recorder, Val message, Val given, const std::vector<Val>& parts) {
+Val new_group(Recorder& recorder, Val message, Val given, const Vals& parts) {
   const Val args[] = {message, given};
   const Val items = recorder.new_tuple(&PyTuple_Type, args, 2);
   return new_group(recorder, type_object(PyExc_BaseExceptionGroup), items, parts);
 }
 
 // The group is as it was made and raised, and all that it holds is known.
-bool parts_of(Recorder& recorder, Val group, std::vector<Val>* parts) {
+bool parts_of(Recorder& recorder, Val group, Vals* parts) {
   Val held;
   if (!recorder.is_virtual(group, VirtualKind::kException) || recorder.is_foreign(group)) return false;
   return recorder.attr_find(group, group_names().exceptions, &held) && recorder.try_items(held, parts);
@@ -89,7 +89,7 @@ class Splitter {
       if (yes == 0 && with_rest_) *rest = exception;
       return true;
     }
-    std::vector<Val> parts, matched, left;
+    Vals parts, matched, left;
     if (!is_splittable(exception, type) || !parts_of(recorder_, exception, &parts)) return false;
     for (Val part : parts) {
       Val of_match, of_rest;
@@ -113,7 +113,7 @@ class Splitter {
            (recorder_.is_virtual(notes, VirtualKind::kList) && !recorder_.is_built(notes));
   }
 
-  Val derived(Val group, const std::vector<Val>& parts) {
+  Val derived(Val group, const Vals& parts) {
     Val message, notes;
     if (parts.empty() || !recorder_.attr_find(group, group_names().message, &message)) return Val();
     const Val made = new_group(recorder_, message, recorder_.new_list(parts.data(), parts.size()), parts);
@@ -127,7 +127,7 @@ class Splitter {
     const Val cause = field(recorder_, group, kCause);
     recorder_.set_field(made, kCause, cause.is_null() ? Val::constant(Py_None) : cause);
     if (!recorder_.attr_find(group, group_names().notes, &notes)) return made;
-    const std::vector<Val> lines = recorder_.model(notes).items;
+    const Vals lines = recorder_.model(notes).items;
     recorder_.attr_set(made, group_names().notes, recorder_.new_list(lines.data(), lines.size()));
     return made;
   }
@@ -141,7 +141,7 @@ class Splitter {
 bool note_made(Recorder& recorder, Val made, PyObject* object) {
   if (made.is_null() || made.object() == Py_None) return object == Py_None;
   if (PyObject* known = recorder.real(made)) return known == object;
-  std::vector<Val> parts;
+  Vals parts;
   if (recorder.type_of(made) != Py_TYPE(object) || !parts_of(recorder, made, &parts)) return false;
   PyObject* held = reinterpret_cast<PyBaseExceptionGroupObject*>(object)->excs;
   if (PyTuple_GET_SIZE(held) != static_cast<Py_ssize_t>(parts.size())) return false;
@@ -193,16 +193,16 @@ int is_as_caught(Recorder& recorder, Val exception, Val caught) {
   return traceback_owner(recorder, exception) == traceback_owner(recorder, caught);
 }
 
-void collect_leaves(Recorder& recorder, Val exception, std::vector<Val>* leaves) {
-  std::vector<Val> parts;
+void collect_leaves(Recorder& recorder, Val exception, Vals* leaves) {
+  Vals parts;
   if (!is_group(recorder.type_of(exception))) return leaves->push_back(exception);
   if (parts_of(recorder, exception, &parts))
     for (Val part : parts) collect_leaves(recorder, part, leaves);
 }
 
 // What is raised after the clauses that caught a group left these exceptions. Null: not known.
-Val raised_in_the_end(Recorder& recorder, Val caught, const std::vector<Val>& exceptions) {
-  std::vector<Val> raised, leaves;
+Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
+  Vals raised, leaves;
   for (Val exception : exceptions) {
     if (exception.object() == Py_None) continue;
     if (!recorder.is_virtual(exception, VirtualKind::kException) || recorder.is_foreign(exception)) return Val();
@@ -229,7 +229,7 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const std::vector<Val>& ex
 
 }  // namespace
 
-Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const std::vector<Val>& parts) {
+Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& parts) {
   const Val message = recorder.virtual_field(args, 0), given = recorder.virtual_field(args, 1);
   const bool tuple = recorder.type_of(given) == &PyTuple_Type && !given.is_reg();
   const Val held = tuple ? given : recorder.new_tuple(&PyTuple_Type, parts.data(), parts.size());
@@ -287,7 +287,7 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
 
 bool step_group_reraise(Recorder& recorder, ShadowFrame& frame) {
   const Val caught = frame.top(2);
-  std::vector<Val> exceptions;
+  Vals exceptions;
   if (!recorder.is_virtual(caught, VirtualKind::kException) || recorder.is_foreign(caught) ||
       !recorder.try_items(frame.top(), &exceptions) || exceptions.empty())
     return false;

@@ -138,7 +138,7 @@ void Recorder::begin_taken(PyObject* object, Val taken) {
 }
 
 bool Recorder::is_taken(Val exception) const {
-  const std::vector<Val>& fields = models_[exception.index()]->items;
+  const Vals& fields = models_[exception.index()]->items;
   return fields.size() > kTaken && !fields[kTaken].is_null();
 }
 
@@ -186,7 +186,7 @@ void Recorder::pass_frame() {
 }
 
 // The arguments of an exception that CPython made, in terms of what it was made of.
-bool Recorder::raised_arguments(PyObject* object, std::vector<Val>* out) {
+bool Recorder::raised_arguments(PyObject* object, Vals* out) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject* args = args_of(object);
   const bool plain_init = cpython::builtin_init(type) == base_exception()->tp_init || PyTuple_GET_SIZE(args) == 0;
@@ -223,7 +223,7 @@ bool Recorder::note_name(Val exception, PyObject* object) {
 }
 
 Val Recorder::new_exception(PyObject* object) {
-  std::vector<Val> args;
+  Vals args;
   const bool known = raised_arguments(object, &args);
   const Val items = known ? new_tuple(&PyTuple_Type, args.data(), args.size()) : Val();
   const Val exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
@@ -259,9 +259,9 @@ Val Recorder::stop_value() const {
 }
 
 Val Recorder::stop_value(Val exception) const {
-  const std::vector<Val>& fields = models_[exception.index()]->items;
+  const Vals& fields = models_[exception.index()]->items;
   if (fields.size() <= kInitArgs || fields[kInitArgs].is_null()) return Val::constant(Py_None);
-  const std::vector<Val>& args = models_[fields[kInitArgs].index()]->items;
+  const Vals& args = models_[fields[kInitArgs].index()]->items;
   return args.empty() ? Val::constant(Py_None) : args[0];
 }
 
@@ -312,7 +312,7 @@ Val Recorder::traceback_of(Val exception) {
   return traceback;
 }
 
-bool Recorder::exc_info(std::vector<Val>* out) {
+bool Recorder::exc_info(Vals* out) {
   const Val exception = handling();
   if (is_virtual(exception, VirtualKind::kException)) {
     *out = {Val::constant(reinterpret_cast<PyObject*>(type_of(exception))), exception, traceback_of(exception)};
@@ -366,9 +366,9 @@ bool Recorder::holds_raised(Val value) {
 
 // type(*args) of an exception class whose constructors are C's; or its tp_new alone. A group takes what is in the list
 // then.
-Val Recorder::make_exception(PyTypeObject* type, const std::vector<Val>& args) {
+Val Recorder::make_exception(PyTypeObject* type, const Vals& args) {
   const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
-  std::vector<Val> parts;
+  Vals parts;
   if (makes_group(type) && args.size() == 2 && try_items(args[1], &parts)) {
     return new_group(*this, type, items, parts);
   }
@@ -379,7 +379,7 @@ Val Recorder::make_exception(PyTypeObject* type, const std::vector<Val>& args) {
   return exception;
 }
 
-void Recorder::init_exception(Val exception, const std::vector<Val>& args) {
+void Recorder::init_exception(Val exception, const Vals& args) {
   const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
   set_field(exception, kInitArgs, items);
   model(exception).items[kArgs] = items;
@@ -390,8 +390,7 @@ Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type
   if (init == nullptr) return Invoke::kUnknown;
   if (Py_TYPE(init) == &PyFunction_Type) {
     if (!is_plain_exception(type)) return Invoke::kUnknown;
-    const std::vector<Val> positional(args.values.begin(),
-                                      args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
+    const Vals positional(args.values.begin(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
     await(frame, pops, 1);
     Invoke outcome = after_new(frame, make_exception(type, positional));
     if (outcome != Invoke::kStarted) frame.pending.active = false;
@@ -434,13 +433,13 @@ Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 }
 
 Invoke sys_exc_info(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  std::vector<Val> items;
+  Vals items;
   if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
 }
 
 Invoke sys_exception(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  std::vector<Val> items;
+  Vals items;
   if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   return give(recorder, frame, pops, items[1]);
 }

@@ -31,56 +31,68 @@ enum class FactKind : uint8_t {
 };
 
 struct Fact {
-  const void* key = nullptr;
-  FactKind kind = FactKind::kDict;
   uint32_t guard = 0;  // index of the guard, or of the register for kTensor
   uint64_t stamp = 0;  // version tag last seen
 };
 
 class Facts {
  public:
-  Facts() : table_(4096, kEmpty) {}
+  Facts() : places_(1024) {}
 
   // The fact about `key`, at an address that stays; `created` says that it is new and to be filled in.
   Fact& find(const void* key, FactKind kind, bool* created) {
-    if (facts_.size() * 2 > table_.size()) grow();
-    uint32_t& place = slot(key, kind);
-    *created = place == kEmpty;
+    const uint64_t wanted = name(key, kind);
+    Place* found = &place(wanted);
+    *created = found->name != wanted;
     if (*created) {
-      place = static_cast<uint32_t>(facts_.size());
-      facts_.emplace_back();
-      facts_.back().key = key;
-      facts_.back().kind = kind;
+      if (names_.size() * 2 >= places_.size()) {
+        fill(places_.size() * 4);
+        found = &place(wanted);
+      }
+      *found = {wanted, &facts_.emplace_back()};
+      names_.push_back(wanted);
     }
-    return facts_[place];
+    return *found->fact;
   }
 
   // The fact about `key` if there is one, else null.
-  Fact* get(const void* key, FactKind kind) {
-    const uint32_t place = slot(key, kind);
-    return place == kEmpty ? nullptr : &facts_[place];
+  Fact* get(const void* key, FactKind kind) { return place(name(key, kind)).fact; }
+
+  size_t size() const { return names_.size(); }
+
+  // Forgets all but the first `count`.
+  void truncate(size_t count) {
+    if (count >= names_.size()) return;
+    names_.resize(count);
+    facts_.resize(count);
+    fill(places_.size());
   }
 
  private:
-  static constexpr uint32_t kEmpty = UINT32_MAX;
+  struct Place {
+    uint64_t name = 0;  // 0: empty
+    Fact* fact = nullptr;
+  };
 
-  static size_t hash(const void* key, FactKind kind) {
-    uint64_t bits = (reinterpret_cast<uintptr_t>(key) >> 4) * 0x9E3779B97F4A7C15ull +
-                    static_cast<uint64_t>(kind) * 0xD1B54A32D192ED03ull;
-    return static_cast<size_t>(bits >> 20);
+  // Addresses of user space leave the upper bits free.
+  static uint64_t name(const void* key, FactKind kind) {
+    return reinterpret_cast<uintptr_t>(key) | (static_cast<uint64_t>(kind) + 1) << 58;
   }
-  uint32_t& slot(const void* key, FactKind kind) {
-    const size_t mask = table_.size() - 1;
-    for (size_t i = hash(key, kind) & mask;; i = (i + 1) & mask)
-      if (table_[i] == kEmpty || (facts_[table_[i]].key == key && facts_[table_[i]].kind == kind)) return table_[i];
+  Place& place(uint64_t wanted) {
+    const size_t mask = places_.size() - 1;
+    size_t i = static_cast<size_t>((wanted * 0x9E3779B97F4A7C15ull) >> 40) & mask;
+    while (places_[i].name != wanted && places_[i].name != 0) i = (i + 1) & mask;
+    return places_[i];
   }
-  void grow() {
-    table_.assign(table_.size() * 2, kEmpty);
-    for (size_t i = 0; i < facts_.size(); ++i) slot(facts_[i].key, facts_[i].kind) = static_cast<uint32_t>(i);
+  void fill(size_t size) {
+    places_.assign(size, Place());
+    size_t i = 0;
+    for (Fact& fact : facts_) place(names_[i]) = {names_[i], &fact}, ++i;
   }
 
-  std::vector<uint32_t> table_;
+  std::vector<Place> places_;
   std::deque<Fact> facts_;
+  std::vector<uint64_t> names_;
 };
 
 }  // namespace pijit

@@ -55,7 +55,7 @@ bool Recorder::forgets_coroutine() {
 }
 
 Val new_stop(Recorder& recorder, Val returned) {
-  const std::vector<Val> args(returned.object() == Py_None ? 0 : 1, returned);
+  const Vals args(returned.object() == Py_None ? 0 : 1, returned);
   const Val stop = recorder.make_exception(reinterpret_cast<PyTypeObject*>(PyExc_StopIteration), args);
   recorder.init_exception(stop, args);
   return stop;

@@ -49,7 +49,7 @@ Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh
   if (size > kMaxItems || depth > kMaxDepth) return Val();
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
-  std::vector<Val> items;
+  Vals items;
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
     Val loaded = load_input(tuple ? GuardOp::kLoadTupleItem : GuardOp::kLoadListItem, source, i, item);
@@ -68,7 +68,7 @@ Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh) {
   if (size > kMaxItems || depth > kMaxDepth) return Val();
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyDict_Type);
   PyObject *key, *value;
-  std::vector<PyObject*> keys;
+  Objects keys;
   while (PyDict_Next(object, &position, &key, &value)) {
     if (!cpython::is_scalar(key)) return Val();
     keys.push_back(owned(key).object());

@@ -121,7 +121,7 @@ bool is_singleton(PyObject* object) {
 // What an instruction calls, as a call.
 struct Request {
   Val callable;
-  std::vector<Val> args;
+  Vals args;
   PyObject* names = nullptr;
   bool spread = false;  // f(*args[0], **args[1])
   int pops = 0, pushes = 1;
@@ -334,9 +334,8 @@ bool Recorder::is_scalar_reg(Val value) const {
   return is_number(info.rep) || (info.rep == Rep::kObject && is_scalar_type(info.type));
 }
 
-Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args, int pops,
-                         PyObject* names) {
-  std::vector<Val> real;
+Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names) {
+  Vals real;
   for (Val value : args) {
     real.push_back(materialize(value));
     if (!live_) return Invoke::kStopped;
@@ -357,8 +356,7 @@ Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const std::vect
   return Invoke::kStarted;
 }
 
-Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args,
-                      int pops) {
+Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops) {
   const Invoke outcome = recorder.compute(frame, callable, args, pops);
   if (outcome == Invoke::kStarted) frame.pending.finish = take_object;
   return outcome;
@@ -446,7 +444,7 @@ void Recorder::learn(ShadowFrame& frame, int depth, bool tensors) {
 }
 
 // Emits the call; *result is the register that takes what it returns.
-bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<Val> args, PyObject* names, bool spread,
+bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,
                            Val* result) {
   if (const Val handled = handling(); !handled.is_null()) materialize(handled);
   if (live_) callable = materialize(callable);
@@ -483,7 +481,7 @@ bool Recorder::go_opaque_next(ShadowFrame& frame) {
   Val result;
   if (!snapshot_usable(snapshot())) return false;
   const bool sends = cpython::base_opcode(frame.code, frame.operation) == SEND;
-  std::vector<Val> sent;
+  Vals sent;
   if (sends) sent.push_back(frame.top());
   if (!opaque_node(frame, Op::kNext, frame.top(sends ? 2 : 1), sent, nullptr, false, &result)) return false;
   await_opaque(frame, 0, 1, result).then = sends ? Then::kSend : Then::kNext;
@@ -507,7 +505,7 @@ void Recorder::finish_next(ShadowFrame& frame) {
   FrameState other = trace_->frame_states[trace_->snapshots[frame.snapshot].frame];
   other.resume = pending.has_result ? next + cpython::full_oparg(frame.code, frame.operation) : next;
   other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? -1 : sends ? 0 : 1));
-  const std::vector<Val> slots = frame.slots;
+  const Vals slots = frame.slots;
   if (sends || !pending.has_result) frame.slots[other.locals + other.stack - 1] = pending.result;
   const uint32_t state = add_state(frame, other, nullptr);
   frame.slots = slots;
@@ -520,7 +518,7 @@ void Recorder::finish_next(ShadowFrame& frame) {
 // What the frames hold is to be found among all objects.
 void Recorder::make_real() {
   for (const auto& frame : frames_) {
-    const std::vector<Val> slots(frame->slots.begin(), frame->slots.begin() + frame->locals + frame->sp);
+    const Vals slots(frame->slots.begin(), frame->slots.begin() + frame->locals + frame->sp);
     for (Val value : slots) {
       ++visit_;
       visited_.resize(trace_->virtuals.size(), 0);

@@ -59,7 +59,7 @@ bool Recorder::take_opaque_raise(PyObject* object) {
   FrameState returned = trace_->frame_states[trace_->snapshots[before].frame];
   returned.resume = cpython::next_index(frame.code, frame.operation);
   returned.stack = static_cast<uint32_t>(frame.sp - pending.pops);
-  const std::vector<Val> slots = frame.slots;
+  const Vals slots = frame.slots;
   Val* top = &frame.slots[returned.locals + returned.stack];
   if (pending.pushes > 1) *top++ = pending.pushes == 3 ? pending.y : Val();
   if (pending.pushes > 0) *top++ = out;

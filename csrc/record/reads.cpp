@@ -94,17 +94,20 @@ bool Recorder::dict_fact(PyObject* dict, Fact** out) {
 }
 
 bool Recorder::read_dict(PyObject* dict, PyObject* key, PyObject** value) {
+  return cpython::dict_lookup(dict, key, value) >= 0 && guard_item(dict, key, *value);
+}
+
+bool Recorder::guard_item(PyObject* dict, PyObject* key, PyObject* value) {
   Fact* fact;
-  if (cpython::dict_lookup(dict, key, value) < 0) return false;
   if (!dict_fact(dict, &fact)) return false;
-  if (cpython::is_scalar(key)) owned(key);
-  if (*value != nullptr && cpython::is_scalar(*value)) owned(*value);
   auto& items = dict_items_[trace_->guards[fact->guard].aux];
   for (size_t i = 0; i < items.size(); i += 2)
     if (items[i] == key) return true;
+  if (cpython::is_scalar(key)) owned(key);
+  if (value != nullptr && cpython::is_scalar(value)) owned(value);
   if (items.size() < 64) {
     items.push_back(key);
-    items.push_back(*value);
+    items.push_back(value);
   }
   if (items.size() == 64) items.push_back(nullptr);  // too many to compare one by one: the tag alone decides
   return true;

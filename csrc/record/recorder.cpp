@@ -10,7 +10,8 @@
 namespace pijit {
 namespace {
 
-thread_local Recorder* t_active = nullptr;
+// Read at every event: one word of static thread-local storage.
+thread_local Recorder* t_active __attribute__((tls_model("initial-exec"))) = nullptr;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -282,8 +283,8 @@ bool Recorder::finish_instruction(ShadowFrame& frame) {
 }
 
 void Recorder::observe_instruction(ShadowFrame& frame) {
-  if (limit_-- == 0 || trace_->nodes.size() > record_limits().nodes) return stop(Abort::kTooLong, "");
-  if (!finish_instruction(frame)) return;
+  const bool waits = frame.pending.active || exception_ || stopping_;
+  if (waits && !finish_instruction(frame)) return;
   int index = cpython::instruction_index(frame.frame);
   int opcode = cpython::base_opcode(frame.code, index), oparg = cpython::oparg(frame.code, index);
   frame.instruction = index;
@@ -297,12 +298,16 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   frame.sp_mark = frame.sp;
   frame.snapshot = kNone;
   frame.changed = false;
+  if (limit_-- == 0 || frame.mark.nodes > record_limits().nodes) return stop(Abort::kTooLong, "");
   if (opcode != CALL && (opcode != PRECALL || frame.kwnames == nullptr)) frame.call_start = -1;
 #if PIJIT_CHECKED
   check_shadow(*this, frame);
 #endif
-  if (std::exchange(epoch_due_, false)) begin_epoch();
-  if (!live_) return;
+  if (epoch_due_) {
+    epoch_due_ = false;
+    begin_epoch();
+    if (!live_) return;
+  }
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
   const bool attribute = opcode == LOAD_ATTR || opcode == LOAD_METHOD;
   if (!trace_->epochs.empty() || (attribute && touches_tensor(frame.top()))) {

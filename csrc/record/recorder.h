@@ -91,8 +91,8 @@ class Recorder final : public RecordApi {
   bool attr_find(Val object, PyObject* name, Val* value);
   Val dict_of(Val instance);
   void share_dict(Val instance);
-  bool dict_content(Val dict, std::vector<PyObject*>* keys, std::vector<Val>* values);
-  bool try_items(Val iterable, std::vector<Val>* out);
+  bool dict_content(Val dict, Objects* keys, Vals* values);
+  bool try_items(Val iterable, Vals* out);
   Py_ssize_t count_items(Val sequence);
   int item_at(Val source, size_t position, bool reversed, Val* item);
   int entry_at(Val dict, size_t position, bool reversed, PyObject** key, Val* value);
@@ -104,7 +104,7 @@ class Recorder final : public RecordApi {
   bool scalar_operand(Val value, Reg* now, Val* place);
   Val scalar_node(ScalarOp op, Val left, Val right);  // Null: CPython's own functions do it
   Val compute_number(SiteKind kind, int oparg, Val left, Val right = Val());
-  bool fix_numbers(std::vector<Val>* values, int depth = 0);  // constants from now on, guarded; false: there are none
+  bool fix_numbers(Vals* values, int depth = 0);  // constants from now on, guarded; false: there are none
   bool number_truth(Val value, bool* out);
   Val force(Val value);        // a Const: guards a scalar register in place; Null: stopped
   Val materialize(Val value);  // a Reg or Const holding the real object; Null: stopped
@@ -114,6 +114,7 @@ class Recorder final : public RecordApi {
   void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr);
   bool guard_instance(PyObject* object, PyObject** dict);  // class and dict pointer; *dict null: none or inline values
   bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
+  bool guard_item(PyObject* dict, PyObject* key, PyObject* value);  // what was found there
   // The value of a key that is in the dict itself, of any class and with this hash: false: it is not known.
   bool read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value);
   bool guard_dict_whole(PyObject* dict);  // its items, in order
@@ -150,8 +151,7 @@ class Recorder final : public RecordApi {
   // -- foreign code (opaque.cpp, epoch.cpp, recover.cpp)
   bool is_scalar_reg(Val value) const;  // a register with an immutable scalar of known type
   // callable(*args) on scalars, which only computes: a node instead of a constant.
-  Invoke compute(ShadowFrame& frame, PyObject* callable, const std::vector<Val>& args, int pops,
-                 PyObject* names = nullptr);
+  Invoke compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names = nullptr);
   // The type of an operand that is about to be looked into; of a tensor only where the class decides (`tensors`).
   void learn(ShadowFrame& frame, int depth, bool tensors);
   bool adopt(Val reg, PyObject* object);  // the content of a container in a register becomes known
@@ -166,16 +166,16 @@ class Recorder final : public RecordApi {
   bool is_argument(Val container, PyObject* object);  // it is that object, guarded either way
   bool is_real(Val container);                        // it is written by nodes
   Val home(Val container);                            // ... where the object is
-  bool set_items(Val list, std::vector<Val> items, const char* method, const std::vector<Val>& args);
-  bool add_items(Val list, const std::vector<Val>& more, const char* method, const std::vector<Val>& args);
-  bool replace_keys(Val set, const std::vector<PyObject*>& keys, const char* method, const std::vector<Val>& args);
-  bool call_known(PyObject* callable, std::vector<Val> args);                  // the node of a call for its effect
-  bool call_method(Val container, const char* method, std::vector<Val> args);  // the node of a write
-  bool touch_dict(PyObject* dict);                                             // a dict that existed before: see there
-  bool write_dict(PyObject* dict, PyObject* key, Val value);                   // Null deletes
+  bool set_items(Val list, Vals items, const char* method, const Vals& args);
+  bool add_items(Val list, const Vals& more, const char* method, const Vals& args);
+  bool replace_keys(Val set, const Objects& keys, const char* method, const Vals& args);
+  bool call_known(PyObject* callable, Vals args);                  // the node of a call for its effect
+  bool call_method(Val container, const char* method, Vals args);  // the node of a write
+  bool touch_dict(PyObject* dict);                                 // a dict that existed before: see there
+  bool write_dict(PyObject* dict, PyObject* key, Val value);       // Null deletes
   void pin(Val value);
   void pin_item(PyObject* dict, PyObject* key);
-  Val new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, std::vector<Val> args);  // Null: stopped
+  Val new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args);  // Null: stopped
 
   // -- nodes
   Node& emit_node(Op op);  // with a snapshot at the start of the current instruction when the op may leave
@@ -235,15 +235,15 @@ class Recorder final : public RecordApi {
   // -- exceptions (exceptions.cpp)
   Val saved_exception();                                  // what PUSH_EXC_INFO puts away
   void raised_from(Val cause) { raised_cause_ = cause; }  // the one that will be raised
-  Val make_exception(PyTypeObject* type, const std::vector<Val>& args);
-  void init_exception(Val exception, const std::vector<Val>& args);
+  Val make_exception(PyTypeObject* type, const Vals& args);
+  void init_exception(Val exception, const Vals& args);
   void note_return() {  // of a frame: see end_at_return
     if (frames_.size() == 1 && any_traced_) return_snapshot_ = snapshot();
   }
   Val as_exception(Val value, PyObject* object);
-  Val traceback_of(Val exception);       // as it is now
-  bool exc_info(std::vector<Val>* out);  // type, value and traceback of what is handled; false: not known
-  bool nothing_handled_at_entry();       // guarded; false: something was (or stopped)
+  Val traceback_of(Val exception);  // as it is now
+  bool exc_info(Vals* out);         // type, value and traceback of what is handled; false: not known
+  bool nothing_handled_at_entry();  // guarded; false: something was (or stopped)
   bool is_built(Val object) const { return trace_->virtuals[object.index()].reg != kNone; }
   bool is_taken(Val exception) const;  // foreign code raised it
   bool is_foreign(Val exception) const { return is_built(exception) || is_taken(exception); }
@@ -260,8 +260,7 @@ class Recorder final : public RecordApi {
   Val new_tuple(PyTypeObject* type, const Val* items, size_t count) override;
   Val new_list(const Val* items, size_t count) override;
   Val materialize(Operand operand) override { return materialize(operand.value); }
-  void emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs,
-            bool check_only) override;
+  void emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) override;
   void stop(const char* code, std::string reason) override;
 
   std::vector<Operand>& operands() { return operands_; }
@@ -301,7 +300,7 @@ class Recorder final : public RecordApi {
   void pass_frame();
   Val raised_exception(PyObject* object);
   Val new_exception(PyObject* object);
-  bool raised_arguments(PyObject* object, std::vector<Val>* out);
+  bool raised_arguments(PyObject* object, Vals* out);
   bool note_name(Val exception, PyObject* object);
   bool is_as_raised(Val exception);
   Val handled_at_entry();
@@ -326,20 +325,31 @@ class Recorder final : public RecordApi {
   void close_dict_guards();
   bool learn_places();
   void write_through(Val object, LogOp op, Val key, Val value);
-  bool set_items_in_order(const Model& set, std::vector<Val>* out);
-  bool view_items(const Model& view, std::vector<Val>* out);
+  bool set_items_in_order(const Model& set, Vals* out);
+  bool view_items(const Model& view, Vals* out);
   void note_stop(Abort reason, const std::string& detail);
   void request_stop(bool final);
   bool resolve_stop();  // true: the recording goes on
   void rollback(ShadowFrame& frame);
   void forget_adopted(size_t mark);
-  TraceMark here();
+  TraceMark here() const {
+    const Trace& trace = *trace_;
+    const InputGuards* tensors = trace.epochs.empty() ? trace.tensors.get() : trace.epochs.back().tensors.get();
+    return {static_cast<uint32_t>(trace.nodes.size()),
+            trace.clock,
+            static_cast<uint32_t>(trace.guards.size()),
+            static_cast<uint32_t>(trace.epochs.size()),
+            tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size()),
+            static_cast<uint32_t>(arguments_.size()),
+            static_cast<uint32_t>(trace.dropped.size()),
+            static_cast<uint32_t>(facts_.size()),
+            static_cast<uint32_t>(overlay_.size())};
+  }
   bool go_opaque(ShadowFrame& frame);
   bool fix_operands(ShadowFrame& frame);
   bool fix_number(Val* value, int depth);
   void make_real();
-  bool opaque_node(ShadowFrame& frame, Op op, Val callable, std::vector<Val> args, PyObject* names, bool spread,
-                   Val* result);
+  bool opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread, Val* result);
   Pending& await_opaque(ShadowFrame& frame, int pops, int pushes, Val result);
   bool go_opaque_next(ShadowFrame& frame);
   void finish_next(ShadowFrame& frame);
@@ -355,8 +365,8 @@ class Recorder final : public RecordApi {
   void forget_types();
   void go_stale();
   void undo_stale(uint32_t nodes);
-  void replace(const std::vector<Val>& by, ValueKind kind = ValueKind::kVirtual);
-  void replace_in(ShadowFrame& frame, const std::vector<Val>& by, ValueKind kind);
+  void replace(const Vals& by, ValueKind kind = ValueKind::kVirtual);
+  void replace_in(ShadowFrame& frame, const Vals& by, ValueKind kind);
   void take_tensor_result();
   void take_opaque(ShadowFrame& frame, PyObject* object);
   Val adopted(PyObject* object, Val source, int depth);
@@ -419,7 +429,7 @@ class Recorder final : public RecordApi {
   bool epoch_due_ = false;                      // foreign code ran: an epoch begins at the next instruction
   Val epoch_result_, none_result_;              // registers to look at there
   Val popped_;
-  std::vector<Val> taken_;  // ... and of which to guard the class
+  Vals taken_;  // ... and of which to guard the class
   uint32_t opaque_calls_ = 0;
   struct Stale {
     uint32_t nodes, object, reg;
@@ -432,31 +442,30 @@ class Recorder final : public RecordApi {
   std::vector<std::unique_ptr<ShadowFrame>> frames_;
   std::vector<std::unique_ptr<ShadowFrame>> spare_;
   std::vector<std::unique_ptr<Model>> models_;
-  std::vector<PyObject*> reg_objects_;
+  Objects reg_objects_;
   std::unordered_map<uint32_t, Val> tensor_sources_;
   std::vector<const char*> unusable_;  // per FrameState: why it cannot be rebuilt, or null
   std::vector<uint32_t> visited_;      // per virtual object, the last visit
   uint32_t visit_ = 0;
   const char* unusable_reason_ = "";
   Facts facts_;
-  std::vector<std::vector<PyObject*>>
-      dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
+  std::vector<Objects> dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
   std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   struct Changed {
     PyObject *container, *key, *original;
   };
   std::vector<Changed> changed_;  // places where the trace leaves another scalar than it found
   std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
-  std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;       // existing dicts, by nodes
-  std::unordered_map<uint32_t, std::vector<PyObject*>> written_dicts_;  // by guard: keys and values before a write
-  std::vector<PyObject*> written_;                                      // dicts written by the instruction under way
-  bool wrote_ = false;                                                  // some real container
-  std::unordered_map<PyObject*, Val> virtual_keys_;                     // fresh objects that are keys
-  std::vector<Val> arguments_;                                          // containers that the caller passed
-  size_t guarded_aliases_ = 0;                                          // guards that guard_aliases has looked at
-  std::vector<Val> containers_;           // registers of mutable containers among the arguments
+  std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;  // existing dicts, by nodes
+  std::unordered_map<uint32_t, Objects> written_dicts_;            // by guard: keys and values before a write
+  Objects written_;                                                // dicts written by the instruction under way
+  bool wrote_ = false;                                             // some real container
+  std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
+  Vals arguments_;                                                 // containers that the caller passed
+  size_t guarded_aliases_ = 0;                                     // guards that guard_aliases has looked at
+  Vals containers_;                       // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
-  std::vector<Val> bound_;                // slots of the frame that is expected
+  Vals bound_;                            // slots of the frame that is expected
   std::vector<Operand> operands_;         // of the site that the adapter is asked about
   CallSite site_;
   uint64_t limit_;
@@ -467,7 +476,7 @@ class Recorder final : public RecordApi {
 Recorder* active_recorder() noexcept;
 
 // One of these native keys equals it.
-bool holds_key(const std::vector<PyObject*>& keys, PyObject* key);
+bool holds_key(const Objects& keys, PyObject* key);
 
 // Interned names that the recorder looks up.
 struct Names {

@@ -23,22 +23,10 @@ void Recorder::request_stop(bool final) {
   stop_changed_ = frame.changed;
 }
 
-TraceMark Recorder::here() {
-  const Trace& trace = *trace_;
-  const InputGuards* tensors = adapter_ == nullptr ? nullptr : &inputs();
-  return {static_cast<uint32_t>(trace.nodes.size()),
-          trace.clock,
-          static_cast<uint32_t>(trace.guards.size()),
-          static_cast<uint32_t>(trace.epochs.size()),
-          tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size()),
-          static_cast<uint32_t>(arguments_.size()),
-          static_cast<uint32_t>(trace.dropped.size())};
-}
-
 // Containers that were adopted after the mark are registers again: what was loaded from them is not there any more.
 void Recorder::forget_adopted(size_t mark) {
   if (arguments_.size() <= mark) return;
-  std::vector<Val> by(models_.size());
+  Vals by(models_.size());
   for (size_t i = mark; i < arguments_.size(); ++i)
     by[arguments_[i].index()] = Val::reg(trace_->virtuals[arguments_[i].index()].reg);
   arguments_.resize(mark);
@@ -52,6 +40,8 @@ void Recorder::rollback(ShadowFrame& frame) {
   trace.guards.resize(frame.mark.guards);
   trace.dropped.resize(frame.mark.dropped);
   guarded_aliases_ = std::min<size_t>(guarded_aliases_, frame.mark.guards);
+  facts_.truncate(frame.mark.facts);
+  if (overlay_.size() > frame.mark.overlay) overlay_.resize(frame.mark.overlay);
   written_.clear();
   for (auto row = written_dicts_.begin(); row != written_dicts_.end();)
     row = row->first >= frame.mark.guards ? written_dicts_.erase(row) : std::next(row);

@@ -95,7 +95,7 @@ bool Recorder::fix_number(Val* value, int depth) {
   return known && depth > 0 && fix_numbers(&model(*value).items, depth - 1);
 }
 
-bool Recorder::fix_numbers(std::vector<Val>* values, int depth) {
+bool Recorder::fix_numbers(Vals* values, int depth) {
   bool any = false;
   for (Val& value : *values) any = fix_number(&value, depth) || any;
   return any;

@@ -77,18 +77,18 @@ struct Pending {
 struct TraceMark {
   uint32_t nodes = 0, time = 0, guards = 0, epochs = 0, tensors = 0;  // time: the clock; tensors: of the last epoch
   uint32_t arguments = 0;                                             // containers that were loaded
-  uint32_t dropped = 0;
+  uint32_t dropped = 0, facts = 0, overlay = 0;
 };
 
 // A frame as it was when it began the instruction that raised what it handles now.
 struct BeforeRaise {
-  std::vector<Val> slots;
+  Vals slots;
   int sp, instruction, operation, call_start;
   TraceMark mark;
 };
 
 // The shadow of one Python frame.
-struct ShadowFrame {
+struct ShadowFrame : FromPool {
   cpython::Frame* frame = nullptr;
   PyCodeObject* code = nullptr;
   Val function;               // Const or virtual function; Null for the root
@@ -101,7 +101,7 @@ struct ShadowFrame {
   uint32_t snapshot = kNone;  // of the instruction under way, once taken
   bool changed = false;       // the shadow was changed by the instruction under way
   int call_start = -1;        // KW_NAMES or PRECALL of the CALL under way
-  std::vector<Val> slots;     // localsplus, then the stack
+  Vals slots;                 // localsplus, then the stack
   Pending pending;
   Val result;  // shadow of the value it returns or yields
   bool yielded = false;
@@ -111,11 +111,11 @@ struct ShadowFrame {
   uint32_t generator = kNone;      // the virtual generator that this frame is
   Val self;                        // the kFrame that stands for it, if a traceback names it
   uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
-  std::vector<Val> saved;          // arguments kept for a second step (__init__ after __new__)
-  std::vector<PyObject*> saved_names;
-  std::vector<Val> collected;  // items of the result under way
-  DrivePointer drive;          // the C code under way, while it waits for a frame
-  std::vector<Val> handled;    // innermost last: exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
+  Vals saved;                      // arguments kept for a second step (__init__ after __new__)
+  Objects saved_names;
+  Vals collected;      // items of the result under way
+  DrivePointer drive;  // the C code under way, while it waits for a frame
+  Vals handled;        // innermost last: exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
   std::unique_ptr<BeforeRaise> before_raise;  // of the outermost of them
 
   Val& local(int i) { return slots[i]; }
@@ -140,33 +140,33 @@ struct TracedFrame {
 };
 
 // The content model of a virtual object while recording.
-struct Model {
+struct Model : FromPool {
   VirtualKind kind;
   PyTypeObject* type;
   PyObject* real = nullptr;                // the object, when it was seen (borrowed, may be gone)
-  std::vector<Val> items;                  // sequence items; dict values; fields
-  std::vector<PyObject*> keys;             // dict keys or set items, in order (immutable scalars, kept by owned)
-  std::vector<PyObject*> names;            // attribute names ...
-  std::vector<Val> attrs;                  // ... and values
+  Vals items;                              // sequence items; dict values; fields
+  Objects keys;                            // dict keys or set items, in order (immutable scalars, kept by owned)
+  Objects names;                           // attribute names ...
+  Vals attrs;                              // ... and values
   uint32_t owner = kNone;                  // the instance whose __dict__ this is ...
   uint32_t dict = kNone;                   // ... and the other way round
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
   std::vector<uint32_t> reshaped;          // when keys came or went
-  std::vector<Val> ahead;                  // iterators over sets: all the items, in order
+  Vals ahead;                              // iterators over sets: all the items, in order
   Val home;                                // a container that existed before and is written: the object (writes.cpp)
-  std::vector<PyObject*> original;         // ... its items before the first write (borrowed)
+  Objects original;                        // ... its items before the first write (borrowed)
   bool unread = false;                     // ... not guarded: items has only what was added
   bool guarded = false;                    // ... they were guarded before
   bool strict = false;                     // zip(strict=True)
   bool building = false;                   // being materialised
   std::vector<TracedFrame> traced;         // exceptions: their traceback, innermost frame first ...
-  std::vector<Val> tracebacks;             // ... and what stands for it
+  Vals tracebacks;                         // ... and what stands for it
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };
 
 struct Arguments {
-  std::vector<Val> values;       // positional, then keyword values
-  std::vector<PyObject*> names;  // names of the last ones
+  Vals values;    // positional, then keyword values
+  Objects names;  // names of the last ones
   size_t positional() const { return values.size() - names.size(); }
 };
 

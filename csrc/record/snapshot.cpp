@@ -160,8 +160,7 @@ void Recorder::emit_exit_point() {
   top_frame().mark = here();
 }
 
-void Recorder::emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>& inputs, const std::vector<Val>& outputs,
-                    bool check_only) {
+void Recorder::emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) {
   Node& node = emit_node(check_only ? Op::kCheck : Op::kAdapter);
   node.adapter_op = op.get();
   trace_->adapter_ops.push_back(std::move(op));
@@ -288,13 +287,87 @@ bool Recorder::snapshot_usable(uint32_t index) {
   return true;
 }
 
+namespace {
+
+// Which snapshots must be looked at one by one: those with virtual objects that cannot be built at some time, or that
+// ever held one of these.
+class Doubts {
+ public:
+  Doubts(const Trace& trace, std::vector<uint32_t> unbuildable)
+      : trace_(trace), objects_(trace.virtuals.size(), false), states_(trace.frame_states.size(), kUnknown) {
+    if (!unbuildable.empty()) spread(std::move(unbuildable));
+  }
+
+  bool about(const Snapshot& taken) {
+    for (uint32_t at = taken.frame; at != kNone; at = trace_.frame_states[at].parent)
+      if (about_state(at)) return true;
+    return false;
+  }
+
+ private:
+  enum : uint8_t { kUnknown, kNo, kYes };
+
+  void spread(std::vector<uint32_t> found) {
+    struct Holder {
+      uint32_t object, next;
+    };
+    std::vector<Holder> holders;
+    std::vector<uint32_t> first(trace_.virtuals.size(), kNone);
+    for (uint32_t i = 0; i < trace_.virtuals.size(); ++i) {
+      const auto holds = [&](Val part) {
+        if (!part.is_virtual()) return;
+        holders.push_back({i, first[part.index()]});
+        first[part.index()] = static_cast<uint32_t>(holders.size() - 1);
+      };
+      for (uint32_t at = trace_.virtuals[i].head; at != kNone; at = trace_.log[at].next) {
+        const LogEntry& entry = trace_.log[at];
+        holds(entry.value);
+        holds(entry.key);
+        if (entry.op != LogOp::kFrame || entry.index == kNone) continue;
+        const FrameState& state = trace_.frame_states[entry.index];
+        holds(state.handled);
+        for (uint32_t k = 0; k < state.locals + state.stack; ++k) holds(trace_.slots[state.first + k]);
+      }
+    }
+    while (!found.empty()) {
+      const uint32_t object = found.back();
+      found.pop_back();
+      if (objects_[object]) continue;
+      objects_[object] = true;
+      for (uint32_t at = first[object]; at != kNone; at = holders[at].next) found.push_back(holders[at].object);
+    }
+  }
+
+  bool about_state(uint32_t index) {
+    if (states_[index] != kUnknown) return states_[index] == kYes;
+    const FrameState& state = trace_.frame_states[index];
+    bool found =
+        doubtful(state.function) || doubtful(state.generator) || doubtful(state.extra) || doubtful(state.handled);
+    for (uint32_t i = 0; !found && i < state.locals + state.stack; ++i) found = doubtful(trace_.slots[state.first + i]);
+    states_[index] = found ? kYes : kNo;
+    return found;
+  }
+  bool doubtful(Val value) const { return value.is_virtual() && objects_[value.index()]; }
+
+  const Trace& trace_;
+  std::vector<bool> objects_;
+  std::vector<uint8_t> states_;
+};
+
+}  // namespace
+
 // Every node that may leave needs a snapshot that can be rebuilt: the trace ends before the first one that has none.
 void Recorder::check_snapshots() {
+  std::vector<uint32_t> unbuildable;
+  for (uint32_t i = 0; i < trace_->virtuals.size(); ++i)
+    if (!can_build(i, trace_->clock)) unbuildable.push_back(i);
+  Doubts doubts(*trace_, std::move(unbuildable));
   uint32_t last_good = kNone, checked = kNone;
   for (size_t i = 0; i < trace_->nodes.size(); ++i) {
     uint32_t taken = trace_->nodes[i].snapshot;
     if (taken == kNone || taken == checked) continue;
-    if (snapshot_usable(taken)) {
+    const Snapshot& snapshot = trace_->snapshots[taken];
+    if ((unusable_[snapshot.frame] == nullptr && !doubts.about(snapshot)) || snapshot_usable(taken)) {
       checked = last_good = taken;
       continue;
     }

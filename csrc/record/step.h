@@ -49,7 +49,7 @@ bool step_group_reraise(Recorder&, ShadowFrame&);
 bool guard_class(Recorder&, Val exception);
 
 // An operation on scalars of which at least one is a register: computed at replay. False: it is none.
-bool compute_scalars(Recorder&, ShadowFrame&, SiteKind kind, int oparg, const std::vector<Val>& operands, int pops);
+bool compute_scalars(Recorder&, ShadowFrame&, SiteKind kind, int oparg, const Vals& operands, int pops);
 // Comparing objects of this class runs no Python and looks at nothing mutable.
 bool native_comparison(PyTypeObject* type) noexcept;
 

@@ -26,7 +26,7 @@ void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* name
 }
 
 void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
-  std::vector<Val> pieces;
+  Vals pieces;
   bool varies = false;
   for (int i = count; i >= 1; --i) {
     const Val piece = frame.top(i);
@@ -45,7 +45,7 @@ bool format_varying(Recorder& recorder, ShadowFrame& frame, int oparg) {
   const int pops = (oparg & 4) != 0 ? 2 : 1;
   const Val value = frame.top(pops);
   if (!recorder.is_scalar_reg(value) || ((oparg & 3) != 0 && pops == 2)) return false;
-  std::vector<Val> args = {value};
+  Vals args = {value};
   if (pops == 2) args.push_back(frame.top());
   recorder.compute(frame, string_function(oparg & 3), args, pops);
   return true;
@@ -61,7 +61,7 @@ Task<Val> extend(Drive& drive, Arguments args) {
     co_await set_update(drive, args);
     co_return Val::constant(Py_None);
   }
-  const std::vector<Val> items = co_await collect_all(drive, args.values[1]);
+  const Vals items = co_await collect_all(drive, args.values[1]);
   for (Val item : items) {
     recorder.model(target).items.push_back(item);
     recorder.log(target, LogOp::kItem, Val(), item);
@@ -78,8 +78,8 @@ void start_extend(Recorder& recorder, ShadowFrame& frame, Val target) {
 }
 
 void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
-  std::vector<PyObject*> keys;
-  std::vector<Val> values;
+  Objects keys;
+  Vals values;
   if (!target.is_virtual() || !recorder.dict_content(source, &keys, &values)) {
     if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "merging an unknown mapping");
     return;
@@ -113,7 +113,7 @@ bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, V
   if (size < 0) return false;
   Operand fields[3];
   if (recorder.slice_fields({key, recorder.real(key)}, fields)) {
-    std::vector<Val> items;
+    Vals items;
     if (!recorder.try_items(container, &items)) return false;
     Py_ssize_t start, stop, step;
     Ref parts[3];
@@ -129,7 +129,7 @@ bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, V
       return false;
     }
     Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
-    std::vector<Val> part;
+    Vals part;
     for (Py_ssize_t i = 0; i < count; ++i) part.push_back(items[static_cast<size_t>(start + i * step)]);
     frame.collected = part;
     recorder.observe(frame, pops, take_sequence);
@@ -281,7 +281,7 @@ Task<Val> get_item(Drive& drive, Val container, Val key) {
   if (type == nullptr || container.is_reg()) co_await drive.unknown();
   if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript &&
       !inherits_getitem(recorder, container, type)) {
-    std::vector<Val> more(1, key);
+    Vals more(1, key);
     Val result = co_await call_special(drive, container, names().getitem, more);
     co_return result;
   }
@@ -294,7 +294,7 @@ Task<Val> get_item(Drive& drive, Val container, Val key) {
     }
     if (found < 0) co_await drive.unknown();
     if (found == 0 && !is_builtin_dict(type)) {
-      std::vector<Val> missing(1, key);
+      Vals missing(1, key);
       value = co_await call_special(drive, container, names().missing, missing);
     } else if (found == 0) {
       co_await drive.raise();
@@ -525,7 +525,7 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case DICT_MERGE:
       return update(recorder, frame, frame.top(oparg + 1), frame.top());
     case LIST_TO_TUPLE: {
-      std::vector<Val> items;
+      Vals items;
       if (!recorder.try_items(frame.top(), &items)) return recorder.stop(Abort::kUnknownOperand, "a list");
       return recorder.known(frame, 1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
     }

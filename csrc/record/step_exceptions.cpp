@@ -21,7 +21,7 @@ bool is_builtin_class(PyObject* object) {
 
 void check_match(Recorder& recorder, ShadowFrame& frame) {
   Val classes = frame.top();
-  std::vector<Val> items;
+  Vals items;
   bool known = classes.object() != nullptr && is_builtin_class(classes.object());
   if (known && PyTuple_CheckExact(classes.object())) known = recorder.guard_parts(classes.object());
   if (!known && recorder.is_virtual(classes, VirtualKind::kTuple)) {
@@ -37,7 +37,7 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
 
 // except*: what is not known of a group is an opaque call.
 void check_group_match(Recorder& recorder, ShadowFrame& frame) {
-  std::vector<Val> items;
+  Vals items;
   std::vector<PyTypeObject*> classes;
   const bool many = recorder.type_of(frame.top()) == &PyTuple_Type;
   bool known = !many || recorder.try_items(frame.top(), &items);

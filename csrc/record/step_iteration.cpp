@@ -29,7 +29,7 @@ Task<Val> unpack(Drive& drive, Arguments args) {
   auto count = [&](size_t i) { return static_cast<size_t>(PyLong_AsLong(args.values[i].object())); };
   const size_t before = count(1), after = count(2);
   const bool starred = args.values.size() == 4;
-  std::vector<Val> items;
+  Vals items;
   Val iterator = co_await get_iter(drive, args.values[0]);
   for (;;) {
     Val item = co_await iter_next(drive, iterator);
@@ -40,7 +40,7 @@ Task<Val> unpack(Drive& drive, Arguments args) {
   if (items.size() < before + after) co_await drive.raise();
   if (starred) {
     const auto from = items.begin() + static_cast<ptrdiff_t>(before), to = items.end() - static_cast<ptrdiff_t>(after);
-    const std::vector<Val> middle(from, to);
+    const Vals middle(from, to);
     const auto place = items.erase(from, to);
     items.insert(place, recorder.new_list(middle.data(), middle.size()));
   }
@@ -127,7 +127,7 @@ void step_yield_from(Recorder& recorder, ShadowFrame& frame) {
 // object.__await__(), of a class that has it in Python.
 static Task<Val> awaitable_of(Drive& drive, Arguments args) {
   static PyObject* const name = PyUnicode_InternFromString("__await__");
-  std::vector<Val> none;
+  Vals none;
   Val iterator = co_await call_special(drive, args.values[0], name, none);
   if (!is_iterator(drive.recorder(), iterator)) co_await drive.unknown();
   co_return iterator;

@@ -16,8 +16,8 @@ void push_flag(Recorder& recorder, ShadowFrame& frame, unsigned long flag) {
 
 // len(subject), above it.
 void push_length(Recorder& recorder, ShadowFrame& frame) {
-  std::vector<Val> items;
-  std::vector<PyObject*> keys;
+  Vals items;
+  Objects keys;
   PyTypeObject* type = frame.top().is_reg() ? nullptr : recorder.type_of(frame.top());
   const bool sequence =
       type != nullptr && (type == &PyList_Type || type == &PyRange_Type || PyType_IsSubtype(type, &PyTuple_Type));
@@ -32,7 +32,7 @@ void push_length(Recorder& recorder, ShadowFrame& frame) {
 // The values of the keys on top as a tuple, or None when one is missing.
 void push_values(Recorder& recorder, ShadowFrame& frame) {
   const Val subject = frame.top(2);
-  std::vector<Val> keys, values;
+  Vals keys, values;
   PyTypeObject* type = recorder.type_of(subject);
   bool known =
       (type == &PyDict_Type || type == &PyODict_Type) && !subject.is_reg() && recorder.try_items(frame.top(), &keys);
@@ -64,10 +64,10 @@ Task<Val> attribute_of(Drive& drive, Val object, PyObject* name) {
 }
 
 // The names that positional patterns stand for; *self: the one pattern stands for the subject.
-Task<std::vector<Val>> positional_names(Drive& drive, Val type, size_t count, bool* self) {
+Task<Vals> positional_names(Drive& drive, Val type, size_t count, bool* self) {
   static PyObject* const match_args = PyUnicode_InternFromString("__match_args__");
   Recorder& recorder = drive.recorder();
-  std::vector<Val> known;
+  Vals known;
   Val given = co_await attribute_of(drive, type, match_args);
   if (given == missing()) {
     *self = (reinterpret_cast<PyTypeObject*>(type.object())->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
@@ -95,13 +95,13 @@ Task<Val> class_pattern(Drive& drive, Arguments args) {
   if (!yes) co_return Val::constant(Py_None);
   const auto count = static_cast<size_t>(PyLong_AsSsize_t(args.values[3].object()));
   bool self = false;
-  std::vector<Val> wanted, found;
+  Vals wanted, found;
   if (count > 0) wanted = co_await positional_names(drive, type, count, &self);
   if (self) found.push_back(subject);
   PyObject* keywords = args.values[2].object();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i)
     wanted.push_back(recorder.owned(PyTuple_GET_ITEM(keywords, i)));
-  std::vector<PyObject*> seen;
+  Objects seen;
   for (const Val name : wanted) {
     if (name.object() == nullptr) co_await drive.unknown();
     if (!PyUnicode_CheckExact(name.object()) || holds_key(seen, name.object())) co_await drive.raise();

@@ -256,7 +256,7 @@ void step_call_ex(Recorder& recorder, ShadowFrame& frame, int oparg) {
     return;
   }
   if (keywords != 0) {
-    std::vector<Val> values;
+    Vals values;
     if (!recorder.dict_content(frame.top(), &args.names, &values)) {
       if (recorder.live()) recorder.stop(Abort::kUnknownCall, "unpacking of keyword arguments");
       return;

@@ -98,8 +98,7 @@ bool varies(Recorder& recorder, Val value) {
 
 }  // namespace
 
-bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int oparg, const std::vector<Val>& operands,
-                     int pops) {
+bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int oparg, const Vals& operands, int pops) {
   bool any = false;
   const bool formats = kind == SiteKind::kBinary && oparg % NB_INPLACE_ADD == NB_REMAINDER;
   for (Val value : operands) {
@@ -162,8 +161,8 @@ bool Recorder::truth(Val value, bool* out) {
         *out = content.owner != kNone ? !model(content.owner).names.empty() : !content.keys.empty();
         return true;
       case VirtualKind::kView: {
-        std::vector<PyObject*> keys;
-        std::vector<Val> values;
+        Objects keys;
+        Vals values;
         if (!dict_content(value, &keys, &values)) return false;
         *out = !keys.empty();
         return true;
@@ -313,12 +312,12 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
   // Concatenation of tuples of other classes: the class of the result is what CPython makes it.
-  std::vector<Val> items;
+  Vals items;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
   auto is_tuple = [](PyTypeObject* type) { return type != nullptr && PyType_IsSubtype(type, &PyTuple_Type); };
   const bool exact = left_type == &PyTuple_Type && right_type == &PyTuple_Type;
   if ((oparg == NB_ADD || oparg == NB_INPLACE_ADD) && is_tuple(left_type) && is_tuple(right_type) && !exact) {
-    std::vector<Val> more;
+    Vals more;
     if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
       items.insert(items.end(), more.begin(), more.end());
       frame.collected = std::move(items);

@@ -246,7 +246,7 @@ void Recorder::set_field(Val object, uint32_t field, Val value) {
 namespace {
 
 // Position of a key in a list of immutable scalar keys, or -1. Equality as a dict has it, without running Python.
-ptrdiff_t key_position(const std::vector<PyObject*>& keys, PyObject* key) {
+ptrdiff_t key_position(const Objects& keys, PyObject* key) {
   for (size_t i = 0; i < keys.size(); ++i)
     if (keys[i] == key) return static_cast<ptrdiff_t>(i);
   for (size_t i = 0; i < keys.size(); ++i)
@@ -289,7 +289,7 @@ PyObject* Recorder::key_of(Val value) {
     return live_ ? object : nullptr;
   }
   if (type_of(value) != &PyTuple_Type) return nullptr;
-  const std::vector<Val> items = model(value).items;
+  const Vals items = model(value).items;
   Ref made = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i) {
     PyObject* item = key_of(items[i]);

@@ -87,7 +87,9 @@ bool Recorder::fix(Val reg, PyObject* value) {
 int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
   if (overlay_find(dict, key, value)) return value->is_null() ? 0 : 1;
   PyObject* found = nullptr;
-  if (cpython::is_scalar(key) && cpython::dict_lookup(dict, key, &found) > 0 && varies(dict, key, found)) {
+  const int there = cpython::dict_lookup(dict, key, &found);
+  if (there < 0) return -1;
+  if (there > 0 && cpython::is_scalar(key) && varies(dict, key, found)) {
     Guard guard{};
     guard.op = GuardOp::kLoadDictItem;
     guard.subject = Val::constant(dict);
@@ -95,8 +97,8 @@ int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
     *value = load_varying(dict, guard.expected, found, guard);
     return 1;
   }
-  if (!read_dict(dict, key, &found)) return -1;
-  if (found == nullptr) return 0;
+  if (!guard_item(dict, key, found)) return -1;
+  if (there == 0) return 0;
   *value = constant(found);
   return 1;
 }

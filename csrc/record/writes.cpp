@@ -25,7 +25,7 @@ PyObject* method_of(PyTypeObject* type, const char* name) {
 
 }  // namespace
 
-bool holds_key(const std::vector<PyObject*>& keys, PyObject* key) {
+bool holds_key(const Objects& keys, PyObject* key) {
   for (PyObject* other : keys)
     if (cpython::keys_equal(other, key)) return true;
   return false;
@@ -129,7 +129,7 @@ Val Recorder::content_of(Val container) {
   guard.subject = container;
   guard.first = static_cast<uint32_t>(trace_->guard_items.size());
   guard.count = static_cast<uint32_t>(content.original.size());
-  std::vector<Val> items;
+  Vals items;
   for (PyObject* item : content.original) {
     if (content.kind == VirtualKind::kSet && !cpython::is_native_key(item)) return Val();
     items.push_back(constant(item));
@@ -140,7 +140,7 @@ Val Recorder::content_of(Val container) {
     content.items.insert(content.items.begin(), items.begin(), items.end());
     return found;
   }
-  std::vector<PyObject*> added = std::move(content.keys), *keys = &content.keys;
+  Objects added = std::move(content.keys), *keys = &content.keys;
   *keys = content.original;
   for (PyObject* key : added)
     if (!holds_key(*keys, key)) keys->push_back(key);
@@ -183,7 +183,7 @@ void Recorder::pin_item(PyObject* dict, PyObject* key) {
 }
 
 // The node that calls a method of a real container. False: stopped.
-bool Recorder::call_method(Val container, const char* method, std::vector<Val> args) {
+bool Recorder::call_method(Val container, const char* method, Vals args) {
   for (Val& value : args) {
     value = materialize(value);
     if (!live_) return false;
@@ -200,7 +200,7 @@ bool Recorder::call_method(Val container, const char* method, std::vector<Val> a
   return true;
 }
 
-bool Recorder::call_known(PyObject* callable, std::vector<Val> args) {
+bool Recorder::call_known(PyObject* callable, Vals args) {
   for (Val& value : args) {
     value = materialize(value);
     if (!live_) return false;
@@ -214,8 +214,8 @@ bool Recorder::call_known(PyObject* callable, std::vector<Val> args) {
 }
 
 // A list or deque gets other items: by `method` with `args` if it is real.
-bool Recorder::set_items(Val list, std::vector<Val> items, const char* method, const std::vector<Val>& args) {
-  const std::vector<Val> old = model(list).items;
+bool Recorder::set_items(Val list, Vals items, const char* method, const Vals& args) {
+  const Vals old = model(list).items;
   if (is_real(list)) {
     if (!call_method(list, method, args)) return false;
     for (Val value : old) pin(value);
@@ -243,7 +243,7 @@ bool Recorder::set_items(Val list, std::vector<Val> items, const char* method, c
 }
 
 // Adds at the end: needs no knowledge of what is there.
-bool Recorder::add_items(Val list, const std::vector<Val>& more, const char* method, const std::vector<Val>& args) {
+bool Recorder::add_items(Val list, const Vals& more, const char* method, const Vals& args) {
   if (is_real(list)) {
     if (!call_method(list, method, args)) return false;
     model(list).items.insert(model(list).items.end(), more.begin(), more.end());
@@ -257,9 +257,8 @@ bool Recorder::add_items(Val list, const std::vector<Val>& more, const char* met
 }
 
 // A set gets other keys.
-bool Recorder::replace_keys(Val set, const std::vector<PyObject*>& keys, const char* method,
-                            const std::vector<Val>& args) {
-  const std::vector<PyObject*> old = model(set).keys;
+bool Recorder::replace_keys(Val set, const Objects& keys, const char* method, const Vals& args) {
+  const Objects old = model(set).keys;
   const bool real = is_real(set);
   if (real && !call_method(set, method, args)) return false;
   if (real)
@@ -279,7 +278,7 @@ bool Recorder::replace_keys(Val set, const std::vector<PyObject*>& keys, const c
 
 // What a C callable makes of materialised arguments, by a node: a container that is real from the start. Used where a
 // copy built item by item would not be the same (the order of a set is that of its table).
-Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, std::vector<Val> args) {
+Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args) {
   for (Val& value : args) {
     value = materialize(value);
     if (!live_) return Val();

@@ -29,7 +29,7 @@ class Lowering {
   // of those.
   bool find_result(PyObject* object, Val* result);
   // Results of operator `op` (in binding order), e.g. the rows of unbind.
-  std::vector<Val> tensors_of(size_t op) const;
+  Vals tensors_of(size_t op) const;
   // The last result becomes its own negation (`not x`).
   void invert_result();
   // The single scalar result of the last operator, or null.
@@ -72,7 +72,7 @@ class Lowering {
   PyTypeObject* scalar_type_ = nullptr;
   bool options_ = false;
   LoweredOp* op_ = nullptr;  // under construction
-  std::vector<Val> bound_;   // its tensor and scalar registers, by argument
+  Vals bound_;               // its tensor and scalar registers, by argument
 };
 
 // Whether a Python constant and a value of the dispatcher are the same.

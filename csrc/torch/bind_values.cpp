@@ -225,7 +225,7 @@ bool Lowering::find_result(PyObject* object, Val* result) {
   const size_t count = static_cast<size_t>(Py_SIZE(object));
   auto item_at = [&](size_t i) { return tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i); };
   // By position first: two results may be one tensor today (operands handed back) and two tomorrow.
-  std::vector<Val> items = ops_.empty() ? std::vector<Val>() : tensors_of(ops_.size() - 1);
+  Vals items = ops_.empty() ? Vals() : tensors_of(ops_.size() - 1);
   bool in_order = items.size() == count;
   for (size_t i = 0; in_order && i < count; ++i)
     in_order =
@@ -239,8 +239,8 @@ bool Lowering::find_result(PyObject* object, Val* result) {
   return !result->is_null();
 }
 
-std::vector<Val> Lowering::tensors_of(size_t op) const {
-  std::vector<Val> values;
+Vals Lowering::tensors_of(size_t op) const {
+  Vals values;
   for (const Produced& produced : produced_)
     if (produced.op == op) values.push_back(produced.value);
   return values;
@@ -267,7 +267,7 @@ void Lowering::emit() {
   require_options();
   for (std::unique_ptr<LoweredOp>& op : ops_) {
     const OperatorInfo& info = op->info();
-    std::vector<Val> inputs = std::move(op->inputs), outputs = std::move(op->outputs);
+    Vals inputs = std::move(op->inputs), outputs = std::move(op->outputs);
     recording_.api.emit(make_direct(std::move(op)), inputs, outputs, false);
     if (info.reshapes)
       recording_.forget_layouts();

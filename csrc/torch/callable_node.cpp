@@ -30,7 +30,7 @@ class CallableOp final : public AdapterOp {
   bool run(Reg* regs) noexcept override {
     try {
       std::vector<Ref> held;
-      std::vector<PyObject*> stack(sources_.size() + 1);
+      Objects stack(sources_.size() + 1);
       held.reserve(sources_.size());
       for (size_t i = 0; i < sources_.size(); ++i) {
         if (sources_[i].constant != nullptr) {
@@ -151,7 +151,7 @@ bool usable(PyObject* object) {
 }
 
 // Registers for what the call returned; false: of no known kind.
-bool plan_result(Recording& recording, CallableOp& op, PyObject* object, std::vector<Val>& outputs, Val* result) {
+bool plan_result(Recording& recording, CallableOp& op, PyObject* object, Vals& outputs, Val* result) {
   using Take = CallableOp::Take;
   RecordApi& api = recording.api;
   if (object == Py_None || object == Py_True || object == Py_False) {
@@ -194,7 +194,7 @@ bool finish_callable(Recording& recording, const CallSite& site, PyObject* objec
     if (arg.kind == ArgKind::kOther || (arg.kind == ArgKind::kSlice)) return false;
   RecordApi& api = recording.api;
   PyObject* kwnames = recording.keywords != 0 ? site.kwnames : nullptr;
-  std::vector<Val> inputs, outputs;
+  Vals inputs, outputs;
   if (kwnames != nullptr) {
     Val names = api.own_const(kwnames);
     if (names.is_null()) return false;

@@ -73,7 +73,7 @@ bool finish_site(Recording& recording, const CallSite& site, PyObject* object, V
   for (const SeenOp& op : eye.ops)
     if (!lowering.bind_free(op)) return false;
   if (site.kind == SiteKind::kIter || site.kind == SiteKind::kUnpack) {
-    std::vector<Val> rows = lowering.tensors_of(0);
+    Vals rows = lowering.tensors_of(0);
     if (site.kind == SiteKind::kUnpack && rows.size() != static_cast<size_t>(site.oparg)) return false;
     *result = recording.api.new_tuple(&PyTuple_Type, rows.data(), rows.size());
     if (result->is_null()) return false;

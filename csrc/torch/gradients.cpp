@@ -110,7 +110,7 @@ CallFate begin_set_grad(Recording& recording, const CallSite& site) {
 
 bool finish_set_grad(Recording& recording) {
   const Val self = recording.arg(0).value;
-  std::vector<Val> inputs{self};
+  Vals inputs{self};
   std::optional<uint32_t> value;
   if (recording.arg(1).kind == ArgKind::kTensor) {
     inputs.push_back(recording.arg(1).value);

@@ -49,6 +49,7 @@ void TensorInputs::add(Val source, PyObject* tensor, uint32_t out) {
   entries_.push_back({source.object(), Py_TYPE(tensor), impl->key_set().raw_repr(),
                       source.is_reg() ? source.index() : 0, out, c10::typeMetaToScalarType(impl->dtype()),
                       impl->device(), static_cast<int32_t>(impl->dim())});
+  size_ = entries_.size();
 }
 
 bool TensorInputs::matches(const Entry& entry, PyObject* object) noexcept {

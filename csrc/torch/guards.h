@@ -18,9 +18,9 @@ class TensorInputs final : public InputGuards {
   void add(Val source, PyObject* tensor, uint32_t out);
 
   bool check(Reg* regs) noexcept override;
-  size_t size() const noexcept override { return entries_.size(); }
   void truncate(size_t count) override {
     entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(count), entries_.end());
+    size_ = count;
   }
   std::string describe(size_t index) const override;
   std::string explain(Reg* regs, Val* source) override;

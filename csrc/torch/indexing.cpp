@@ -197,7 +197,7 @@ class SetItemOp final : public AdapterOp {
   IndexProgram program_;
 };
 
-bool take_bound(const Arg& arg, Bound* bound, std::vector<Val>* inputs) {
+bool take_bound(const Arg& arg, Bound* bound, Vals* inputs) {
   if (arg.kind == ArgKind::kNone) return true;
   if (arg.kind != ArgKind::kInt) return false;
   *bound = {true, !arg.dynamic, arg.dynamic ? static_cast<int64_t>(arg.value.index()) : arg.integer};
@@ -205,7 +205,7 @@ bool take_bound(const Arg& arg, Bound* bound, std::vector<Val>* inputs) {
   return true;
 }
 
-bool take_index(const Recording& recording, const Arg& arg, IndexProgram* program, std::vector<Val>* inputs) {
+bool take_index(const Recording& recording, const Arg& arg, IndexProgram* program, Vals* inputs) {
   Index index{};
   switch (arg.kind) {
     case ArgKind::kNone:
@@ -248,7 +248,7 @@ bool take_index(const Recording& recording, const Arg& arg, IndexProgram* progra
 }
 
 // A tuple is several indices; a list of integers is one, a tensor. Other lists are not taken.
-bool take_program(const Recording& recording, const Arg& arg, IndexProgram* program, std::vector<Val>* inputs) {
+bool take_program(const Recording& recording, const Arg& arg, IndexProgram* program, Vals* inputs) {
   if (arg.kind != ArgKind::kSequence || arg.type != &PyTuple_Type) return take_index(recording, arg, program, inputs);
   for (uint32_t i = 0; i < arg.count; ++i)
     if (!take_index(recording, recording.child(arg, i), program, inputs)) return false;
@@ -288,7 +288,7 @@ CallFate begin_index(Recording& recording, const CallSite& site) {
 bool finish_index(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
   const Arg& self = recording.arg(0);
   IndexProgram program;
-  std::vector<Val> inputs{self.value};
+  Vals inputs{self.value};
   if (!known_operators(recording.eye) || !take_program(recording, recording.arg(1), &program, &inputs)) return false;
   if (site.kind == SiteKind::kSubscr) {
     if (!is_plain_tensor(object)) return false;

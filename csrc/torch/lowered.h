@@ -127,7 +127,7 @@ class LoweredOp final : public AdapterOp {
   c10::DispatchKeySet skipped() const { return skipped_; }
   bool factory() const { return factory_; }
 
-  std::vector<Val> inputs, outputs;  // for RecordApi::emit
+  Vals inputs, outputs;  // for RecordApi::emit
 
  private:
   void push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const;

@@ -143,7 +143,7 @@ CallFate done(Recording& recording, Val value, Val* result) {
 
 CallFate all_dimensions(Recording& recording, const Arg& self, Val* result) {
   require(recording, self, Fact::kDim);
-  std::vector<Val> items;
+  Vals items;
   for (int64_t i = 0; i < self.tensor->dim(); ++i) items.push_back(size_value(recording, self, i));
   return done(recording, recording.api.new_tuple(&THPSizeType, items.data(), items.size()), result);
 }
@@ -200,7 +200,7 @@ CallFate begin_sizes(Recording& recording, Val* result) {
   if (recording.operands != 1 || recording.keywords != 0 || recording.arg(0).kind != ArgKind::kSequence)
     return CallFate::kUnknown;
   const Arg list = recording.arg(0);
-  std::vector<Val> items;
+  Vals items;
   for (uint32_t i = 0; i < list.count; ++i) {
     const Arg& item = recording.child(list, i);
     if (item.kind != ArgKind::kInt) return CallFate::kUnknown;
@@ -223,7 +223,7 @@ CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
       int64_t dim = 0;
       if (plain) {
         require(recording, self, Fact::kStrides);
-        std::vector<Val> items;
+        Vals items;
         for (int64_t value : tensor->strides()) items.push_back(integer(recording, value));
         return done(recording, recording.api.new_tuple(&PyTuple_Type, items.data(), items.size()), result);
       }

@@ -7,7 +7,6 @@
 // it may see the log of an object which the later one takes from a register; the kBuild node between the two has then
 // expanded that log.
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "cpython/objects.h"
@@ -157,7 +156,7 @@ class Holding {
   Trace& trace_;
   const std::vector<uint32_t>& last_;
   std::vector<uint32_t> dangers_;
-  std::unordered_set<PyObject*> seen_;
+  ObjectSet seen_;
   std::vector<bool> states_;
   std::vector<bool> mirrored_;  // by entry of the log
   size_t log_ = 0;
@@ -263,11 +262,12 @@ void fill_releases(Trace* trace, const std::vector<uint32_t>& last) {
 }
 
 void mark_scalars(Trace* trace) {
-  std::unordered_set<PyObject*> owned;
-  for (const Ref& object : trace->owned) owned.insert(object.get());
+  ObjectSet owned;
+  for (const Ref& object : trace->owned)
+    if (cpython::is_scalar(object.get())) owned.insert(object.get());
   for (PyObject* object : trace->exact) owned.erase(object);
   const auto is_owned_scalar = [&](PyObject* object) {
-    return object != nullptr && owned.count(object) != 0 && cpython::is_scalar(object);
+    return object != nullptr && owned.count(object) != 0;
   };
   for (Guard& guard : trace->guards) guard.scalar = is_owned_scalar(guard.expected);
   trace->guard_item_scalar.resize(trace->guard_items.size());

@@ -73,8 +73,15 @@ bool check_parts(const Trace& trace, const Guard& guard, PyObject* object) noexc
   return true;
 }
 
+// Most often nothing has changed, not even the order of the table.
 bool check_set(const Trace& trace, const Guard& guard, PyObject* set) noexcept {
   if (PySet_GET_SIZE(set) != static_cast<Py_ssize_t>(guard.count)) return false;
+  Py_ssize_t position = 0;
+  PyObject* item;
+  Py_hash_t hash;
+  uint32_t at = guard.first;
+  while (_PySet_NextEntry(set, &position, &item, &hash) != 0 && is_item(trace, at, item)) ++at;
+  if (at == guard.first + guard.count) return true;
   for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
     if (!cpython::set_holds(set, trace.guard_items[i], trace.guard_item_scalar[i] != 0)) return false;
   return true;

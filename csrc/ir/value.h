@@ -15,6 +15,8 @@
 // costs one word and needs no table. A Const borrows: see Trace::owned and Trace::pins for who keeps it alive.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <unordered_set>
 #include <vector>
 
 #include "common/pool.h"
@@ -54,6 +56,7 @@ static_assert(sizeof(Val) == sizeof(void*));
 
 using Vals = std::vector<Val, Pooled<Val>>;
 using Objects = std::vector<PyObject*, Pooled<PyObject*>>;
+using ObjectSet = std::unordered_set<PyObject*, std::hash<PyObject*>, std::equal_to<PyObject*>, Pooled<PyObject*>>;
 
 // What a register holds. Declared once: the tag of a register at replay is this same enum.
 enum class Rep : uint32_t { kEmpty, kObject, kTensor, kInt, kFloat, kBool };

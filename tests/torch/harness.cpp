@@ -18,7 +18,7 @@ Adapter* g_adapter = nullptr;
 
 struct VirtualItems {
   PyTypeObject* type;
-  std::vector<Val> values;
+  Vals values;
   std::vector<PyObject*> objects;
 };
 
@@ -163,7 +163,7 @@ class Recorder final : public RecordApi {
     return true;
   }
   Val new_tuple(PyTypeObject* type, const Val* items, size_t count) override {
-    trace_.virtuals.push_back({type, std::vector<Val>(items, items + count), {}});
+    trace_.virtuals.push_back({type, Vals(items, items + count), {}});
     return Val::virtual_object(static_cast<uint32_t>(trace_.virtuals.size() - 1));
   }
   Val new_list(const Val* items, size_t count) override { return new_tuple(&PyList_Type, items, count); }
@@ -173,7 +173,7 @@ class Recorder final : public RecordApi {
     trace_.ops.push_back(std::make_unique<BuildOp>(trace_, operand.value, out.index()));
     return out;
   }
-  void emit(std::unique_ptr<AdapterOp> op, const std::vector<Val>&, const std::vector<Val>&, bool) override {
+  void emit(std::unique_ptr<AdapterOp> op, const Vals&, const Vals&, bool) override {
     trace_.ops.push_back(std::move(op));
   }
   void stop(const char*, std::string why) override { reason = why; }

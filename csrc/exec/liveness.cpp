@@ -266,9 +266,7 @@ void mark_scalars(Trace* trace) {
   for (const Ref& object : trace->owned)
     if (cpython::is_scalar(object.get())) owned.insert(object.get());
   for (PyObject* object : trace->exact) owned.erase(object);
-  const auto is_owned_scalar = [&](PyObject* object) {
-    return object != nullptr && owned.count(object) != 0;
-  };
+  const auto is_owned_scalar = [&](PyObject* object) { return object != nullptr && owned.count(object) != 0; };
   for (Guard& guard : trace->guards) guard.scalar = is_owned_scalar(guard.expected);
   trace->guard_item_scalar.resize(trace->guard_items.size());
   for (size_t i = 0; i < trace->guard_items.size(); ++i)

@@ -742,3 +742,26 @@ def args():
 
 def change():
     os.unlink(path)
+
+
+# %% set_with_another_table
+names = {f"name{i}" for i in range(40)}
+
+
+def f(name):
+    return name in names, len(names), "name7" in names
+
+
+def args():
+    return ("name3",)
+
+
+def change():
+    names.clear()
+    names.update(f"name{i}" for i in reversed(range(40)))
+    names.add("more")
+    names.discard("more" if len(seen) else "name7")
+    seen.append(None)
+
+
+seen = []

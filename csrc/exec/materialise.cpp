@@ -10,8 +10,7 @@ namespace pijit {
 
 namespace {
 
-constexpr uint32_t kFields = 8;
-enum FunctionField : uint32_t { kCode, kGlobals, kQualname, kDefaults, kKwDefaults, kAnnotations, kClosure };
+using namespace function_field;
 
 PyObject* empty_tuple() noexcept {
   static PyObject* const empty = PyTuple_New(0);
@@ -45,6 +44,11 @@ bool advance(PyObject* iterator, uint32_t steps) noexcept {
     PyErr_Clear();
     return true;
   }
+  return true;
+}
+
+bool replace(PyObject*& slot, PyObject* value) noexcept {
+  const Ref old = Ref::steal(std::exchange(slot, new_reference(value)));
   return true;
 }
 
@@ -130,8 +134,10 @@ PyObject* Materialiser::object_of(uint32_t index) noexcept {
 
 PyObject* Materialiser::make_dict(const Virtual& object) noexcept {
   if (object.head != kNone && trace_.log[object.head].op == LogOp::kField) {
-    PyObject* instance = borrow(trace_.log[object.head].value);
-    return instance == nullptr ? nullptr : PyObject_GenericGetDict(instance, nullptr);
+    PyObject* of = borrow(trace_.log[object.head].value);
+    if (of == nullptr) return nullptr;
+    if (trace_.log[object.head].index == 0) return PyObject_GenericGetDict(of, nullptr);
+    return PyObject_CallOneArg(reinterpret_cast<PyObject*>(object.type), of);
   }
   return object.type == &PyODict_Type ? PyODict_New() : PyDict_New();
 }
@@ -244,7 +250,7 @@ bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& 
     case LogOp::kItem:  // a tuple
       PyTuple_SET_ITEM(made, static_cast<Py_ssize_t>((*position)++), new_reference(value));
       return true;
-    case LogOp::kField:  // a cell, or the instance of its __dict__
+    case LogOp::kField:  // a cell, or what a dict was made of
       return object.kind == VirtualKind::kDict || PyCell_Set(made, value) == 0;
     case LogOp::kSetAttr:
       return PyObject_GenericSetAttr(made, key, value) == 0;
@@ -330,11 +336,14 @@ bool Materialiser::apply_function(PyObject* function, const LogEntry& entry) noe
       return PyFunction_SetKwDefaults(function, value) == 0;
     case kClosure:
       return PyFunction_SetClosure(function, value) == 0;
-    case kAnnotations: {
-      auto* object = reinterpret_cast<PyFunctionObject*>(function);
-      Ref old = Ref::steal(std::exchange(object->func_annotations, new_reference(value)));
-      return true;
-    }
+    case kAnnotations:
+      return replace(reinterpret_cast<PyFunctionObject*>(function)->func_annotations, value);
+    case kName:
+      return replace(reinterpret_cast<PyFunctionObject*>(function)->func_name, value);
+    case kModule:
+      return replace(reinterpret_cast<PyFunctionObject*>(function)->func_module, value);
+    case kDoc:
+      return replace(reinterpret_cast<PyFunctionObject*>(function)->func_doc, value);
     default:
       return unsupported("a function");
   }

@@ -142,6 +142,23 @@ namespace exception_field {
 enum Field : uint32_t { kArgs, kInitArgs, kCause, kContext, kTaken, kBase };
 }
 
+// Those of a kFunction.
+namespace function_field {
+enum Field : uint32_t {
+  kCode,
+  kGlobals,
+  kQualname,
+  kDefaults,
+  kKwDefaults,
+  kAnnotations,
+  kClosure,
+  kName,
+  kModule,
+  kDoc,
+  kFields
+};
+}
+
 // One frame of a snapshot; the outer ones are shared by all snapshots of the inner calls.
 struct FrameState {
   uint32_t parent = kNone;  // the caller's FrameState (kNone: this is the root frame)

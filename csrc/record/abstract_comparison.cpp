@@ -101,9 +101,16 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
     Val result = co_await compare_sequences(drive, op, left, right);
     co_return result;
   }
-  if (type == &PyDict_Type || type == &PyODict_Type) {
+  if (type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type()) {
     if (!PyType_IsSubtype(other, &PyDict_Type)) co_return not_implemented();
     Val result = co_await compare_dicts(drive, op, left, right);
+    co_return result;
+  }
+  if (type == namespace_type()) {
+    if (!PyType_IsSubtype(other, type)) co_return not_implemented();
+    const Val a = namespace_dict(recorder, left), b = namespace_dict(recorder, right);
+    if (a.is_null() || b.is_null() || (op != Py_EQ && op != Py_NE)) co_await drive.unknown();
+    Val result = co_await compare_dicts(drive, op, a, b);
     co_return result;
   }
   if (type == &PySet_Type || type == &PyFrozenSet_Type) {

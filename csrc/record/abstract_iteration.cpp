@@ -3,6 +3,7 @@
 
 #include "cpython/keys.h"
 #include "record/abstract.h"
+#include "record/builtins.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -97,7 +98,7 @@ PyTypeObject* iterator_type(PyTypeObject* iterable) {
       {&PyRange_Type, &PyRangeIter_Type}};
   for (const auto& row : rows)
     if (row[0]->tp_iter == iterable->tp_iter) return row[1];
-  return nullptr;
+  return iterable == deque_type() ? deque_iterator_type() : nullptr;
 }
 
 namespace {

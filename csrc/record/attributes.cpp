@@ -37,7 +37,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
   if (has_name(name, "__dict__")) {
     if (object.is_virtual()) {
       Model& content = recorder.model(object);
-      if (content.kind != VirtualKind::kInstance) return Val();
+      if (content.kind != VirtualKind::kInstance && content.kind != VirtualKind::kFunction) return Val();
       return recorder.dict_of(object);
     }
     if (self == nullptr) return Val();
@@ -51,14 +51,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     return Val::constant(dict);
   }
   if (self == nullptr) {
-    if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kFunction) {
-      Model& content = recorder.model(object);
-      if (has_name(name, "__code__")) return content.items[0];
-      if (has_name(name, "__name__"))
-        return recorder.owned(reinterpret_cast<PyCodeObject*>(content.items[0].object())->co_name);
-      if (has_name(name, "__qualname__")) return content.items[2];
-      if (has_name(name, "__defaults__")) return content.items[3].is_null() ? Val::constant(Py_None) : content.items[3];
-    }
+    if (recorder.is_virtual(object, VirtualKind::kFunction)) return function_attribute(recorder, object, name);
     if (recorder.is_virtual(object, VirtualKind::kGenerator)) return generator_attribute(recorder, object, name);
     if (recorder.is_virtual(object, VirtualKind::kException)) return exception_attribute(recorder, object, name);
     if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kBoundMethod) {
@@ -67,24 +60,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     }
     return Val();
   }
-  if (PyFunction_Check(self)) {
-    auto* function = reinterpret_cast<PyFunctionObject*>(self);
-    if (!recorder.guard_function(function)) return Val();
-    if (has_name(name, "__code__")) return Val::constant(function->func_code);
-    if (has_name(name, "__name__")) return recorder.owned(function->func_name);
-    if (has_name(name, "__qualname__")) return recorder.owned(function->func_qualname);
-    if (has_name(name, "__defaults__"))
-      return Val::constant(function->func_defaults == nullptr ? Py_None : function->func_defaults);
-    if (has_name(name, "__kwdefaults__"))
-      return Val::constant(function->func_kwdefaults == nullptr ? Py_None : function->func_kwdefaults);
-    if (has_name(name, "__annotations__") && function->func_annotations != nullptr &&
-        PyDict_Check(function->func_annotations))
-      return Val::constant(function->func_annotations);
-    if (has_name(name, "__globals__")) return Val::constant(function->func_globals);
-    if (has_name(name, "__closure__"))
-      return Val::constant(function->func_closure == nullptr ? Py_None : function->func_closure);
-    return Val();
-  }
+  if (PyFunction_Check(self)) return function_attribute(recorder, object, name);
   if (PyType_Check(self)) {
     auto* of = reinterpret_cast<PyTypeObject*>(self);
     recorder.guard_type_version(of);
@@ -155,6 +131,9 @@ Val fixed_member(Recorder& recorder, Val object, PyObject* name) {
     if (!slice && !recorder.is_virtual(object, VirtualKind::kPartial)) break;
     if (has_name(name, slice ? kSlice[i] : kPartial[i])) return recorder.virtual_field(object, i);
   }
+  if (recorder.is_virtual(object, VirtualKind::kFunction)) return function_attribute(recorder, object, name);
+  if (recorder.is_virtual(object, VirtualKind::kInstance) && has_name(name, "__dict__"))
+    return namespace_dict(recorder, object);
   Val written;
   if (!has_name(name, "__suppress_context__") || !recorder.is_virtual(object, VirtualKind::kException) ||
       recorder.is_foreign(object) || recorder.attr_find(object, name, &written))
@@ -276,14 +255,9 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       return Invoke::kStarted;
     }
     Val value = c_getter(recorder, object, name);
-    if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) &&
-        has_name(name, "__annotations__")) {
-      // Reading them makes the dict that the function then keeps.
-      recorder.observe(lookup.frame, lookup.pops, [](Recorder&, ShadowFrame& frame, PyObject* result) {
-        frame.pending.result = Val::constant(result);
-      });
+    if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) && recorder.live() &&
+        observe_function_dict(recorder, lookup.frame, object, name, lookup.pops))
       return Invoke::kStarted;
-    }
     return value.is_null() ? Invoke::kUnknown : found(lookup, value);
   }
   if (kind == tuple_getter_type()) {

@@ -144,6 +144,13 @@ void add_row(const char* module, const char* name, Row row) {
 
 }  // namespace
 
+PyTypeObject* find_type(const char* module, const char* name) noexcept {
+  const Ref space = Ref::steal(PyImport_ImportModule(module));
+  PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;  // lives as long as the process
+  if (found == nullptr) PyErr_Clear();
+  return reinterpret_cast<PyTypeObject*>(found);
+}
+
 void add_builtin(const char* module, const char* name, Builtin handler) {
   add_row(module, name, {handler, nullptr});
 }
@@ -174,6 +181,8 @@ void build_builtin_table() {
   add_functional_builtins();
   add_exception_builtins();
   add_generator_builtins();
+  add_function_builtins();
+  add_collection_builtins();
 }
 
 namespace {

@@ -27,6 +27,9 @@ void add_functional_builtins();  // builtins_functional.cpp
 void add_exception_builtins();   // exceptions.cpp
 void add_generator_builtins();   // generators.cpp
 
+void add_function_builtins();    // functions.cpp
+void add_collection_builtins();  // builtins_collections.cpp
+
 void find_opaque_functions();  // opaque.cpp
 void find_group_class();       // exception_groups.cpp
 
@@ -40,6 +43,20 @@ Val exception_attribute(Recorder& recorder, Val exception, PyObject* name);
 // A group of class `type` with `args`, of which `parts` are the exceptions; see exception_groups.cpp.
 Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& parts);
 
+// ... and of a function, virtual or not.
+Val function_attribute(Recorder& recorder, Val function, PyObject* name);
+// Reading it makes the dict that the function then keeps. False: another attribute.
+bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val function, PyObject* name, int pops);
+// Of a virtual function: 1: written, 0: no field of it, -1: not known.
+int write_function_attribute(Recorder& recorder, Val function, PyObject* name, Val value);
+// What a SimpleNamespace keeps its attributes in; Null: not known.
+Val namespace_dict(Recorder& recorder, Val space);
+
+PyTypeObject* find_type(const char* module, const char* name) noexcept;  // not while recording
+PyTypeObject* deque_type() noexcept;
+PyTypeObject* deque_iterator_type() noexcept;
+PyTypeObject* default_dict_type() noexcept;
+PyTypeObject* namespace_type() noexcept;
 PyTypeObject* partial_type();
 bool is_lock(PyTypeObject* type) noexcept;
 

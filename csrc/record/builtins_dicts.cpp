@@ -26,7 +26,7 @@ bool may_write(Recorder& recorder, Val dict) {
            (content.kind == VirtualKind::kInstance && PyType_IsSubtype(content.type, &PyDict_Type));
   }
   PyTypeObject* type = recorder.type_of(dict);
-  return dict.is_const() && (type == &PyDict_Type || type == &PyODict_Type);
+  return dict.is_const() && (type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type());
 }
 
 // dict[key] = value; Null: del dict[key], of a key that is there.
@@ -263,6 +263,7 @@ void add_dict_builtins() {
     add("__setitem__", ordered ? dict_setitem : of_plain_dict<dict_setitem>);
     add("__delitem__", ordered ? dict_delitem : of_plain_dict<dict_delitem>);
   }
+  add_driven("builtins", "dict.__init__", of_plain_dict<dict_update>);
   add_driven("builtins", "dict.fromkeys", dict_fromkeys);
   add_driven("collections", "OrderedDict.move_to_end", dict_move_to_end);
 }

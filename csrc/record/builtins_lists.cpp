@@ -297,15 +297,17 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
   co_return args.values[0];
 }
 
-namespace {
-
-PyTypeObject* deque_type() {
-  static PyObject* const type = [] {
-    const Ref module = Ref::steal(PyImport_ImportModule("_collections"));
-    return module ? PyObject_GetAttrString(module.get(), "deque") : nullptr;  // lives as long as the process
-  }();
-  return reinterpret_cast<PyTypeObject*>(type);
+PyTypeObject* deque_type() noexcept {
+  static PyTypeObject* const type = find_type("_collections", "deque");
+  return type;
 }
+
+PyTypeObject* deque_iterator_type() noexcept {
+  static PyTypeObject* const type = find_type("_collections", "_deque_iterator");
+  return type;
+}
+
+namespace {
 
 // One without a maximal length.
 Task<Val> make_deque(Drive& drive, Arguments args) {
@@ -347,6 +349,7 @@ Task<Val> deque_popleft(Drive& drive, Arguments args) {
 }
 
 void add_deque_builtins() {
+  deque_iterator_type();
   add_driven("collections", "deque", make_deque);
   add_driven("collections", "deque.append", of_deque<list_append, 1>);
   add_driven("collections", "deque.appendleft", of_deque<deque_appendleft, 1>);

@@ -26,7 +26,7 @@ bool Recorder::try_items(Val iterable, Vals* out) {
         for (PyObject* key : content.keys) out->push_back(keep_key(key));
         return true;
       case VirtualKind::kIterator:
-        if (content.position == kExhausted) return true;
+        if (content.position == kExhausted && content.type != deque_iterator_type()) return true;
         if (is_stale(iterable.index(), trace_->clock) || !try_items(content.items[0], out)) return false;
         if (content.items.size() > 1 && content.items[1].object() == Py_True) std::reverse(out->begin(), out->end());
         out->erase(out->begin(),

@@ -134,7 +134,7 @@ bool Recorder::guard_dict_whole(PyObject* dict) {
 // The order of an OrderedDict is its own and moves no version tag.
 bool Recorder::guard_dict_order(PyObject* dict) {
   if (!guard_dict_whole(dict)) return false;
-  if (PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) < 2) return true;
+  if (!PyODict_Check(dict) || PyDict_GET_SIZE(dict) < 2) return true;
   if (!cpython::odict_in_dict_order(dict)) return false;
   bool created;
   facts_.find(dict, FactKind::kDictWhole, &created);

@@ -160,7 +160,7 @@ bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val k
 }
 
 bool is_builtin_dict(PyTypeObject* type) {
-  return type == &PyDict_Type || type == &PyODict_Type;
+  return type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type();
 }
 
 // A constant index, or a slice of such.
@@ -178,10 +178,10 @@ Driven item_writer(Recorder& recorder, Val container, bool store) {
   PyTypeObject* type = recorder.type_of(container);
   if (type == nullptr || container.is_reg()) return nullptr;
   if (type == &PyList_Type) return store ? list_setitem : list_delitem;
-  const bool own = type->tp_as_mapping != nullptr &&
-                   type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript;
-  if (is_builtin_dict(type) || (!own && is_dict_like(recorder, container))) return store ? dict_setitem : dict_delitem;
-  return nullptr;
+  if (!is_dict_like(recorder, container)) return nullptr;
+  PyObject* name = store ? names().setitem : names().delitem;
+  const bool own = !is_builtin_dict(type) && recorder.lookup_type(type, name) != _PyType_Lookup(&PyDict_Type, name);
+  return own ? nullptr : store ? dict_setitem : dict_delitem;
 }
 
 }  // namespace
@@ -228,7 +228,8 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
     Val forced = recorder.force(key);
     if (!forced.is_null()) key = forced;
   }
-  if (is_builtin_dict(type)) return dict_subscript(recorder, frame, container, key, pops);
+  if (is_builtin_dict(type) && type != default_dict_type())
+    return dict_subscript(recorder, frame, container, key, pops);
   bool own = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript;
   if (type == &PyList_Type || (PyType_IsSubtype(type, &PyTuple_Type) && !own))
     return sequence_subscript(recorder, frame, container, key, pops);
@@ -263,6 +264,20 @@ Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
   co_return recorder.constant(value);
 }
 
+// What a subclass of dict gives for a key that is not there.
+Task<Val> missing_item(Drive& drive, Val container, Val key) {
+  Recorder& recorder = drive.recorder();
+  std::vector<Val> more(1, key);
+  Val value;
+  if (recorder.type_of(container) != default_dict_type()) {
+    value = co_await call_special(drive, container, names().missing, more);
+    co_return value;
+  }
+  PyObject* method = _PyType_Lookup(default_dict_type(), names().missing);
+  value = co_await call_two(drive, Val::constant(method), container, key);
+  co_return value;
+}
+
 // key in set, of a set that the trace made, where the class of the key computes the hash in Python.
 Task<Val> contains_hashed(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
@@ -293,9 +308,8 @@ Task<Val> get_item(Drive& drive, Val container, Val key) {
       co_return value;
     }
     if (found < 0) co_await drive.unknown();
-    if (found == 0 && !is_builtin_dict(type)) {
-      Vals missing(1, key);
-      value = co_await call_special(drive, container, names().missing, missing);
+    if (found == 0 && (type == default_dict_type() || !is_builtin_dict(type))) {
+      value = co_await missing_item(drive, container, key);
     } else if (found == 0) {
       co_await drive.raise();
     }

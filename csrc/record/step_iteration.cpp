@@ -84,7 +84,8 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
   if (!iterator.is_virtual()) return -1;
   Model& content = recorder.model(iterator);
   if (content.kind == VirtualKind::kIterator) {
-    if (content.position == kExhausted) return 0;
+    const bool deque = content.type == deque_iterator_type();  // looks at it even where it has ended
+    if (content.position == kExhausted && !deque) return 0;
     if (recorder.is_stale(iterator.index(), recorder.trace().clock)) return -1;
     const Val source = content.items[0];
     const bool reversed = content.items.size() > 1 && content.items[1].object() == Py_True;

@@ -224,17 +224,11 @@ CONSTRUCTS = {
 
 # What is not replayed whole, and why.
 OPAQUE = {
-    "deque": "iterating over it",
-    "defaultdict": "the class is written in C",
-    "Counter": "what it calls is written in C",
-    "SimpleNamespace": "the class is written in C",
-    "functools.wraps": "attributes of a new function are written",
     "functools.lru_cache: hits": "the cache is written in C",
     "functools.lru_cache: misses": "the cache is written in C",
     "copy.copy": "__reduce_ex__",
     "copy.deepcopy": "the address of an object",
     "with: files": "files are the world's",
-    "attribute deletes": "vars()",
     "class": "a class body is a frame that is not followed",
 }
 

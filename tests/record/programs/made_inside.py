@@ -285,3 +285,172 @@ def args():
 def change():
     global count
     count = 2
+
+
+# %% wrapped_functions_seen_from_outside
+import functools
+
+NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__dict__")
+
+
+def of_module(n: int) -> str:
+    """Of the module."""
+    return str(n + k)
+
+
+of_module.mark = [1]
+
+
+def traced(function):
+    @functools.wraps(function)
+    def inner(*args, **more) -> "inner's own":
+        """Inner's own."""
+        return k, function(*args, **more)
+
+    inner.calls = k
+    return inner
+
+
+def f(n):
+    @traced
+    def local(n, m: int = 3):
+        return n * m
+
+    both = traced(of_module), traced(local)
+    seen = [[getattr(each, name) for name in NAMES] for each in both]
+    seen.append(vars(both[0]) is both[0].__dict__)
+    seen.append(both[0].__wrapped__ is of_module and both[1].__wrapped__ is local)
+    seen.append(both[0].__annotations__ is of_module.__annotations__)
+    return both, both[0](n), both[1](n), seen, local.__wrapped__.__doc__
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+    of_module.__doc__ = "another"
+    of_module.mark = [2]
+    of_module.more = k
+
+
+def undo():
+    of_module.__annotations__ = {"n": "other"}
+    of_module.__name__ = "renamed"
+
+
+# %% attributes_of_new_functions_written
+def make(n):
+    def function(a, b: int = 2, *, c: "C" = 3):
+        """Of a function."""
+        return a, b, c, n
+
+    return function
+
+
+def f(n):
+    function, other, third = make(n), make(k), make(n)
+    seen = [function.__name__, function.__doc__, function.__module__, function.__annotations__, vars(function)]
+    function.__annotations__["d"] = int
+    function.__name__ = "other_name"
+    function.__qualname__ += ".more"
+    function.__doc__ = None
+    function.__module__ = "elsewhere"
+    function.attribute = [k]
+    vars(function)["through_dict"] = n
+    del function.attribute
+    seen += [function.__name__, function.__qualname__, function.__doc__, function.__module__, dict(vars(function))]
+    seen += [function.__annotations__, other.__annotations__, other.__doc__, function.__closure__[0].cell_contents]
+    seen += [function.__globals__ is globals(), function.__code__ is other.__code__, function.__kwdefaults__]
+    try:
+        other.__name__ = n
+    except TypeError as error:
+        seen.append(str(error))
+    third.__annotations__ = {"x": k}
+    return function, other, third, function(1), seen, third.__annotations__
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% names_of_new_functions_read
+def f(n):
+    functions = [lambda: n, lambda: k]
+    for at, each in enumerate(functions):
+        each.__name__ = f"step_{at + k}"
+        each.__doc__ = "step"
+    return [each.__name__ for each in functions], [repr(each)[:25] for each in functions], functions
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% attributes_of_objects_as_dicts
+class Thing:
+    def __init__(self, n):
+        self.n = n
+
+
+class Slotted:
+    __slots__ = ("n",)
+
+
+old = Thing(0)
+
+
+def f(n):
+    thing = Thing(n)
+    seen = [vars(thing), dict(vars(thing))]
+    vars(thing)["more"] = k
+    del thing.n
+    seen.append(hasattr(thing, "n"))
+    try:
+        vars(Slotted())
+    except TypeError as error:
+        seen.append(str(error))
+    try:
+        del thing.n
+    except AttributeError as error:
+        seen.append(str(error))
+    vars(old)["n"] = vars(old)["n"] + 1
+    return thing, seen, thing.more, vars(thing) is thing.__dict__, old.n
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+def undo():
+    global old
+    old = Thing("other")

@@ -1,0 +1,165 @@
+// Attributes of functions: of those that existed before, and of those that are made while recording.
+//
+// A function that is made here has what Python may read and write of it in the fields of its model; what else is
+// written to it is in its __dict__, which is its attributes.
+#include "cpython/keys.h"
+#include "record/builtins.h"
+
+namespace pijit {
+
+using namespace function_field;
+
+namespace {
+
+bool has_name(PyObject* name, const char* text) {
+  return PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
+
+// Which field an attribute is; kFields: none.
+uint32_t field_of(PyObject* name) {
+  static constexpr std::pair<const char*, uint32_t> kRows[] = {{"__code__", kCode},
+                                                               {"__globals__", kGlobals},
+                                                               {"__qualname__", kQualname},
+                                                               {"__defaults__", kDefaults},
+                                                               {"__kwdefaults__", kKwDefaults},
+                                                               {"__annotations__", kAnnotations},
+                                                               {"__closure__", kClosure},
+                                                               {"__name__", kName},
+                                                               {"__module__", kModule},
+                                                               {"__doc__", kDoc}};
+  for (const auto& [text, field] : kRows)
+    if (has_name(name, text)) return field;
+  return kFields;
+}
+
+// Annotations are kept as a tuple of names and values until they are first asked for.
+Val annotations_of(Recorder& recorder, Val function) {
+  const Val kept = recorder.virtual_field(function, kAnnotations);
+  if (recorder.type_of(kept) == &PyDict_Type) return kept;
+  std::vector<Val> items;
+  if (recorder.is_built(function) || (!kept.is_null() && !recorder.try_items(kept, &items))) return Val();
+  const Val dict = recorder.new_dict();
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    PyObject* key = recorder.key_of(items[i]);
+    if (key == nullptr) return Val();
+    recorder.dict_set(dict, key, items[i + 1]);
+  }
+  recorder.set_field(function, kAnnotations, dict);
+  return dict;
+}
+
+// The module that a new function says it is of: what its globals said when it was made.
+Val module_of(Recorder& recorder, Val function) {
+  PyObject *globals = recorder.virtual_field(function, kGlobals).object(), *module = nullptr;
+  Val written;
+  if (globals == nullptr || recorder.overlay_find(globals, names().name, &written)) return Val();
+  if (!recorder.read_dict(globals, names().name, &module)) return Val();
+  return module == nullptr ? Val::constant(Py_None) : recorder.constant(module);
+}
+
+Val doc_of(Recorder& recorder, PyCodeObject* code) {
+  const bool any = PyTuple_GET_SIZE(code->co_consts) > 0;
+  PyObject* first = any ? PyTuple_GET_ITEM(code->co_consts, 0) : Py_None;
+  return PyUnicode_Check(first) ? recorder.owned(first) : Val::constant(Py_None);
+}
+
+Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
+  const uint32_t field = field_of(name);
+  if (field == kAnnotations) return annotations_of(recorder, function);
+  if (field == kFields) return Val();
+  const std::vector<Val>& fields = recorder.model(function).items;
+  const Val value = field < fields.size() ? fields[field] : Val();
+  if (!value.is_null()) return value;
+  auto* code = reinterpret_cast<PyCodeObject*>(fields[kCode].object());
+  switch (field) {
+    case kName:
+      return recorder.owned(code->co_name);
+    case kModule:
+      return module_of(recorder, function);
+    case kDoc:
+      return doc_of(recorder, code);
+    default:
+      return Val::constant(Py_None);
+  }
+}
+
+Invoke builtin_vars(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 1 || !args.names.empty()) return Invoke::kUnknown;
+  Val result;
+  bool missing = false;
+  const Invoke outcome =
+      recorder.get_attribute(frame, args.values[0], names().dict, Then::kPush, pops, &result, &missing);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (outcome != Invoke::kStarted || frame.pending.active) return outcome;
+  return give(recorder, frame, pops, result);
+}
+
+}  // namespace
+
+Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
+  if (object.is_virtual()) return new_function_attribute(recorder, object, name);
+  auto* function = reinterpret_cast<PyFunctionObject*>(object.object());
+  const auto or_none = [](PyObject* part) { return Val::constant(part == nullptr ? Py_None : part); };
+  if (!recorder.guard_function(function)) return Val();
+  switch (field_of(name)) {
+    case kCode:
+      return Val::constant(function->func_code);
+    case kName:
+      return recorder.owned(function->func_name);
+    case kQualname:
+      return recorder.owned(function->func_qualname);
+    case kDefaults:
+      return or_none(function->func_defaults);
+    case kKwDefaults:
+      return or_none(function->func_kwdefaults);
+    case kAnnotations: {
+      PyObject* kept = function->func_annotations;
+      if (kept == nullptr || PyDict_CheckExact(kept) == 0) return Val();
+      const bool guarded = recorder.guard_slot(object.object(), offsetof(PyFunctionObject, func_annotations), &kept);
+      return guarded ? Val::constant(kept) : Val();
+    }
+    case kGlobals:
+      return Val::constant(function->func_globals);
+    case kClosure:
+      return or_none(function->func_closure);
+    default:
+      return Val();
+  }
+}
+
+bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(object.object());
+  const bool dict = has_name(name, "__dict__") && function->func_dict == nullptr;
+  if (!dict && !has_name(name, "__annotations__")) return false;
+  recorder.observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) {
+    PyObject* of = f.pending.x.object();
+    auto* made = reinterpret_cast<PyFunctionObject*>(of);
+    const bool own = made->func_dict == result;
+    const auto at = static_cast<Py_ssize_t>(own ? offsetof(PyFunctionObject, func_dict)
+                                                : offsetof(PyFunctionObject, func_annotations));
+    PyObject* kept = nullptr;
+    if (!r.guard_slot(of, at, &kept) || kept != result) return r.stop(Abort::kUnknownAttribute, "function");
+    f.pending.result = Val::constant(result);
+  });
+  frame.pending.x = object;
+  return true;
+}
+
+int write_function_attribute(Recorder& recorder, Val function, PyObject* name, Val value) {
+  const uint32_t field = field_of(name);
+  if (field == kFields && !has_name(name, "__dict__") && !has_name(name, "__builtins__")) return 0;
+  PyTypeObject* type = value.is_null() ? nullptr : recorder.type_of(value);
+  const bool text = field == kName || field == kQualname;
+  const bool dict = field == kAnnotations;
+  if (recorder.is_built(function) || type == nullptr || (text && type != &PyUnicode_Type) ||
+      (dict && type != &PyDict_Type) || (!text && !dict && field != kModule && field != kDoc))
+    return -1;
+  recorder.set_field(function, field, value);
+  return recorder.live() ? 1 : -1;
+}
+
+void add_function_builtins() {
+  add_builtin("builtins", "vars", builtin_vars);
+}
+
+}  // namespace pijit

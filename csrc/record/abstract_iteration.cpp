@@ -147,6 +147,12 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
     const VirtualKind kind = recorder.model(iterator).kind;
     Val item;
     if (kind == VirtualKind::kIterator) {
+      if (type == deque_iterator_type() && recorder.is_stale(iterator.index(), recorder.trace().clock)) {
+        const Val message = recorder.owned(Ref::steal(PyUnicode_FromString("deque mutated during iteration")).get());
+        const Vals said(1, message);
+        item = recorder.make_exception(reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError), said);
+        co_await drive.raise(item);
+      }
       const int more = next_item(recorder, iterator, &item);
       if (more < 0) co_await drive.unknown();
       co_return more == 0 ? Val() : item;

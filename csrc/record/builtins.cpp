@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "cpython/keys.h"
+#include "cpython/lru_cache.h"
 
 namespace pijit {
 namespace {
@@ -183,6 +184,8 @@ void build_builtin_table() {
   add_generator_builtins();
   add_function_builtins();
   add_collection_builtins();
+  add_copy_builtins();
+  cpython::lru_cache_type();
 }
 
 namespace {

@@ -29,6 +29,7 @@ void add_generator_builtins();   // generators.cpp
 
 void add_function_builtins();    // functions.cpp
 void add_collection_builtins();  // builtins_collections.cpp
+void add_copy_builtins();        // builtins_copies.cpp
 
 void find_opaque_functions();  // opaque.cpp
 void find_group_class();       // exception_groups.cpp
@@ -62,6 +63,8 @@ bool is_lock(PyTypeObject* type) noexcept;
 
 // A call that only computes, of any result: an object that nobody else has, or that it only finds (opaque.cpp).
 Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops);
+// A function of functools.lru_cache (builtins_caches.cpp).
+Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, int pops);
 // What a classmethod or staticmethod calls.
 PyObject* classmethod_callable(PyObject* descriptor);
 // list[int] and the like.

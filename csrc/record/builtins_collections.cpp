@@ -82,8 +82,8 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
       !leaves_methods_of_dict(recorder, type) || is_iterator(recorder, iterable) ||
       (iterator_type(of) == nullptr && of != &PyUnicode_Type))
     co_await drive.unknown();
-  std::vector<PyObject*> keys;
-  std::vector<Val> counts;
+  Objects keys;
+  Vals counts;
   const Val one = recorder.owned(Ref::steal(PyLong_FromLong(1)).get());
   const Val iterator = co_await get_iter(drive, iterable);
   for (;;) {

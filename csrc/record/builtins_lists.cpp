@@ -324,8 +324,11 @@ Task<Val> of_deque(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const bool fits = args.names.empty() && args.values.size() == kArguments + 1;
   if (!fits || !recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
-  recorder.reshaped(args.values[0]).push_back(++recorder.trace().clock);
-  co_return co_await kMethod(drive, args);
+  const size_t before = recorder.model(args.values[0]).items.size();
+  const Val result = co_await kMethod(drive, args);
+  if (recorder.model(args.values[0]).items.size() != before)
+    recorder.reshaped(args.values[0]).push_back(++recorder.trace().clock);
+  co_return result;
 }
 
 Task<Val> deque_appendleft(Drive& drive, Arguments args) {

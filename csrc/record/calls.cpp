@@ -7,6 +7,7 @@
 #include <structmember.h>
 
 #include "cpython/keys.h"
+#include "cpython/lru_cache.h"
 #include "record/builtins.h"
 #include "record/limits.h"
 #include "record/marks.h"
@@ -296,6 +297,8 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
       return live_ ? Invoke::kUnknown : Invoke::kStopped;
     return invoke(frame, constant(parts[0]), args, then, pops);
   }
+  if (type == cpython::lru_cache_type())
+    return then == Then::kPush ? invoke_cached(*this, frame, callable, args, pops) : Invoke::kUnknown;
   return invoke_builtin(*this, frame, callable, args, pops);
 }
 

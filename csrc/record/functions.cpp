@@ -36,7 +36,7 @@ uint32_t field_of(PyObject* name) {
 Val annotations_of(Recorder& recorder, Val function) {
   const Val kept = recorder.virtual_field(function, kAnnotations);
   if (recorder.type_of(kept) == &PyDict_Type) return kept;
-  std::vector<Val> items;
+  Vals items;
   if (recorder.is_built(function) || (!kept.is_null() && !recorder.try_items(kept, &items))) return Val();
   const Val dict = recorder.new_dict();
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
@@ -67,7 +67,7 @@ Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
   const uint32_t field = field_of(name);
   if (field == kAnnotations) return annotations_of(recorder, function);
   if (field == kFields) return Val();
-  const std::vector<Val>& fields = recorder.model(function).items;
+  const Vals& fields = recorder.model(function).items;
   const Val value = field < fields.size() ? fields[field] : Val();
   if (!value.is_null()) return value;
   auto* code = reinterpret_cast<PyCodeObject*>(fields[kCode].object());

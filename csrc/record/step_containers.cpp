@@ -267,7 +267,7 @@ Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
 // What a subclass of dict gives for a key that is not there.
 Task<Val> missing_item(Drive& drive, Val container, Val key) {
   Recorder& recorder = drive.recorder();
-  std::vector<Val> more(1, key);
+  Vals more(1, key);
   Val value;
   if (recorder.type_of(container) != default_dict_type()) {
     value = co_await call_special(drive, container, names().missing, more);

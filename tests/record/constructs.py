@@ -224,10 +224,8 @@ CONSTRUCTS = {
 
 # What is not replayed whole, and why.
 OPAQUE = {
-    "functools.lru_cache: hits": "the cache is written in C",
-    "functools.lru_cache: misses": "the cache is written in C",
-    "copy.copy": "__reduce_ex__",
-    "copy.deepcopy": "the address of an object",
+    "functools.lru_cache: misses": "what a new cache keeps and counts is C's own",
+    "copy.deepcopy": "the address of a new object is a key, and is another one at each replay",
     "with: files": "files are the world's",
     "class": "a class body is a frame that is not followed",
 }

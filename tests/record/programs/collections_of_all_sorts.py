@@ -47,7 +47,7 @@ def undo():
     k = 1
 
 
-# %% deque_iterator_after_its_end: stops
+# %% deque_iterator_after_its_end
 from collections import deque
 
 

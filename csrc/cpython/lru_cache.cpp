@@ -1,0 +1,50 @@
+// The layout of functools.lru_cache in CPython 3.11.
+#include "cpython/lru_cache.h"
+
+#include <cstddef>
+
+#include "common/ref.h"
+
+namespace pijit::cpython {
+namespace {
+
+struct Link {
+  PyObject_HEAD Link *previous, *next;
+  Py_hash_t hash;
+  PyObject *key, *result;
+};
+static_assert(offsetof(Link, result) == kLinkResult);
+
+struct Layout {
+  Link root;
+  void* wrapper;
+  int typed;
+  PyObject* results;
+  Py_ssize_t hits;
+  PyObject* function;
+  Py_ssize_t maxsize;
+  Py_ssize_t misses;
+  PyObject* mark;
+  PyTypeObject* link_type;
+  PyObject *info_type, *dict, *weak_references;
+};
+
+}  // namespace
+
+PyTypeObject* lru_cache_type() noexcept {
+  static PyTypeObject* const type = []() -> PyTypeObject* {
+    const Ref module = Ref::steal(PyImport_ImportModule("_functools"));
+    PyObject* found = module ? PyObject_GetAttrString(module.get(), "_lru_cache_wrapper") : nullptr;
+    if (found == nullptr) return PyErr_Clear(), nullptr;
+    auto* of = reinterpret_cast<PyTypeObject*>(found);  // lives as long as the process
+    return of->tp_basicsize == sizeof(Layout) ? of : nullptr;
+  }();
+  return type;
+}
+
+LruCache lru_cache_of(PyObject* function) noexcept {
+  const auto* layout = reinterpret_cast<Layout*>(function);
+  return {layout->results, offsetof(Layout, results), layout->typed != 0, layout->maxsize > 0, layout->maxsize == 0};
+}
+
+}  // namespace pijit::cpython

@@ -1,0 +1,375 @@
+# ruff: noqa
+"""functools.lru_cache, whose hits and order of entries are as in plain Python, and copy."""
+
+# %% caches_hit_and_forgotten: leaves
+from functools import cache, lru_cache
+
+
+@lru_cache(maxsize=2)
+def pair(a, b=0):
+    calls.append((a, b))
+    return [a, b]
+
+
+@cache
+def single(text):
+    calls.append(text)
+    return text * 2
+
+
+@lru_cache(maxsize=0)
+def none(a):
+    calls.append(a)
+    return a
+
+
+@lru_cache(typed=True)
+def typed(a):
+    calls.append(a)
+    return type(a)
+
+
+calls = []
+order = (1, 2)
+
+
+def f():
+    first = pair(1, order[0])
+    seen = [pair(1, order[0]) is first, pair(2, order[1]), single("a"), single("b"), single("a"), none(1), none(1)]
+    seen += [typed(1), typed(1.0), typed(1), pair(1, b=order[0])]
+    return seen, len(calls), pair.cache_info(), single.cache_info(), typed.cache_info(), none.cache_info()
+
+
+def change():
+    global order
+    order = (3, 4)
+    pair(9, 9)
+
+
+def undo():
+    pair.cache_clear()
+    single.cache_clear()
+
+
+def state():
+    return list(calls), pair.cache_info(), single.cache_info()
+
+
+# %% cache_entries_that_are_used_again
+from functools import lru_cache
+
+
+@lru_cache(maxsize=1)
+def only(n):
+    made.append(n)
+    return ["made", n, len(made)]
+
+
+made = []
+
+
+def f():
+    return only(k), only(k)[2]
+
+
+k = 1
+
+
+def change():
+    only(5)
+    only(k)
+
+
+def undo():
+    only(6)
+    only.cache_clear()
+    only(k)
+
+
+def state():
+    return only.cache_info(), list(made)
+
+
+# %% cache_order_moved_by_hits
+from functools import lru_cache
+
+
+@lru_cache(maxsize=2)
+def entry(n):
+    made.append(n)
+    return n * 10
+
+
+made = []
+
+
+def f():
+    return entry(1) + entry(2) + entry(first)
+
+
+first = 1
+
+
+def call():
+    result = f()
+    entry(3)
+    entry(first)
+    again = len(made)
+    entry(1)
+    entry(2)
+    return result, again
+
+
+def change():
+    global first
+    first = 2
+
+
+def state():
+    return entry.cache_info(), list(made)
+
+
+# %% cached_calls_of_many_keys: stops
+from functools import lru_cache
+
+
+@lru_cache
+def square(n):
+    return n * n
+
+
+def f(n):
+    return square(n) + square(k) + square(n + 0.5)
+
+
+def args():
+    global n
+    n += 1
+    return (n // 2,)
+
+
+n = 0
+k = 3
+
+
+def change():
+    global k
+    k = "x"
+
+
+def undo():
+    global k
+    k = 4
+
+
+def call():
+    try:
+        return f(*args())
+    except TypeError as error:
+        return str(error)
+
+
+def state():
+    return square.cache_info()
+
+
+# %% cached_calls_that_raise
+from functools import lru_cache
+
+
+@lru_cache
+def checked(n):
+    tried.append(n)
+    if n < k:
+        raise ValueError(n)
+    return n
+
+
+tried = []
+
+
+def f(n):
+    try:
+        return checked(n), checked(n)
+    except ValueError as error:
+        return error.args, len(tried)
+
+
+def args():
+    return (2,)
+
+
+k = 3
+
+
+def change():
+    global k
+    k = 1
+
+
+def undo():
+    checked.cache_clear()
+
+
+def state():
+    return checked.cache_info()
+
+
+# %% cached_recursion
+from functools import lru_cache
+
+
+@lru_cache
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def f(n):
+    return fib(n) + k
+
+
+def args():
+    return (12,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+    fib.cache_clear()
+
+
+def state():
+    return fib.cache_info()
+
+
+# %% copies_of_all_sorts
+import copy
+from collections import OrderedDict, deque
+
+
+class Plain:
+    pass
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+
+class Own:
+    def __init__(self, n):
+        self.n = n
+
+    def __copy__(self):
+        return Own(self.n + k)
+
+
+class Reduced:
+    def __init__(self, n):
+        self.n = n
+
+    def __reduce__(self):
+        return Reduced, (self.n * k,)
+
+
+class WithState:
+    def __init__(self, n):
+        self.n = n
+
+    def __getstate__(self):
+        return {"n": self.n, "k": k}
+
+    def __setstate__(self, state):
+        self.got = state
+
+
+class Arguments(Plain):
+    def __new__(cls, *args):
+        made = super().__new__(cls)
+        made.args = args
+        return made
+
+    def __getnewargs__(self):
+        return ("again", k)
+
+
+class Items(list):
+    pass
+
+
+old = Plain()
+old.items = [1]
+
+
+def f(n):
+    plain, empty, slotted, items = Plain(), Plain(), Slotted(), Items([n, k])
+    plain.items, plain.itself = [n], plain
+    slotted.a = n
+    copies = [copy.copy(each) for each in (plain, empty, old, Own(n), Reduced(n), WithState(n), Arguments(n))]
+    same = [copy.copy(each) is each for each in (n, "text", (1, [2]), None, Plain, f, len, 1.5, frozenset({1}))]
+    builtin = [copy.copy([n, [k]]), copy.copy({"a": [k]}), copy.copy({n}), copy.copy(bytearray(b"x"))]
+    more = copy.copy(slotted), copy.copy(items), copy.copy(OrderedDict(a=1)), copy.copy(deque([n]))
+    plain.later = k
+    return plain, empty, copies, same, builtin, more, copies[0].items is plain.items, hasattr(copies[0], "later")
+
+
+def args():
+    return (5,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+    old.more = k
+
+
+def undo():
+    Plain.__getstate__ = lambda self: {"replaced": k}
+
+
+# %% copies_of_plain_objects
+import copy
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+    def moved(self, by):
+        other = copy.copy(self)
+        other.x += by
+        return other
+
+
+class Point3(Point):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.z = 0
+
+
+def f(n):
+    start = Point(n, [k])
+    points = [start, start.moved(1), Point3(n, k).moved(k)]
+    return points, points[0].y is points[1].y, [type(point) for point in points], vars(points[2])
+
+
+def args():
+    return (5,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 3
+
+
+def undo():
+    Point.__slotnames__ = ["x"]

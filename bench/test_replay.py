@@ -1,9 +1,13 @@
 """What a call costs that is replayed, beside the plain one."""
 
+import statistics
+
 import pytest
 import torch
+from report import seconds
 
 import pijit
+from pijit import _core
 
 pytestmark = pytest.mark.benchmark(group="replay")
 
@@ -31,3 +35,62 @@ def test_training_step(benchmark):
         step, args=arguments, setup=lambda: model.load_state_dict(start) and None, rounds=10, warmup_rounds=2
     )
     benchmark.extra_info["state"] = pijit.status(step).state
+
+
+def test_length_never_seen(benchmark, model):
+    """The first call with a length over the calls with it that follow is in `extra_info` as `ratio`."""
+    import models
+
+    pijit.jit(model)
+    shown, again = [], []
+
+    def next_length():
+        if shown:
+            again.append(statistics.median(seconds(lambda: model(shown[-1])) for _ in range(5)))
+        shown.append(torch.randint(models.VOCABULARY, (1, models.TOKENS + 1 + len(shown))))
+        return (shown[-1],), {}
+
+    with torch.no_grad():
+        for seed in range(10):
+            model(models.input_ids(seed))
+        before = len(pijit.traces(model))
+        benchmark.pedantic(model, setup=next_length, rounds=30)
+        next_length()
+    benchmark.extra_info["new_traces"] = len(pijit.traces(model)) - before
+    if benchmark.stats is not None:
+        ratios = [first / later for first, later in zip(benchmark.stats.stats.data, again, strict=True)]
+        benchmark.extra_info["ratio"] = statistics.median(ratios)
+
+
+def test_adamw(benchmark):
+    """200 parameters, another learning rate at each step. In `extra_info`: its `ratio` to an eager step, the `noise` of
+    two eager steps, and how many `traces` there are.
+    """
+    step = pijit.jit(lambda optimizer: optimizer.step())
+    plain, twin, fast = optimizer_of_many(), optimizer_of_many(), optimizer_of_many()
+    times = []
+
+    def each_once():
+        _core.hook_remove()
+        now = [seconds(optimizer.step) for optimizer, _ in (plain, twin)]
+        _core.hook_install()
+        times.append([*now, seconds(lambda: step(fast[0]))])
+        for _, scheduler in (plain, twin, fast):
+            scheduler.step()
+
+    benchmark.pedantic(each_once, rounds=60, warmup_rounds=20)
+    benchmark.extra_info["ratio"] = statistics.median(jitted / eager for eager, _, jitted in times[-60:])
+    benchmark.extra_info["noise"] = statistics.median(again / eager for eager, again, _ in times[-60:])
+    benchmark.extra_info["traces"] = len(pijit.traces(step))
+    for left, right in zip(plain[0].param_groups[0]["params"], fast[0].param_groups[0]["params"], strict=True):
+        assert torch.equal(left, right)
+
+
+def optimizer_of_many():
+    """AdamW of 200 parameters of 64 x 64, and what changes its learning rate."""
+    generator = torch.Generator().manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.randn(64, 64, generator=generator)) for _ in range(200)]
+    for parameter in parameters:
+        parameter.grad = torch.randn(64, 64, generator=generator)
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3)
+    return optimizer, torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.999)

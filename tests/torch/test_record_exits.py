@@ -238,7 +238,7 @@ def exit_in_a_generator(jit: Jit) -> Iterator[Any]:
         yield lambda: f(data(1), [torch.tensor(float(sign)) for sign in signs])
 
 
-@scenario(bug="vars() of an object made inside crashes the replay")
+@scenario()
 def exit_in_an_init(jit: Jit) -> Iterator[Any]:
     class Pair:
         def __init__(self, x: Tensor, s: Tensor) -> None:

@@ -347,11 +347,11 @@ void note_miss(Root& root, cpython::Frame* frame) {
   root.misses += 1;
   stats().guard_failures += 1;
   root.misses_in_a_row += 1;
-  const Trace& trace = *root.traces.back();
-  RegisterFile registers(trace.regs.size());
+  const std::shared_ptr<Trace> trace = root.traces.back();  // describing numbers lets signal handlers run: may reset
+  RegisterFile registers(trace->regs.size());
   if (registers.get() == nullptr) return;
-  load_inputs(trace, frame, registers.get());
-  root.last_miss = explain_miss(trace, registers.get());
+  load_inputs(*trace, frame, registers.get());
+  root.last_miss = explain_miss(*trace, registers.get());
   log_line(Channel::kGuards, "miss " + root.name + ": " + root.last_miss);
 }
 

@@ -149,10 +149,10 @@ void Printer::find_sources() {
         for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
         break;
       case GuardOp::kParts:
-        if (reinterpret_cast<PyTypeObject*>(guard.expected) == &PyMethod_Type) {
+        if (auto* const type = reinterpret_cast<PyTypeObject*>(guard.expected); type == &PyMethod_Type) {
           name_item(item(0), subject + ".__func__");
           name_item(item(1), subject + ".__self__");
-        } else if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(guard.expected), &PyTuple_Type)) {
+        } else if (type == &PyTuple_Type || (alive_ && PyType_FastSubclass(type, Py_TPFLAGS_TUPLE_SUBCLASS))) {
           for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
         }
         break;

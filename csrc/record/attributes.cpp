@@ -24,11 +24,6 @@ PyObject* classmethod_callable(PyObject* descriptor) {
 
 namespace {
 
-bool has_name(PyObject* name, std::string_view text) {
-  return PyUnicode_IS_COMPACT_ASCII(name) && PyUnicode_GET_LENGTH(name) == static_cast<Py_ssize_t>(text.size()) &&
-         std::memcmp(PyUnicode_1BYTE_DATA(name), text.data(), text.size()) == 0;
-}
-
 // A C getter whose value is decided by guarded facts. Returns Null if it is not known.
 Val c_getter(Recorder& recorder, Val object, PyObject* name) {
   PyObject* self = object.object();
@@ -144,12 +139,7 @@ Val fixed_member(Recorder& recorder, Val object, PyObject* name) {
 
 // What the fields of a named tuple are.
 PyTypeObject* tuple_getter_type() {
-  static PyTypeObject* const type = [] {
-    Ref module = Ref::steal(PyImport_ImportModule("_collections"));
-    PyObject* found = module ? PyObject_GetAttrString(module.get(), "_tuplegetter") : nullptr;
-    if (found == nullptr) PyErr_Clear();
-    return reinterpret_cast<PyTypeObject*>(found);
-  }();
+  static PyTypeObject* const type = find_type("_collections", "_tuplegetter");
   return type;
 }
 
@@ -329,7 +319,9 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
       break;
     case cpython::Storage::kDict:
       if (!recorder.guard_instance(self, &dict)) return -1;
-      return recorder.find_item(dict, name, value);
+      if (dict != nullptr) return recorder.find_item(dict, name, value);
+      if (!recorder.guard_before_dict(self, name, &item)) return -1;
+      break;
     case cpython::Storage::kOther:
       return -1;
   }

@@ -1,6 +1,7 @@
 // C callables by identity: lookup in the table, then the tensor adapter; everything else is unknown.
 #include "record/builtins.h"
 
+#include <cstring>
 #include <unordered_map>
 
 #include "cpython/keys.h"
@@ -120,36 +121,31 @@ Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result) {
 namespace {
 
 void add_row(const char* module, const char* name, Row row) {
-  Ref space = Ref::steal(PyImport_ImportModule(module));
-  std::string path = name;
-  size_t dot = path.find('.');
-  Ref found;
-  if (space && dot == std::string::npos) {
-    found = Ref::steal(PyObject_GetAttrString(space.get(), name));
-  } else if (space) {
-    Ref type = Ref::steal(PyObject_GetAttrString(space.get(), path.substr(0, dot).c_str()));
-    if (type) {
-      Ref key = Ref::steal(PyUnicode_FromString(path.c_str() + dot + 1));
-      found = Ref::borrow(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(type.get()), key.get()));
-    }
+  const std::string path = name;
+  const size_t dot = path.find('.');
+  PyObject* found = find_object(module, path.substr(0, dot).c_str());
+  if (found != nullptr && dot != std::string::npos) {
+    const Ref key = Ref::steal(PyUnicode_FromString(path.c_str() + dot + 1));
+    found = Py_XNewRef(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(found), key.get()));
   }
-  if (!found) {
-    PyErr_Clear();
-    return;
-  }
-  const auto known = table().find(identity(found.get()));
+  if (found == nullptr) return;
+  const auto known = table().find(identity(found));
   row.computes = known != table().end() && known->second.handler == fold;
-  table()[identity(found.get())] = row;
-  (void)found.release();  // the table lives as long as the process
+  table()[identity(found)] = row;
 }
 
 }  // namespace
 
-PyTypeObject* find_type(const char* module, const char* name) noexcept {
+PyObject* find_object(const char* module, const char* name) noexcept {
   const Ref space = Ref::steal(PyImport_ImportModule(module));
-  PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;  // lives as long as the process
+  PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;
   if (found == nullptr) PyErr_Clear();
-  return reinterpret_cast<PyTypeObject*>(found);
+  return found;
+}
+
+bool has_name(PyObject* name, std::string_view text) noexcept {
+  return PyUnicode_IS_COMPACT_ASCII(name) && PyUnicode_GET_LENGTH(name) == static_cast<Py_ssize_t>(text.size()) &&
+         std::memcmp(PyUnicode_1BYTE_DATA(name), text.data(), text.size()) == 0;
 }
 
 void add_builtin(const char* module, const char* name, Builtin handler) {

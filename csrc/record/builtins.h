@@ -1,5 +1,7 @@
 // The table of C callables whose meaning the recorder knows, and what their handlers share.
 #pragma once
+#include <string_view>
+
 #include "record/abstract.h"
 #include "record/step.h"
 
@@ -53,7 +55,12 @@ int write_function_attribute(Recorder& recorder, Val function, PyObject* name, V
 // What a SimpleNamespace keeps its attributes in; Null: not known.
 Val namespace_dict(Recorder& recorder, Val space);
 
-PyTypeObject* find_type(const char* module, const char* name) noexcept;  // not while recording
+// An attribute of a module that lives as long as the process; nullptr: there is none. Imports: not while recording.
+PyObject* find_object(const char* module, const char* name) noexcept;
+inline PyTypeObject* find_type(const char* module, const char* name) noexcept {
+  return reinterpret_cast<PyTypeObject*>(find_object(module, name));
+}
+bool has_name(PyObject* name, std::string_view text) noexcept;
 PyTypeObject* deque_type() noexcept;
 PyTypeObject* deque_iterator_type() noexcept;
 PyTypeObject* default_dict_type() noexcept;

@@ -7,20 +7,13 @@
 namespace pijit {
 namespace {
 
-PyTypeObject* type_named(const char* module, const char* name) {
-  Ref space = Ref::steal(PyImport_ImportModule(module));
-  PyObject* type = space ? PyObject_GetAttrString(space.get(), name) : nullptr;  // lives as long as the process
-  if (type == nullptr) PyErr_Clear();
-  return reinterpret_cast<PyTypeObject*>(type);
-}
-
 struct Getters {
   PyTypeObject *item, *attribute, *method;
 };
 
 const Getters& getters() {
-  static const Getters types = {type_named("operator", "itemgetter"), type_named("operator", "attrgetter"),
-                                type_named("operator", "methodcaller")};
+  static const Getters types = {find_type("operator", "itemgetter"), find_type("operator", "attrgetter"),
+                                find_type("operator", "methodcaller")};
   return types;
 }
 
@@ -150,7 +143,7 @@ Task<Val> lock_method(Drive& drive, PyObject* method, Arguments args) {
 
 template <int kWhich>
 Task<Val> lock_exit(Drive& drive, Arguments args) {
-  static PyTypeObject* const type = type_named("_thread", kWhich == 0 ? "RLock" : "LockType");
+  static PyTypeObject* const type = find_type("_thread", kWhich == 0 ? "RLock" : "LockType");
   Ref name = Ref::steal(PyUnicode_InternFromString("__exit__"));
   Val done = co_await lock_method(drive, _PyType_Lookup(type, name.get()), args);
   co_return done;
@@ -159,7 +152,7 @@ Task<Val> lock_exit(Drive& drive, Arguments args) {
 }  // namespace
 
 bool is_lock(PyTypeObject* type) noexcept {
-  static PyTypeObject* const known[] = {type_named("_thread", "RLock"), type_named("_thread", "LockType")};
+  static PyTypeObject* const known[] = {find_type("_thread", "RLock"), find_type("_thread", "LockType")};
   return type == known[0] || type == known[1];
 }
 

@@ -136,7 +136,7 @@ Task<Val> builtin_next(Drive& drive, Arguments args) {
 Task<Val> make_enumerate(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (args.values.empty() || args.values.size() > 2 || args.positional() == 0) co_await drive.unknown();
-  if (!args.names.empty() && PyUnicode_CompareWithASCIIString(args.names[0], "start") != 0) co_await drive.unknown();
+  if (!args.names.empty() && !has_name(args.names[0], "start")) co_await drive.unknown();
   Val start = args.values.size() == 2 ? recorder.force(args.values[1]) : number(recorder, 0);
   if (start.object() == nullptr || !PyLong_CheckExact(start.object())) co_await drive.unknown();
   Val inner = co_await get_iter(drive, args.values[0]);
@@ -150,8 +150,7 @@ Task<Val> make_zip(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   bool strict = false;
   if (!args.names.empty()) {
-    if (args.names.size() > 1 || PyUnicode_CompareWithASCIIString(args.names[0], "strict") != 0)
-      co_await drive.unknown();
+    if (args.names.size() > 1 || !has_name(args.names[0], "strict")) co_await drive.unknown();
     strict = co_await is_true(drive, args.values.back());
   }
   Vals sources;

@@ -9,13 +9,6 @@
 namespace pijit {
 namespace {
 
-PyTypeObject* type_named(const char* name) {
-  Ref module = Ref::steal(PyImport_ImportModule("itertools"));
-  PyObject* type = module ? PyObject_GetAttrString(module.get(), name) : nullptr;  // lives as long as the process
-  if (type == nullptr) PyErr_Clear();
-  return reinterpret_cast<PyTypeObject*>(type);
-}
-
 Val number(Recorder& recorder, Py_ssize_t value) {
   return recorder.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
 }
@@ -39,13 +32,13 @@ Val empty_iterator(Recorder& recorder) {
 // The keyword argument of this name, or Null; every other is an error that the caller does not mirror.
 Val keyword(const Arguments& args, const char* name) {
   for (size_t i = 0; i < args.names.size(); ++i)
-    if (PyUnicode_CompareWithASCIIString(args.names[i], name) == 0) return args.values[args.positional() + i];
+    if (has_name(args.names[i], name)) return args.values[args.positional() + i];
   return Val();
 }
 
 template <const char* kName>
 PyTypeObject* known_type() {
-  static PyTypeObject* const type = type_named(kName);
+  static PyTypeObject* const type = find_type("itertools", kName);
   return type;
 }
 
@@ -387,7 +380,7 @@ Task<Val> next_of_compress(Drive& drive, Arguments args) {
 template <const char* kName>
 Task<Val> make_selection(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  PyTypeObject* type = type_named(kName);
+  PyTypeObject* type = find_type("itertools", kName);
   const bool product = kName[0] == 'p' && kName[1] == 'r';
   std::vector<Vals> pools;
   const size_t count = product ? args.positional() : 1;
@@ -438,7 +431,7 @@ constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombin
 void add_itertools_builtins() {
   auto add = [](const char* name, Driven make_function, Driven next) {
     add_driven("itertools", name, make_function);
-    if (next != nullptr) add_iterator_step(type_named(name), next);
+    if (next != nullptr) add_iterator_step(find_type("itertools", name), next);
   };
   add("chain", make_chain, next_of_chain);
   add_driven("itertools", "chain.from_iterable", chain_from_iterable);

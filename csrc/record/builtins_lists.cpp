@@ -143,7 +143,7 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
   bool backwards = false;
   for (size_t i = 0; i < args.names.size(); ++i) {
     Val value = args.values[args.positional() + i];
-    (PyUnicode_CompareWithASCIIString(args.names[i], "key") == 0 ? key : reverse) = value;
+    (has_name(args.names[i], "key") ? key : reverse) = value;
   }
   args.values.resize(args.positional());
   args.names.clear();

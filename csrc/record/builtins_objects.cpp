@@ -260,7 +260,7 @@ Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   } else if (args.values.empty()) {
     PyObject* local_names = frame.code->co_localsplusnames;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(local_names); ++i) {
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(local_names, i), "__class__") != 0) continue;
+      if (!has_name(PyTuple_GET_ITEM(local_names, i), "__class__")) continue;
       Val cell = frame.local(static_cast<int>(i));
       if (cell.is_virtual()) {
         type = recorder.virtual_field(cell, 0);
@@ -353,10 +353,7 @@ Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
 }  // namespace
 
 PyTypeObject* partial_type() {
-  static PyTypeObject* const type = [] {
-    Ref module = Ref::steal(PyImport_ImportModule("functools"));
-    return reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(module.get(), "partial"));
-  }();
+  static PyTypeObject* const type = find_type("functools", "partial");
   return type;
 }
 

@@ -300,8 +300,7 @@ Task<Val> str_format(Drive& drive, Arguments args) {
     const size_t at = !number ? 0 : field.name.empty() ? next++ : static_cast<size_t>(std::stoul(field.name)) + 1;
     if (number && at < args.positional()) value = args.values[at];
     for (size_t k = 0; k < args.names.size() && !number; ++k)
-      if (PyUnicode_CompareWithASCIIString(args.names[k], field.name.c_str()) == 0)
-        value = args.values[args.positional() + k];
+      if (has_name(args.names[k], field.name)) value = args.values[args.positional() + k];
     if (value.is_null()) co_await drive.raise();
     if (field.conversion == 'a') co_await drive.unknown();
     if (field.conversion == 's') value = co_await str_of(drive, value);

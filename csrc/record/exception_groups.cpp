@@ -16,6 +16,10 @@ using namespace exception_field;
 
 namespace {
 
+Val no_message(Recorder& recorder) {
+  return recorder.owned(Ref::steal(PyUnicode_FromString("")).get());
+}
+
 PyTypeObject* type_object(PyObject* type) {
   return reinterpret_cast<PyTypeObject*>(type);
 }
@@ -223,8 +227,7 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
   if (raised.empty()) return rest.is_null() ? Val::constant(Py_None) : rest;
   if (!rest.is_null()) raised.push_back(rest);
   if (raised.size() == 1) return raised[0];
-  const Val empty = recorder.owned(Ref::steal(PyUnicode_FromString("")).get());
-  return new_group(recorder, empty, recorder.new_list(raised.data(), raised.size()), raised);
+  return new_group(recorder, no_message(recorder), recorder.new_list(raised.data(), raised.size()), raised);
 }
 
 }  // namespace
@@ -271,8 +274,7 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
   if (!Splitter(recorder, by_class(recorder, classes), true).split(exception, &match, &rest)) return false;
   if (match.is_null()) return recorder.done(frame, 1, Val::constant(Py_None)), true;
   if (naked) {
-    const Val empty = recorder.owned(Ref::steal(PyUnicode_FromString("")).get());
-    match = new_group(recorder, empty, recorder.new_tuple(&PyTuple_Type, &match, 1), {match});
+    match = new_group(recorder, no_message(recorder), recorder.new_tuple(&PyTuple_Type, &match, 1), {match});
   }
   Pending& pending = recorder.await(frame, 2, 2);
   pending.result = match;
@@ -308,7 +310,7 @@ void find_group_class() {
 
 Val exception_attribute(Recorder& recorder, Val exception, PyObject* name) {
   if (recorder.is_foreign(exception)) return Val();
-  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  const auto is = [&](const char* text) { return has_name(name, text); };
   const auto or_none = [&](size_t index) {
     const Val value = field(recorder, exception, index);
     return value.is_null() ? Val::constant(Py_None) : value;

@@ -1,7 +1,7 @@
 // What the recording has guarded already, by container: an open-addressing table from (address, kind) to the guard.
 //
-// One lookup per guarded read, so it is flat and never shrinks. Addresses are those of objects proven alive by earlier
-// guards.
+// One lookup per guarded read, so it is flat; what an instruction learnt goes when it is taken back. Addresses are
+// those of objects proven alive by earlier guards.
 #pragma once
 #include <cstdint>
 #include <deque>

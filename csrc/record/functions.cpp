@@ -11,10 +11,6 @@ using namespace function_field;
 
 namespace {
 
-bool has_name(PyObject* name, const char* text) {
-  return PyUnicode_CompareWithASCIIString(name, text) == 0;
-}
-
 // Which field an attribute is; kFields: none.
 uint32_t field_of(PyObject* name) {
   static constexpr std::pair<const char*, uint32_t> kRows[] = {{"__code__", kCode},

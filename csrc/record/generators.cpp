@@ -185,7 +185,7 @@ Task<Val> generator_close(Drive& drive, Arguments args) {
 }  // namespace
 
 Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
-  const auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  const auto is = [&](const char* text) { return has_name(name, text); };
   const auto boolean = [](bool yes) { return Val::constant(yes ? Py_True : Py_False); };
   const Val none = Val::constant(Py_None);
   const bool suspended = recorder.may_resume(generator), ended = recorder.has_ended(generator);

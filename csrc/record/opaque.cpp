@@ -21,13 +21,6 @@ namespace {
 
 constexpr uint32_t kMaxOpaqueCalls = 1000;  // of one trace
 
-PyObject* find(const char* module, const char* name) {
-  Ref space = Ref::steal(PyImport_ImportModule(module));
-  PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;  // lives as long as the process
-  if (found == nullptr) PyErr_Clear();
-  return found;
-}
-
 PyObject* finalize(PyObject*, PyObject* object) {
   PyObject_CallFinalizer(object);
   return new_reference(Py_None);
@@ -50,20 +43,20 @@ const Functions& functions() {
     const char* const kInPlace[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul",  "imul", "imod",
                                     "ior",  "ipow", "irshift",   "isub",    "itruediv", "ixor"};
     const char* const kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-    for (size_t i = 0; i < 13; ++i) f.binary[i] = find("_operator", kBinary[i]);
-    for (size_t i = 0; i < 13; ++i) f.binary[13 + i] = find("_operator", kInPlace[i]);
-    for (size_t i = 0; i < 6; ++i) f.compare[i] = find("_operator", kCompare[i]);
-    f.neg = find("_operator", "neg");
-    f.pos = find("_operator", "pos");
-    f.invert = find("_operator", "invert");
-    f.not_ = find("_operator", "not_");
-    f.truth = find("_operator", "truth");
-    f.getitem = find("_operator", "getitem");
-    f.setitem = find("_operator", "setitem");
-    f.delitem = find("_operator", "delitem");
-    f.contains = find("_operator", "contains");
-    f.is_ = find("_operator", "is_");
-    f.is_not = find("_operator", "is_not");
+    for (size_t i = 0; i < 13; ++i) f.binary[i] = find_object("_operator", kBinary[i]);
+    for (size_t i = 0; i < 13; ++i) f.binary[13 + i] = find_object("_operator", kInPlace[i]);
+    for (size_t i = 0; i < 6; ++i) f.compare[i] = find_object("_operator", kCompare[i]);
+    f.neg = find_object("_operator", "neg");
+    f.pos = find_object("_operator", "pos");
+    f.invert = find_object("_operator", "invert");
+    f.not_ = find_object("_operator", "not_");
+    f.truth = find_object("_operator", "truth");
+    f.getitem = find_object("_operator", "getitem");
+    f.setitem = find_object("_operator", "setitem");
+    f.delitem = find_object("_operator", "delitem");
+    f.contains = find_object("_operator", "contains");
+    f.is_ = find_object("_operator", "is_");
+    f.is_not = find_object("_operator", "is_not");
     for (auto [place, name] : {std::pair{&f.getattr, "getattr"},
                                {&f.setattr, "setattr"},
                                {&f.delattr, "delattr"},
@@ -73,7 +66,7 @@ const Functions& functions() {
                                {&f.ascii, "ascii"},
                                {&f.format, "format"},
                                {&f.import, "__import__"}})
-      *place = find("builtins", name);
+      *place = find_object("builtins", name);
     Ref empty = Ref::steal(PyUnicode_FromStringAndSize("", 0));
     f.append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
     f.add = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), "add");
@@ -81,12 +74,12 @@ const Functions& functions() {
     f.finalize = PyCFunction_New(&finalize_row, nullptr);
     size_t i = 0;
     for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
-      f.look_at_frames[i++] = find("builtins", name);
+      f.look_at_frames[i++] = find_object("builtins", name);
     for (const char* name : {"_getframe", "settrace", "setprofile", "call_tracing"})
-      f.look_at_frames[i++] = find("sys", name);
+      f.look_at_frames[i++] = find_object("sys", name);
     i = 0;
     for (const char* name : {"collect", "freeze", "get_objects", "get_referrers"})
-      f.look_at_heap[i++] = find("gc", name);
+      f.look_at_heap[i++] = find_object("gc", name);
     return f;
   }();
   return table;

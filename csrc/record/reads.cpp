@@ -69,7 +69,7 @@ bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
       stop(Abort::kChanged, "an instance's __dict__");
       return false;
     }
-    fact.stamp = reinterpret_cast<uintptr_t>(*dict);  // the recorded code made the dict itself
+    *dict = nullptr;  // the recorded code made the dict itself: no guard can name it
   }
   return true;
 }
@@ -352,6 +352,19 @@ bool Recorder::guard_no_dict(PyObject* object) {
   return true;
 }
 
+// The inline value of an instance; null: unset.
+uint32_t Recorder::guard_inline_slot(PyObject* object, Py_ssize_t index, PyObject* value) {
+  Guard guard = make_guard(GuardOp::kInlineSlot, object);
+  guard.expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  guard.number = cpython::shared_keys_id(Py_TYPE(object));
+  guard.aux = static_cast<uint32_t>(index);
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.count = 1;
+  trace_->guard_items.push_back(value);
+  if (value != nullptr && cpython::is_scalar(value)) owned(value);
+  return add_guard(guard);
+}
+
 bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) {
   PyTypeObject* type = Py_TYPE(object);
   Py_ssize_t index = cpython::shared_key_index(type, name);
@@ -378,15 +391,21 @@ bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) 
     return live_;
   }
   fact.stamp = reinterpret_cast<uintptr_t>(*value);
-  Guard guard = make_guard(GuardOp::kInlineSlot, object);
-  guard.expected = reinterpret_cast<PyObject*>(type);
-  guard.number = cpython::shared_keys_id(type);
-  guard.aux = static_cast<uint32_t>(index);
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
-  guard.count = 1;
-  trace_->guard_items.push_back(*value);
-  if (*value != nullptr && cpython::is_scalar(*value)) owned(*value);
-  fact.guard = add_guard(guard);
+  fact.guard = guard_inline_slot(object, index, *value);
+  return true;
+}
+
+// Not written here, so it is as it was when the object had inline values.
+bool Recorder::guard_before_dict(PyObject* object, PyObject* name, PyObject** value) {
+  if (cpython::dict_lookup(cpython::instance_dict(object), name, value) < 0) return false;
+  if (*value != nullptr) {
+    const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(object), name);
+    if (index >= 0) guard_inline_slot(object, index, *value);
+    return index >= 0;
+  }
+  Guard guard = make_guard(GuardOp::kNoAttribute, object);
+  guard.expected = owned(name).object();
+  add_guard(guard);
   return true;
 }
 

@@ -112,7 +112,8 @@ class Recorder final : public RecordApi {
   // -- reads under guard (reads.cpp)
   // `instance` is one of it that is proven; null: the class itself is.
   void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr);
-  bool guard_instance(PyObject* object, PyObject** dict);  // class and dict pointer; *dict null: none or inline values
+  bool guard_instance(PyObject* object,
+                      PyObject** dict);  // class and dict pointer; *dict null: none, inline values, made here
   bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
   bool guard_item(PyObject* dict, PyObject* key, PyObject* value);  // what was found there
   // The value of a key that is in the dict itself, of any class and with this hash: false: it is not known.
@@ -128,6 +129,8 @@ class Recorder final : public RecordApi {
   bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value);
   bool guard_context_var(PyObject* var, PyObject** value);
   bool guard_inline(PyObject* object, PyObject* name, PyObject** value);  // attribute of an instance with inline values
+  bool guard_before_dict(PyObject* object, PyObject* name, PyObject** value);  // ... when its dict was made here
+  uint32_t guard_inline_slot(PyObject* object, Py_ssize_t index, PyObject* value);
   void guard_no_dict(PyObject* object, Val source);
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();

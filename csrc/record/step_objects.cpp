@@ -130,7 +130,8 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
     dict = nullptr;
   } else if (storage == cpython::Storage::kDict) {
     Val before;
-    if (recorder.find_item(dict, name, &before) < 0 || cpython::dict_lookup(dict, name, &old) < 0) return false;
+    if (dict != nullptr && recorder.find_item(dict, name, &before) < 0) return false;
+    if (cpython::dict_lookup(cpython::instance_dict(self), name, &old) < 0) return false;
   } else if (storage == cpython::Storage::kInline) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);
     if (index >= 0) old = cpython::inline_value(self, index);

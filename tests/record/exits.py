@@ -10,7 +10,7 @@ import argparse
 import gc
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,13 +18,14 @@ from typing import Any
 import observe
 
 NOWHERE = 2**63  # no trace has that many points
+Points = dict[int, set[str]]  # number -> continuations of its frames
 
 
 @dataclass
 class Exits:
     """What leaving the traces of one program gave."""
 
-    points: dict[int, set[str]] = field(default_factory=dict)  # number -> continuations of its frames
+    points: Points = field(default_factory=dict)
     left: set[int] = field(default_factory=set)  # points at which some replay was left
     missing: Counter[str] = field(default_factory=Counter)  # why not, at how many instructions
     wrong: dict[int, str] = field(default_factory=dict)  # first difference from the plain run
@@ -57,8 +58,13 @@ def collect_points(functions: Iterable[Any], exits: Exits) -> None:
             exits.missing.update(trace["no_exits"])
 
 
-def leave_everywhere(program: observe.Program, mode: str, most: int) -> Exits:
-    """One run for each exit point of its traces, or for at most so many, evenly, every replay left there."""
+def evenly(most: int) -> Callable[[Points], Iterable[int]]:
+    """All points, or at most so many."""
+    return lambda points: sorted(points)[:: 1 + len(points) // most]
+
+
+def leave(program: observe.Program, mode: str, choose: Callable[[Points], Iterable[int]]) -> Exits:
+    """One run for each chosen exit point of the program's traces, every replay left there."""
     import pijit
     from pijit import _core, api
 
@@ -71,7 +77,7 @@ def leave_everywhere(program: observe.Program, mode: str, most: int) -> Exits:
         roots.append(pijit.jit(function))
         return roots[-1]
 
-    def leave(point: int) -> None:
+    def leave_at(point: int) -> None:
         roots.clear()
         _core.choose_exit(point)
         actual = observe.run(program, mode, jit, api.root_of).entries
@@ -82,10 +88,10 @@ def leave_everywhere(program: observe.Program, mode: str, most: int) -> Exits:
                 exits.wrong[point] = f"plain: {left}\n left: {right}"
 
     with exit_points():
-        leave(NOWHERE)
+        leave_at(NOWHERE)
         collect_points(roots, exits)
-        for point in sorted(exits.points)[:: 1 + len(exits.points) // most]:
-            leave(point)
+        for point in choose(exits.points):
+            leave_at(point)
     return exits
 
 
@@ -105,7 +111,7 @@ def main() -> int:
     parser.add_argument("--mode", choices=observe.MODES, default=observe.MODES[0])
     options = parser.parse_args()
     programs = observe.load_programs()
-    outcomes = {name: leave_everywhere(programs[name], options.mode, sys.maxsize) for name in options.names or programs}
+    outcomes = {name: leave(programs[name], options.mode, sorted) for name in options.names or programs}
     for name, exits in outcomes.items():
         for point, text in exits.wrong.items():
             print(f"{name}, exit {point}:\n{text}")

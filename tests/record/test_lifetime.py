@@ -721,6 +721,45 @@ def test_callee_address_used_again() -> None:
         pijit.reset(jitted) if k % 7 == 0 else None
 
 
+class Full:
+    """As many attributes as a class keeps the names of: another one gives the instance a dict."""
+
+
+for number in range(40):
+    setattr(Full(), f"a{number}", number)
+
+
+def store_makes_dict(x: Any) -> Any:
+    x.a0 = 1
+    x.b = 2
+    x.a0 = 3
+    seen = [x.a0, x.b, x.a1, hasattr(x, "c"), hasattr(x, "a2")]
+    x.c = 5
+    del x.b
+    return seen, hasattr(x, "b"), x.c
+
+
+def look_at_made_dict(x: Any) -> Any:
+    return store_makes_dict(x), list(x.__dict__.items())
+
+
+@pytest.mark.parametrize("function", [store_makes_dict, look_at_made_dict])
+def test_dict_that_a_store_makes(function: Callable[[Any], Any]) -> None:
+    """It is gone when the next call has an instance at the same address."""
+    jitted = pijit.jit(function)
+
+    def outcome(call: Callable[[Any], Any], k: int) -> Any:
+        thing = Full()
+        thing.a0, thing.a1 = k, 8
+        if k % 5 == 4:
+            thing.a2 = k
+        return call(thing), thing.__dict__
+
+    for k in range(60):
+        assert outcome(jitted, k) == outcome(function, k)
+    assert replays(jitted) > 0 or function is look_at_made_dict
+
+
 @pytest.mark.parametrize("kind", ["instance", "class", "dict", "list", "code", "module"])
 def test_address_of_a_read_object_used_again(kind: str) -> None:
     holder: list[Any] = [None]

@@ -29,7 +29,7 @@ SANITIZED := build/sanitized
 # Tests run away from the source tree, so that what they import is what was built for them.
 PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_ARGS)
 # As many tests at once as there are processors; benchmarks run alone.
-PYTEST_ALL = $(PYTEST) -n $(JOBS) --dist loadgroup
+PYTEST_ALL = $(PYTEST) -n $(JOBS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -76,14 +76,15 @@ run: setup ## compare eager, pijit and torch.compile on real models: prints a ta
 
 # --- test -------------------------------------------------------------------------------------
 
-test: test-checked test-release ## all tests, on the checked build and on the installed one
+test: test-checked test-release ## all tests on the checked build; models and torch on the installed one
 
+# With the slow ones: real models, part of the sweep, memory over thousands of replays.
 test-release: setup
 	mkdir -p build/cwd
-	cd build/cwd && $(PYTEST_ALL) $(TESTS)
+	cd build/cwd && $(PYTEST_ALL) $(addprefix $(ROOT)/tests/,models torch hook)
 
 test-checked: $(CHECKED)/.built
-	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) $(TESTS)
+	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) -m "not slow" $(TESTS)
 
 # Twenty of CPython's own test modules, each under the hook, observed, and recorded and replayed.
 test-cpython: $(CHECKED)/.built ## CPython's own tests while everything is recorded (long)

@@ -24,7 +24,7 @@ def test_same_however_it_is_described(name: str, mode: str) -> None:
 
 
 def test_every_continuation_is_taken() -> None:
-    """Who adds one adds a program in which a frame waits that way. And there are so many exits that this proves much."""
+    """Who adds one adds a program in which a frame waits that way. There are so many that this proves much."""
     from pijit import _core
 
     taken: set[str] = set()

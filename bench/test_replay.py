@@ -1,6 +1,7 @@
 """What a call costs that is replayed, beside the plain one."""
 
 import statistics
+from functools import partial
 
 import pytest
 import torch
@@ -60,6 +61,36 @@ def test_length_never_seen(benchmark, model):
     if benchmark.stats is not None:
         ratios = [first / later for first, later in zip(benchmark.stats.stats.data, again, strict=True)]
         benchmark.extra_info["ratio"] = statistics.median(ratios)
+
+
+def test_generation(benchmark):
+    """A small language model generates 32 tokens, greedily, after a prompt of its own each time. In `extra_info`: the
+    `ratio` of all of generate() to the eager one, the `noise` of two eager ones, and how many `traces` there are.
+    """
+    plain, twin, fast = language_model(), language_model(), pijit.jit(language_model())
+    times = []
+
+    def each_once():
+        given = {"inputs": torch.randint(3, 128, (1, 8)), "max_new_tokens": 32, "do_sample": False, "pad_token_id": 0}
+        _core.hook_remove()
+        expected = plain.generate(**given)
+        now = [seconds(partial(model.generate, **given)) for model in (plain, twin)]
+        _core.hook_install()
+        times.append([*now, seconds(partial(fast.generate, **given))])
+        assert torch.equal(fast.generate(**given), expected)
+
+    benchmark.pedantic(each_once, rounds=30, warmup_rounds=5)
+    benchmark.extra_info["ratio"] = statistics.median(jitted / eager for eager, _, jitted in times[-30:])
+    benchmark.extra_info["noise"] = statistics.median(again / eager for eager, again, _ in times[-30:])
+    benchmark.extra_info["traces"] = len(pijit.traces(fast))
+
+
+def language_model():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    config = GPT2Config(n_layer=4, n_embd=128, n_head=4, vocab_size=128, n_positions=64)
+    return GPT2LMHeadModel(config).eval()
 
 
 def test_adamw(benchmark):

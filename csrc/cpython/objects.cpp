@@ -292,6 +292,22 @@ bool is_quiet(PyObject* object, int depth) noexcept {
 
 }  // namespace
 
+bool is_value_type(PyTypeObject* type) noexcept {
+  const PyNumberMethods* number = type->tp_as_number;
+  return dies_unnoticed(type) && type != &PyRange_Type && type->tp_richcompare != nullptr &&
+         type->tp_richcompare != PyBaseObject_Type.tp_richcompare && type->tp_hash != nullptr &&
+         type->tp_hash != PyObject_HashNotImplemented &&
+         (number == nullptr || (number->nb_index == nullptr && number->nb_float == nullptr));
+}
+
+bool equal_values(PyObject* a, PyObject* b) noexcept {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  const int same = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (same < 0) PyErr_Clear();
+  return same > 0;
+}
+
 bool holds_quiet_items(PyObject* container) noexcept {
   constexpr int kDepth = 3;
   if (PyObject_Size(container) > kMaxQuietItems) return false;

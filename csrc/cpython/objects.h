@@ -117,6 +117,10 @@ inline bool dies_unnoticed(PyTypeObject* type) noexcept {
   return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
 }
 
+// Objects of such a type that tell their value by == and hash, numbers and ranges apart: devices.
+bool is_value_type(PyTypeObject* type) noexcept;
+bool equal_values(PyObject* a, PyObject* b) noexcept;  // of one such type
+
 // ... nor of any item of this list or set. Tuples of such are such, too.
 bool holds_quiet_items(PyObject* container) noexcept;
 

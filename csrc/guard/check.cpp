@@ -204,6 +204,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return check_parts(trace, guard, subject);
     case GuardOp::kValue:
       return cpython::has_value(subject, guard.expected);
+    case GuardOp::kEqual:
+      return cpython::equal_values(subject, guard.expected);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
       return static_cast<uint64_t>(Py_SIZE(subject)) == guard.number;

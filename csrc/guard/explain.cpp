@@ -71,6 +71,7 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
       return name + ": an attribute was changed";
     case GuardOp::kNoAttribute:
       return name + ": it has got an attribute of its own";
+    case GuardOp::kEqual:
     case GuardOp::kValue:
       return pair(describe(subject), print.object(guard.expected));
     case GuardOp::kTypeVersion:

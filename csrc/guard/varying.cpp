@@ -2,10 +2,12 @@
 #include "guard/varying.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/check.h"
+#include "guard/instances.h"
 #include "ir/scalars.h"
 
 namespace pijit {
@@ -57,6 +59,47 @@ Miss learn_inline(const Trace& trace, const Guard& guard, PyObject* object, Vary
   return number_miss(varying->miss(object, name));
 }
 
+// The guard that an argument is this very object, of whose class the next one is. What is there now is of that class.
+bool names_instance(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
+  if (guard.op != GuardOp::kIs || !guard.subject.is_reg() || &guard == &trace.guards.back()) return false;
+  const Guard& next = *(&guard + 1);
+  return next.op == GuardOp::kType && next.subject == guard.subject && check_guard(trace, next, regs) &&
+         PyType_HasFeature(Py_TYPE(regs[guard.subject.index()].object), Py_TPFLAGS_HEAPTYPE);
+}
+
+// The guard that names the argument from which those before `last` led to the object, or null.
+const Guard* find_argument(const Trace& trace, const Guard& last, const PyObject* object, Reg* regs) {
+  std::unordered_map<const PyObject*, const PyObject*> holders;
+  std::unordered_map<const PyObject*, const Guard*> arguments;
+  for (const Guard* guard = trace.guards.data(); guard != &last; ++guard) {
+    if (names_instance(trace, *guard, regs)) arguments.emplace(guard->expected, guard);
+    const PyObject* subject = guard->subject.object();
+    if (subject == nullptr) continue;
+    if (guard->op == GuardOp::kInstance) holders.emplace(reinterpret_cast<PyObject*>(guard->number), subject);
+    if (guard->op != GuardOp::kInlineSlot && guard->op != GuardOp::kDict && guard->op != GuardOp::kList) continue;
+    for (uint32_t i = guard->first; i < guard->first + guard->count; ++i)
+      holders.emplace(trace.guard_items[i], subject);
+  }
+  constexpr int kMaxSteps = 16;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    if (const auto found = arguments.find(object); found != arguments.end()) return found->second;
+    const auto holder = holders.find(object);
+    if (holder == holders.end()) return nullptr;
+    object = holder->second;
+  }
+  return nullptr;
+}
+
+// What fails here would not if the instance's attributes were loaded. What comes after it may be of the other one.
+bool learn_instance(const Trace& trace, const Guard& guard, Reg* regs, Varying* varying) {
+  const Guard* argument = names_instance(trace, guard, regs) ? &guard : nullptr;
+  if (guard.subject.is_const()) argument = find_argument(trace, guard, guard.subject.object(), regs);
+  if (argument == nullptr) return false;
+  Room room;
+  const uint64_t way = argument_way(trace, argument->subject);
+  return way != 0 && instance_fits(regs[argument->subject.index()].object, 0, &room) && varying->miss_argument(way);
+}
+
 Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varying* varying) {
   if (guard.subject.is_reg()) {
     if (guard.op != GuardOp::kScalar || guard.aux != 0) return Miss::kOther;
@@ -86,7 +129,8 @@ uint64_t argument_way(const Trace& trace, Val source) noexcept {
   for (const Guard& guard : trace.guards)
     if (is_load(guard.op) && guard.out == source.index()) {
       const uint64_t way = guard.subject.is_reg() ? argument_way(trace, guard.subject) : 0;
-      return way == 0 ? 0 : (way * 31 + static_cast<uint64_t>(guard.op)) * 1000003 + guard.number + 1;
+      const uint64_t which = guard.number + (uint64_t{guard.aux} << 32) + 1;
+      return way == 0 ? 0 : (way * 31 + static_cast<uint64_t>(guard.op)) * 1000003 + which;
     }
   return 0;
 }
@@ -97,7 +141,7 @@ bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs
     const Guard& guard = trace.guards[i];
     if (check_guard(trace, guard, regs)) continue;
     const Miss miss = learn_guard(trace, guard, regs, varying);
-    if (miss == Miss::kOther) return false;
+    if (miss == Miss::kOther) return learn_instance(trace, guard, regs, varying);
     misses = true;
     all = all && miss == Miss::kVaries;
   }
@@ -111,6 +155,7 @@ bool Varying::is_second_miss(uint64_t place) {
 
 bool Varying::miss_argument(uint64_t way) {
   if (has_argument(way)) return true;
+  if (fixed_.count(way) != 0) return false;
   return is_second_miss(way) && arguments_.size() < kMaxArguments && arguments_.insert(way).second;
 }
 

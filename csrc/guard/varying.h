@@ -1,5 +1,6 @@
 // Places whose scalar differs from call to call: a counter that is an attribute, a global or a variable of a closure; a
-// learning rate; an argument.
+// learning rate; an argument. And arguments that are another instance of the same class, or have other objects in their
+// attributes: those are loaded one by one then.
 //
 // A trace reads such a place into a register instead of guarding its content. A place is learned from the first
 // recording that leaves another scalar of the same type there, or when a second call misses a trace because another
@@ -26,6 +27,11 @@ class Varying {
   bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0; }
   // Another number is there than a trace has seen. True: it varies, now or before.
   bool miss_argument(uint64_t way);
+  // It cannot be left open.
+  void fix_argument(uint64_t way) {
+    arguments_.erase(way);
+    fixed_.insert(way);
+  }
   bool miss(const void* container, PyObject* key);
   // Misses from here on are of another call.
   void begin_call() noexcept { call_ += 1; }
@@ -36,6 +42,9 @@ class Varying {
     arguments_.clear();
     refuses_ = true;
   }
+  // A recording found places that it changes: is another to be made in its place? Not for ever: it may be that every
+  // call changes an object of its own.
+  bool learns_again() noexcept { return ++learned_ <= 8; }
   void clear() { *this = Varying(); }
 
  private:
@@ -43,9 +52,10 @@ class Varying {
   bool is_second_miss(uint64_t place);
 
   Places changed_, missed_;
-  std::unordered_set<uint64_t> arguments_;
+  std::unordered_set<uint64_t> arguments_, fixed_;
   std::unordered_map<uint64_t, uint64_t> misses_;  // the first call that missed because of a place
   uint64_t call_ = 0;
+  int learned_ = 0;
   bool refuses_ = false;
 };
 
@@ -53,7 +63,7 @@ class Varying {
 uint64_t argument_way(const Trace& trace, Val source) noexcept;
 
 // The guards of the trace do not let a call in, or those of an epoch do not let a replay go on. What differs by a
-// number for the second time varies from now on. True: nothing differs but what varies.
+// number, or by what an argument is, for the second time varies from now on. True: nothing differs but what varies.
 bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs, Varying* varying);
 
 }  // namespace pijit

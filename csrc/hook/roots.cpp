@@ -144,11 +144,12 @@ size_t left_over(const Trace* trace) noexcept {
   return trace == nullptr ? SIZE_MAX : trace->detours.size() + (trace->stop.code != nullptr);
 }
 
-// Numbers are better left to be constants: with them open, this recording came to less than one before.
+// Numbers are better left to be constants: with them open, this recording came to less than one before that was of use.
 bool refuse_numbers(Root& root, const Trace* trace) {
   if (!root.varying.has_missed() || left_over(trace) == 0) return false;
-  const bool worse = std::any_of(root.traces.begin(), root.traces.end(),
-                                 [&](const auto& other) { return left_over(other.get()) < left_over(trace); });
+  const bool worse = std::any_of(root.traces.begin(), root.traces.end(), [&](const auto& other) {
+    return other->replays > 0 && left_over(other.get()) < left_over(trace);
+  });
   if (!worse) return false;
   root.varying.refuse_missed();
   for (const auto& other : root.traces) other->gives_way = false;

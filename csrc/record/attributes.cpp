@@ -33,7 +33,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (object.is_virtual()) {
       Model& content = recorder.model(object);
       if (content.kind != VirtualKind::kInstance && content.kind != VirtualKind::kFunction) return Val();
-      return recorder.dict_of(object);
+      return recorder.model(object).any_order ? Val() : recorder.dict_of(object);
     }
     if (self == nullptr) return Val();
     if (PyType_Check(self)) {

@@ -1,15 +1,14 @@
 // The root frame's arguments: each is a tensor input, a guarded constant, or a container of such.
 //
 // A container that the caller passed is an object of its own (its register is the argument); the tuple of *args and the
-// dict of **kwargs were made for this call, so they are virtual like any other.
+// dict of **kwargs were made for this call, so they are virtual like any other. An instance is the one that was seen,
+// until calls have come with others: then it is a container of its attributes.
 #include "cpython/keys.h"
+#include "guard/instances.h"
 #include "record/recorder.h"
 
 namespace pijit {
 namespace {
-
-constexpr int kMaxDepth = 4;
-constexpr Py_ssize_t kMaxItems = 256;
 
 bool may_vary_argument(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
@@ -46,7 +45,7 @@ Val Recorder::real_container(Val object, Val source) {
 Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh) {
   bool tuple = PyTuple_CheckExact(object);
   Py_ssize_t size = tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);
-  if (size > kMaxItems || depth > kMaxDepth) return Val();
+  if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
   Vals items;
@@ -63,24 +62,30 @@ Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh
   return fresh ? result : real_container(result, source);
 }
 
-Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh) {
-  Py_ssize_t size = PyDict_GET_SIZE(object), position = 0, index = 0;
-  if (size > kMaxItems || depth > kMaxDepth) return Val();
-  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyDict_Type);
+// It is a dict with these keys, in this order. False: they are no scalars.
+bool Recorder::guard_keys(PyObject* dict, Val source) {
   PyObject *key, *value;
   Objects keys;
-  while (PyDict_Next(object, &position, &key, &value)) {
-    if (!cpython::is_scalar(key)) return Val();
+  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) {
+    if (!cpython::is_scalar(key)) return false;
     keys.push_back(owned(key).object());
   }
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyDict_Type);
   Guard& sized = input_guard(GuardOp::kDictSize, source);
-  sized.number = static_cast<uint64_t>(size);
+  sized.number = keys.size();
   sized.first = static_cast<uint32_t>(trace_->guard_items.size());
-  sized.count = static_cast<uint32_t>(size);
+  sized.count = static_cast<uint32_t>(keys.size());
   trace_->guard_items.insert(trace_->guard_items.end(), keys.begin(), keys.end());
+  return true;
+}
+
+Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh) {
+  Py_ssize_t size = PyDict_GET_SIZE(object), position = 0, index = 0;
+  if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
+  if (!guard_keys(object, source)) return Val();
+  PyObject *key, *value;
   Val result = new_dict();
   model(result).real = object;
-  position = 0;
   while (PyDict_Next(object, &position, &key, &value)) {
     Val item = input(value, load_input(GuardOp::kLoadDictValueAt, source, index++, value), depth + 1);
     if (item.is_null()) return Val();
@@ -90,7 +95,71 @@ Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh) {
   return fresh ? result : real_container(result, source);
 }
 
+// An instance that is another one in every call: its attributes are loaded like the items of a dict.
+Val Recorder::input_instance(PyObject* object, Val source, int depth) {
+  PyTypeObject* type = Py_TYPE(object);
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(type);
+  const Val result = new_virtual(VirtualKind::kInstance, type);
+  model(result).real = object;
+  adopting_ += 1;
+  const auto add = [&](PyObject* name, PyObject* value, Val loaded) {
+    adopted_ += 1;
+    attr_set(result, name, input(value, loaded, depth + 1));
+  };
+  std::vector<Slot> slots;
+  find_slots(type, &slots);
+  model(result).any_order = !slots.empty();
+  for (const Slot& slot : slots) {
+    PyObject* value = in_slot(object, slot);
+    if (value != nullptr) {
+      add(slot.name, value, load_input(GuardOp::kLoadSlot, source, slot.offset, value));
+    } else {
+      input_guard(GuardOp::kSlot, source).number = static_cast<uint64_t>(slot.offset);
+    }
+  }
+  const cpython::Storage storage = cpython::attribute_storage(object);
+  if (storage == cpython::Storage::kUnset) guard_no_dict(object, source);
+  if (storage == cpython::Storage::kInline) {
+    model(result).any_order = true;
+    Guard& names = input_guard(GuardOp::kNoInlineSlot, source);
+    names.expected = reinterpret_cast<PyObject*>(type);
+    names.number = cpython::shared_keys_version(type);
+    for (Py_ssize_t i = 0; cpython::shared_key(type, i) != nullptr; ++i) {
+      PyObject* value = cpython::inline_value(object, i);
+      if (value == nullptr) {
+        trace_->guards[guard_inline_slot(object, i, nullptr)].subject = source;
+        continue;
+      }
+      const Val loaded = load_input(GuardOp::kLoadInline, source, 0, value);
+      Guard& load = trace_->guards.back();
+      load.expected = reinterpret_cast<PyObject*>(type);
+      load.number = cpython::shared_keys_id(type);
+      load.aux = static_cast<uint32_t>(i);
+      add(cpython::shared_key(type, i), value, loaded);
+    }
+  }
+  if (storage == cpython::Storage::kDict) {
+    PyObject* dict = cpython::instance_dict(object);
+    const Val held =
+        load_input(GuardOp::kLoadSlot, source,
+                   reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object), dict);
+    PyObject *name, *value;
+    guard_keys(dict, held);
+    for (Py_ssize_t position = 0, i = 0; PyDict_Next(dict, &position, &name, &value) != 0; ++i)
+      add(name, value, load_input(GuardOp::kLoadDictValueAt, held, i, value));
+  }
+  adopting_ -= 1;
+  containers_.push_back(source);
+  return real_container(result, source);
+}
+
 Val Recorder::input(PyObject* object, Val source, int depth) {
+  const bool may_be_known = !arguments_.empty() && !PyTuple_CheckExact(object);
+  if (const Fact* known = may_be_known ? facts_.get(object, FactKind::kArgument) : nullptr; known != nullptr) {
+    const Val first = Val::virtual_object(known->guard);
+    input_guard(GuardOp::kSame, source).number = trace_->virtuals[first.index()].reg;
+    return first;
+  }
   if (adapter_ != nullptr && adapter_->is_tensor(object)) {
     Val tensor = add_reg(Rep::kTensor, Py_TYPE(object), object);
     adapter_->add_input(inputs(), source, object, tensor.index());
@@ -108,6 +177,17 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   if (PyGen_CheckExact(object)) {
     input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;
+  }
+  if (source.index() >= trace_->inputs && cpython::is_value_type(Py_TYPE(object))) {
+    input_guard(GuardOp::kEqual, source).expected = object;
+    return owned(object);
+  }
+  const uint64_t way = varying_ != nullptr ? argument_way(*trace_, source) : 0;
+  const bool differs = way != 0 && varying_->has_argument(way);
+  if (differs || adopting_ > 0) {
+    if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
+      return input_instance(object, source, depth);
+    if (differs) varying_->fix_argument(way);
   }
   input_guard(GuardOp::kIs, source).expected = object;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -144,7 +224,7 @@ bool Recorder::bind_root() {
   // Two containers that are distinct objects now may be one object in another call.
   for (size_t i = 0; i < containers_.size(); ++i)
     for (size_t k = 0; k < i; ++k) {
-      if (real(containers_[i]) == real(containers_[k])) return false;
+      if (Py_TYPE(real(containers_[i])) != Py_TYPE(real(containers_[k]))) continue;  // and so they are every time
       input_guard(GuardOp::kNotSame, containers_[i]).number = containers_[k].index();
     }
   push_frame(std::move(shadow));

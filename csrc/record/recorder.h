@@ -283,6 +283,8 @@ class Recorder final : public RecordApi {
   Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
   Val input_sequence(PyObject* object, Val source, int depth, bool fresh);
   Val input_dict(PyObject* object, Val source, int depth, bool fresh);
+  Val input_instance(PyObject* object, Val source, int depth);
+  bool guard_keys(PyObject* dict, Val source);
   Val load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object);
   Val real_container(Val object, Val source);
   Guard& input_guard(GuardOp op, Val source);
@@ -466,6 +468,8 @@ class Recorder final : public RecordApi {
   std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
   Vals arguments_;                                                 // containers that the caller passed
   size_t guarded_aliases_ = 0;                                     // guards that guard_aliases has looked at
+  int adopting_ = 0;                      // instances whose attributes are being loaded as arguments
+  Py_ssize_t adopted_ = 0;                // ... attributes so far
   Vals containers_;                       // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
   Vals bound_;                            // slots of the frame that is expected

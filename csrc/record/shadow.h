@@ -158,6 +158,7 @@ struct Model : FromPool {
   bool unread = false;                     // ... not guarded: items has only what was added
   bool guarded = false;                    // ... they were guarded before
   bool strict = false;                     // zip(strict=True)
+  bool any_order = false;                  // an argument whose attributes may come in another order
   bool building = false;                   // being materialised
   std::vector<TracedFrame> traced;         // exceptions: their traceback, innermost frame first ...
   Vals tracebacks;                         // ... and what stands for it

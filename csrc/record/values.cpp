@@ -284,6 +284,8 @@ PyObject* Recorder::key_of(Val value) {
     PyObject* object = model(value).real;
     const bool plain = is_virtual(value, VirtualKind::kInstance) || is_virtual(value, VirtualKind::kFunction);
     if (!plain || object == nullptr || !cpython::is_native_key(object)) return nullptr;
+    const Virtual& record = trace_->virtuals[value.index()];
+    if (record.reg != kNone && record.reg_time == 0) return nullptr;  // an argument: another object in another call
     guard_type_version(Py_TYPE(object));
     virtual_keys_[object] = value;
     return live_ ? object : nullptr;

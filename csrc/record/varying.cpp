@@ -122,7 +122,7 @@ void Recorder::note_write(PyObject* container, PyObject* key, PyObject* old, Val
 bool Recorder::learn_places() {
   bool learned = false;
   for (const Changed& place : changed_) learned = varying_->add(place.container, place.key) || learned;
-  return learned;
+  return learned && varying_->learns_again();
 }
 
 }  // namespace pijit

@@ -216,8 +216,8 @@ def main(turns):
         source = """
 def g(x): return x + x
 def f(a, b): return g(a[0]) if len(b) else None
-one = [X]
-for turn in range(10): f(one, one)
+many = [X] * 1000
+for turn in range(10): f(many, many)
 """
         names = at_module_level(source)
         assert report(names["f"])["disabled"]

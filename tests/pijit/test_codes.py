@@ -41,8 +41,8 @@ def both(a: list[int], b: list[int]) -> int:
 
 @produces("PJ101")
 def nothing_recorded():
-    one = [1]
-    return both, [(one, one)] * 4
+    many = [1] * 1000
+    return both, [(many, many)] * 4
 
 
 @produces("PJ102")
@@ -198,8 +198,8 @@ def frames_looked_at():
 
 @produces("PJ213")
 def argument():
-    one = [1]
-    return both, [(one, one)]
+    many = [1] * 1000
+    return both, [(many, many)]
 
 
 @produces("PJ214")

@@ -3,7 +3,7 @@
 A program is a cell of a file in programs/: `# %% name` or `# %% name: flag flag`. It is executed in a module of its
 own, has the function `f`, and may have `args()`, `call()`, `change()`, `undo()` and `state()`. `f` is called three
 times, after `change()` three times, and after `undo()` three times. Flags: `stops` (it need not be replayed), `leaves`
-(it need not be replayed to the end).
+(it need not be replayed to the end), `long` (eight times each).
 
 Modes: `early` describes each call at once, with one numbering of objects for the whole program; `late` describes all at
 the end, so that nobody looks into an instance in between; `drop` forgets every result at once, so that addresses are
@@ -200,11 +200,12 @@ def run(
             module.f = jit(module.f)
         jitted = module.f
         root = root_of(jitted) if root_of is not None else -1
-        for step in range(9):
-            if step == 3:
+        phase = 8 if "long" in program.flags else 3
+        for step in range(3 * phase):
+            if step == phase:
                 if hasattr(module, "change"):
                     module.change()
-            if step == 6:
+            if step == 2 * phase:
                 if not hasattr(module, "undo"):
                     break
                 module.undo()

@@ -117,6 +117,69 @@ def indexed_by_other_lists(jit: Jit) -> Iterator[Call]:
         yield lambda: g(data(2, 3))
 
 
+class Held:
+    """What comes anew with every call, such as a batch."""
+
+    def __init__(self, seed: int, *shape: int) -> None:
+        self.x = data(seed, *shape)
+        self.mask = self.x > 0
+        self.steps = 0
+        self.seen: list[Tensor] = []
+
+
+@scenario()
+def tensors_of_fresh_instances(jit: Jit) -> Iterator[Any]:
+    def f(held: Held, weight: Tensor) -> Any:
+        old = held.x
+        held.x = functional.linear(held.x, weight).masked_fill(held.mask[:, :1], 0.5)
+        held.seen.append(held.x)
+        held.steps += 1
+        held.x.mul_(2)
+        del held.mask
+        return old, held
+
+    f = jit(f)
+    weight = data(9, 3, 4)
+    for seed in range(3):
+        yield lambda: f(Held(seed), weight)
+    for seed in range(3, 6):
+        yield replayed(lambda: f(Held(seed), weight))
+    for shape in ((5, 4), (1, 4), (5, 4)):
+        yield lambda: f(Held(7, *shape), weight)
+    same = Held(1)
+    same.x = weight
+    same.mask = weight > 0
+    yield lambda: f(same, weight.t()[:, :3].t().contiguous())
+    shared = Held(2, 4, 4)
+    shared.x = shared.mask = weight[:, :4] > 0
+    yield lambda: f(shared, weight)
+    wrong = Held(3)
+    wrong.x = None
+    yield lambda: f(wrong, weight)
+    yield lambda: f(Held(8), weight[:, :2])
+    yield replayed(lambda: f(Held(9), weight))
+
+
+@scenario()
+def state_that_calls_hand_on(jit: Jit) -> Iterator[Any]:
+    """One object all the time, whose tensors are other ones in each call."""
+
+    class State:
+        hidden = None
+
+    def f(x: Tensor, state: State) -> Tensor:
+        before = torch.zeros_like(x) if state.hidden is None else state.hidden
+        state.hidden = torch.tanh(x + before)
+        return state.hidden.sum()
+
+    f = jit(f)
+    for turn in range(3):
+        state = State()
+        for seed in range(5):
+            call = lambda: (f(data(seed), state), state.hidden)  # noqa: E731
+            yield call if turn < 2 else replayed(call)
+
+
 @scenario()
 def same_input(jit: Jit) -> Iterator[Any]:
     model = jit(mlp())

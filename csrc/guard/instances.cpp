@@ -1,0 +1,93 @@
+// Which instances can be taken apart; see instances.h.
+#include "guard/instances.h"
+
+#include <structmember.h>
+
+#include "cpython/keys.h"
+#include "cpython/objects.h"
+#include "ir/value.h"
+
+namespace pijit {
+namespace {
+
+bool fits(PyObject* object, int depth, Room* room);
+
+bool fit(PyObject* const* items, Py_ssize_t count, int depth, Room* room) {
+  room->items -= count;
+  room->looks -= count;
+  if (depth > kMaxLoadedDepth || count > kMaxLoadedItems || room->items < 0 || room->looks < 0) return false;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (items[i] != nullptr && !fits(items[i], depth + 1, room)) return false;
+  return true;
+}
+
+bool dict_fits(PyObject* dict, int depth, Room* room) {
+  PyObject *key, *value;
+  Objects values;
+  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) {
+    if (!cpython::is_scalar(key)) return false;
+    values.push_back(value);
+  }
+  return fit(values.data(), static_cast<Py_ssize_t>(values.size()), depth, room);
+}
+
+// What input() would load of it; an instance that has too much is left what it is.
+bool fits(PyObject* object, int depth, Room* room) {
+  if (PyList_CheckExact(object) || PyTuple_CheckExact(object))
+    return fit(PySequence_Fast_ITEMS(object), Py_SIZE(object), depth, room);
+  if (PyDict_CheckExact(object)) return dict_fits(object, depth, room);
+  if (PyDict_Check(object) || PyList_Check(object) || PyAnySet_Check(object)) return false;  // guarded as they are
+  const Py_ssize_t before = room->items;
+  if (!instance_fits(object, depth, room)) room->items = before;
+  return room->looks >= 0;
+}
+
+}  // namespace
+
+bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (base == &PyBaseObject_Type) continue;
+    if ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || base->tp_itemsize != 0) return false;
+    if (Py_SIZE(base) == 0) continue;
+    PyObject *name, *value;
+    const size_t before = slots->size();
+    for (Py_ssize_t position = 0; PyDict_Next(base->tp_dict, &position, &name, &value) != 0;) {
+      if (Py_TYPE(value) != &PyMemberDescr_Type) continue;
+      const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(value)->d_member;
+      if (member->type != T_OBJECT_EX) continue;
+      for (const Slot& other : *slots)
+        if (cpython::keys_equal(other.name, name)) return false;  // hidden by a class that is derived
+      slots->push_back({name, member->offset});
+    }
+    if (static_cast<Py_ssize_t>(slots->size() - before) != Py_SIZE(base)) return false;
+  }
+  return cpython::has_managed_dict(type) || !slots->empty();
+}
+
+bool instance_fits(PyObject* object, int depth, Room* room) {
+  PyTypeObject* type = Py_TYPE(object);
+  std::vector<Slot> slots;
+  if (!find_slots(type, &slots)) return false;
+  Objects held;
+  for (const Slot& slot : slots) held.push_back(in_slot(object, slot));
+  if (!fit(held.data(), static_cast<Py_ssize_t>(held.size()), depth, room)) return false;
+  switch (cpython::attribute_storage(object)) {
+    case cpython::Storage::kNoDict:
+    case cpython::Storage::kUnset:
+      return true;
+    case cpython::Storage::kInline: {
+      if (cpython::shared_keys_version(type) == 0) return false;
+      Py_ssize_t count = 0;
+      while (cpython::shared_key(type, count) != nullptr) ++count;
+      return fit(cpython::inline_values(object)->values, count, depth, room);
+    }
+    case cpython::Storage::kDict:
+      return PyDict_CheckExact(cpython::instance_dict(object)) &&
+             dict_fits(cpython::instance_dict(object), depth, room);
+    default:
+      return false;
+  }
+}
+
+}  // namespace pijit

@@ -1,0 +1,34 @@
+// Arguments that are instances, taken apart into their attributes.
+#pragma once
+#include <vector>
+
+#include "common/ref.h"
+
+namespace pijit {
+
+inline constexpr int kMaxLoadedDepth = 4;           // of containers in containers
+inline constexpr Py_ssize_t kMaxLoadedItems = 256;  // of one container
+inline constexpr Py_ssize_t kMaxAttributes = 2048;  // of the instances among the arguments, with what they hold
+
+struct Slot {
+  PyObject* name;
+  Py_ssize_t offset;
+};
+
+inline PyObject* in_slot(PyObject* object, Slot slot) noexcept {
+  return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + slot.offset);
+}
+
+// Of a class of Python whose instances have slots and attributes only. False: it is another.
+bool find_slots(PyTypeObject* type, std::vector<Slot>* slots);
+
+struct Room {
+  Py_ssize_t items = kMaxAttributes;  // that may be loaded
+  Py_ssize_t looks = 1 << 14;         // at items, also of what turns out not to fit
+};
+
+// The instance's attributes, and what they hold, can be loaded one by one. What of that is an instance that does not
+// fit stays what it is.
+bool instance_fits(PyObject* object, int depth, Room* room);
+
+}  // namespace pijit

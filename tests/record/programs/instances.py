@@ -1,0 +1,559 @@
+# ruff: noqa
+"""Arguments that are another instance in every call; each followed by a change of what they are."""
+
+
+# %% fresh_instance_read: long
+class Point:
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+    def norm(self):
+        return self.x * self.x + self.y * self.y
+
+
+def f(p):
+    return p.x, p.norm(), p
+
+
+k = 2
+
+
+def args():
+    return (Point(k, (k, k) if k == 5 else 3),) if k != 5 else (Point(1.5, 2),)
+
+
+def change():
+    global k
+    k = 5
+
+
+# %% fresh_instance_written: long
+class Counter:
+    pass
+
+
+def f(c, again):
+    before = c.n
+    c.n = before + 1
+    c.total = c.n * 10
+    if again:
+        del c.total
+        c.total = [c.n]
+    return before, c.n, c.total, hasattr(c, "missing"), c
+
+
+more = False
+
+
+def args():
+    c = Counter()
+    c.n = 4
+    return c, more
+
+
+def change():
+    global more
+    more = True
+
+
+# %% fresh_instance_keeps_its_order: long
+class Thing:
+    pass
+
+
+def f(t):
+    t.c = 1
+    return list(t.__dict__), list(vars(t).items()), t
+
+
+turned = False
+
+
+def args():
+    t = Thing()
+    for name in ("b", "a") if turned else ("a", "b"):
+        setattr(t, name, name)
+    return (t,)
+
+
+def change():
+    global turned
+    turned = True
+
+
+# %% fresh_instance_with_a_dict: long
+class Thing:
+    pass
+
+
+def f(t):
+    t.a += 1
+    t.__dict__["b"] = t.a
+    return t.b, [*t.__dict__], t
+
+
+wide = False
+
+
+def args():
+    t = Thing()
+    t.__dict__["a"] = 1
+    if wide:
+        t.__dict__["z"] = 1
+    return (t,)
+
+
+def change():
+    global wide
+    wide = True
+
+
+# %% fresh_instances_that_may_be_one: long
+class Cell:
+    def __init__(self, value):
+        self.value = value
+
+
+def f(a, b):
+    a.value += 1
+    b.value += 10
+    return a is b, a.value, b.value, a == b
+
+
+same = False
+
+
+def args():
+    a = Cell(1)
+    return a, a if same else Cell(2)
+
+
+def change():
+    global same
+    same = True
+
+
+# %% fresh_instance_that_is_known_elsewhere: long
+class Cell:
+    def __init__(self, value):
+        self.value = value
+
+
+kept = Cell(0)
+known = False
+
+
+def f(cell):
+    cell.value = cell.value + 1
+    kept.value += 100
+    return cell is kept, cell.value, kept.value
+
+
+def args():
+    return (kept if known else Cell(kept.value),)
+
+
+def change():
+    global known
+    known = True
+
+
+# %% fresh_instances_hold_each_other: long
+class Node:
+    def __init__(self, name):
+        self.name = name
+        self.next = None
+        self.items = [name]
+
+
+def f(node):
+    names = []
+    while node is not None and len(names) < 5:
+        names.append(node.name)
+        node.items.append(len(names))
+        node = node.next
+    return names
+
+
+ring = False
+
+
+def args():
+    first, second = Node("a"), Node("b")
+    first.next = second
+    if ring:
+        second.next = first
+    return (first,)
+
+
+def change():
+    global ring
+    ring = True
+
+
+# %% fresh_instance_of_another_class: long
+class Base:
+    def __init__(self, k):
+        self.k = k
+
+    def get(self):
+        return self.k
+
+
+class Derived(Base):
+    def get(self):
+        return super().get() + 100
+
+
+def f(x):
+    return x.get(), type(x).__name__, isinstance(x, Derived)
+
+
+derived = False
+
+
+def args():
+    return ((Derived if derived else Base)(3),)
+
+
+def change():
+    global derived
+    derived = True
+
+
+# %% fresh_instance_whose_class_changes: long
+class Base:
+    factor = 2
+
+    def __init__(self, k):
+        self.k = k
+
+    def get(self):
+        return self.k * self.factor
+
+
+def f(x):
+    return x.get()
+
+
+def args():
+    return (Base(3),)
+
+
+def change():
+    Base.factor = 5
+
+
+def undo():
+    Base.factor = 2
+
+
+# %% fresh_instance_shadows_a_method: long
+class Base:
+    def get(self):
+        return 1
+
+
+def f(x):
+    return x.get(), x
+
+
+shadowed = False
+
+
+def args():
+    x = Base()
+    x.k = 0
+    if shadowed:
+        x.get = lambda: 7
+    return (x,)
+
+
+def change():
+    global shadowed
+    shadowed = True
+
+
+# %% fresh_dataclass: long
+from dataclasses import dataclass, field, replace
+
+
+@dataclass
+class Batch:
+    size: int
+    names: list = field(default_factory=list)
+    extra: dict = field(default_factory=dict)
+
+
+def f(batch):
+    batch.names.append(batch.size)
+    batch.extra["n"] = len(batch.names)
+    other = replace(batch, size=batch.size + 1)
+    return batch == other, repr(batch), other.names is batch.names, other
+
+
+size = 3
+
+
+def args():
+    return (Batch(size, [1]),)
+
+
+def change():
+    global size
+    size = 8
+
+
+# %% fresh_instance_with_slots: long
+class Slotted:
+    __slots__ = ("a", "b")
+
+
+def f(s):
+    s.b = s.a + 1
+    return s.b
+
+
+k = 1
+
+
+def args():
+    s = Slotted()
+    s.a = k
+    return (s,)
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% fresh_instance_with_properties: long
+class Box:
+    def __init__(self, value):
+        self._value = value
+
+    @property
+    def value(self):
+        return self._value
+
+    @value.setter
+    def value(self, new):
+        self._value = (self._value, new)
+
+    def __getattr__(self, name):
+        return name * 2
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+def f(box):
+    box.value = 5
+    return box.value, box.other, box
+
+
+k = "x"
+
+
+def args():
+    return (Box(k),)
+
+
+def change():
+    global k
+    k = "y"
+
+
+# %% fresh_instance_left_by_an_exception: long
+class Box:
+    def __init__(self, items):
+        self.items = items
+        self.done = 0
+
+
+def f(box):
+    for item in box.items:
+        box.done += 1
+        box.last = 10 // item
+    return box
+
+
+items = [1, 2]
+
+
+def args():
+    return (Box(list(items)),)
+
+
+def change():
+    items.append(0)
+
+
+# %% fresh_instance_across_foreign_code: long
+import random
+
+
+class Box:
+    def __init__(self, k):
+        self.k = k
+
+
+def f(box):
+    before = box.k
+    random.seed(box.k)
+    compile("1", "text", "eval")
+    box.k += 1
+    return before, box.k, box
+
+
+k = 1
+
+
+def args():
+    return (Box(k),)
+
+
+def change():
+    global k
+    k = 7
+
+
+# %% fresh_instance_as_a_key: long
+class Box:
+    def __init__(self, k):
+        self.k = k
+
+
+seen = {}
+
+
+def f(box):
+    known = box in seen
+    table = {box: box.k}
+    return known, table[box], len(seen), hash(box) == hash(box), id(box) == id(box)
+
+
+k = 1
+
+
+def args():
+    box = Box(k)
+    if k == 2:
+        seen[box] = 1
+    return (box,)
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% what_an_instance_held_is_returned: long
+class Box:
+    def __init__(self, held):
+        self.held = held
+
+
+def f(box):
+    old = box.held
+    box.held = [2]
+    new = box.held
+    box.held = None
+    return old, new
+
+
+k = 1
+
+
+def args():
+    return (Box([k]),)
+
+
+def change():
+    global k
+    k = (5,)
+
+
+# %% fresh_instance_with_a_date: long
+import datetime
+
+
+class Box:
+    def __init__(self, when):
+        self.when = when
+
+
+def f(box):
+    return box.when.year, box.when
+
+
+year = 2000
+
+
+def args():
+    return (Box(datetime.timedelta(days=year)),) if year == 3 else (Box(datetime.date(year, 1, 1)),)
+
+
+def change():
+    global year
+    year = 2001
+
+
+# %% fresh_slotted_dataclass: long
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Batch:
+    size: int
+    names: list
+    note: str = ""
+
+
+class More(Batch):
+    pass
+
+
+def f(batch):
+    batch.names.append(batch.note)
+    batch.note = batch.note + "!"
+    del batch.size
+    return hasattr(batch, "size"), batch, len(batch.names)
+
+
+k = 1
+
+
+def args():
+    made = More if k == 2 else Batch
+    batch = made(k, [k], "note")
+    if k == 2:
+        batch.more = 3
+    return (batch,)
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% one_list_as_two_arguments
+def f(x, y):
+    x[0] = 5
+    y[0] += 1
+    return x is y, x[0], y[0]
+
+
+same = True
+
+
+def args():
+    a = [1, 2]
+    return a, a if same else [1, 2]
+
+
+def change():
+    global same
+    same = False

@@ -3,6 +3,8 @@
 // A container that the caller passed is an object of its own (its register is the argument); the tuple of *args and the
 // dict of **kwargs were made for this call, so they are virtual like any other. An instance is the one that was seen,
 // until calls have come with others: then it is a container of its attributes.
+#include <algorithm>
+
 #include "cpython/keys.h"
 #include "guard/instances.h"
 #include "record/recorder.h"
@@ -184,11 +186,13 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   }
   const uint64_t way = varying_ != nullptr ? argument_way(*trace_, source) : 0;
   const bool differs = way != 0 && varying_->has_argument(way);
-  if (differs || adopting_ > 0) {
+  const bool named = std::find(named_.begin(), named_.end(), object) != named_.end();
+  if (!named && (differs || adopting_ > 0)) {
     if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
       return input_instance(object, source, depth);
     if (differs) varying_->fix_argument(way);
   }
+  named_.push_back(object);
   input_guard(GuardOp::kIs, source).expected = object;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);

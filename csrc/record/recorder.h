@@ -18,6 +18,7 @@
 // recording is virtual
 //    and its content model is here.
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -390,7 +391,7 @@ class Recorder final : public RecordApi {
   bool is_adopted(PyObject* object);
   void refresh_written();
   void guard_written_keys(PyObject* dict, const Fact& fact);
-  void guard_aliases();
+  void guard_aliases(bool instances);
   void end_with_exit(uint32_t snapshot);
   void end_at_return();
   void cut_at_last_snapshot();
@@ -467,13 +468,14 @@ class Recorder final : public RecordApi {
   bool wrote_ = false;                                             // some real container
   std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
   Vals arguments_;                                                 // containers that the caller passed
-  size_t guarded_aliases_ = 0;                                     // guards that guard_aliases has looked at
-  int adopting_ = 0;                      // instances whose attributes are being loaded as arguments
-  Py_ssize_t adopted_ = 0;                // ... attributes so far
-  Vals containers_;                       // registers of mutable containers among the arguments
-  std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
-  Vals bound_;                            // slots of the frame that is expected
-  std::vector<Operand> operands_;         // of the site that the adapter is asked about
+  std::array<size_t, 2> guarded_aliases_{};  // guards that guard_aliases has looked at: for containers, instances
+  int adopting_ = 0;                         // instances whose attributes are being loaded as arguments
+  Objects named_;                            // arguments that are these very objects
+  Py_ssize_t adopted_ = 0;                   // ... attributes so far
+  Vals containers_;                          // registers of mutable containers among the arguments
+  std::unique_ptr<cpython::GcPause> gc_;     // collections would run code that is not the program's
+  Vals bound_;                               // slots of the frame that is expected
+  std::vector<Operand> operands_;            // of the site that the adapter is asked about
   CallSite site_;
   uint64_t limit_;
   double started_ = 0;

@@ -39,7 +39,7 @@ void Recorder::rollback(ShadowFrame& frame) {
   trace.nodes.resize(frame.mark.nodes);
   trace.guards.resize(frame.mark.guards);
   trace.dropped.resize(frame.mark.dropped);
-  guarded_aliases_ = std::min<size_t>(guarded_aliases_, frame.mark.guards);
+  for (size_t& seen : guarded_aliases_) seen = std::min<size_t>(seen, frame.mark.guards);
   facts_.truncate(frame.mark.facts);
   if (overlay_.size() > frame.mark.overlay) overlay_.resize(frame.mark.overlay);
   written_.clear();

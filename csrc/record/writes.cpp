@@ -357,21 +357,23 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
 void Recorder::refresh_written() {
   for (PyObject* dict : written_) written_dict(dict);
   written_.clear();
-  if (wrote_ && guarded_aliases_ < trace_->guards.size()) guard_aliases();
+  if (wrote_) guard_aliases(false);
+  if (adopted_ > 0) guard_aliases(true);
 }
 
 // A trace that writes must not find an argument to be an object that it reads as one that existed before.
-void Recorder::guard_aliases() {
+void Recorder::guard_aliases(bool instances) {
+  size_t& seen = guarded_aliases_[instances ? 1 : 0];
   const size_t end = trace_->guards.size();
-  for (size_t i = guarded_aliases_; i < end && live_; ++i) {
-    const Guard guard = trace_->guards[i];
-    const bool content = guard.op == GuardOp::kList || guard.op == GuardOp::kSet || guard.op == GuardOp::kDict;
-    if (!content || !guard.subject.is_const()) continue;
-    for (Val container : arguments_)
-      if (type_of(container) == Py_TYPE(guard.subject.object()) && is_argument(container, guard.subject.object()))
-        stop(Abort::kChanged, "an argument that is read as another object");
+  for (; seen < end && live_; ++seen) {
+    const Guard guard = trace_->guards[seen];
+    const bool container = guard.op == GuardOp::kList || guard.op == GuardOp::kSet || guard.op == GuardOp::kDict;
+    if (!(instances ? guard.op == GuardOp::kInstance : container) || !guard.subject.is_const()) continue;
+    for (Val argument : arguments_)
+      if (type_of(argument) == Py_TYPE(guard.subject.object()) && is_argument(argument, guard.subject.object()))
+        return abandon("an argument is read as another object");
   }
-  guarded_aliases_ = trace_->guards.size();
+  seen = trace_->guards.size();
 }
 
 }  // namespace pijit

@@ -557,3 +557,58 @@ def args():
 def change():
     global same
     same = False
+
+
+# %% fresh_instance_that_is_written_as_another: long
+class Cell:
+    def __init__(self, value):
+        self.value = value
+
+
+kept = Cell(0)
+known = False
+
+
+def f(cell):
+    cell.value = 5
+    seen = kept.value
+    kept.value = 7
+    return seen, cell.value
+
+
+def args():
+    kept.value = 0
+    return (kept if known else Cell(0),)
+
+
+def change():
+    global known
+    known = True
+
+
+# %% fresh_instance_that_is_an_argument_twice: long
+class Cell:
+    def __init__(self, value):
+        self.value = value
+
+
+kept = Cell([0])
+turn = 0
+
+
+def f(first, second):
+    second.value = [len(second.value)]
+    first.value.append(5)
+    return first.value, second.value, first
+
+
+def args():
+    global turn
+    turn += 1
+    kept.value = [0]
+    return kept, kept if turn % 4 == 3 else Cell([0])
+
+
+def change():
+    global turn
+    turn = 1

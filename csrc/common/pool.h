@@ -11,7 +11,7 @@ namespace pijit {
 class Pool {
  public:
   static void* allocate(size_t bytes) {
-    if constexpr (kChecked) return ::operator new(bytes);
+    if constexpr (kSanitized) return ::operator new(bytes);
     const size_t size = (bytes + kStep - 1) / kStep;
     if (size >= kSizes) return ::operator new(bytes);
     Free*& head = free_[size];
@@ -22,7 +22,7 @@ class Pool {
   }
 
   static void release(void* memory, size_t bytes) noexcept {
-    if constexpr (kChecked) return ::operator delete(memory);
+    if constexpr (kSanitized) return ::operator delete(memory);
     const size_t size = (bytes + kStep - 1) / kStep;
     if (size >= kSizes) return ::operator delete(memory);
     free_[size] = ::new (memory) Free{free_[size]};
@@ -30,9 +30,9 @@ class Pool {
 
  private:
 #ifdef __SANITIZE_ADDRESS__
-  static constexpr bool kChecked = true;  // the sanitizer sees every vector
+  static constexpr bool kSanitized = true;  // the sanitizer sees every vector
 #else
-  static constexpr bool kChecked = false;
+  static constexpr bool kSanitized = false;
 #endif
   struct Free {
     Free* next;

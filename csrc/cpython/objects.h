@@ -117,6 +117,11 @@ inline bool dies_unnoticed(PyTypeObject* type) noexcept {
   return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
 }
 
+// What an object holds at that byte; borrowed, may be null.
+inline PyObject* object_at(PyObject* object, Py_ssize_t offset) noexcept {
+  return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+}
+
 // Objects of such a type that tell their value by == and hash, numbers and ranges apart: devices.
 bool is_value_type(PyTypeObject* type) noexcept;
 bool equal_values(PyObject* a, PyObject* b) noexcept;  // of one such type

@@ -214,8 +214,7 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
     case GuardOp::kCell:
       return is_same(PyCell_GET(subject), guard.expected, guard.scalar);
     case GuardOp::kSlot:
-      return is_same(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(subject) + guard.number), guard.expected,
-                     guard.scalar);
+      return is_same(cpython::object_at(subject, static_cast<Py_ssize_t>(guard.number)), guard.expected, guard.scalar);
     case GuardOp::kContextVar:
       return check_context_var(guard, subject);
     case GuardOp::kLoadTupleItem:
@@ -224,7 +223,7 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
     case GuardOp::kLoadCell:
       return load(guard, regs, PyCell_GET(subject));
     case GuardOp::kLoadSlot:
-      return load(guard, regs, *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(subject) + guard.number));
+      return load(guard, regs, cpython::object_at(subject, static_cast<Py_ssize_t>(guard.number)));
     case GuardOp::kLoadInline:
       return load_inline(guard, regs, subject);
     case GuardOp::kLoadDictItem:

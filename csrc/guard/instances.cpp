@@ -5,7 +5,6 @@
 
 #include "cpython/keys.h"
 #include "cpython/objects.h"
-#include "ir/value.h"
 
 namespace pijit {
 namespace {
@@ -44,6 +43,16 @@ bool fits(PyObject* object, int depth, Room* room) {
 
 }  // namespace
 
+Guard inline_guard(GuardOp op, Val source, PyTypeObject* type, Py_ssize_t index) noexcept {
+  Guard guard{};
+  guard.op = op;
+  guard.subject = source;
+  guard.expected = reinterpret_cast<PyObject*>(type);
+  guard.number = cpython::shared_keys_id(type);
+  guard.aux = static_cast<uint32_t>(index);
+  return guard;
+}
+
 bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
@@ -70,7 +79,7 @@ bool instance_fits(PyObject* object, int depth, Room* room) {
   std::vector<Slot> slots;
   if (!find_slots(type, &slots)) return false;
   Objects held;
-  for (const Slot& slot : slots) held.push_back(in_slot(object, slot));
+  for (const Slot& slot : slots) held.push_back(cpython::object_at(object, slot.offset));
   if (!fit(held.data(), static_cast<Py_ssize_t>(held.size()), depth, room)) return false;
   switch (cpython::attribute_storage(object)) {
     case cpython::Storage::kNoDict:

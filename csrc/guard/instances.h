@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "common/ref.h"
+#include "ir/trace.h"
 
 namespace pijit {
 
@@ -10,14 +10,13 @@ inline constexpr int kMaxLoadedDepth = 4;           // of containers in containe
 inline constexpr Py_ssize_t kMaxLoadedItems = 256;  // of one container
 inline constexpr Py_ssize_t kMaxAttributes = 2048;  // of the instances among the arguments, with what they hold
 
+// A guard of, or the load of, an inline value; see guards.def.
+Guard inline_guard(GuardOp op, Val source, PyTypeObject* type, Py_ssize_t index) noexcept;
+
 struct Slot {
   PyObject* name;
   Py_ssize_t offset;
 };
-
-inline PyObject* in_slot(PyObject* object, Slot slot) noexcept {
-  return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + slot.offset);
-}
 
 // Of a class of Python whose instances have slots and attributes only. False: it is another.
 bool find_slots(PyTypeObject* type, std::vector<Slot>* slots);

@@ -14,6 +14,7 @@ namespace pijit {
 namespace {
 
 constexpr size_t kMaxContainers = 256, kMaxArguments = 256, kMaxMisses = 1024;
+constexpr int kMaxLearned = 8;  // recordings that give way to another
 
 // Why a guard does not hold: kOther: something else than a number, or one that has to be what it was; kNumber: a number
 // that does not vary yet; kVaries: it does.
@@ -151,6 +152,10 @@ bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs
 bool Varying::is_second_miss(uint64_t place) {
   if (misses_.size() >= kMaxMisses) misses_.clear();
   return misses_.emplace(place, call_).first->second != call_ && !refuses_;
+}
+
+bool Varying::learns_again() noexcept {
+  return ++learned_ <= kMaxLearned;
 }
 
 bool Varying::miss_argument(uint64_t way) {

@@ -44,7 +44,7 @@ class Varying {
   }
   // A recording found places that it changes: is another to be made in its place? Not for ever: it may be that every
   // call changes an object of its own.
-  bool learns_again() noexcept { return ++learned_ <= 8; }
+  bool learns_again() noexcept;
   void clear() { *this = Varying(); }
 
  private:

@@ -3,6 +3,7 @@
 // A lookup is followed step by step as the type's slot would: generic lookup, module, type, super, or a class's own
 // __getattribute__ and
 // __getattr__ (whose frames are followed). C getters are mirrored one by one in kGetters; what is not in it is unknown.
+#include "guard/instances.h"
 #include "record/builtins.h"
 
 #include <structmember.h>
@@ -33,7 +34,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (object.is_virtual()) {
       Model& content = recorder.model(object);
       if (content.kind != VirtualKind::kInstance && content.kind != VirtualKind::kFunction) return Val();
-      return recorder.model(object).any_order ? Val() : recorder.dict_of(object);
+      return recorder.dict_of(object);
     }
     if (self == nullptr) return Val();
     if (PyType_Check(self)) {
@@ -220,7 +221,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       *lookup.missing = written.is_null() && member->type == T_OBJECT_EX;
       return written.is_null() ? Invoke::kUnknown : found(lookup, written);
     }
-    PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object.object()) + member->offset);
+    PyObject* value = cpython::object_at(object.object(), member->offset);
     if (recorder.varies(object.object(), name, value)) {
       Guard guard{};
       guard.op = GuardOp::kLoadSlot;
@@ -283,12 +284,7 @@ bool load_inline(Recorder& recorder, PyObject* self, PyObject* name, Val* value)
   const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);
   PyObject* item = index < 0 ? nullptr : cpython::inline_value(self, index);
   if (!recorder.varies(self, name, item)) return false;
-  Guard guard{};
-  guard.op = GuardOp::kLoadInline;
-  guard.subject = Val::constant(self);
-  guard.expected = reinterpret_cast<PyObject*>(Py_TYPE(self));
-  guard.number = cpython::shared_keys_id(Py_TYPE(self));
-  guard.aux = static_cast<uint32_t>(index);
+  const Guard guard = inline_guard(GuardOp::kLoadInline, Val::constant(self), Py_TYPE(self), index);
   *value = recorder.load_varying(self, name, item, guard);
   return true;
 }

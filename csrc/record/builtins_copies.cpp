@@ -52,9 +52,9 @@ Invoke object_reduce(Recorder& recorder, ShadowFrame& frame, Arguments& args, in
   Vals values;
   if (newobj == nullptr || (self.is_const() && (!recorder.guard_instance(self.object(), &dict) || dict == nullptr)))
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  if (self.is_virtual() && recorder.model(self).any_order) return Invoke::kUnknown;
   const Val own = dict != nullptr ? Val::constant(dict) : recorder.dict_of(self);
-  if (!recorder.dict_content(own, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (own.is_null() || !recorder.dict_content(own, &keys, &values))
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   const Val none = Val::constant(Py_None), cls = Val::constant(reinterpret_cast<PyObject*>(type));
   const Val parts[] = {Val::constant(newobj), recorder.new_tuple(&PyTuple_Type, &cls, 1), keys.empty() ? none : own,
                        none, none};

@@ -27,10 +27,17 @@ Guard& Recorder::input_guard(GuardOp op, Val source) {
 }
 
 Val Recorder::load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object) {
-  Val reg = add_reg(Rep::kObject, Py_TYPE(object), object);
-  Guard& guard = input_guard(op, source);
+  Guard guard{};
+  guard.op = op;
+  guard.subject = source;
   guard.number = static_cast<uint64_t>(index);
+  return load_input(guard, object);
+}
+
+Val Recorder::load_input(Guard guard, PyObject* object) {
+  const Val reg = add_reg(Rep::kObject, Py_TYPE(object), object);
   guard.out = reg.index();
+  trace_->guards.push_back(guard);
   return reg;
 }
 
@@ -112,7 +119,7 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth) {
   find_slots(type, &slots);
   model(result).any_order = !slots.empty();
   for (const Slot& slot : slots) {
-    PyObject* value = in_slot(object, slot);
+    PyObject* value = cpython::object_at(object, slot.offset);
     if (value != nullptr) {
       add(slot.name, value, load_input(GuardOp::kLoadSlot, source, slot.offset, value));
     } else {
@@ -129,15 +136,11 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth) {
     for (Py_ssize_t i = 0; cpython::shared_key(type, i) != nullptr; ++i) {
       PyObject* value = cpython::inline_value(object, i);
       if (value == nullptr) {
-        trace_->guards[guard_inline_slot(object, i, nullptr)].subject = source;
-        continue;
+        guard_inline_slot(source, type, i, nullptr);
+      } else {
+        const Guard load = inline_guard(GuardOp::kLoadInline, source, type, i);
+        add(cpython::shared_key(type, i), value, load_input(load, value));
       }
-      const Val loaded = load_input(GuardOp::kLoadInline, source, 0, value);
-      Guard& load = trace_->guards.back();
-      load.expected = reinterpret_cast<PyObject*>(type);
-      load.number = cpython::shared_keys_id(type);
-      load.aux = static_cast<uint32_t>(i);
-      add(cpython::shared_key(type, i), value, loaded);
     }
   }
   if (storage == cpython::Storage::kDict) {

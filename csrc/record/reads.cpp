@@ -5,6 +5,7 @@
 // 2. A container that changed since its guard was taken, and not by a write that the trace itself replays, ends the
 // recording.
 #include "cpython/keys.h"
+#include "guard/instances.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -353,11 +354,8 @@ bool Recorder::guard_no_dict(PyObject* object) {
 }
 
 // The inline value of an instance; null: unset.
-uint32_t Recorder::guard_inline_slot(PyObject* object, Py_ssize_t index, PyObject* value) {
-  Guard guard = make_guard(GuardOp::kInlineSlot, object);
-  guard.expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  guard.number = cpython::shared_keys_id(Py_TYPE(object));
-  guard.aux = static_cast<uint32_t>(index);
+uint32_t Recorder::guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value) {
+  Guard guard = inline_guard(GuardOp::kInlineSlot, source, type, index);
   guard.first = static_cast<uint32_t>(trace_->guard_items.size());
   guard.count = 1;
   trace_->guard_items.push_back(value);
@@ -391,7 +389,7 @@ bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) 
     return live_;
   }
   fact.stamp = reinterpret_cast<uintptr_t>(*value);
-  fact.guard = guard_inline_slot(object, index, *value);
+  fact.guard = guard_inline_slot(Val::constant(object), type, index, *value);
   return true;
 }
 
@@ -400,7 +398,7 @@ bool Recorder::guard_before_dict(PyObject* object, PyObject* name, PyObject** va
   if (cpython::dict_lookup(cpython::instance_dict(object), name, value) < 0) return false;
   if (*value != nullptr) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(object), name);
-    if (index >= 0) guard_inline_slot(object, index, *value);
+    if (index >= 0) guard_inline_slot(Val::constant(object), Py_TYPE(object), index, *value);
     return index >= 0;
   }
   Guard guard = make_guard(GuardOp::kNoAttribute, object);

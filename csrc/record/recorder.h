@@ -90,7 +90,7 @@ class Recorder final : public RecordApi {
   void attr_set(Val object, PyObject* name, Val value);
   bool attr_delete(Val object, PyObject* name);  // false: it is not there
   bool attr_find(Val object, PyObject* name, Val* value);
-  Val dict_of(Val instance);
+  Val dict_of(Val instance);  // its __dict__; Null: in which order is not known
   void share_dict(Val instance);
   bool dict_content(Val dict, Objects* keys, Vals* values);
   bool try_items(Val iterable, Vals* out);
@@ -113,8 +113,8 @@ class Recorder final : public RecordApi {
   // -- reads under guard (reads.cpp)
   // `instance` is one of it that is proven; null: the class itself is.
   void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr);
-  bool guard_instance(PyObject* object,
-                      PyObject** dict);  // class and dict pointer; *dict null: none, inline values, made here
+  // Class and dict pointer; *dict null: there is none, or inline values, or it was made here.
+  bool guard_instance(PyObject* object, PyObject** dict);
   bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
   bool guard_item(PyObject* dict, PyObject* key, PyObject* value);  // what was found there
   // The value of a key that is in the dict itself, of any class and with this hash: false: it is not known.
@@ -131,7 +131,7 @@ class Recorder final : public RecordApi {
   bool guard_context_var(PyObject* var, PyObject** value);
   bool guard_inline(PyObject* object, PyObject* name, PyObject** value);  // attribute of an instance with inline values
   bool guard_before_dict(PyObject* object, PyObject* name, PyObject** value);  // ... when its dict was made here
-  uint32_t guard_inline_slot(PyObject* object, Py_ssize_t index, PyObject* value);
+  uint32_t guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value);
   void guard_no_dict(PyObject* object, Val source);
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
@@ -287,6 +287,7 @@ class Recorder final : public RecordApi {
   Val input_instance(PyObject* object, Val source, int depth);
   bool guard_keys(PyObject* dict, Val source);
   Val load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object);
+  Val load_input(Guard guard, PyObject* object);
   Val real_container(Val object, Val source);
   Guard& input_guard(GuardOp op, Val source);
   void observe_instruction(ShadowFrame& frame);
@@ -469,9 +470,9 @@ class Recorder final : public RecordApi {
   std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
   Vals arguments_;                                                 // containers that the caller passed
   std::array<size_t, 2> guarded_aliases_{};  // guards that guard_aliases has looked at: for containers, instances
-  int adopting_ = 0;                         // instances whose attributes are being loaded as arguments
   Objects named_;                            // arguments that are these very objects
-  Py_ssize_t adopted_ = 0;                   // ... attributes so far
+  int adopting_ = 0;                         // instances among them whose attributes are being loaded ...
+  Py_ssize_t adopted_ = 0;                   // ... and how many attributes so far
   Vals containers_;                          // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;     // collections would run code that is not the program's
   Vals bound_;                               // slots of the frame that is expected

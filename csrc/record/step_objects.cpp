@@ -125,7 +125,7 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   cpython::Storage storage = cpython::attribute_storage(self);
   PyObject* old = nullptr;
   if (slot != 0) {
-    old = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + slot);
+    old = cpython::object_at(self, slot);
     if (old == nullptr && value.is_null()) return false;
     dict = nullptr;
   } else if (storage == cpython::Storage::kDict) {

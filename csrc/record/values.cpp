@@ -418,6 +418,7 @@ bool Recorder::can_build(uint32_t index, uint32_t time) {
 
 // The __dict__ of a fresh instance.
 Val Recorder::dict_of(Val instance) {
+  if (model(instance).any_order) return Val();
   const uint32_t known = model(instance).dict;
   if (known != kNone) return Val::virtual_object(known);
   const Val dict = new_virtual(VirtualKind::kDict, &PyDict_Type);

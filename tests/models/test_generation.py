@@ -94,7 +94,7 @@ def test_ways_to_generate(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_cache_of_the_caller(name: str) -> None:
-    """Two caches that grow in turn, one that is cut, and one that serves two models."""
+    """Two caches that grow in turn, are cut, and are written to between the calls."""
     model, plain = pijit.jit(built(name)), built(name)
 
     def steps(it: Any) -> list[torch.Tensor]:

@@ -9,12 +9,14 @@ from exits import Points, evenly, leave
 from observe import MODES, load_programs
 
 PROGRAMS = load_programs()
-MOST, FEW = 200, 20  # exits of a program: of more, so many are taken evenly
+MOST, FEW = 500, 50  # exits of a program: of more, so many are taken evenly
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_from_every_exit(name: str) -> None:
-    assert not leave(PROGRAMS[name], MODES[0], evenly(MOST)).wrong
+    exits = leave(PROGRAMS[name], MODES[0], evenly(MOST))
+    assert not exits.wrong
+    assert exits.left or not exits.points or "stops" in PROGRAMS[name].flags
 
 
 @pytest.mark.parametrize("mode", MODES[1:])

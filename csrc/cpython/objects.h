@@ -43,10 +43,12 @@ PyObject* plain_value(PyObject* object) noexcept;
 // plain_value(object) would have the bits of `plain`.
 bool has_value(PyObject* object, PyObject* plain) noexcept;
 // The type of `object` is one that same_scalar() compares.
-inline bool is_scalar(PyObject* object) noexcept {
-  PyTypeObject* type = Py_TYPE(object);
+inline bool is_scalar_type(PyTypeObject* type) noexcept {
   return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
-         type == &PyBytes_Type || type == &PyComplex_Type || object == Py_None || object == Py_Ellipsis;
+         type == &PyBytes_Type || type == &PyComplex_Type;
+}
+inline bool is_scalar(PyObject* object) noexcept {
+  return is_scalar_type(Py_TYPE(object)) || object == Py_None || object == Py_Ellipsis;
 }
 // Every object of that type and value is this one: None, Ellipsis, NotImplemented, booleans, small integers.
 bool is_singleton(PyObject* object) noexcept;

@@ -374,6 +374,8 @@ PyObject* Materialiser::make_from_fields(const Virtual& object) noexcept {
       const bool of_class = Py_TYPE(f[0]) == &PyClassMethodDescr_Type;
       return Py_TYPE(f[0])->tp_descr_get(f[0], of_class ? nullptr : f[1], of_class && PyType_Check(f[1]) ? f[1] : type);
     }
+    case VirtualKind::kAddress:
+      return PyLong_FromVoidPtr(f[0]);
     case VirtualKind::kSlice:
       return PySlice_New(f[0], f[1], f[2]);
     case VirtualKind::kSuper:

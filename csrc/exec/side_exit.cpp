@@ -190,6 +190,7 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
     }
   }
   if (!result) return cpython::eval_default(ts, frame, 1);
+  if (state.continuation == Continuation::kReplace) result = std::move(level->extra);
   if (state.continuation == Continuation::kDrop) {
     result = Ref();
   } else {

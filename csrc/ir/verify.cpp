@@ -91,7 +91,8 @@ void Verifier::use_snapshot(uint32_t index) {
       fail("s" + std::to_string(index) + ": continuation of the wrong frame");
     if (state.parent != kNone && state.function.is_null())
       fail("s" + std::to_string(index) + ": inner frame without a function");
-    if ((state.continuation == Continuation::kInit || state.continuation == Continuation::kEnter) &&
+    if ((state.continuation == Continuation::kInit || state.continuation == Continuation::kReplace ||
+         state.continuation == Continuation::kEnter) &&
         state.extra.is_null())
       fail("s" + std::to_string(index) + ": nothing to push");
     use(state.function, taken.time);

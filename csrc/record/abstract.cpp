@@ -71,7 +71,7 @@ int compute(Recorder& recorder, Val callable, const Arguments& args, Val* result
 
 }  // namespace
 
-Task<Val> call(Drive& drive, Val callable, Arguments args) {
+Task<Val> call(Drive& drive, Val callable, Arguments args, bool last) {
   Recorder& recorder = drive.recorder();
   if (recorder.is_virtual(callable, VirtualKind::kBuiltinMethod)) {
     args.values.insert(args.values.begin(), recorder.virtual_field(callable, 1));
@@ -83,6 +83,7 @@ Task<Val> call(Drive& drive, Val callable, Arguments args) {
   if (computed > 0) co_return result;
   if (!recorder.live()) co_await drive.unknown();
   const Invoke outcome = recorder.invoke(drive.frame(), callable, args, Then::kPush, 0);
+  if (last && drive.leave(outcome)) co_await Drive::Never();
   Inner inner = co_await drive.wait(outcome);
   Driven driven = drive.deferred();
   if (driven != nullptr) {

@@ -12,8 +12,8 @@ Val plain_shadow(Recorder& recorder, PyObject* result);
 // A value whose content is known and plain all through, as an object; null: it is not.
 Ref plain_object(Recorder& recorder, Val value);
 
-// callable(*args)
-Task<Val> call(Drive& drive, Val callable, Arguments args);
+// callable(*args); `last`: its result is that of the instruction
+Task<Val> call(Drive& drive, Val callable, Arguments args, bool last = false);
 Task<Val> call_one(Drive& drive, Val callable, Val argument);
 Task<Val> call_two(Drive& drive, Val callable, Val first, Val second);
 // The exact class, guarded; null: not known.

@@ -169,6 +169,7 @@ Task<Val> compare_slot(Drive& drive, int op, Val left, Val right) {
 }  // namespace
 
 int same_object(Recorder& recorder, Val left, Val right) {
+  if (recorder.is_virtual(left, VirtualKind::kAddress)) return -1;  // every call of id() makes a number
   if (left == right) return 1;
   if (left.is_const() && right.is_const()) {
     PyObject *a = left.object(), *b = right.object();
@@ -186,9 +187,7 @@ int same_object(Recorder& recorder, Val left, Val right) {
     const Val known = left.is_virtual() ? left : right, other = left.is_virtual() ? right : left;
     if (other.is_const() && !cpython::is_scalar(other.object())) return recorder.is_argument(known, other.object());
     // A fresh object is only itself; a result may be any object that escaped, and so may an argument.
-    const auto fresh = [&](Val value) {
-      return value.is_virtual() && recorder.trace().virtuals[value.index()].reg_time != 0;
-    };
+    const auto fresh = [&](Val value) { return value.is_virtual() && recorder.is_fresh(value); };
     const auto escaped = [&](Val value) { return value.is_reg() && recorder.facts(value).rep == Rep::kObject; };
     if (fresh(left) || fresh(right)) return escaped(left) || escaped(right) ? -1 : 0;
     return -1;
@@ -199,8 +198,23 @@ int same_object(Recorder& recorder, Val left, Val right) {
   return constant == nullptr || type == nullptr || Py_TYPE(constant) == type ? -1 : 0;
 }
 
+namespace {
+
+// id(a) == id(b), or one of these and another int. 1, 0, or -1: not known.
+int same_address(Recorder& recorder, Val left, Val right) {
+  const bool both = recorder.is_virtual(right, VirtualKind::kAddress);
+  if (!recorder.is_virtual(left, VirtualKind::kAddress)) return both ? same_address(recorder, right, left) : -1;
+  const Val object = recorder.virtual_field(left, 0);
+  if (both) return same_object(recorder, object, recorder.virtual_field(right, 0));
+  return object.is_virtual() && right.is_const() && PyLong_CheckExact(right.object()) ? 0 : -1;
+}
+
+}  // namespace
+
 Task<Val> compare(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
+  if (const int same = op == Py_EQ || op == Py_NE ? same_address(recorder, left, right) : -1; same >= 0)
+    co_return Val::constant((same != 0) == (op == Py_EQ) ? Py_True : Py_False);
   if (const Val number = recorder.compute_number(SiteKind::kCompare, op, left, right); !number.is_null())
     co_return number;
   for (Val* value : {&left, &right})

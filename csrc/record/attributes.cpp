@@ -23,6 +23,11 @@ PyObject* classmethod_callable(PyObject* descriptor) {
   return reinterpret_cast<Layout*>(descriptor)->callable;
 }
 
+PyTypeObject* union_type() {
+  static PyTypeObject* const type = find_type("types", "UnionType");
+  return type;
+}
+
 namespace {
 
 // A C getter whose value is decided by guarded facts. Returns Null if it is not known.
@@ -493,6 +498,9 @@ Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, T
   }
   if (getter == PyModule_Type.tp_getattro && object.is_const()) return module_attribute(lookup, object, name);
   if (getter == PyType_Type.tp_getattro && object.is_const()) return type_attribute(lookup, object, name);
+  // int | str: generic but for the names that it has of its class
+  if (type == union_type() && object.is_const() && !has_name(name, "__module__"))
+    return generic_attribute(lookup, object, name);
   if (getter == slots.getattr_hook || getter == slots.getattribute) return hooked_attribute(lookup, object, name);
   return Invoke::kUnknown;
 }

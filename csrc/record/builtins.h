@@ -66,6 +66,7 @@ PyTypeObject* deque_iterator_type() noexcept;
 PyTypeObject* default_dict_type() noexcept;
 PyTypeObject* namespace_type() noexcept;
 PyTypeObject* partial_type();
+PyTypeObject* union_type();  // of int | str
 bool is_lock(PyTypeObject* type) noexcept;
 
 // A call that only computes, of any result: an object that nobody else has, or that it only finds (opaque.cpp).

@@ -15,7 +15,7 @@ bool is_reduced_by_object(Recorder& recorder, Val object, PyTypeObject* type) {
   static PyObject* const slots = name("__slotnames__");
   PyTypeObject* base = type;
   while (base != nullptr && (base->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) base = base->tp_base;
-  if (base != &PyBaseObject_Type || type == base || type->tp_getattro != PyObject_GenericGetAttr) return false;
+  if (base != &PyBaseObject_Type || type == base) return false;
   PyObject* dict = nullptr;
   if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return false;
   for (PyObject* own : {reduce, state})
@@ -38,33 +38,54 @@ PyObject* maker(Recorder& recorder) {
   return found;
 }
 
+// getattr(object, name, None); what a class's own __getattribute__ does happens, in its order.
+Task<Val> attribute_or_none(Drive& drive, Val object, PyObject* of) {
+  static PyObject* const getattr = find_object("builtins", "getattr");
+  Arguments args;
+  args.values = {object, Val::constant(of), Val::constant(Py_None)};
+  Val value = co_await call(drive, Val::constant(getattr), args);
+  co_return value;
+}
+
+// Whether it is the method of `object`, of this one.
+bool is_own_method(Recorder& recorder, Val method, Val self, PyObject* of) {
+  return recorder.is_virtual(method, VirtualKind::kBuiltinMethod) && recorder.virtual_field(method, 1) == self &&
+         recorder.virtual_field(method, 0).object() == _PyType_Lookup(&PyBaseObject_Type, of);
+}
+
 // object.__reduce_ex__(self, protocol), of protocols that make the object by its class alone.
-Invoke object_reduce(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2 || !args.names.empty() || frame.drive) return Invoke::kUnknown;
+Task<Val> object_reduce(Drive& drive, Arguments args) {
+  static PyObject *const reduce = name("__reduce__"), *const get_state = name("__getstate__");
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
   const Val self = args.values[0];
   PyObject* protocol = args.values[1].object();
   PyTypeObject* type = recorder.type_of(self);
   if (type == nullptr || self.is_reg() || protocol == nullptr || !PyLong_CheckExact(protocol) ||
       Py_SIZE(protocol) != 1 || PyLong_AsLong(protocol) < 2 || !is_reduced_by_object(recorder, self, type))
-    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+    co_await drive.unknown();
   PyObject *newobj = maker(recorder), *dict = nullptr;
+  if (newobj == nullptr || (self.is_const() && (!recorder.guard_instance(self.object(), &dict) || dict == nullptr)))
+    co_await drive.unknown();
+  if (type->tp_getattro != PyObject_GenericGetAttr) {
+    co_await attribute_or_none(drive, self, reduce);
+    const Val method = co_await attribute_or_none(drive, self, get_state);
+    if (!is_own_method(recorder, method, self, get_state)) co_await drive.unknown();
+  }
   Objects keys;
   Vals values;
-  if (newobj == nullptr || (self.is_const() && (!recorder.guard_instance(self.object(), &dict) || dict == nullptr)))
-    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   const Val own = dict != nullptr ? Val::constant(dict) : recorder.dict_of(self);
-  if (own.is_null() || !recorder.dict_content(own, &keys, &values))
-    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (own.is_null() || !recorder.dict_content(own, &keys, &values)) co_await drive.unknown();
   const Val none = Val::constant(Py_None), cls = Val::constant(reinterpret_cast<PyObject*>(type));
   const Val parts[] = {Val::constant(newobj), recorder.new_tuple(&PyTuple_Type, &cls, 1), keys.empty() ? none : own,
                        none, none};
-  return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, parts, 5));
+  co_return recorder.new_tuple(&PyTuple_Type, parts, 5);
 }
 
 }  // namespace
 
 void add_copy_builtins() {
-  add_builtin("builtins", "object.__reduce_ex__", object_reduce);
+  add_driven("builtins", "object.__reduce_ex__", object_reduce);
 }
 
 }  // namespace pijit

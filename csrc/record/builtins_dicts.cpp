@@ -6,8 +6,12 @@
 namespace pijit {
 
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
-  PyObject* object = recorder.key_of(key);
-  if (object == nullptr) return -1;
+  PyObject* object = recorder.key_in(dict, key);
+  if (object == nullptr) {  // no container has the address of a scalar
+    const Val scalar = recorder.is_virtual(key, VirtualKind::kAddress) ? recorder.virtual_field(key, 0) : Val();
+    const bool known = !scalar.is_null() && !scalar.is_virtual() && recorder.is_virtual(dict, VirtualKind::kDict);
+    return known && recorder.are_other_addresses(dict, scalar) ? 0 : -1;
+  }
   if (dict.is_virtual()) return recorder.dict_find(dict, object, value) ? 1 : 0;
   return recorder.find_item(dict.object(), object, value);
 }
@@ -51,7 +55,8 @@ Task<Val> dict_pop(Drive& drive, Arguments args) {
   if (found < 0) co_await drive.unknown();
   if (found == 0 && args.values.size() == 2) co_await drive.raise();
   if (found == 0) co_return args.values[2];
-  if (!write_item(recorder, args.values[0], recorder.key_of(args.values[1]), Val())) co_await drive.unknown();
+  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), Val()))
+    co_await drive.unknown();
   co_return value;
 }
 
@@ -63,7 +68,8 @@ Task<Val> dict_setdefault(Drive& drive, Arguments args) {
   if (found < 0) co_await drive.unknown();
   if (found > 0) co_return value;
   value = args.values.size() == 3 ? args.values[2] : none();
-  if (!write_item(recorder, args.values[0], recorder.key_of(args.values[1]), value)) co_await drive.unknown();
+  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), value))
+    co_await drive.unknown();
   co_return value;
 }
 
@@ -177,7 +183,7 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   const Model& content = recorder.model(args.values[0]);
   const Objects keys = content.keys;
   const Vals values = content.items;
-  PyObject* key = recorder.key_of(args.values[1]);
+  PyObject* key = recorder.key_in(args.values[0], args.values[1]);
   for (PyObject* other : keys) recorder.dict_delete(args.values[0], other);
   if (!last) recorder.dict_set(args.values[0], key, value);
   for (size_t i = 0; i < keys.size(); ++i)
@@ -191,7 +197,7 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
 Task<Val> dict_setitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!fits(recorder, args, 2, 2)) co_await drive.unknown();
-  PyObject* key = recorder.key_of(args.values[1]);
+  PyObject* key = recorder.key_in(args.values[0], args.values[1]);
   if (key == nullptr || !write_item(recorder, args.values[0], key, args.values[2])) co_await drive.unknown();
   co_return none();
 }
@@ -203,7 +209,8 @@ Task<Val> dict_delitem(Drive& drive, Arguments args) {
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
   if (found == 0) co_await drive.raise();
-  if (!write_item(recorder, args.values[0], recorder.key_of(args.values[1]), Val())) co_await drive.unknown();
+  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), Val()))
+    co_await drive.unknown();
   co_return none();
 }
 

@@ -44,7 +44,7 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   }
   if (recorder.type_of(args.values[1]) != &PyTuple_Type || !recorder.try_items(args.values[1], &classes)) {
     // A union type, X | Y: its members.
-    if (single == nullptr || strcmp(Py_TYPE(single)->tp_name, "types.UnionType") != 0) return Invoke::kUnknown;
+    if (single == nullptr || Py_TYPE(single) != union_type()) return Invoke::kUnknown;
     Ref members = Ref::steal(PyObject_GetAttrString(single, "__args__"));
     if (!members) return Invoke::kUnknown;
     recorder.owned(single);  // another union may be made at its address
@@ -151,21 +151,60 @@ Invoke builtin_hasattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, 
   return attribute_call(recorder, frame, args, pops, true);
 }
 
-Invoke builtin_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 3 || args.values[1].object() == nullptr || !PyUnicode_CheckExact(args.values[1].object()))
+void after_write(Recorder& recorder, ShadowFrame& frame, PyObject*) {
+  PyObject* object = frame.pending.x.object();
+  PyObject* dict = object == nullptr ? nullptr : cpython::instance_dict(object);
+  if (dict != nullptr) recorder.written_dict(dict);
+  frame.pending.result = Val::constant(Py_None);
+}
+
+// object.__setattr__(self, name, value), object.__delattr__(self, name)
+Invoke generic_write(Recorder& recorder, ShadowFrame& frame, Arguments& args, size_t count, int pops) {
+  if (args.values.size() != count || args.values[1].object() == nullptr ||
+      !PyUnicode_CheckExact(args.values[1].object()))
     return Invoke::kUnknown;
-  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), args.values[2], pops))
+  const Val value = count == 3 ? args.values[2] : Val();
+  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), value, pops))
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (frame.pending.active) return Invoke::kUnknown;
   recorder.known(frame, pops, Val::constant(Py_None));
   frame.pending.x = args.values[0];
-  frame.pending.finish = [](Recorder& r, ShadowFrame& f, PyObject*) {
-    PyObject* object = f.pending.x.object();
-    PyObject* dict = object == nullptr ? nullptr : cpython::instance_dict(object);
-    if (dict != nullptr) r.written_dict(dict);
-    f.pending.result = Val::constant(Py_None);
-  };
+  frame.pending.finish = after_write;
   return Invoke::kStarted;
+}
+
+// setattr(object, name, value), delattr(object, name)
+Invoke write_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, size_t count, int pops) {
+  if (args.values.size() != count || args.values[1].object() == nullptr ||
+      !PyUnicode_CheckExact(args.values[1].object()))
+    return Invoke::kUnknown;
+  const Val object = args.values[0];
+  PyTypeObject* type = recorder.type_of(object);
+  if (type == nullptr || object.is_reg()) return Invoke::kUnknown;
+  if (type->tp_setattro == PyObject_GenericSetAttr) return generic_write(recorder, frame, args, count, pops);
+  if (type->tp_setattro != cpython::slot_functions().setattr) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
+  PyObject* method = recorder.lookup_type(type, count == 3 ? names().setattr : names().delattr);
+  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type)
+    return generic_write(recorder, frame, args, count, pops);  // the other one is in Python
+  Arguments own = args;
+  const Invoke outcome = recorder.invoke_function(frame, Val::constant(method), own, Then::kReplace, pops);
+  if (outcome == Invoke::kStarted) frame.pending.x = Val::constant(Py_None);
+  return outcome;
+}
+
+Invoke builtin_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return write_call(recorder, frame, args, 3, pops);
+}
+Invoke builtin_delattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return write_call(recorder, frame, args, 2, pops);
+}
+Invoke object_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return generic_write(recorder, frame, args, 3, pops);
+}
+Invoke object_delattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return generic_write(recorder, frame, args, 2, pops);
 }
 
 Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
@@ -232,8 +271,17 @@ Invoke builtin_callable(Recorder& recorder, ShadowFrame& frame, Arguments& args,
 Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 1) return Invoke::kUnknown;
   const Val value = args.values[0];
-  PyObject* object = recorder.touches_tensor(value) ? recorder.tensor_source(value).object() : value.object();
-  if (object == nullptr || cpython::is_scalar(object)) return Invoke::kUnknown;
+  const bool tensor = recorder.touches_tensor(value);
+  PyObject* object = tensor ? recorder.tensor_source(value).object() : value.object();
+  if (object == nullptr && !tensor) {
+    PyTypeObject* type = recorder.type_of(value);
+    const bool known = value.is_virtual() || (type != nullptr && cpython::is_scalar_type(type));
+    return known ? give(recorder, frame, pops, recorder.address_of(value)) : Invoke::kUnknown;
+  }
+  if (object == nullptr) return Invoke::kUnknown;
+  if (cpython::is_scalar(object) && !cpython::is_singleton(object))
+    return give(recorder, frame, pops, recorder.address_of(value));
+  if (!cpython::is_scalar(object)) recorder.note_address(object);
   recorder.observe(frame, pops, take_bool);
   return Invoke::kStarted;
 }
@@ -427,6 +475,7 @@ void add_object_builtins() {
   add_builtin("_abc", "_abc_instancecheck", builtin_abc_check);
   add_builtin("_abc", "_abc_subclasscheck", builtin_abc_check);
   add_builtin("builtins", "getattr", builtin_getattr);
+  add_builtin("builtins", "delattr", builtin_delattr);
   add_builtin("builtins", "hasattr", builtin_hasattr);
   add_builtin("builtins", "setattr", builtin_setattr);
   add_builtin("builtins", "callable", builtin_callable);
@@ -435,7 +484,8 @@ void add_object_builtins() {
   add_builtin("builtins", "type", type_type);
   add_builtin("builtins", "super", type_super);
   add_builtin("builtins", "object.__getattribute__", object_getattribute);
-  add_builtin("builtins", "object.__setattr__", builtin_setattr);
+  add_builtin("builtins", "object.__setattr__", object_setattr);
+  add_builtin("builtins", "object.__delattr__", object_delattr);
   add_builtin("builtins", "object.__new__", object_new);
   add_builtin("builtins", "object.__init__", object_init);
   add_builtin("_contextvars", "ContextVar.set", context_set);
@@ -446,6 +496,7 @@ void add_object_builtins() {
   add_builtin("builtins", "range.index", fold);
   add_builtin("builtins", "range.count", fold);
   partial_type();  // imports, so not while recording
+  union_type();
   add_builtin("functools", "partial", type_partial);
   add_builtin("types", "MethodType", type_method);
   add_builtin("types", "FunctionType.__get__", function_get);

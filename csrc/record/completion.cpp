@@ -18,6 +18,11 @@ void Recorder::note_real(Val value, PyObject* object) {
   }
 }
 
+void Recorder::note_item(Val item, PyObject* object) {
+  if (item.is_reg()) note_real(item, object);
+  if (item.is_virtual() && model(item).real == nullptr) model(item).real = object;
+}
+
 // A generator or __next__ in FOR_ITER or SEND: fell through with a value, or jumped to the end.
 void Recorder::complete_next(ShadowFrame& frame) {
   Pending& pending = frame.pending;
@@ -28,10 +33,7 @@ void Recorder::complete_next(ShadowFrame& frame) {
   pending.active = false;
   frame.sp -= (sends ? 1 : 0) + (pending.has_result ? 0 : 1);
   if (!pending.has_result && !sends) return;
-  if (item.is_virtual() && model(item).real == nullptr)
-    model(item).real = stack_real(1);
-  else
-    note_real(item, stack_real(1));
+  note_item(item, stack_real(1));
   frame.push(item);
 }
 
@@ -76,10 +78,7 @@ void Recorder::complete(ShadowFrame& frame) {
     const Vals items = model(value).items;
     for (size_t i = items.size(); i-- > 0;) {
       frame.push(items[i]);
-      if (items[i].is_virtual() && model(items[i]).real == nullptr)
-        model(items[i]).real = stack_real(static_cast<int>(i) + 1);
-      else
-        note_real(items[i], stack_real(static_cast<int>(i) + 1));
+      note_item(items[i], stack_real(static_cast<int>(i) + 1));
     }
   } else if (pending.pushes == 2 && stack_real(2) != nullptr) {
     // LOAD_METHOD left method and self instead of a bound method.

@@ -42,6 +42,15 @@ bool Drive::settled(Invoke outcome) noexcept {
   return true;
 }
 
+bool Drive::leave(Invoke outcome) noexcept {
+  Pending& pending = frame_.pending;
+  if (outcome != Invoke::kStarted || !recorder_.live() || deferred_ != nullptr) return false;
+  if (!pending.expects_frame || pending.entered) return false;
+  pending.pops = pops_;
+  state_ = State::kLeft;
+  return true;
+}
+
 Invoke Drive::start(Driven function, const Arguments& args) {
   root_ = function(*this, args);
   next_ = root_.handle();
@@ -84,6 +93,7 @@ Invoke Drive::end() {
       recorder_.will_raise(frame_, pops_, raised_);
       return Invoke::kStarted;
     case State::kPassesOn:
+    case State::kLeft:
       return Invoke::kStarted;
     case State::kRunning:
       break;

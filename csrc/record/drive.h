@@ -82,6 +82,11 @@ class Drive {
   Never raise(Val exception = Val()) noexcept;  // guarded facts say that the C code raises here: that, or a new one
   Never pass_on() noexcept;                     // the exception of the inner frame leaves the C code
 
+  // Ends it where the call that was just set up waits for a frame whose result is the instruction's: exits may be taken
+  // in that frame as in one that no C code called. Only for the outermost task; false: there is no such frame;
+  // true: await Never.
+  bool leave(Invoke outcome) noexcept;
+
   // Awaiting this gives what became of the call that was just set up (see Recorder::invoke).
   struct Wait {
     Drive& drive;
@@ -129,7 +134,7 @@ class Drive {
   void run();
   Invoke end();
 
-  enum class State : uint8_t { kRunning, kUnknown, kRaises, kPassesOn };
+  enum class State : uint8_t { kRunning, kUnknown, kRaises, kPassesOn, kLeft };
   Recorder& recorder_;
   ShadowFrame& frame_;
   int pops_;

@@ -37,6 +37,7 @@ bool is_heap_type(PyTypeObject* type) {
 
 constexpr Py_ssize_t kMaxItems = 256;
 constexpr int kMaxDepth = 4;
+constexpr size_t kMaxLists = 64;  // of one epoch: each is told apart from all others
 
 }  // namespace
 
@@ -63,6 +64,7 @@ void Recorder::begin_epoch() {
   Node& node = emit_node(Op::kEpoch);
   node.aux = static_cast<uint32_t>(trace.epochs.size() - 1);
   facts_ = Facts();
+  epoch_arguments_ = arguments_.size();
   overlay_.clear();
   forget_types();
   go_stale();
@@ -167,6 +169,11 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
   if (!tuple && !PyList_CheckExact(object)) return source;
   const Py_ssize_t size = Py_SIZE(object);
   if (size > kMaxItems || depth > kMaxDepth) return source;
+  if (const Val first = known_container(object, source); !first.is_null()) return first;
+  if (!tuple && arguments_.size() > epoch_arguments_ + kMaxLists) return source;
+  for (size_t i = epoch_arguments_; i < arguments_.size() && !tuple; ++i)
+    if (type_of(arguments_[i]) == &PyList_Type)
+      input_guard(GuardOp::kNotSame, source).number = trace_->virtuals[arguments_[i].index()].reg;
   input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
   Vals items;
   for (Py_ssize_t i = 0; i < size; ++i) {
@@ -181,11 +188,29 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
   return real_container(result, source);
 }
 
+namespace {
+
+// A tuple or list within itself, as deep as it would be adopted: it would be there under two names.
+bool holds_itself(PyObject* object, Objects* within) {
+  const bool tuple = PyTuple_CheckExact(object);
+  if ((!tuple && !PyList_CheckExact(object)) || within->size() > kMaxDepth || Py_SIZE(object) > kMaxItems) return false;
+  if (std::find(within->begin(), within->end(), object) != within->end()) return true;
+  within->push_back(object);
+  for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
+    if (holds_itself(tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), within)) return true;
+  within->pop_back();
+  return false;
+}
+
+}  // namespace
+
 // The register was there when the epoch began, and nothing has been written to its object since.
 bool Recorder::adopt(Val reg, PyObject* object) {
   if (trace_->regs[reg.index()].rep != Rep::kObject) return false;
   if (trace_->regs[reg.index()].epoch >= trace_->epochs.size()) return false;
   if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return false;
+  Objects within;
+  if (holds_itself(object, &within)) return false;
   Val known = adopted(object, reg, 0);
   if (!known.is_virtual()) return false;
   for (auto& frame : frames_)

@@ -237,6 +237,7 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
       pending.result = value;
       break;
     case Then::kInit:
+    case Then::kReplace:
       pending.result = pending.x;
       break;
     case Then::kDrop:

@@ -158,13 +158,17 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth) {
   return real_container(result, source);
 }
 
+// The one that was loaded already; Null: there is none.
+Val Recorder::known_container(PyObject* object, Val source) {
+  if (arguments_.empty() || PyTuple_CheckExact(object)) return Val();
+  const Fact* known = facts_.get(object, FactKind::kArgument);
+  if (known == nullptr) return Val();
+  input_guard(GuardOp::kSame, source).number = trace_->virtuals[known->guard].reg;
+  return Val::virtual_object(known->guard);
+}
+
 Val Recorder::input(PyObject* object, Val source, int depth) {
-  const bool may_be_known = !arguments_.empty() && !PyTuple_CheckExact(object);
-  if (const Fact* known = may_be_known ? facts_.get(object, FactKind::kArgument) : nullptr; known != nullptr) {
-    const Val first = Val::virtual_object(known->guard);
-    input_guard(GuardOp::kSame, source).number = trace_->virtuals[first.index()].reg;
-    return first;
-  }
+  if (const Val first = known_container(object, source); !first.is_null()) return first;
   if (adapter_ != nullptr && adapter_->is_tensor(object)) {
     Val tensor = add_reg(Rep::kTensor, Py_TYPE(object), object);
     adapter_->add_input(inputs(), source, object, tensor.index());

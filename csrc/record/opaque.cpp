@@ -551,8 +551,25 @@ bool Recorder::fix_operands(ShadowFrame& frame) {
 }
 
 // The instruction under way, executed already or not, as an opaque call.
+// The addresses of scalars that C code will see: which scalars they are is guarded then.
+void Recorder::take_addresses(ShadowFrame& frame) {
+  bool any = false;
+  for (const auto& each : frames_)
+    for (int i = 0; i < each->locals + each->sp && live_; ++i) {
+      const Val value = each->slots[static_cast<size_t>(i)];
+      if (!is_virtual(value, VirtualKind::kAddress) || is_built(value)) continue;
+      materialize(value);
+      any = true;
+    }
+  if (!any || !live_) return;
+  frame.mark = here();
+  frame.snapshot = kNone;
+}
+
 bool Recorder::go_opaque(ShadowFrame& frame) {
   if (opaque_calls_ >= kMaxOpaqueCalls) return false;
+  take_addresses(frame);
+  if (!live_) return false;
   const int opcode = cpython::base_opcode(frame.code, frame.operation);
   const int oparg = cpython::full_oparg(frame.code, frame.operation);
   if (opcode == FOR_ITER || opcode == SEND) return go_opaque_next(frame);

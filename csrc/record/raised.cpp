@@ -19,7 +19,7 @@ bool Recorder::is_handled() const {
     const ShadowFrame& frame = *frames_[i];
     const Pending& pending = frame.pending;
     const bool hands_on = pending.then == Then::kPush || pending.then == Then::kInit || pending.then == Then::kDrop ||
-                          (pending.then == Then::kNext && pending.generator != kNone);
+                          pending.then == Then::kReplace || (pending.then == Then::kNext && pending.generator != kNone);
     if (i + 1 < frames_.size() && (frame.drive || !hands_on)) return false;
     cpython::Handler handler;
     if (cpython::find_handler(frame.code, frame.operation, &handler)) return true;

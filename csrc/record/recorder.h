@@ -72,6 +72,7 @@ class Recorder final : public RecordApi {
     return value.is_virtual() && models_[value.index()]->kind == kind;
   }
   Val new_virtual(VirtualKind kind, PyTypeObject* type);
+  bool is_fresh(Val object) const { return trace_->virtuals[object.index()].reg_time != 0; }  // no argument
   void log(Val object, LogOp op, Val key, Val value, uint32_t index = 0);
   Val new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count);
   Val new_dict();
@@ -84,7 +85,12 @@ class Recorder final : public RecordApi {
   void dict_put(Val dict, PyObject* key, Val value);  // its model alone
   PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
   void note_key(PyObject* key, Val value) { virtual_keys_[key] = value; }
-  Val keep_key(PyObject* key);  // the shadow of a key
+  Val fresh_key(PyObject* key) const;
+  Val keep_key(PyObject* key);                                        // the shadow of a key
+  Val address_of(Val value);                                          // id() of a fresh object, or of a scalar
+  void note_address(PyObject* object) { addresses_.insert(object); }  // id() was asked for it, it is no scalar
+  bool are_other_addresses(Val container, Val object);
+  PyObject* key_in(Val container, Val key);  // key_of() where such a number may be the key
   bool dict_delete(Val dict, PyObject* key);
   bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict
   void attr_set(Val object, PyObject* name, Val value);
@@ -289,6 +295,7 @@ class Recorder final : public RecordApi {
   Val load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object);
   Val load_input(Guard guard, PyObject* object);
   Val real_container(Val object, Val source);
+  Val known_container(PyObject* object, Val source);
   Guard& input_guard(GuardOp op, Val source);
   void observe_instruction(ShadowFrame& frame);
   bool finish_instruction(ShadowFrame& frame);
@@ -358,6 +365,7 @@ class Recorder final : public RecordApi {
   void make_real();
   bool opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread, Val* result);
   Pending& await_opaque(ShadowFrame& frame, int pops, int pushes, Val result);
+  void take_addresses(ShadowFrame& frame);
   bool go_opaque_next(ShadowFrame& frame);
   void finish_next(ShadowFrame& frame);
   bool run_in_cpython(size_t level, size_t top);
@@ -379,6 +387,7 @@ class Recorder final : public RecordApi {
   Val adopted(PyObject* object, Val source, int depth);
   InputGuards& inputs() { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
   void note_real(Val value, PyObject* object);  // registers of a result learn their objects
+  void note_item(Val item, PyObject* object);
   void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
   bool finalize_popped(cpython::Frame* frame);
@@ -468,7 +477,9 @@ class Recorder final : public RecordApi {
   Objects written_;                                                // dicts written by the instruction under way
   bool wrote_ = false;                                             // some real container
   std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
+  ObjectSet addresses_;                                            // objects, no scalars, whose addresses were taken
   Vals arguments_;                                                 // containers that the caller passed
+  size_t epoch_arguments_ = 0;                                     // ... and before the epoch began
   std::array<size_t, 2> guarded_aliases_{};  // guards that guard_aliases has looked at: for containers, instances
   Objects named_;                            // arguments that are these very objects
   int adopting_ = 0;                         // instances among them whose attributes are being loaded ...

@@ -136,7 +136,7 @@ bool Recorder::may_run(size_t level, size_t top) {
     if (frames_[i]->drive) return false;
   return caller.active && caller.expects_frame && caller.generator == kNone &&
          ((caller.then == Then::kPush && caller.pushes != 2 && caller.finish == nullptr) ||
-          caller.then == Then::kDrop || caller.then == Then::kInit);
+          caller.then == Then::kDrop || caller.then == Then::kInit || caller.then == Then::kReplace);
 }
 
 // What the frame handles can be built.

@@ -32,6 +32,7 @@ using Finish = void (*)(Recorder&, ShadowFrame&, PyObject* result);
 enum class Then : uint8_t {
   kPush,            // pushes it
   kInit,            // drops it and pushes x
+  kReplace,         // drops it and pushes x, whatever it is
   kNew,             // __new__ returned: x is the type; goes on with __init__ on recorder.saved arguments
   kDrop,            // nothing is pushed (setattr, setitem, delattr)
   kGetAttribute,    // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
@@ -150,6 +151,7 @@ struct Model : FromPool {
   Vals attrs;                              // ... and values
   uint32_t owner = kNone;                  // the instance whose __dict__ this is ...
   uint32_t dict = kNone;                   // ... and the other way round
+  uint32_t address = kNone;                // what id() gives of it
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
   std::vector<uint32_t> reshaped;          // when keys came or went
   Vals ahead;                              // iterators over sets: all the items, in order

@@ -19,6 +19,9 @@ bool continuation_of(const Pending& pending, Continuation* out) {
     case Then::kInit:
       *out = Continuation::kInit;
       return pending.pushes == 1;
+    case Then::kReplace:
+      *out = Continuation::kReplace;
+      return true;
     case Then::kDrop:
       *out = Continuation::kDrop;
       return true;
@@ -93,7 +96,8 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
   } else {
     const bool described = !frame.drive && continuation_of(frame.pending, &state.continuation);
     if (!described) unusable = waits_for(frame);
-    if (state.continuation == Continuation::kInit) state.extra = frame.pending.x;
+    if (state.continuation == Continuation::kInit || state.continuation == Continuation::kReplace)
+      state.extra = frame.pending.x;
     if (state.continuation == Continuation::kEnter) state.extra = frame.pending.y;
     state.resume = cpython::next_index(frame.code, frame.operation);
     state.stack = static_cast<uint32_t>(frame.sp - frame.pending.pops);

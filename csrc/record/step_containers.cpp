@@ -18,7 +18,7 @@ void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* name
   for (int i = 0; i < count; ++i) {
     Val key = names != nullptr ? recorder.constant(PyTuple_GET_ITEM(names, i)) : frame.top(2 * (count - i));
     Val value = names != nullptr ? frame.top(count + 1 - i) : frame.top(2 * (count - i) - 1);
-    PyObject* object = recorder.key_of(key);
+    PyObject* object = recorder.key_in(dict, key);
     if (object == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a dict key") : void();
     recorder.dict_set(dict, object, value);
   }
@@ -144,7 +144,7 @@ bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, V
 }
 
 bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
-  PyObject* object = recorder.key_of(key);
+  PyObject* object = recorder.key_in(container, key);
   if (object == nullptr) return false;
   Val value;
   if (container.is_virtual()) {
@@ -392,7 +392,7 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
       return false;
     type = recorder.type_of(container);
   }
-  PyObject* object = is_searched(recorder, container) ? key.object() : recorder.key_of(key);
+  PyObject* object = is_searched(recorder, container) ? key.object() : recorder.key_in(container, key);
   if (!recorder.live()) return false;
   if (container.is_virtual() && (is_builtin_dict(type) || type == &PySet_Type || type == &PyFrozenSet_Type ||
                                  recorder.model(container).kind == VirtualKind::kInstance)) {
@@ -526,7 +526,7 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     }
     case MAP_ADD: {
       Val target = frame.top(oparg + 2), key = frame.top(2), value = frame.top(1);
-      PyObject* object = target.is_virtual() ? recorder.key_of(key) : nullptr;
+      PyObject* object = target.is_virtual() ? recorder.key_in(target, key) : nullptr;
       if (object == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a dict key") : void();
       recorder.dict_set(target, object, value);
       frame.sp -= 2;

@@ -248,16 +248,28 @@ void step_call(Recorder& recorder, ShadowFrame& frame, int oparg) {
   start_call(recorder, frame, callable, args, oparg + 2);
 }
 
+namespace {
+
+// callable(*positional, **names): the values are these three, the last ones by their names.
+Task<Val> call_unpacked(Drive& drive, Arguments args) {
+  const Val callable = args.values[0], positional = args.values[1];
+  const Vals named(args.values.begin() + 2, args.values.end());
+  args.values = co_await collect_all(drive, positional);
+  args.values.insert(args.values.end(), named.begin(), named.end());
+  Val result = co_await call(drive, callable, args, true);
+  co_return result;
+}
+
+}  // namespace
+
 void step_call_ex(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Arguments& args = recorder.scratch;
   args.values.clear();
   args.names.clear();
   int keywords = oparg & 1;
   Val callable = frame.top(keywords + 2), positional = frame.top(keywords + 1);
-  if (!recorder.try_items(positional, &args.values)) {
-    if (recorder.live()) recorder.stop(Abort::kUnknownCall, "unpacking of arguments");
-    return;
-  }
+  const bool known = recorder.try_items(positional, &args.values);
+  if (!recorder.live()) return;
   if (keywords != 0) {
     Vals values;
     if (!recorder.dict_content(frame.top(), &args.names, &values)) {
@@ -268,7 +280,10 @@ void step_call_ex(Recorder& recorder, ShadowFrame& frame, int oparg) {
       if (!PyUnicode_CheckExact(name)) return recorder.stop(Abort::kUnknownCall, "a keyword that is not a string");
     args.values.insert(args.values.end(), values.begin(), values.end());
   }
-  start_call(recorder, frame, callable, args, keywords + 3);
+  if (known) return start_call(recorder, frame, callable, args, keywords + 3);
+  args.values.insert(args.values.begin(), {callable, positional});
+  if (drive(recorder, frame, call_unpacked, args, keywords + 3) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownCall, "unpacking of arguments");
 }
 
 void step_with(Recorder& recorder, ShadowFrame& frame) {

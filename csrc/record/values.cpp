@@ -189,7 +189,8 @@ void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
   VirtualKind kind = model(object).kind;
   bool item = node_op == Op::kStoreItem || node_op == Op::kDelItem;
   if (item && kind != VirtualKind::kDict) return stop(Abort::kWrite, "an object that escaped");
-  if (!value.is_null()) value = materialize(value);
+  value = materialize(value);
+  key = materialize(key);
   if (!live_) return;
   Node& node = emit_node(node_op);
   node.a = Val::reg(trace_->virtuals[object.index()].reg);
@@ -274,12 +275,57 @@ void Recorder::dict_set(Val dict, PyObject* key, Val value) {
   }
 }
 
+// A fresh object is at an address that nothing older names: its number is compared by an object that the trace keeps.
+// That of a scalar is only known to be no other object's; which of several equal ones it is, no guard says.
+Val Recorder::address_of(Val value) {
+  if (value.is_virtual() && model(value).address != kNone) return Val::virtual_object(model(value).address);
+  const Val address = new_virtual(VirtualKind::kAddress, &PyLong_Type);
+  set_field(address, 0, value);
+  if (!value.is_virtual()) {
+    trace_->virtuals[address.index()].buildable = false;
+    return address;
+  }
+  model(value).address = address.index();
+  trace_->owned.push_back(Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))));
+  PyObject* key = trace_->owned.back().get();
+  model(address).keys.push_back(key);
+  virtual_keys_[key] = address;
+  if (is_built(value) && is_fresh(value)) materialize(address);
+  return address;
+}
+
+// Whether the keys of a virtual dict or set are addresses of others than that object, which may be one that existed
+// before: an argument, or a scalar.
+bool Recorder::are_other_addresses(Val container, Val object) {
+  for (PyObject* key : Objects(model(container).keys)) {
+    if (const Val fresh = fresh_key(key); !fresh.is_null()) {
+      if (is_virtual(fresh, VirtualKind::kAddress)) continue;
+      return false;
+    }
+    auto* known = PyLong_CheckExact(key) ? static_cast<PyObject*>(PyLong_AsVoidPtr(key)) : nullptr;
+    if (addresses_.count(known) == 0 || (object.is_virtual() && is_argument(object, known))) return false;
+  }
+  return live_;
+}
+
+PyObject* Recorder::key_in(Val container, Val key) {
+  if (is_virtual(key, VirtualKind::kAddress) && !model(key).keys.empty()) {
+    const Val object = virtual_field(key, 0);
+    if (!container.is_virtual() || is_real(container)) return nullptr;
+    if (!is_fresh(object) && !are_other_addresses(container, object)) return nullptr;
+    return model(key).keys[0];
+  }
+  return key_of(key);
+}
+
 // A fresh tuple of known items is compared by a copy that the trace keeps, and is itself wherever the key is read.
 PyObject* Recorder::key_of(Val value) {
   if (value.is_reg() && !touches_tensor(value)) value = force(value);
   if (!live_) return nullptr;
   if (value.is_const()) return cpython::is_native_key(value.object()) ? value.object() : nullptr;
   if (!value.is_virtual()) return nullptr;
+  if (is_virtual(value, VirtualKind::kAddress))
+    return model(value).keys.empty() || !is_fresh(virtual_field(value, 0)) ? nullptr : model(value).keys[0];
   if (!is_virtual(value, VirtualKind::kTuple)) {
     PyObject* object = model(value).real;
     const bool plain = is_virtual(value, VirtualKind::kInstance) || is_virtual(value, VirtualKind::kFunction);
@@ -303,9 +349,15 @@ PyObject* Recorder::key_of(Val value) {
   return made.get();
 }
 
+// The fresh object that is compared as this key; Null: the key is itself.
+Val Recorder::fresh_key(PyObject* key) const {
+  const auto fresh = virtual_keys_.find(key);
+  return fresh == virtual_keys_.end() ? Val() : fresh->second;
+}
+
 // A key is a scalar (kept) or a native identity key whose container is proven.
 Val Recorder::keep_key(PyObject* key) {
-  if (auto fresh = virtual_keys_.find(key); fresh != virtual_keys_.end()) return fresh->second;
+  if (const Val fresh = fresh_key(key); !fresh.is_null()) return fresh;
   return cpython::is_scalar(key) ? owned(key) : Val::constant(key);
 }
 
@@ -473,6 +525,9 @@ Val Recorder::materialize(Val value) {
     if (live_ && trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
   }
   if (!live_) return Val();
+  if (content.kind == VirtualKind::kAddress && content.items[0].is_const())
+    trace_->exact.push_back(content.items[0].object());
+  if (content.kind == VirtualKind::kAddress) trace_->virtuals[index].buildable = true;
   if (content.building || is_running(value) || !can_build(index, trace_->clock)) {
     stop(Abort::kUnbuildable, virtual_name(content.kind));
     return Val();
@@ -481,6 +536,8 @@ Val Recorder::materialize(Val value) {
   for (size_t i = 0; i < content.items.size() && live_; ++i)
     if (!is_virtual(content.items[i], VirtualKind::kHandled)) materialize(content.items[i]);
   for (size_t i = 0; i < content.attrs.size() && live_; ++i) materialize(content.attrs[i]);
+  if (!virtual_keys_.empty() && content.kind != VirtualKind::kAddress)
+    for (size_t i = 0; i < content.keys.size() && live_; ++i) materialize(fresh_key(content.keys[i]));
   if (content.kind == VirtualKind::kGenerator && live_) materialize_suspended(index);
   for (size_t i = 0; i < content.traced.size() && live_; ++i) materialize_frame(content.traced[i].frame);
   content.building = false;
@@ -500,6 +557,8 @@ Val Recorder::materialize(Val value) {
   trace_->virtuals[index].reg = built.index();
   trace_->virtuals[index].reg_time = time;
   if (content.dict != kNone) share_dict(value);
+  // Its number may be needed longer than the object, which is not to live longer for it.
+  if (content.address != kNone && !model(content.address).building) materialize(Val::virtual_object(content.address));
   for (size_t i = 0; i < content.tracebacks.size() && live_; ++i)
     if (const Val shown = content.tracebacks[i]; !model(shown).building) materialize(shown);
   return live_ ? built : Val();

@@ -75,7 +75,11 @@ constexpr const char* kVirtuals[] = {
 };
 constexpr const char* kLogOps[] = {"item",    "setitem", "delitem", "insert", "clear",
                                    "setattr", "delattr", "field",   "index",  "frame"};
-constexpr const char* kContinuations[] = {"none", "push", "init", "drop"};
+#define PIJIT_CONTINUATION(name, print, doc) print,
+constexpr const char* kContinuations[] = {
+#include "ir/continuations.def"
+};
+#undef PIJIT_CONTINUATION
 
 void add_virtual(Trace* trace, PyObject* item) {
   Virtual object{};

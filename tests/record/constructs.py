@@ -225,7 +225,6 @@ CONSTRUCTS = {
 # What is not replayed whole, and why.
 OPAQUE = {
     "functools.lru_cache: misses": "what a new cache keeps and counts is C's own",
-    "copy.deepcopy": "the address of a new object is a key, and is another one at each replay",
     "with: files": "files are the world's",
     "class": "a class body is a frame that is not followed",
 }

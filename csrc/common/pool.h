@@ -1,6 +1,8 @@
 // An allocator for the many small and short-lived vectors of a recording. What is given back is handed out again and
 // stays with the process; needs the GIL.
 #pragma once
+#include <sys/mman.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -37,11 +39,15 @@ class Pool {
   struct Free {
     Free* next;
   };
-  static constexpr size_t kStep = 16, kSizes = 33, kChunk = size_t{64} << 10;
+  static constexpr size_t kStep = 16, kSizes = 33, kChunk = size_t{256} << 10;
 
+  // A recording fills megabytes once; its pages are made many at a time, for page faults are slow.
   static void* carve(size_t bytes) {
     if (left_ < bytes) {
-      rest_ = static_cast<std::byte*>(::operator new(kChunk));
+      void* const found =
+          mmap(nullptr, kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+      if (found == MAP_FAILED) throw std::bad_alloc();
+      rest_ = static_cast<std::byte*>(found);
       left_ = kChunk;
     }
     std::byte* const found = rest_;

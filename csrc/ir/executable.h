@@ -14,6 +14,8 @@ class AdapterOp {
   // Reads and writes registers. False: raised or refused, nothing changed (a Python error indicator, if set, is cleared
   // by the op).
   virtual bool run(Reg* regs) noexcept = 0;
+  // Running it once more changes nothing but the registers that it writes.
+  virtual bool is_repeatable() const noexcept { return false; }
   // One line for people, e.g. "aten::linear(r4, r5, r6)".
   virtual std::string describe() const = 0;
 };

@@ -64,6 +64,7 @@ void Recorder::begin_epoch() {
   Node& node = emit_node(Op::kEpoch);
   node.aux = static_cast<uint32_t>(trace.epochs.size() - 1);
   facts_ = Facts();
+  reads_.fill(Read());
   epoch_arguments_ = arguments_.size();
   overlay_.clear();
   forget_types();

@@ -164,7 +164,7 @@ void Recorder::note_raise(ShadowFrame& frame, int pops, Val exception, bool agai
 void Recorder::begin_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
   note_raise(frame, pops, exception, again);
   // The trace may end there.
-  raise_snapshot_ = snapshot();
+  raise_snapshot_ = exit_snapshot();
   raise_nodes_ = frame.mark.nodes;
   if (!snapshot_usable(raise_snapshot_)) raise_snapshot_ = kNone;
 }

@@ -294,15 +294,21 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     oparg = (oparg << 8) | cpython::oparg(frame.code, index);
   }
   frame.operation = index;
-  frame.mark = here();
-  frame.sp_mark = frame.sp;
   frame.snapshot = kNone;
-  frame.changed = false;
-  if (limit_-- == 0 || frame.mark.nodes > record_limits().nodes) return stop(Abort::kTooLong, "");
   if (opcode != CALL && (opcode != PRECALL || frame.kwnames == nullptr)) frame.call_start = -1;
 #if PIJIT_CHECKED
   check_shadow(*this, frame);
 #endif
+  // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
+  if (limit_ != 0 && !epoch_due_ && !exit_points_ && step_move(frame, opcode, oparg)) {
+    limit_ -= 1;
+    frame.changed = true;
+    return;
+  }
+  frame.mark = here();
+  frame.sp_mark = frame.sp;
+  frame.changed = false;
+  if (limit_-- == 0 || frame.mark.nodes > record_limits().nodes) return stop(Abort::kTooLong, "");
   if (epoch_due_) {
     epoch_due_ = false;
     begin_epoch();

@@ -189,7 +189,11 @@ class Recorder final : public RecordApi {
 
   // -- nodes
   Node& emit_node(Op op);  // with a snapshot at the start of the current instruction when the op may leave
-  uint32_t snapshot();     // of the current instruction; kNone: stopped
+  size_t level_to_leave();
+  bool is_repeatable(ShadowFrame& frame);
+  uint32_t snapshot() { return snapshot_of(frames_.size() - 1); }
+  uint32_t exit_snapshot() { return snapshot_of(level_to_leave()); }  // where an exit goes, not who is running
+  uint32_t snapshot_of(size_t level);
   Val add_reg(Rep rep, PyTypeObject* type, PyObject* observed);
 
   // -- calls (calls.cpp); the operands are still on the shadow stack, `pops` says how many
@@ -479,7 +483,14 @@ class Recorder final : public RecordApi {
   std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
   ObjectSet addresses_;                                            // objects, no scalars, whose addresses were taken
   Vals arguments_;                                                 // containers that the caller passed
-  size_t epoch_arguments_ = 0;                                     // ... and before the epoch began
+  struct Read {
+    uint64_t version = 0;  // of the dict; no other dict has it
+    PyObject* key = nullptr;
+    Val value;  // Null: it is not there
+  };
+  static constexpr size_t kReads = 512;
+  std::array<Read, kReads> reads_{};         // items that were read and guarded
+  size_t epoch_arguments_ = 0;               // ... and before the epoch began
   std::array<size_t, 2> guarded_aliases_{};  // guards that guard_aliases has looked at: for containers, instances
   Objects named_;                            // arguments that are these very objects
   int adopting_ = 0;                         // instances among them whose attributes are being loaded ...
@@ -522,6 +533,8 @@ void check_shadow(Recorder& recorder, ShadowFrame& frame);
 
 // Handles one instruction (before it runs). step.cpp.
 void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg);
+// ... that only moves values: nothing of the trace changes. False: it is another.
+bool step_move(ShadowFrame& frame, int opcode, int oparg);
 
 // C callables whose meaning is known (builtins.cpp). kUnknown: not in the table.
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops);

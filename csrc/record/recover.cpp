@@ -37,10 +37,12 @@ void Recorder::forget_adopted(size_t mark) {
 void Recorder::rollback(ShadowFrame& frame) {
   Trace& trace = *trace_;
   trace.nodes.resize(frame.mark.nodes);
+  for (auto& each : frames_) each->repeatable = std::min(each->repeatable, frame.mark.nodes);
   trace.guards.resize(frame.mark.guards);
   trace.dropped.resize(frame.mark.dropped);
   for (size_t& seen : guarded_aliases_) seen = std::min<size_t>(seen, frame.mark.guards);
   facts_.truncate(frame.mark.facts);
+  reads_.fill(Read());
   if (overlay_.size() > frame.mark.overlay) overlay_.resize(frame.mark.overlay);
   written_.clear();
   for (auto row = written_dicts_.begin(); row != written_dicts_.end();)
@@ -69,7 +71,8 @@ void Recorder::rollback(ShadowFrame& frame) {
   }
   for (const auto& model : models_) {
     std::erase_if(model->tracebacks, [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });
-    if (model->dict != kNone && trace.virtuals[model->dict].birth > frame.mark.time) model->dict = kNone;
+    for (uint32_t* made : {&model->dict, &model->address})
+      if (*made != kNone && trace.virtuals[*made].birth > frame.mark.time) *made = kNone;
   }
   const auto forget_self = [&](ShadowFrame& of) {
     if (!of.self.is_null() && trace.virtuals[of.self.index()].birth > frame.mark.time) of.self = Val();

@@ -100,6 +100,7 @@ struct ShadowFrame : FromPool {
   TraceMark mark;             // the trace when the instruction began
   int sp_mark = 0;            // and the stack
   uint32_t snapshot = kNone;  // of the instruction under way, once taken
+  uint32_t repeatable = 0;    // the nodes before this one, from its first, may run once more
   bool changed = false;       // the shadow was changed by the instruction under way
   int call_start = -1;        // KW_NAMES or PRECALL of the CALL under way
   Vals slots;                 // localsplus, then the stack

@@ -63,6 +63,39 @@ bool may_leave(Op op) {
   return op != Op::kBuild && op != Op::kBox && op != Op::kReturn;
 }
 
+// Where it cannot be done CPython does it: it tells nobody, and nobody sees the frames.
+bool computes(Op op) {
+  switch (op) {
+    case Op::kAdapter:
+    case Op::kCheck:
+    case Op::kGuard:
+    case Op::kPure:
+    case Op::kScalar:
+    case Op::kLoadCell:
+    case Op::kUnbox:
+    case Op::kGuardBool:
+    case Op::kGuardInt:
+    case Op::kGuardFloat:
+    case Op::kGuardIs:
+    case Op::kGuardType:
+    case Op::kExitPoint:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool repeats(const Node& node) {
+  enum class Effect : uint8_t { pure, read, write, control };
+  constexpr Effect kEffects[] = {
+#define PIJIT_OP(name, print, effect, doc) Effect::effect,
+#include "ir/ops.def"
+#undef PIJIT_OP
+  };
+  if (node.op == Op::kAdapter) return node.adapter_op->is_repeatable();
+  return kEffects[static_cast<size_t>(node.op)] != Effect::write;
+}
+
 }  // namespace
 
 uint32_t Recorder::site() {
@@ -131,19 +164,42 @@ void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
   log(generator, LogOp::kFrame, Val(), Val(), at);
 }
 
-uint32_t Recorder::snapshot() {
-  ShadowFrame& frame = top_frame();
-  if (frame.snapshot != kNone) return frame.snapshot;
+// Whether all nodes since the instruction of that frame began may run once more.
+bool Recorder::is_repeatable(ShadowFrame& frame) {
+  const auto& nodes = trace_->nodes;
+  frame.repeatable = std::max(frame.repeatable, frame.mark.nodes);
+  while (frame.repeatable < nodes.size() && repeats(nodes[frame.repeatable])) frame.repeatable += 1;
+  return frame.repeatable >= nodes.size();
+}
+
+// The frame that would be the innermost one after an exit. What C code called may have no place to go back to: its
+// caller executes the instruction once more, if nobody notices that.
+size_t Recorder::level_to_leave() {
+  for (size_t level = 0; level + 1 < frames_.size(); ++level) {
+    ShadowFrame& frame = *frames_[level];
+    Continuation simple;
+    if (frame.pending.again || (!frame.drive && continuation_of(frame.pending, &simple))) continue;
+    if (is_repeatable(frame)) return level;
+  }
+  return frames_.size() - 1;
+}
+
+uint32_t Recorder::snapshot_of(size_t level) {
+  ShadowFrame& frame = *frames_[level];
+  const bool again = (!frame.drive && !frame.pending.entered) || is_repeatable(frame);
+  if (again && frame.snapshot != kNone) return frame.snapshot;
   Snapshot taken{};
-  taken.frame = frame_state(frames_.size() - 1, true);
+  taken.frame = frame_state(level, true);
   taken.time = frame.mark.time;
+  if (!again && unusable_[taken.frame] == nullptr) unusable_[taken.frame] = "C code that called what has effects";
   trace_->snapshots.push_back(taken);
-  frame.snapshot = static_cast<uint32_t>(trace_->snapshots.size() - 1);
-  return frame.snapshot;
+  const auto made = static_cast<uint32_t>(trace_->snapshots.size() - 1);
+  if (again) frame.snapshot = made;
+  return made;
 }
 
 Node& Recorder::emit_node(Op op) {
-  uint32_t taken = may_leave(op) ? snapshot() : kNone;
+  const uint32_t taken = !may_leave(op) ? kNone : computes(op) ? exit_snapshot() : snapshot();
   Node node{};
   node.op = op;
   node.snapshot = taken;
@@ -156,7 +212,7 @@ Node& Recorder::emit_node(Op op) {
 // Where it cannot be rebuilt, the frame is not left.
 void Recorder::emit_exit_point() {
   const uint32_t number = trace_->exit_points++;
-  if (snapshot_usable(snapshot())) {
+  if (snapshot_usable(exit_snapshot())) {
     emit_node(Op::kExitPoint).imm = number;
   } else {
     trace_->no_exits.push_back(unusable_reason_);
@@ -211,7 +267,7 @@ void Recorder::end_here() {
   ShadowFrame& frame = top_frame();
   bool intact = !frame.changed && !stop_changed_ && !(frame.pending.active && frame.pending.entered);
   if (intact) {
-    uint32_t here = snapshot();
+    uint32_t here = exit_snapshot();
     trace_->nodes.resize(frame.mark.nodes);
     if (snapshot_usable(here)) return end_with_exit(here);
   }

@@ -150,6 +150,7 @@ void yield_value(Recorder&, ShadowFrame& frame) {
 
 // LOAD_CLASSDEREF, imports and the like are not here: unknown opcodes stop the recording.
 bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
+  if (step_move(frame, opcode, oparg)) return true;
   switch (opcode) {
     case NOP:
     case RESUME:
@@ -163,28 +164,11 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       recorder.note_popped(frame.top());
       frame.sp -= 1;
       return true;
-    case PUSH_NULL:
-      frame.push(Val());
-      return true;
-    case COPY:
-      frame.push(frame.top(oparg));
-      return true;
-    case SWAP:
-      std::swap(frame.top(), frame.top(oparg));
-      return true;
     case LOAD_FAST:
-      if (frame.local(oparg).is_null()) return recorder.will_raise(frame, 0), true;
-      frame.push(frame.local(oparg));
-      return true;
-    case STORE_FAST:
-      frame.local(oparg) = frame.pop();
-      return true;
+      return recorder.will_raise(frame, 0), true;  // it is unbound
     case DELETE_FAST:
       if (frame.local(oparg).is_null()) return recorder.will_raise(frame, 0), true;
       frame.local(oparg) = Val();
-      return true;
-    case LOAD_CONST:
-      frame.push(Val::constant(co_const(frame, oparg)));  // its code keeps it
       return true;
     case LOAD_ASSERTION_ERROR:
       frame.push(Val::constant(PyExc_AssertionError));
@@ -233,6 +217,32 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
 }
 
 }  // namespace
+
+bool step_move(ShadowFrame& frame, int opcode, int oparg) {
+  switch (opcode) {
+    case LOAD_FAST:
+      if (frame.local(oparg).is_null()) return false;
+      frame.push(frame.local(oparg));
+      return true;
+    case STORE_FAST:
+      frame.local(oparg) = frame.pop();
+      return true;
+    case LOAD_CONST:
+      frame.push(Val::constant(co_const(frame, oparg)));  // its code keeps it
+      return true;
+    case PUSH_NULL:
+      frame.push(Val());
+      return true;
+    case COPY:
+      frame.push(frame.top(oparg));
+      return true;
+    case SWAP:
+      std::swap(frame.top(), frame.top(oparg));
+      return true;
+    default:
+      return false;
+  }
+}
 
 void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
   if (simple(recorder, frame, opcode, oparg)) return;

@@ -86,6 +86,12 @@ bool Recorder::fix(Val reg, PyObject* value) {
 // An item of a dict that existed before. 1: *value, 0: absent, -1: not known.
 int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
   if (overlay_find(dict, key, value)) return value->is_null() ? 0 : 1;
+  Read& read = reads_[(reinterpret_cast<uintptr_t>(dict) ^ reinterpret_cast<uintptr_t>(key)) / 16 % kReads];
+  const uint64_t version = cpython::dict_version(dict);
+  if (read.version == version && read.key == key) {
+    *value = read.value;
+    return value->is_null() ? 0 : 1;
+  }
   PyObject* found = nullptr;
   const int there = cpython::dict_lookup(dict, key, &found);
   if (there < 0) return -1;
@@ -98,9 +104,9 @@ int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
     return 1;
   }
   if (!guard_item(dict, key, found)) return -1;
-  if (there == 0) return 0;
-  *value = constant(found);
-  return 1;
+  if (there > 0) *value = constant(found);
+  if (PyUnicode_CheckExact(key)) read = {version, key, there > 0 ? *value : Val()};
+  return there;
 }
 
 // Before the trace writes `value` where `old` is. What it puts back in the end does not vary.

@@ -87,6 +87,7 @@ class DirectOp final : public AdapterOp {
       return refuse();
     }
   }
+  bool is_repeatable() const noexcept override { return pure_; }
   std::string describe() const override { return boxed_->describe(); }
 
  private:

@@ -147,6 +147,7 @@ class GetItemOp final : public AdapterOp {
       return refuse();
     }
   }
+  bool is_repeatable() const noexcept override { return true; }
   std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "]"; }
 
  private:

@@ -101,6 +101,7 @@ class LoweredOp final : public AdapterOp {
     slots_.resize(info.arguments.size());
   }
   bool run(Reg* regs) noexcept override;
+  bool is_repeatable() const noexcept override { return pure_; }
   std::string describe() const override;
 
   // -- filled in while recording

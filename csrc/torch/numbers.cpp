@@ -31,6 +31,7 @@ class NumberOp final : public AdapterOp {
     }
   }
 
+  bool is_repeatable() const noexcept override { return true; }
   std::string describe() const override {
     return std::string(kNumberNames[static_cast<size_t>(number_)]) + "(r" + std::to_string(self_) + ")";
   }

@@ -322,19 +322,9 @@ USES: dict[str, Any] = {
     "sorted": lambda holder: sorted((2, 1), key=lambda i: flips(holder.x, holder.s)[0].item() * i),
 }
 STOPS = {
-    "getattr_with_default": "stops at an operator in a frame that C code called",
-    "hasattr": "stops at an operator in a frame that C code called",
-    "add": "stops at an operator in a frame that C code called",
-    "bool": "stops at an operator in a frame that C code called",
-    "contains": "stops at an operator in a frame that C code called",
-    "not_contains": "stops at an operator in a frame that C code called",
-    "generator": "stops at an operator in a frame that C code called",
     "not": "stops at `not` of an object",
     "as_bool": "stops at bool() of an object",
-    "equal": "stops at == of an object",
-    "map": "stops at map()",
     "all": "stops where all() drives a generator with operators",
-    "sorted": "stops at sorted() with a key",
 }
 
 
@@ -353,6 +343,65 @@ def use(name: str) -> None:
 
 for each in USES:
     use(each)
+
+
+class Draws:
+    """Methods that C calls, each of which changes what a second call would see."""
+
+    def __init__(self, n: float) -> None:
+        self.n, self.x = n, torch.zeros(2)
+
+    def __bool__(self) -> bool:
+        return bool(torch.rand(()).item() * 0 + self.n > 2)
+
+    def __contains__(self, item: Any) -> bool:
+        return self.x.add_(1).sum().item() * 0 + self.n > 3
+
+    def __getattr__(self, name: str) -> Any:
+        return self.x.add_(2).sum() + self.n
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(torch.rand(()) + self.n > 5)
+
+
+@scenario(whole=False)
+def effects_in_frames_that_c_calls(jit: Jit) -> Iterator[Any]:
+    """Numbers drawn and tensors changed there once, not once more after an exit."""
+
+    def f(n: float) -> Any:
+        draws, grown = Draws(n), torch.zeros(2)
+
+        def each() -> Iterator[float]:
+            for _ in range(3):
+                yield grown.add_(1).sum().item() + n
+
+        sums = sum(torch.rand(1).item() * 0 + n for _ in range(3)), sum(each()), max(each()), [*map(float, each())]
+        ordered = (
+            sorted([2, 1], key=lambda i: torch.rand(()).item() * 0 + i * n),
+            min([draws, draws], key=lambda d: d.n),
+        )
+        asked = bool(draws), 1 in draws, getattr(draws, "absent", None), draws < 1, hasattr(draws, "more")
+        return sums, ordered[0], asked, grown, draws.x, torch.rand(2)
+
+    f = jit(f)
+    for n in (0, 1, 2, 3, 4, 2**62, 5, 0.5, 7, 2**62):
+        yield lambda: f(n)
+
+
+@scenario()
+def operators_in_frames_that_c_calls(jit: Jit) -> Iterator[Any]:
+    def f(x: Tensor, n: float) -> Any:
+        ordered = sorted([x, x * 2, x - 3], key=lambda y: y.sum().item())
+        best = max(range(3), key=lambda i: (x[i % 2] * n).sum().item())
+        return [*ordered, *map(lambda y: y * n, [x, x + 1])], best, all((x[i] > -10 - n).any().item() for i in range(2))
+
+    f = jit(f)
+    for n in range(1, 4):
+        yield lambda: f(data(1), n)
+    for n in (4, 5, 6):
+        yield replayed(lambda: f(data(1), n))
+    for n in (2**62, 0.5, -1, -20):
+        yield lambda: f(data(2), n)
 
 
 @scenario(whole=False)

@@ -19,7 +19,7 @@ TESTS := $(ROOT)/tests --ignore=$(ROOT)/tests/cpython
 SOURCES := CMakeLists.txt $(shell find csrc -type f 2>/dev/null)
 PYTHON_SOURCES := pyproject.toml $(shell find pijit -type f -name '*.py*' -not -name '*.pyc' 2>/dev/null)
 PYTHON_DIRS := $(wildcard pijit tests bench examples)
-CXX_FILES := $(shell find csrc -name '*.h' -o -name '*.cpp' 2>/dev/null)
+CXX_FILES := $(shell find csrc bench -name '*.h' -o -name '*.cpp' 2>/dev/null)
 
 DEPS := $(VENV)/.deps
 INSTALLED := $(VENV)/.installed

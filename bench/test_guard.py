@@ -1,4 +1,8 @@
-"""What it costs to find that a trace fits: calls with next to no work, and with few or many things to guard."""
+"""What it costs to find that a trace fits: calls with next to no work, and with few or many things to guard.
+
+Where calls take microseconds, the jitted benchmark keeps in `extra_info` the `ratio` to plain calls and the `noise` of
+plain calls to others, of rounds of a thousand calls each.
+"""
 
 import random
 from collections.abc import Iterator
@@ -6,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 import report
 import torch
+from rounds import Rounds, many
 from torch import Tensor, nn
 
 import pijit
@@ -13,6 +18,7 @@ import pijit
 pytestmark = pytest.mark.benchmark(group="guard")
 
 LAYERS = 228  # modules in twelve layers of BERT
+ROUNDS = 300
 
 
 class Shift(nn.Module):
@@ -33,20 +39,35 @@ def increment(x: Tensor) -> Tensor:
     return x + 1
 
 
+def in_rounds(calls, jitted=("jitted",)):
+    """The `ratio` and the `noise` of these calls: eager, twin and jitted."""
+    rounds = Rounds(*calls, jitted=jitted)
+    for _ in range(ROUNDS):
+        rounds.run(calls)
+    return rounds.result()
+
+
 @pytest.mark.parametrize("way", ["plain", "jitted"])
 def test_one_operator(benchmark, way):
-    function = pijit.jit(increment) if way == "jitted" else increment
+    function, x = pijit.jit(increment) if way == "jitted" else increment, torch.ones(4)
     with torch.no_grad():
-        benchmark(function, torch.ones(4))
+        benchmark(function, x)
+        if way == "jitted":
+            eager, twin = (lambda x: x + 1 for _ in range(2))
+            calls = {"eager": many(eager, x), "twin": many(twin, x), "jitted": many(function, x)}
+            benchmark.extra_info |= in_rounds(calls)
 
 
 @pytest.mark.parametrize("way", ["plain", "jitted"])
 def test_small_linear(benchmark, way):
-    layer = nn.Linear(8, 8)
+    layer, x = nn.Linear(8, 8), torch.ones(1, 8)
     if way == "jitted":
         pijit.jit(layer)
     with torch.no_grad():
-        benchmark(layer, torch.ones(1, 8))
+        benchmark(layer, x)
+        if way == "jitted":
+            calls = {"eager": many(nn.Linear(8, 8), x), "twin": many(nn.Linear(8, 8), x), "jitted": many(layer, x)}
+            benchmark.extra_info |= in_rounds(calls)
 
 
 @pytest.mark.parametrize("way", ["plain", "jitted"])
@@ -81,6 +102,17 @@ def many_traces() -> Iterator[None]:
 
 @pytest.mark.parametrize("count", [1, 500])
 def test_hit_among_traces(benchmark, many_traces, count):
+    """The `ratio` is that of 500 traces to one, of rounds of 500 calls."""
+    hits = hits_among(count)
+    benchmark(hits)
+    if count > 1:
+        ways = {"eager": hits_among(1), "twin": hits_among(1), "jitted": hits}
+        benchmark.extra_info |= in_rounds(ways, jitted=tuple(ways))
+
+
+def hits_among(count):
+    """500 calls of a function with that many traces, of any of them."""
+
     def scale(x: Tensor, mode: str) -> Tensor:
         return x * len(mode)
 
@@ -95,7 +127,7 @@ def test_hit_among_traces(benchmark, many_traces, count):
         for mode in calls:
             function(x, mode)
 
-    benchmark(hits)
+    return hits
 
 
 @pytest.mark.parametrize("propagation", [True, False], ids=["pruned", "unpruned"])

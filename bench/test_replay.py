@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 import torch
 from report import seconds
+from rounds import Rounds
 
 import pijit
-from pijit import _core
 
 pytestmark = pytest.mark.benchmark(group="replay")
 
@@ -67,33 +67,17 @@ def test_generation(benchmark):
     """A small language model generates 32 tokens, greedily, after a prompt of its own each time. In `extra_info`: the
     `ratio` of all of generate() to the eager one, the `noise` of two eager ones, and how many `traces` there are.
     """
-    plain, twin, fast = language_model(), language_model(), pijit.jit(language_model())
+    models = {"eager": language_model(), "twin": language_model(), "jitted": pijit.jit(language_model())}
+    rounds = Rounds(*models)
 
     def each_once():
         given = {"inputs": torch.randint(3, 128, (1, 8)), "max_new_tokens": 32, "do_sample": False, "pad_token_id": 0}
-        expected = plain.generate(**given)
-        times = in_turn(*(partial(model.generate, **given) for model in (plain, twin, fast)))
-        assert torch.equal(fast.generate(**given), expected)
-        return times
+        expected = models["eager"].generate(**given)
+        rounds.run({way: partial(model.generate, **given) for way, model in models.items()})
+        assert torch.equal(models["jitted"].generate(**given), expected)
 
-    measure_in_turn(benchmark, each_once, rounds=30, warmup_rounds=5)
-    benchmark.extra_info["traces"] = len(pijit.traces(fast))
-
-
-def in_turn(plain, twin, fast):
-    """Seconds of one call each: two of eager, one of what is jitted."""
-    _core.hook_remove()
-    eager = seconds(plain), seconds(twin)
-    _core.hook_install()
-    return *eager, seconds(fast)
-
-
-def measure_in_turn(benchmark, each_once, rounds, warmup_rounds):
-    """Keeps the medians of the `ratio` and the `noise` of rounds that are `in_turn`."""
-    times = []
-    benchmark.pedantic(lambda: times.append(each_once()), rounds=rounds, warmup_rounds=warmup_rounds)
-    benchmark.extra_info["ratio"] = statistics.median(jitted / eager for eager, _, jitted in times[-rounds:])
-    benchmark.extra_info["noise"] = statistics.median(again / eager for eager, again, _ in times[-rounds:])
+    rounds.measure(benchmark, each_once, rounds=30, warmup_rounds=5)
+    benchmark.extra_info |= rounds.result() | {"traces": len(pijit.traces(models["jitted"]))}
 
 
 def language_model():
@@ -110,15 +94,15 @@ def test_adamw(benchmark):
     """
     step = pijit.jit(lambda optimizer: optimizer.step())
     plain, twin, fast = optimizer_of_many(), optimizer_of_many(), optimizer_of_many()
+    rounds = Rounds("eager", "twin", "jitted")
 
     def each_once():
-        times = in_turn(plain[0].step, twin[0].step, lambda: step(fast[0]))
+        rounds.run({"eager": plain[0].step, "twin": twin[0].step, "jitted": lambda: step(fast[0])})
         for _, scheduler in (plain, twin, fast):
             scheduler.step()
-        return times
 
-    measure_in_turn(benchmark, each_once, rounds=60, warmup_rounds=20)
-    benchmark.extra_info["traces"] = len(pijit.traces(step))
+    rounds.measure(benchmark, each_once, rounds=60, warmup_rounds=20)
+    benchmark.extra_info |= rounds.result() | {"traces": len(pijit.traces(step))}
     for left, right in zip(plain[0].param_groups[0]["params"], fast[0].param_groups[0]["params"], strict=True):
         assert torch.equal(left, right)
 

@@ -88,6 +88,8 @@ class RecordApi {
   // A register of representation kInt, kFloat or kBool with the number in an object register of exactly such a type.
   // Null: it is none.
   virtual Val unbox(Val value, PyObject* observed) = 0;
+  // The class of a tensor that an operator made is checked again if foreign code has run since; false: stopped.
+  virtual bool check_class(Operand tensor) = 0;
   // A constant that the trace keeps alive (immutable objects only).
   virtual Val own_const(PyObject* object) = 0;
   // The items of a tuple or list shadow (virtual, or constant and then guarded); false if they are not known.
@@ -123,6 +125,8 @@ class Adapter {
   virtual void release(void* tensor) noexcept = 0;
   virtual PyObject* wrap(void* tensor) noexcept = 0;    // new reference; null with an error set
   virtual void* unwrap(PyObject* object) noexcept = 0;  // borrowed
+  // What Python code has seen of the tensor, borrowed; null: none has.
+  virtual PyObject* object_of(void* tensor) const noexcept = 0;
 
   // Why the framework is in a state in which pijit steps aside (unknown modes, FakeTensor, tracing, ...), or null.
   virtual const char* must_step_aside() noexcept = 0;
@@ -134,6 +138,7 @@ class Adapter {
 
   virtual bool begin_recording(RecordApi& api) = 0;  // switches the operator eye on for this thread
   virtual void end_recording() noexcept = 0;         // always called, also after a stop
+  virtual void forget_recording() noexcept = 0;      // nothing of the call looks at it any more
   virtual CallFate begin_call(const CallSite& site, Val* result) = 0;
   // result_object: what CPython returned (borrowed; null for stores). Sets *result; false: stopped.
   virtual bool finish_call(const CallSite& site, PyObject* result_object, Val* result) = 0;

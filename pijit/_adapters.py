@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import logging
 import sys
+import threading
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -24,6 +25,7 @@ ADAPTERS = {"torch": "pijit._torch"}
 
 _MEND = "run: pip install --no-build-isolation --force-reinstall pijit"
 
+_attaching = threading.RLock()
 _attached: set[str] = set()
 _failed: dict[str, str] = {}
 
@@ -44,6 +46,12 @@ def _is_imported(framework: str) -> bool:
 
 
 def _attach(framework: str) -> None:
+    with _attaching:
+        if framework not in _attached and framework not in _failed:
+            _load_and_attach(framework)
+
+
+def _load_and_attach(framework: str) -> None:
     version = getattr(sys.modules[framework], "__version__", "of unknown version")
     try:
         adapter = importlib.import_module(ADAPTERS[framework])

@@ -81,9 +81,10 @@ size_t bytes_of(const Trace& trace) {
   return trace.guards.capacity() * sizeof(Guard) + trace.guard_items.capacity() * sizeof(PyObject*) +
          trace.nodes.capacity() * sizeof(Node) + trace.operands.capacity() * sizeof(Val) +
          trace.regs.capacity() * sizeof(RegInfo) + trace.virtuals.capacity() * sizeof(Virtual) +
-         trace.log.capacity() * sizeof(LogEntry) + trace.frame_states.capacity() * sizeof(FrameState) +
-         trace.slots.capacity() * sizeof(Val) + trace.snapshots.capacity() * sizeof(Snapshot) +
-         trace.sites.capacity() * sizeof(Site) + trace.owned.capacity() * sizeof(Ref);
+         trace.log.capacity() * sizeof(LogEntry) + trace.undone.capacity() * sizeof(uint32_t) +
+         trace.frame_states.capacity() * sizeof(FrameState) + trace.slots.capacity() * sizeof(Val) +
+         trace.snapshots.capacity() * sizeof(Snapshot) + trace.sites.capacity() * sizeof(Site) +
+         trace.owned.capacity() * sizeof(Ref);
 }
 
 py::dict trace_view(const Root& root, const Trace& trace) {

@@ -1,12 +1,20 @@
-// An allocator for the many small and short-lived vectors of a recording. What is given back is handed out again and
-// stays with the process; needs the GIL.
+// An allocator for what a recording makes. What is given back is handed out again and stays with the process. Needs the
+// GIL: so nothing that a thread's own variables destroy when it ends is in it.
+//
+// A recording makes thousands of small things between the tensors of the program. In the heap they would cut up what
+// the tensors leave free: the process would grow by the size of tensors that it does not have.
 #pragma once
 #include <sys/mman.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace pijit {
 
@@ -14,10 +22,10 @@ class Pool {
  public:
   static void* allocate(size_t bytes) {
     if constexpr (kSanitized) return ::operator new(bytes);
-    const size_t size = (bytes + kStep - 1) / kStep;
-    if (size >= kSizes) return ::operator new(bytes);
-    Free*& head = free_[size];
-    if (head == nullptr) return carve(size * kStep);
+    const size_t at = place(bytes);
+    if (at >= kPlaces) return ::operator new(bytes);
+    Free*& head = free_[at];
+    if (head == nullptr) return carve(size_at(at));
     Free* const found = head;
     head = found->next;
     return found;
@@ -25,10 +33,12 @@ class Pool {
 
   static void release(void* memory, size_t bytes) noexcept {
     if constexpr (kSanitized) return ::operator delete(memory);
-    const size_t size = (bytes + kStep - 1) / kStep;
-    if (size >= kSizes) return ::operator delete(memory);
-    free_[size] = ::new (memory) Free{free_[size]};
+    const size_t at = place(bytes);
+    if (at >= kPlaces) return ::operator delete(memory);
+    free_[at] = ::new (memory) Free{free_[at]};
   }
+
+  static constexpr size_t kStep = 16;
 
  private:
 #ifdef __SANITIZE_ADDRESS__
@@ -39,15 +49,22 @@ class Pool {
   struct Free {
     Free* next;
   };
-  static constexpr size_t kStep = 16, kSizes = 33, kChunk = size_t{256} << 10;
+  // Steps of 16 bytes up to 1 KiB, then powers of two up to 1 MiB.
+  static constexpr size_t kSteps = 65, kPlaces = kSteps + 10, kChunk = size_t{256} << 10;
+
+  static constexpr size_t place(size_t bytes) {
+    const size_t steps = (bytes + kStep - 1) / kStep;
+    return steps < kSteps ? steps : kSteps + std::bit_width((bytes - 1) >> 10) - 1;
+  }
+  static constexpr size_t size_at(size_t place) {
+    return place < kSteps ? place * kStep : size_t{2048} << (place - kSteps);
+  }
 
   // A recording fills megabytes once; its pages are made many at a time, for page faults are slow.
   static void* carve(size_t bytes) {
+    if (bytes >= kChunk / 4) return map(bytes, 0);
     if (left_ < bytes) {
-      void* const found =
-          mmap(nullptr, kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-      if (found == MAP_FAILED) throw std::bad_alloc();
-      rest_ = static_cast<std::byte*>(found);
+      rest_ = static_cast<std::byte*>(map(kChunk, MAP_POPULATE));
       left_ = kChunk;
     }
     std::byte* const found = rest_;
@@ -56,7 +73,13 @@ class Pool {
     return found;
   }
 
-  static inline std::array<Free*, kSizes> free_{};
+  static void* map(size_t bytes, int flags) {
+    void* const found = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    if (found == MAP_FAILED) throw std::bad_alloc();
+    return found;
+  }
+
+  static inline std::array<Free*, kPlaces> free_{};
   static inline std::byte* rest_ = nullptr;
   static inline size_t left_ = 0;
 };
@@ -73,9 +96,17 @@ struct Pooled {
   Pooled() = default;
   template <class U>
   Pooled(const Pooled<U>&) noexcept {}
-  T* allocate(size_t count) { return static_cast<T*>(Pool::allocate(count * sizeof(T))); }
+  T* allocate(size_t count) {
+    static_assert(alignof(T) <= Pool::kStep);
+    return static_cast<T*>(Pool::allocate(count * sizeof(T)));
+  }
   void deallocate(T* memory, size_t count) noexcept { Pool::release(memory, count * sizeof(T)); }
   bool operator==(const Pooled&) const noexcept { return true; }
 };
+
+template <class T>
+using Vec = std::vector<T, Pooled<T>>;
+template <class Key, class Value>
+using Map = std::unordered_map<Key, Value, std::hash<Key>, std::equal_to<Key>, Pooled<std::pair<const Key, Value>>>;
 
 }  // namespace pijit

@@ -42,7 +42,7 @@ bool same_scalar(PyObject* a, PyObject* b) noexcept;
 PyObject* plain_value(PyObject* object) noexcept;
 // plain_value(object) would have the bits of `plain`.
 bool has_value(PyObject* object, PyObject* plain) noexcept;
-// The type of `object` is one that same_scalar() compares.
+// same_scalar() compares objects of that type, and such objects.
 inline bool is_scalar_type(PyTypeObject* type) noexcept {
   return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
          type == &PyBytes_Type || type == &PyComplex_Type;

@@ -2,16 +2,16 @@
 // guard items.
 //
 // A register lives until the last node that reads it or whose snapshot (frames, and virtual objects as of its time) may
-// read it. Nodes are visited from the last to the first, so the first mention of a register is its last use. Frame
-// states and virtual objects are expanded once: an earlier snapshot sees a prefix of what a later one saw, except that
-// it may see the log of an object which the later one takes from a register; the kBuild node between the two has then
-// expanded that log.
+// read it. Nodes are visited from the last to the first. Frame states and virtual objects are expanded once: an earlier
+// snapshot sees a prefix of what a later one saw, except that it may see the log of an object which the later one takes
+// from a register; the kBuild node between the two has then expanded that log.
 #include <algorithm>
 #include <utility>
 
 #include "cpython/objects.h"
 #include "exec/replay.h"
 #include "guard/check.h"
+#include "ir/removed.h"
 
 namespace pijit {
 
@@ -28,25 +28,28 @@ class Liveness {
 
   void run();
   // The last node that may read each register; kNone: nobody.
-  const std::vector<uint32_t>& last() const { return last_; }
+  const Vec<uint32_t>& last() const { return last_; }
 
  private:
   void use(Val value, uint32_t time);
   void use_register(uint32_t index) {
-    if (last_[index] == kNone) last_[index] = node_;
+    if (last_[index] == kNone || last_[index] < node_) last_[index] = node_;
   }
   void use_log(uint32_t index, uint32_t time);
   void use_entries(uint32_t index, uint32_t time);
+  void use_entry(const LogEntry& entry, uint32_t time);
+  void use_undone(uint32_t time);
   void use_build(const Node& node);
   void use_snapshot(const Snapshot& snapshot);
   void use_guard(const Guard& guard);
   void use_epoch(const Epoch& epoch);
 
   Trace& trace_;
-  std::vector<uint32_t> last_;
-  std::vector<bool> states_;        // expanded
-  std::vector<bool> logs_;          // expanded
-  std::vector<uint32_t> builds_;    // ... by which kBuild last
+  Vec<uint32_t> last_;
+  Vec<bool> states_;                // expanded
+  Vec<bool> logs_;                  // expanded
+  Vec<uint32_t> builds_;            // ... by which kBuild last
+  Vec<uint32_t> undone_;            // entries whose end is still to come, the last one last
   uint32_t built_ = 0, build_ = 0;  // how many; the one under way, or 0
   uint32_t node_ = 0;
 };
@@ -68,22 +71,42 @@ void Liveness::use_log(uint32_t index, uint32_t time) {
 void Liveness::use_entries(uint32_t index, uint32_t time) {
   for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= time;
        at = trace_.log[at].next) {
-    const LogEntry& entry = trace_.log[at];
-    use(entry.key, time);
-    use(entry.value, time);
-    if (entry.op != LogOp::kFrame || entry.index == kNone) continue;
-    const FrameState& state = trace_.frame_states[entry.index];
-    use(state.handled, time);
-    for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
+    if (!is_removed(trace_, trace_.virtuals[index], at, time)) use(trace_.log[at].key, time);
+    if (trace_.stands(at, time)) use_entry(trace_.log[at], time);
+  }
+}
+
+void Liveness::use_entry(const LogEntry& entry, uint32_t time) {
+  use(entry.value, time);
+  if (entry.op != LogOp::kFrame || entry.index == kNone) return;
+  const FrameState& state = trace_.frame_states[entry.index];
+  use(state.handled, time);
+  for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
+}
+
+// An object has what an entry says until it is undone, and it is alive then.
+void Liveness::use_undone(uint32_t time) {
+  for (; !undone_.empty() && trace_.undone[undone_.back()] > time; undone_.pop_back()) {
+    const LogEntry& entry = trace_.log[undone_.back()];
+    use(entry.key, trace_.undone[undone_.back()] - 1);
+    use_entry(entry, trace_.undone[undone_.back()] - 1);
   }
 }
 
 // The snapshot of an instruction is as of its start, before the kBuild nodes of that instruction: so what one of these
-// reads is not what the snapshots after it have marked.
+// reads is not what the snapshots after it have marked, and the other nodes of the instruction may leave to before it.
 void Liveness::use_build(const Node& node) {
+  const uint32_t at = node_;
+  for (uint32_t i = at + 1; i < trace_.nodes.size(); ++i) {
+    const uint32_t snapshot = trace_.nodes[i].snapshot;
+    if (snapshot == kNone) continue;
+    if (trace_.snapshots[snapshot].time >= node.time) break;
+    node_ = i;
+  }
   build_ = ++built_;
   use_entries(node.a.index(), node.time);
   build_ = 0;
+  node_ = at;
 }
 
 void Liveness::use_snapshot(const Snapshot& snapshot) {
@@ -109,9 +132,14 @@ void Liveness::use_epoch(const Epoch& epoch) {
 }
 
 void Liveness::run() {
+  for (uint32_t at = 0; at < trace_.undone.size(); ++at)
+    if (trace_.undone[at] != kNone) undone_.push_back(at);
+  std::sort(undone_.begin(), undone_.end(),
+            [&](uint32_t a, uint32_t b) { return trace_.undone[a] < trace_.undone[b]; });
   for (size_t i = trace_.nodes.size(); i-- > 0;) {
     const Node& node = trace_.nodes[i];
     node_ = static_cast<uint32_t>(i);
+    use_undone(node.snapshot != kNone ? trace_.snapshots[node.snapshot].time : node.time);
     if (node.snapshot != kNone) use_snapshot(trace_.snapshots[node.snapshot]);
     if (has_second_snapshot(node.op)) use_snapshot(trace_.snapshots[node.imm]);
     if (node.op == Op::kEpoch) use_epoch(trace_.epochs[node.aux]);
@@ -130,7 +158,7 @@ void Liveness::run() {
 // Finds what would die under the replay: a node may drop the last reference to what guards found before it.
 class Holding {
  public:
-  Holding(Trace& trace, const std::vector<uint32_t>& last) : trace_(trace), last_(last) {
+  Holding(Trace& trace, const Vec<uint32_t>& last) : trace_(trace), last_(last) {
     for (size_t i = 0; i < trace.nodes.size(); ++i)
       if (may_let_die(trace.nodes[i].op)) dangers_.push_back(static_cast<uint32_t>(i));
   }
@@ -154,18 +182,18 @@ class Holding {
   void hold(PyObject* object, uint32_t epoch);
 
   Trace& trace_;
-  const std::vector<uint32_t>& last_;
-  std::vector<uint32_t> dangers_;
+  const Vec<uint32_t>& last_;
+  Vec<uint32_t> dangers_;
   ObjectSet seen_;
-  std::vector<bool> states_;
-  std::vector<bool> mirrored_;  // by entry of the log
+  Vec<bool> states_;
+  Vec<bool> mirrored_;  // by entry of the log
   size_t log_ = 0;
   uint32_t epoch_ = 0;  // 0: entry
 };
 
 // Registers that guards load, borrowed, and that are read after a node that might let them die.
 void Holding::find_retained() {
-  std::vector<bool> written(trace_.regs.size());
+  Vec<bool> written(trace_.regs.size());
   for (const Node& node : trace_.nodes) {
     if (node.out != kNone) written[node.out] = true;
     for (uint32_t k = 0; k < node.outs_count; ++k) written[trace_.outs[node.outs_first + k]] = true;
@@ -248,8 +276,8 @@ void Holding::find_pins() {
   }
 }
 
-void fill_releases(Trace* trace, const std::vector<uint32_t>& last) {
-  std::vector<uint32_t> order;
+void fill_releases(Trace* trace, const Vec<uint32_t>& last) {
+  Vec<uint32_t> order;
   for (uint32_t r = trace->inputs; r < last.size(); ++r)
     if (last[r] != kNone) order.push_back(r);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return last[a] < last[b]; });
@@ -276,6 +304,7 @@ void mark_scalars(Trace* trace) {
 }  // namespace
 
 void finish_trace(Trace& trace) {
+  find_undone(trace);
   Liveness liveness(trace);
   liveness.run();
   fill_releases(&trace, liveness.last());

@@ -5,6 +5,7 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "exec/registers.h"
+#include "ir/removed.h"
 
 namespace pijit {
 
@@ -236,6 +237,7 @@ bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
 }
 
 bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& entry, uint32_t* position) noexcept {
+  if (is_removed(trace_, object, static_cast<uint32_t>(&entry - trace_.log.data()), time_)) return true;
   if (object.kind == VirtualKind::kList) return apply_list(made, entry);
   if (object.kind == VirtualKind::kDeque) return apply_deque(made, entry);
   if (object.kind == VirtualKind::kSet) return apply_set(made, entry);
@@ -244,7 +246,7 @@ bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& 
     return apply_exception(object, made, entry, position);
   bool ok = true;
   PyObject* key = borrow_optional(entry.key, &ok);
-  PyObject* value = ok ? borrow_optional(entry.value, &ok) : nullptr;
+  PyObject* value = ok ? borrow_optional(value_of(entry), &ok) : nullptr;
   if (!ok) return false;
   switch (entry.op) {
     case LogOp::kItem:  // a tuple
@@ -272,7 +274,7 @@ bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& 
 
 bool Materialiser::apply_list(PyObject* list, const LogEntry& entry) noexcept {
   PyObject* value = nullptr;
-  if (!entry.value.is_null() && (value = borrow(entry.value)) == nullptr) return false;
+  if (!entry.value.is_null() && (value = borrow(value_of(entry))) == nullptr) return false;
   switch (entry.op) {
     case LogOp::kItem:
       return PyList_Append(list, value) == 0;
@@ -302,7 +304,7 @@ PyObject* Materialiser::make_deque(const Virtual& object) noexcept {
 bool Materialiser::apply_deque(PyObject* deque, const LogEntry& entry) noexcept {
   if (entry.op == LogOp::kField) return true;
   PyObject* value = nullptr;
-  if (!entry.value.is_null() && (value = borrow(entry.value)) == nullptr) return false;
+  if (!entry.value.is_null() && (value = borrow(value_of(entry))) == nullptr) return false;
   switch (entry.op) {
     case LogOp::kItem:
       return static_cast<bool>(Ref::steal(PyObject_CallMethod(deque, "append", "(O)", value)));

@@ -66,6 +66,11 @@ class Materialiser {
   PyObject* make_generator(const Virtual& object) noexcept;
   bool fill_generator(const Virtual& object, PyObject* generator) noexcept;
 
+  // None where a later entry undoes this one: what it says may be dead.
+  Val value_of(const LogEntry& entry) const noexcept {
+    const bool stands = trace_.stands(static_cast<uint32_t>(&entry - trace_.log.data()), time_);
+    return stands || entry.value.is_null() ? entry.value : Val::constant(Py_None);
+  }
   // The entries of an object that `time_` sees.
   template <typename Visit>
   bool each(const Virtual& object, Visit visit) noexcept {

@@ -64,7 +64,7 @@ RegisterFile::~RegisterFile() {
 
 namespace {
 
-void retain(const std::vector<uint32_t>& registers, Reg* regs) noexcept {
+void retain(const Vec<uint32_t>& registers, Reg* regs) noexcept {
   for (uint32_t index : registers) {
     Reg& reg = regs[index];
     if (reg.owned != 0 || (reg.rep != Rep::kObject && reg.rep != Rep::kTensor)) continue;
@@ -98,6 +98,8 @@ void release_register(Reg* reg) noexcept {
   reg->owned = 0;
   if (reg->rep == Rep::kTensor) {
     current_adapter()->release(reg->tensor);
+    reg->rep = Rep::kObject;  // no guard is to look at what may be dead
+    reg->object = nullptr;
   } else {
     drop_reference(reg->object);
   }

@@ -20,6 +20,8 @@ class Varying;
 // To be called once on a trace that was recorded and not installed yet: when registers die, what must be held, which
 // guard items are scalars. All objects that the trace names are alive then.
 void finish_trace(Trace& trace);
+// Its first step: fills Trace::undone.
+void find_undone(Trace& trace);
 
 // It would not tell where its coroutines were made.
 inline bool misses_origins(bool coroutines, PyThreadState* ts) noexcept {

@@ -1,16 +1,24 @@
 // The checks, one case per row of guards.def.
 #include "guard/check.h"
 
+#include "adapter.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
+#include "ir/adapter_slot.h"
 
 namespace pijit {
 
+PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept {
+  if (!guard.subject.is_reg()) return guard.subject.object();
+  const Reg& reg = regs[guard.subject.index()];
+  return reg.rep == Rep::kTensor ? current_adapter()->object_of(reg.tensor) : reg.object;
+}
+
 namespace {
 
-PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept {
-  if (guard.subject.is_reg()) return regs[guard.subject.index()].object;
-  return guard.subject.object();
+// The subject is a tensor without a Python object: its class and attributes are those that it was made with.
+bool is_unseen(const Guard& guard, const Reg* regs) noexcept {
+  return guard.subject.is_reg() && regs[guard.subject.index()].rep == Rep::kTensor;
 }
 
 // `now` is alive; `expected` is looked into only when it is known to be.
@@ -173,7 +181,8 @@ bool has_layout(const Guard& guard, PyObject* subject) noexcept {
 
 bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
   PyObject* subject = subject_of(guard, regs);
-  if (subject == nullptr || !has_layout(guard, subject)) return false;
+  if (subject == nullptr) return is_unseen(guard, regs);
+  if (!has_layout(guard, subject)) return false;
   switch (guard.op) {
     case GuardOp::kIs:
       return subject == guard.expected;

@@ -21,6 +21,8 @@ void compile_guards(Trace& trace);
 bool check_guards(const Trace& trace, Reg* regs) noexcept;
 // The guards of an epoch, in the middle of a replay.
 bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept;
+// What the guard is about, borrowed; null: nothing is there, or a tensor that no Python code has seen.
+PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept;
 // One of Trace::guards.
 bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept;
 

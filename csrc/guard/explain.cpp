@@ -7,10 +7,6 @@ namespace pijit {
 
 namespace {
 
-PyObject* subject_of(const Guard& guard, const Reg* regs) {
-  return guard.subject.is_reg() ? regs[guard.subject.index()].object : guard.subject.object();
-}
-
 std::string type_name(PyObject* object) {
   return object == nullptr ? "nothing" : Py_TYPE(object)->tp_name;
 }

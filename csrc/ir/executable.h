@@ -3,12 +3,13 @@
 #include <cstddef>
 #include <string>
 
+#include "common/pool.h"
 #include "ir/value.h"
 
 namespace pijit {
 
 // One executable operation of a trace.
-class AdapterOp {
+class AdapterOp : public FromPool {
  public:
   virtual ~AdapterOp() = default;
   // Reads and writes registers. False: raised or refused, nothing changed (a Python error indicator, if set, is cleared

@@ -130,6 +130,7 @@ struct LogEntry {
 struct Virtual {
   VirtualKind kind;
   bool buildable = true;
+  bool rewritten = false;  // some entry of the log undoes an earlier one
   PyTypeObject* type = nullptr;
   uint32_t birth = 0;                   // clock at allocation
   uint32_t head = kNone, tail = kNone;  // log
@@ -197,12 +198,11 @@ struct StopInfo {
 // What is checked anew after an opaque call, when its guards, like those at entry, find all that the trace relies on
 // from there on.
 struct Epoch {
-  uint32_t first = 0, count = 0;         // range in Trace::guards
-  std::unique_ptr<StateGuard> state;     // modes of the adapter; may be null
-  std::unique_ptr<InputGuards> tensors;  // tensors found by the guards; may be null
-  std::vector<std::pair<PyObject*, uint32_t>>
-      pins;                        // objects that are held from here on, each in a register of its own
-  std::vector<uint32_t> retained;  // as Trace::retained, for what this epoch loads
+  uint32_t first = 0, count = 0;             // range in Trace::guards
+  std::unique_ptr<StateGuard> state;         // modes of the adapter; may be null
+  std::unique_ptr<InputGuards> tensors;      // tensors found by the guards; may be null
+  Vec<std::pair<PyObject*, uint32_t>> pins;  // objects that are held from here on, each in a register of its own
+  Vec<uint32_t> retained;                    // as Trace::retained, for what this epoch loads
 };
 
 // An object that the trace takes out of where guards found it, those at entry (0) or those of an epoch.
@@ -217,9 +217,9 @@ struct Trace;
 struct Link {
   uint32_t node = 0;
   std::shared_ptr<Trace> to;
-  uint32_t shared = 0;           // registers below this mean the same in both
-  std::vector<uint32_t> guards;  // of `to`, which the other trace does not have
-  std::vector<uint32_t> drops;   // registers that `to` has released before the node
+  uint32_t shared = 0;   // registers below this mean the same in both
+  Vec<uint32_t> guards;  // of `to`, which the other trace does not have
+  Vec<uint32_t> drops;   // registers that `to` has released before the node
 };
 
 // How often replays were left at a node.
@@ -230,48 +230,52 @@ struct Leaving {
 };
 
 struct Trace {
-  std::vector<Guard> guards;               // those at entry, then those of each epoch
-  std::vector<FastGuard> fast_guards;      // the same, in the same order (filled by compile_guards)
-  Objects guard_items;                     // borrowed; kept by owned or proven
-  std::vector<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)
-  std::unique_ptr<StateGuard> state;       // thread and global modes of the adapter; may be null
-  std::unique_ptr<InputGuards> tensors;    // tensor inputs: checked and loaded after all `guards`; may be null
-  std::vector<Epoch> epochs;               // after each opaque call, in order
-  std::vector<Node> nodes;
+  Vec<Guard> guards;                     // those at entry, then those of each epoch
+  Vec<FastGuard> fast_guards;            // the same, in the same order (filled by compile_guards)
+  Objects guard_items;                   // borrowed; kept by owned or proven
+  Vec<uint8_t> guard_item_scalar;        // 1: that item is a scalar kept by `owned` (filled by finish_trace)
+  std::unique_ptr<StateGuard> state;     // thread and global modes of the adapter; may be null
+  std::unique_ptr<InputGuards> tensors;  // tensor inputs: checked and loaded after all `guards`; may be null
+  Vec<Epoch> epochs;                     // after each opaque call, in order
+  Vec<Node> nodes;
   Vals operands;
-  std::vector<uint32_t> outs;
-  std::vector<uint32_t> releases;
-  std::vector<std::unique_ptr<AdapterOp>> adapter_ops;
-  std::vector<RegInfo> regs;  // regs[0..inputs): the argument slots of the root frame, borrowed objects
+  Vec<uint32_t> outs;
+  Vec<uint32_t> releases;
+  Vec<std::unique_ptr<AdapterOp>> adapter_ops;
+  Vec<RegInfo> regs;  // regs[0..inputs): the argument slots of the root frame, borrowed objects
   uint32_t inputs = 0;
-  std::vector<Virtual> virtuals;
-  std::vector<LogEntry> log;
-  std::vector<FrameState> frame_states;
+  Vec<Virtual> virtuals;
+  Vec<LogEntry> log;
+  Vec<uint32_t> undone;  // by entry of the log, from when on a later one has its place; empty: none is
+                         // (filled by finish_trace)
+  Vec<FrameState> frame_states;
   Vals slots;
-  std::vector<Snapshot> snapshots;
-  std::vector<Site> sites;
-  std::vector<Ref> owned;
-  Objects exact;                   // of these: another object of the same value does not satisfy a guard
-  Objects pins;                    // held from entry to return when not empty
-  std::vector<Dropped> dropped;    // (held as `pins`, or as those of its epoch: filled in by finish_trace)
-  std::vector<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by finish_trace)
-  Ref code;                        // root code object
+  Vec<Snapshot> snapshots;
+  Vec<Site> sites;
+  Vec<Ref> owned;
+  Objects exact;           // of these: another object of the same value does not satisfy a guard
+  Objects pins;            // held from entry to return when not empty
+  Vec<Dropped> dropped;    // (held as `pins`, or as those of its epoch: filled in by finish_trace)
+  Vec<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by finish_trace)
+  Ref code;                // root code object
   uint32_t clock = 0;
   uint32_t depth = 1;       // deepest inlined level
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
-  bool coroutines = false;            // some are made
-  bool gives_way = false;             // to the next trace: the recording changed what its own guards are about
-  std::vector<StopInfo> detours;      // why something was left to an opaque call, or to CPython, in between
-  uint32_t exit_points = 0;           // under stress: instructions at which a replay was to leave ...
-  std::vector<const char*> no_exits;  // ... and why it cannot at some of them
+  bool coroutines = false;    // some are made
+  bool gives_way = false;     // to the next trace: the recording changed what its own guards are about
+  Vec<StopInfo> detours;      // why something was left to an opaque call, or to CPython, in between
+  uint32_t exit_points = 0;   // under stress: instructions at which a replay was to leave ...
+  Vec<const char*> no_exits;  // ... and why it cannot at some of them
   mutable uint64_t replays = 0, exits = 0;
-  mutable std::deque<Link> links;         // side traces; a replay may be in one while another is added
-  mutable std::vector<Leaving> leavings;  // where replays were left
-  mutable size_t room = 0;                // registers that a replay needs, side traces included
-  mutable bool forgotten = false;         // no replay comes to its end
+  mutable std::deque<Link> links;  // side traces; a replay may be in one while another is added
+  mutable Vec<Leaving> leavings;   // where replays were left
+  mutable size_t room = 0;         // registers that a replay needs, side traces included
+  mutable bool forgotten = false;  // no replay comes to its end
 
+  // What the entry put into its object is still there.
+  bool stands(uint32_t entry, uint32_t time) const noexcept { return undone.empty() || time < undone[entry]; }
   // The state of a virtual generator at a time: its last kFrame or kClear entry.
   const LogEntry& generator_state(uint32_t index, uint32_t time) const noexcept {
     uint32_t last = kNone;

@@ -1,10 +1,13 @@
 // The verifier.
 //
 // Order of definition: inputs, guards in order, tensor inputs (any register nobody else writes), nodes in order. A
-// snapshot is checked at its first node; virtual objects are followed as of the snapshot's time.
+// snapshot is checked at its first node, before which all that it reads is written, and at its last one, up to which
+// nothing of it is released; virtual objects are followed as of the snapshot's time.
 #include "ir/verify.h"
 
 #include <vector>
+
+#include "ir/removed.h"
 
 namespace pijit {
 
@@ -29,12 +32,15 @@ class Verifier {
   void check_guards(size_t first, size_t end);
   void check_nodes();
   void check_node(const Node& node);
-  void check_releases();
+  void find_last_nodes();
+  void release(const Node& node);
 
   const Trace& trace_;
-  std::vector<bool> defined_;
+  std::vector<bool> defined_, released_;
   std::vector<uint32_t> seen_;  // per virtual object: the walk that saw it
   std::vector<bool> snapshot_seen_;
+  std::vector<uint32_t> last_node_;  // of each snapshot
+  uint32_t node_ = 0;
   uint32_t walk_ = 0;
   std::string where_ = "trace", wrong_;
 };
@@ -49,6 +55,7 @@ void Verifier::use(Val value, uint32_t time) {
   if (value.is_reg()) {
     if (value.index() >= trace_.regs.size()) return fail("register out of range");
     if (!defined_[value.index()]) fail("r" + std::to_string(value.index()) + " is read before it is written");
+    if (released_[value.index()]) fail("r" + std::to_string(value.index()) + " is read after it is released");
   }
   if (!value.is_virtual()) return;
   if (value.index() >= trace_.virtuals.size()) return fail("virtual object out of range");
@@ -64,8 +71,8 @@ void Verifier::use(Val value, uint32_t time) {
 void Verifier::use_log(uint32_t index, uint32_t time) {
   const Virtual& object = trace_.virtuals[index];
   for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
-    use(trace_.log[at].key, time);
-    use(trace_.log[at].value, time);
+    if (!is_removed(trace_, object, at, time)) use(trace_.log[at].key, time);
+    if (trace_.stands(at, time)) use(trace_.log[at].value, time);
   }
   if (object.kind != VirtualKind::kGenerator) return;
   if (object.head == kNone || trace_.log[object.head].op != LogOp::kField)
@@ -79,7 +86,7 @@ void Verifier::use_log(uint32_t index, uint32_t time) {
 
 void Verifier::use_snapshot(uint32_t index) {
   if (index >= trace_.snapshots.size()) return fail("snapshot out of range");
-  if (snapshot_seen_[index]) return;
+  if (snapshot_seen_[index] && last_node_[index] != node_) return;
   snapshot_seen_[index] = true;
   const Snapshot& taken = trace_.snapshots[index];
   ++walk_;
@@ -204,23 +211,32 @@ void Verifier::check_nodes() {
   if (trace_.nodes.empty()) return fail("no nodes");
   for (size_t i = 0; i < trace_.nodes.size() && wrong_.empty(); ++i) {
     where_ = "node " + std::to_string(i);
+    node_ = static_cast<uint32_t>(i);
     check_node(trace_.nodes[i]);
+    release(trace_.nodes[i]);
   }
 }
 
-void Verifier::check_releases() {
-  where_ = "releases";
-  std::vector<bool> released(trace_.regs.size());
-  for (const Node& node : trace_.nodes)
-    for (uint32_t i = 0; i < node.release_count; ++i) {
-      const uint32_t index = trace_.releases[node.release_first + i];
-      if (released[index]) fail("r" + std::to_string(index) + " is released twice");
-      released[index] = true;
-    }
+void Verifier::find_last_nodes() {
+  last_node_.resize(trace_.snapshots.size());
+  for (uint32_t i = 0; i < trace_.nodes.size(); ++i) {
+    const Node& node = trace_.nodes[i];
+    if (node.snapshot < last_node_.size()) last_node_[node.snapshot] = i;
+    if (has_second_snapshot(node.op) && node.imm < last_node_.size()) last_node_[node.imm] = i;
+  }
+}
+
+void Verifier::release(const Node& node) {
+  for (uint32_t i = 0; i < node.release_count; ++i) {
+    const uint32_t index = trace_.releases[node.release_first + i];
+    if (released_[index]) fail("r" + std::to_string(index) + " is released twice");
+    released_[index] = true;
+  }
 }
 
 std::string Verifier::run() {
   defined_.resize(trace_.regs.size());
+  released_.resize(trace_.regs.size());
   seen_.resize(trace_.virtuals.size(), 0);
   snapshot_seen_.resize(trace_.snapshots.size());
   if (trace_.inputs > trace_.regs.size()) return "trace: more inputs than registers";
@@ -230,8 +246,8 @@ std::string Verifier::run() {
   if (!wrong_.empty()) return wrong_;
   check_guards(0, trace_.entry_guards());
   mark_tensor_inputs();
+  find_last_nodes();
   check_nodes();
-  if (wrong_.empty()) check_releases();
   return wrong_;
 }
 

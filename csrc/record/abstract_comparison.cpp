@@ -206,7 +206,8 @@ int same_address(Recorder& recorder, Val left, Val right) {
   if (!recorder.is_virtual(left, VirtualKind::kAddress)) return both ? same_address(recorder, right, left) : -1;
   const Val object = recorder.virtual_field(left, 0);
   if (both) return same_object(recorder, object, recorder.virtual_field(right, 0));
-  return object.is_virtual() && right.is_const() && PyLong_CheckExact(right.object()) ? 0 : -1;
+  const bool fresh = object.is_virtual() && recorder.is_fresh(object);
+  return fresh && right.is_const() && PyLong_CheckExact(right.object()) ? 0 : -1;
 }
 
 }  // namespace

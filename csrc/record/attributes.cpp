@@ -1,8 +1,7 @@
 // Attribute access, mirrored: the lookup that CPython is about to make, on shadows, under guards.
 //
 // A lookup is followed step by step as the type's slot would: generic lookup, module, type, super, or a class's own
-// __getattribute__ and
-// __getattr__ (whose frames are followed). C getters are mirrored one by one in kGetters; what is not in it is unknown.
+// __getattribute__ and __getattr__ (whose frames are followed). C getters are mirrored one by one; others are unknown.
 #include "guard/instances.h"
 #include "record/builtins.h"
 
@@ -276,7 +275,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   return Invoke::kUnknown;
 }
 
-// Whether a tensor has an attribute of its own: results have none yet, inputs are guarded.
+// Whether a tensor has an attribute of its own: results have none until foreign code runs, inputs are guarded.
 int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value);
 
 // A data descriptor that can be read: it goes before the instance's own attribute.
@@ -333,7 +332,10 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
 
 int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value) {
   Val source = recorder.tensor_source(tensor);
-  if (source.is_null()) return 0;
+  if (source.is_null()) {
+    if (!recorder.is_older(tensor)) return 0;
+    source = tensor;
+  }
   if (source.is_const()) return own_attribute(recorder, source, name, value);
   Guard guard{};
   guard.op = GuardOp::kNoAttribute;

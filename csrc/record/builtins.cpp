@@ -62,7 +62,7 @@ Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* 
   bool tensor = adapter->claims(callable);
   for (Val value : args.values) tensor = tensor || recorder.touches_tensor(value);
   if (!tensor) return Invoke::kUnknown;
-  std::vector<Operand>& operands = recorder.operands();
+  Vec<Operand>& operands = recorder.operands();
   operands.clear();
   for (Val value : args.values) operands.push_back({value, recorder.real(value)});
   CallSite site{};
@@ -181,6 +181,7 @@ void build_builtin_table() {
   add_function_builtins();
   add_collection_builtins();
   add_copy_builtins();
+  add_class_builtins();
   cpython::lru_cache_type();
 }
 
@@ -190,7 +191,7 @@ namespace {
 Invoke call_reference(Recorder& recorder, ShadowFrame& frame, PyObject* reference, int pops) {
   PyObject* object = PyWeakref_GET_OBJECT(reference);
   bool fixed = object != Py_None;
-  const std::vector<Node>& nodes = recorder.trace().nodes;
+  const Vec<Node>& nodes = recorder.trace().nodes;
   for (size_t i = nodes.size(); fixed && i-- > 0 && nodes[i].op != Op::kEpoch;) fixed = !may_let_die(nodes[i].op);
   if (!fixed) return frame.drive ? Invoke::kUnknown : compute_object(recorder, frame, reference, {}, pops);
   if (!recorder.guard_slot(reference, offsetof(PyWeakReference, wr_object), &object)) return Invoke::kStopped;

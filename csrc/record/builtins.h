@@ -32,6 +32,7 @@ void add_generator_builtins();   // generators.cpp
 void add_function_builtins();    // functions.cpp
 void add_collection_builtins();  // builtins_collections.cpp
 void add_copy_builtins();        // builtins_copies.cpp
+void add_class_builtins();       // builtins_classes.cpp
 
 void find_opaque_functions();  // opaque.cpp
 void find_group_class();       // exception_groups.cpp

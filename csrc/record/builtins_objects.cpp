@@ -151,45 +151,34 @@ Invoke builtin_hasattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, 
   return attribute_call(recorder, frame, args, pops, true);
 }
 
-void after_write(Recorder& recorder, ShadowFrame& frame, PyObject*) {
-  PyObject* object = frame.pending.x.object();
-  PyObject* dict = object == nullptr ? nullptr : cpython::instance_dict(object);
-  if (dict != nullptr) recorder.written_dict(dict);
-  frame.pending.result = Val::constant(Py_None);
+bool is_write(const Arguments& args, size_t count) {
+  return args.values.size() == count && args.values[1].object() != nullptr &&
+         PyUnicode_CheckExact(args.values[1].object());
 }
 
 // object.__setattr__(self, name, value), object.__delattr__(self, name)
 Invoke generic_write(Recorder& recorder, ShadowFrame& frame, Arguments& args, size_t count, int pops) {
-  if (args.values.size() != count || args.values[1].object() == nullptr ||
-      !PyUnicode_CheckExact(args.values[1].object()))
-    return Invoke::kUnknown;
+  if (!is_write(args, count)) return Invoke::kUnknown;
   const Val value = count == 3 ? args.values[2] : Val();
   if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), value, pops))
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (frame.pending.active) return Invoke::kUnknown;
   recorder.known(frame, pops, Val::constant(Py_None));
   frame.pending.x = args.values[0];
-  frame.pending.finish = after_write;
+  frame.pending.finish = [](Recorder& r, ShadowFrame& f, PyObject* result) {
+    after_store(r, f, result);
+    f.pending.result = Val::constant(Py_None);
+  };
   return Invoke::kStarted;
 }
 
 // setattr(object, name, value), delattr(object, name)
 Invoke write_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, size_t count, int pops) {
-  if (args.values.size() != count || args.values[1].object() == nullptr ||
-      !PyUnicode_CheckExact(args.values[1].object()))
-    return Invoke::kUnknown;
-  const Val object = args.values[0];
-  PyTypeObject* type = recorder.type_of(object);
-  if (type == nullptr || object.is_reg()) return Invoke::kUnknown;
-  if (type->tp_setattro == PyObject_GenericSetAttr) return generic_write(recorder, frame, args, count, pops);
-  if (type->tp_setattro != cpython::slot_functions().setattr) return Invoke::kUnknown;
-  PyObject* dict = nullptr;
-  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
-  PyObject* method = recorder.lookup_type(type, count == 3 ? names().setattr : names().delattr);
-  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type)
-    return generic_write(recorder, frame, args, count, pops);  // the other one is in Python
-  Arguments own = args;
-  const Invoke outcome = recorder.invoke_function(frame, Val::constant(method), own, Then::kReplace, pops);
+  if (!is_write(args, count)) return Invoke::kUnknown;
+  bool generic = false;
+  const Invoke outcome = write_by_class(recorder, frame, args.values[0], args.values[1].object(),
+                                        count == 3 ? args.values[2] : Val(), Then::kReplace, pops, &generic);
+  if (generic && recorder.live()) return generic_write(recorder, frame, args, count, pops);
   if (outcome == Invoke::kStarted) frame.pending.x = Val::constant(Py_None);
   return outcome;
 }

@@ -145,6 +145,14 @@ Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& ar
   return Invoke::kStarted;
 }
 
+// Its variables are in a dict.
+Invoke Recorder::invoke_body(ShadowFrame& frame, Val function, Val names) {
+  Arguments none;
+  const Invoke outcome = invoke_function(frame, function, none, Then::kPush, 0);
+  if (outcome == Invoke::kStarted) frame.pending.names = names;
+  return outcome;
+}
+
 // type.__call__: tp_new, then tp_init.
 Invoke Recorder::invoke_type(ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   auto* type = reinterpret_cast<PyTypeObject*>(callable.object());

@@ -64,7 +64,7 @@ enum class Completion : uint8_t {
   kUnpack,  // the items of the result are pushed, the first on top
 };
 
-class Drive {
+class Drive : public FromPool {
  public:
   Drive(Recorder& recorder, ShadowFrame& frame, int pops, Completion completion)
       : recorder_(recorder), frame_(frame), pops_(pops), completion_(completion) {}

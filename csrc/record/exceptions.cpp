@@ -46,7 +46,7 @@ PyObject* args_of(PyObject* exception) {
 }
 
 // The text of a message is the same at each replay when it is made of what the operands are, not of what they hold.
-bool has_fixed_message(Recorder& recorder, PyObject* exception, const std::vector<Operand>& operands, bool unpacking) {
+bool has_fixed_message(Recorder& recorder, PyObject* exception, const Vec<Operand>& operands, bool unpacking) {
   const bool of_types = unpacking || PyErr_GivenExceptionMatches(exception, PyExc_TypeError) != 0 ||
                         PyErr_GivenExceptionMatches(exception, PyExc_AttributeError) != 0 ||
                         PyErr_GivenExceptionMatches(exception, PyExc_LookupError) != 0;
@@ -60,7 +60,7 @@ bool has_fixed_message(Recorder& recorder, PyObject* exception, const std::vecto
 }
 
 // What the instruction gave the exception, as it is found again at each replay; Null: not known.
-Val given(Recorder& recorder, PyObject* object, const std::vector<Operand>& operands, bool fixed_message) {
+Val given(Recorder& recorder, PyObject* object, const Vec<Operand>& operands, bool fixed_message) {
   for (const Operand& operand : operands)
     if (!operand.value.is_null() && operand.object == object) return operand.value;
   const char* text = PyUnicode_CheckExact(object) ? PyUnicode_AsUTF8(object) : nullptr;
@@ -97,6 +97,7 @@ Val Recorder::frame_self(size_t level) {
   frame.self = new_virtual(VirtualKind::kFrame, nullptr);
   set_field(frame.self, 0, frame.function);
   set_field(frame.self, 1, caller);
+  if (!frame.names.is_null()) trace_->virtuals[frame.self.index()].buildable = false;  // whose variables are a dict
   if (generator) set_field(frame.self, 2, Val::virtual_object(frame.generator));
   if (level + 1 < frames_.size() && frames_[level + 1]->outer_state != kNone)
     trace_->frame_states[frames_[level + 1]->outer_state].self = frame.self.index();
@@ -336,6 +337,7 @@ bool Recorder::nothing_handled_at_entry() {
 // Everything that a frame which has ended holds is reached by foreign code through the traceback.
 void Recorder::materialize_frame(Val frame) {
   const Model& content = model(frame);
+  if (!trace_->virtuals[frame.index()].buildable) return stop(Abort::kUnbuildable, "the frame of a class body");
   if (content.position != kExhausted) {
     if (content.items.size() > 2) stop(Abort::kUnbuildable, "the frame of a generator");
     return;

@@ -7,6 +7,8 @@
 #include <deque>
 #include <vector>
 
+#include "common/pool.h"
+
 namespace pijit {
 
 enum class FactKind : uint8_t {
@@ -28,6 +30,7 @@ enum class FactKind : uint8_t {
   kWrittenKeys,
   kAdopted,   // the index of the model of a container that is written
   kArgument,  // the index of the model of an argument
+  kResult,    // by number of the register
 };
 
 struct Fact {
@@ -90,9 +93,9 @@ class Facts {
     for (Fact& fact : facts_) place(names_[i]) = {names_[i], &fact}, ++i;
   }
 
-  std::vector<Place> places_;
-  std::deque<Fact> facts_;
-  std::vector<uint64_t> names_;
+  Vec<Place> places_;
+  std::deque<Fact, Pooled<Fact>> facts_;
+  Vec<uint64_t> names_;
 };
 
 }  // namespace pijit

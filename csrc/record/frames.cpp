@@ -88,6 +88,8 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->frame = frame;
     shadow->code = cpython::code(frame);
     shadow->function = pending.x_function;
+    shadow->names = pending.names;
+    if (!shadow->names.is_null()) model(shadow->names).real = cpython::locals_mapping(frame);
     shadow->locals = shadow->code->co_nlocalsplus;
     shadow->sp = 0;
     shadow->instruction = 0;

@@ -101,11 +101,6 @@ bool looks_at_heap(PyObject* callable) {
   return callable != nullptr && std::find(std::begin(known), std::end(known), callable) != std::end(known);
 }
 
-bool is_scalar_type(PyTypeObject* type) {
-  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
-         type == &PyComplex_Type || type == &PyBool_Type;
-}
-
 bool is_singleton(PyObject* object) {
   return object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis ||
          object == Py_NotImplemented;
@@ -310,7 +305,7 @@ void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 }
 
 void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  if (!is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  if (!cpython::is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
   take_object(recorder, frame, result);
 }
 
@@ -324,7 +319,7 @@ void find_opaque_functions() {
 bool Recorder::is_scalar_reg(Val value) const {
   if (!value.is_reg()) return false;
   const RegInfo& info = trace_->regs[value.index()];
-  return is_number(info.rep) || (info.rep == Rep::kObject && is_scalar_type(info.type));
+  return is_number(info.rep) || (info.rep == Rep::kObject && cpython::is_scalar_type(info.type));
 }
 
 Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names) {
@@ -404,14 +399,41 @@ PyObject* identity_function(bool invert) {
   return invert ? functions().is_not : functions().is_;
 }
 
+// Foreign code has run since an operator made the tensor.
+bool Recorder::is_older(Val tensor) const {
+  return trace_->regs[tensor.index()].epoch < trace_->epochs.size() && tensor_source(tensor).is_null();
+}
+
+bool Recorder::check_class(Operand tensor) {
+  if (!is_older(tensor.value)) return true;
+  const uint32_t reg = tensor.value.index();
+  PyTypeObject* type = Py_TYPE(tensor.object);
+  const PyTypeObject* known = trace_->regs[reg].type;
+  reg_objects_[reg] = tensor.object;
+  if (known == nullptr) return true;
+  if (known != type) return stop(Abort::kChanged, "the class of a tensor"), false;
+  bool created;
+  facts_.find(reinterpret_cast<const void*>((uintptr_t{reg} + 1) << 4), FactKind::kResult, &created);
+  if (!created) return true;
+  Guard guard{};
+  guard.op = GuardOp::kType;
+  guard.subject = Val::reg(reg);
+  guard.expected = reinterpret_cast<PyObject*>(type);
+  add_guard(guard);
+  return true;
+}
+
 void Recorder::learn(ShadowFrame& frame, int depth, bool tensors) {
   const Val value = frame.top(depth);
   if (!value.is_reg()) return;
   const uint32_t index = value.index();
   const bool tensor = trace_->regs[index].rep == Rep::kTensor;
-  if (tensor ? !tensors || trace_->regs[index].type != nullptr : trace_->regs[index].rep != Rep::kObject) return;
+  const bool again = tensor && is_older(value);
+  const bool known_type = trace_->regs[index].type != nullptr;
+  if (!again && (tensor ? !tensors || known_type : trace_->regs[index].rep != Rep::kObject)) return;
   if (frame.is_loose(frame.locals + frame.sp - depth)) return;
   PyObject* object = stack_real(depth);
+  if (again && (!check_class({value, object}) || !tensors || known_type)) return;
   if (!tensor) reg_objects_[index] = object;
   auto known = singletons_.find(index);
   if (known != singletons_.end()) {
@@ -550,7 +572,6 @@ bool Recorder::fix_operands(ShadowFrame& frame) {
   return false;
 }
 
-// The instruction under way, executed already or not, as an opaque call.
 // The addresses of scalars that C code will see: which scalars they are is guarded then.
 void Recorder::take_addresses(ShadowFrame& frame) {
   bool any = false;
@@ -566,6 +587,7 @@ void Recorder::take_addresses(ShadowFrame& frame) {
   frame.snapshot = kNone;
 }
 
+// The instruction under way, executed already or not, as an opaque call.
 bool Recorder::go_opaque(ShadowFrame& frame) {
   if (opaque_calls_ >= kMaxOpaqueCalls) return false;
   take_addresses(frame);

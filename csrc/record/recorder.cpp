@@ -48,6 +48,7 @@ Recorder::Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter
 Recorder::~Recorder() {
   end_events();
   for (auto& frame : spare_) frame.reset();
+  if (adapter_ != nullptr) adapter_->forget_recording();
 }
 
 bool Recorder::start() {
@@ -318,6 +319,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   const bool attribute = opcode == LOAD_ATTR || opcode == LOAD_METHOD;
   if (!trace_->epochs.empty() || (attribute && touches_tensor(frame.top()))) {
     learn_operands(frame, opcode, oparg);
+    if (!live_) return;
     frame.mark = here();
   }
   if (exit_points_) emit_exit_point();

@@ -64,6 +64,7 @@ class Recorder final : public RecordApi {
   Val constant(PyObject* object);          // borrowed: proven by a guard already taken; tensors become inputs
   Val owned(PyObject* object);             // immutable: kept by the trace
   Val tensor_source(Val tensor) const;     // where an input tensor's object is; Null for a result
+  bool is_older(Val tensor) const;         // a result that was made before foreign code ran
   PyObject* real(Val value) const;         // the object it stands for now, if known
   PyTypeObject* type_of(Val value) const;  // exact type, or null
   Model& model(Val value) { return *models_[value.index()]; }
@@ -77,7 +78,7 @@ class Recorder final : public RecordApi {
   Val new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count);
   Val new_dict();
   Val new_iterator(Val iterable);
-  std::vector<uint32_t>& reshaped(Val source);  // when keys of the dict or set, or of what a view shows, came or went
+  Vec<uint32_t>& reshaped(Val source);  // when keys of the dict or set, or of what a view shows, came or went
   bool is_stale(uint32_t iterator, uint32_t time);  // its source was reshaped: it raises, or goes on who knows where
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
@@ -185,7 +186,8 @@ class Recorder final : public RecordApi {
   bool write_dict(PyObject* dict, PyObject* key, Val value);       // Null deletes
   void pin(Val value);
   void pin_item(PyObject* dict, PyObject* key);
-  Val new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args);  // Null: stopped
+  Val call_for(PyTypeObject* type, PyObject* callable, Vals args);  // what it makes, of this class; Null: stopped
+  Val new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args);  // ... as a container
 
   // -- nodes
   Node& emit_node(Op op);  // with a snapshot at the start of the current instruction when the op may leave
@@ -193,12 +195,14 @@ class Recorder final : public RecordApi {
   bool is_repeatable(ShadowFrame& frame);
   uint32_t snapshot() { return snapshot_of(frames_.size() - 1); }
   uint32_t exit_snapshot() { return snapshot_of(level_to_leave()); }  // where an exit goes, not who is running
+  bool may_leave() { return snapshot_usable(exit_snapshot()); }
   uint32_t snapshot_of(size_t level);
   Val add_reg(Rep rep, PyTypeObject* type, PyObject* observed);
 
   // -- calls (calls.cpp); the operands are still on the shadow stack, `pops` says how many
   Invoke invoke(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops);
   Invoke invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops);
+  Invoke invoke_body(ShadowFrame& frame, Val function, Val names);  // of a class statement
   Invoke invoke_type(ShadowFrame& frame, Val callable, Arguments& args, int pops);
   Invoke invoke_instance(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops);
   Invoke invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops);
@@ -268,6 +272,7 @@ class Recorder final : public RecordApi {
   Val new_int(int64_t observed) override;
   Val force_const(Val value, PyObject* observed) override;
   Val own_const(PyObject* object) override { return owned(object); }
+  bool check_class(Operand tensor) override;
   Val unbox(Val value, PyObject* observed) override;
   bool sequence_items(Operand sequence, std::vector<Operand>* items) override;
   bool slice_fields(Operand slice, Operand fields[3]) override;
@@ -277,8 +282,8 @@ class Recorder final : public RecordApi {
   void emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) override;
   void stop(const char* code, std::string reason) override;
 
-  std::vector<Operand>& operands() { return operands_; }
-  std::vector<std::pair<Val, std::pair<Val, Val>>>& tokens() {
+  Vec<Operand>& operands() { return operands_; }
+  Vec<std::pair<Val, std::pair<Val, Val>>>& tokens() {
     return tokens_;
   }  // ContextVar tokens: variable and value before
 
@@ -422,7 +427,7 @@ class Recorder final : public RecordApi {
     uint32_t guard = kNone;  // of its type, if it varies
     uint32_t node = kNone;   // that takes the number out of the object
   };
-  std::unordered_map<uint32_t, Number> numbers_;  // of registers with objects
+  Map<uint32_t, Number> numbers_;  // of registers with objects
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false;
@@ -434,8 +439,8 @@ class Recorder final : public RecordApi {
   Val raised_context_;              // ... what was handled there
   bool raise_entry_due_ = false;    // ... its traceback gets an entry where it leaves the frame
   int raise_opcode_ = 0;            // ... the instruction, and what it was given
-  std::vector<Operand> raise_operands_;
-  std::vector<TracedFrame> raise_path_;         // ... the frames that it has left
+  Vec<Operand> raise_operands_;
+  Vec<TracedFrame> raise_path_;                 // ... the frames that it has left
   bool any_traced_ = false;                     // some exception was caught ...
   bool any_traced_built_ = false;               // ... and built
   uint32_t return_snapshot_ = kNone;            // of the root's return
@@ -454,35 +459,35 @@ class Recorder final : public RecordApi {
   struct Stale {
     uint32_t nodes, object, reg;
   };
-  std::vector<Stale> stale_;                            // virtual objects that became registers, and at which node
-  std::vector<std::pair<uint32_t, uint32_t>> learned_;  // register, and the node that checks its type
-  std::unordered_map<uint32_t, PyObject*> singletons_;  // registers known to hold None, True, ...
-  uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;   // where the exception under way was raised
+  Vec<Stale> stale_;                                   // virtual objects that became registers, and at which node
+  Vec<std::pair<uint32_t, uint32_t>> learned_;         // register, and the node that checks its type
+  Map<uint32_t, PyObject*> singletons_;                // registers known to hold None, True, ...
+  uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;  // where the exception under way was raised
   std::unique_ptr<Trace> trace_;
-  std::vector<std::unique_ptr<ShadowFrame>> frames_;
-  std::vector<std::unique_ptr<ShadowFrame>> spare_;
-  std::vector<std::unique_ptr<Model>> models_;
+  Vec<std::unique_ptr<ShadowFrame>> frames_;
+  Vec<std::unique_ptr<ShadowFrame>> spare_;
+  Vec<std::unique_ptr<Model>> models_;
   Objects reg_objects_;
-  std::unordered_map<uint32_t, Val> tensor_sources_;
-  std::vector<const char*> unusable_;  // per FrameState: why it cannot be rebuilt, or null
-  std::vector<uint32_t> visited_;      // per virtual object, the last visit
+  Map<uint32_t, Val> tensor_sources_;
+  Vec<const char*> unusable_;  // per FrameState: why it cannot be rebuilt, or null
+  Vec<uint32_t> visited_;      // per virtual object, the last visit
   uint32_t visit_ = 0;
   const char* unusable_reason_ = "";
   Facts facts_;
-  std::vector<Objects> dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
-  std::vector<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
+  Vec<Objects> dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
+  Vec<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   struct Changed {
     PyObject *container, *key, *original;
   };
-  std::vector<Changed> changed_;  // places where the trace leaves another scalar than it found
-  std::vector<std::pair<Val, std::pair<Val, Val>>> tokens_;
-  std::unordered_map<PyObject*, std::vector<uint32_t>> reshaped_;  // existing dicts, by nodes
-  std::unordered_map<uint32_t, Objects> written_dicts_;            // by guard: keys and values before a write
-  Objects written_;                                                // dicts written by the instruction under way
-  bool wrote_ = false;                                             // some real container
-  std::unordered_map<PyObject*, Val> virtual_keys_;                // fresh objects that are keys
-  ObjectSet addresses_;                                            // objects, no scalars, whose addresses were taken
-  Vals arguments_;                                                 // containers that the caller passed
+  Vec<Changed> changed_;  // places where the trace leaves another scalar than it found
+  Vec<std::pair<Val, std::pair<Val, Val>>> tokens_;
+  Map<PyObject*, Vec<uint32_t>> reshaped_;  // existing dicts, by nodes
+  Map<uint32_t, Objects> written_dicts_;    // by guard: keys and values before a write
+  Objects written_;                         // dicts written by the instruction under way
+  bool wrote_ = false;                      // some real container
+  Map<PyObject*, Val> virtual_keys_;        // fresh objects that are keys
+  ObjectSet addresses_;                     // objects, no scalars, whose addresses were taken
+  Vals arguments_;                          // containers that the caller passed
   struct Read {
     uint64_t version = 0;  // of the dict; no other dict has it
     PyObject* key = nullptr;
@@ -498,7 +503,7 @@ class Recorder final : public RecordApi {
   Vals containers_;                          // registers of mutable containers among the arguments
   std::unique_ptr<cpython::GcPause> gc_;     // collections would run code that is not the program's
   Vals bound_;                               // slots of the frame that is expected
-  std::vector<Operand> operands_;            // of the site that the adapter is asked about
+  Vec<Operand> operands_;                    // of the site that the adapter is asked about
   CallSite site_;
   uint64_t limit_;
   double started_ = 0;

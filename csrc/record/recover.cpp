@@ -15,6 +15,85 @@
 
 namespace pijit {
 
+namespace {
+
+// Keys and their values, as the entry leaves them. Objects that are keys may be dead: only scalars are looked into.
+void apply_entry(Vals& keys, Vals& values, Val key, Val value, bool remove) {
+  const auto equal = [&](Val known) {
+    return known == key || (known.is_const() && key.is_const() && cpython::scalars_equal(known.object(), key.object()));
+  };
+  const auto found = std::find_if(keys.begin(), keys.end(), equal);
+  const auto at = values.begin() + (found - keys.begin());
+  if (found == keys.end()) {
+    if (remove) return;
+    keys.push_back(key);
+    values.push_back(value);
+  } else if (remove) {
+    keys.erase(found);
+    values.erase(at);
+  } else {
+    *at = value;
+  }
+}
+
+void apply_entry(Vals& items, const LogEntry& entry) {
+  const auto at = items.begin() + std::min<size_t>(entry.index, items.size());
+  if (entry.op == LogOp::kItem) items.push_back(entry.value);
+  if (entry.op == LogOp::kInsert) items.insert(at, entry.value);
+  if (entry.op == LogOp::kSetItem && at != items.end()) *at = entry.value;
+  if (entry.op == LogOp::kDelItem && at != items.end()) items.erase(at);
+}
+
+// What a model has for a key; null: not known any more.
+PyObject* key_object(Recorder& recorder, Val key) {
+  if (!key.is_virtual()) return key.object();
+  const Model& content = recorder.model(key);
+  if (content.kind == VirtualKind::kAddress) return content.keys.empty() ? nullptr : content.keys[0];
+  if (content.kind != VirtualKind::kTuple) return content.real;
+  for (const Ref& copy : recorder.trace().owned)
+    if (PyTuple_CheckExact(copy.get()) && recorder.fresh_key(copy.get()) == key) return copy.get();
+  return nullptr;
+}
+
+bool set_keys(Recorder& recorder, Objects& objects, const Vals& keys) {
+  objects.clear();
+  for (Val key : keys) objects.push_back(key_object(recorder, key));
+  return std::find(objects.begin(), objects.end(), nullptr) == objects.end();
+}
+
+// The content of an object that is not built yet is what its log says, from which it would be built.
+void restore(Recorder& recorder, uint32_t object) {
+  const Trace& trace = recorder.trace();
+  Model& content = recorder.model(object);
+  const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
+  const bool keyed = content.kind == VirtualKind::kDict || content.kind == VirtualKind::kSet;
+  const bool instance = content.kind == VirtualKind::kInstance, cell = content.kind == VirtualKind::kCell;
+  if (!list && !keyed && !instance && !cell) return;
+  Vals keys, names;
+  if (!cell) content.items.clear();
+  if (instance) content.attrs.clear();
+  for (uint32_t at = trace.virtuals[object].head; at != kNone; at = trace.log[at].next) {
+    const LogEntry& entry = trace.log[at];
+    if (entry.op == LogOp::kClear) {
+      content.items.clear();
+      keys.clear();
+    } else if (entry.op == LogOp::kField) {
+      if (cell) content.items[0] = entry.value;
+    } else if (entry.op == LogOp::kSetAttr || entry.op == LogOp::kDelAttr) {
+      apply_entry(names, content.attrs, entry.key, entry.value, entry.op == LogOp::kDelAttr);
+    } else if (list) {
+      apply_entry(content.items, entry);
+    } else {
+      const Val key = entry.key.is_null() ? entry.value : entry.key;
+      apply_entry(keys, content.items, key, entry.value, entry.op == LogOp::kDelItem);
+    }
+  }
+  const bool known = set_keys(recorder, content.keys, keys) && (!instance || set_keys(recorder, content.names, names));
+  if (!known) recorder.trace().virtuals[object].buildable = false;
+}
+
+}  // namespace
+
 void Recorder::request_stop(bool final) {
   const ShadowFrame& frame = top_frame();
   live_ = false;
@@ -68,6 +147,7 @@ void Recorder::rollback(ShadowFrame& frame) {
       trace.log[last].next = kNone;
       object.tail = last;
     }
+    if (object.reg == kNone) restore(*this, static_cast<uint32_t>(&object - trace.virtuals.data()));
   }
   for (const auto& model : models_) {
     std::erase_if(model->tracebacks, [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });

@@ -68,7 +68,8 @@ struct Pending {
   bool again = false;             // ... and the instruction has done nothing else
   bool throws = false;            // ... by an exception, x or (Null) a new one; else x is what is sent
   Val result, x, y, z;            // y: what the generator returned
-  Val x_function;                 // the shadow of `function`
+  Val x_function;                 // the shadow of `function` ...
+  Val names;                      // ... and where its variables are, if it is the body of a class
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
   bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
   Finish finish = nullptr;        // computes the result from the real one
@@ -93,6 +94,7 @@ struct ShadowFrame : FromPool {
   cpython::Frame* frame = nullptr;
   PyCodeObject* code = nullptr;
   Val function;               // Const or virtual function; Null for the root
+  Val names;                  // a class body: the dict of its variables
   int locals = 0;             // nlocalsplus
   int sp = 0;                 // stack entries in use
   int instruction = 0;        // unit index of the instruction under way, EXTENDED_ARG included
@@ -154,7 +156,7 @@ struct Model : FromPool {
   uint32_t dict = kNone;                   // ... and the other way round
   uint32_t address = kNone;                // what id() gives of it
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
-  std::vector<uint32_t> reshaped;          // when keys came or went
+  Vec<uint32_t> reshaped;                  // when keys came or went
   Vals ahead;                              // iterators over sets: all the items, in order
   Val home;                                // a container that existed before and is written: the object (writes.cpp)
   Objects original;                        // ... its items before the first write (borrowed)
@@ -163,7 +165,7 @@ struct Model : FromPool {
   bool strict = false;                     // zip(strict=True)
   bool any_order = false;                  // an argument whose attributes may come in another order
   bool building = false;                   // being materialised
-  std::vector<TracedFrame> traced;         // exceptions: their traceback, innermost frame first ...
+  Vec<TracedFrame> traced;                 // exceptions: their traceback, innermost frame first ...
   Vals tracebacks;                         // ... and what stands for it
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };

@@ -59,41 +59,27 @@ const char* waits_for(const ShadowFrame& frame) {
   }
 }
 
-bool may_leave(Op op) {
+bool leaves(Op op) {
   return op != Op::kBuild && op != Op::kBox && op != Op::kReturn;
 }
 
-// Where it cannot be done CPython does it: it tells nobody, and nobody sees the frames.
-bool computes(Op op) {
-  switch (op) {
-    case Op::kAdapter:
-    case Op::kCheck:
-    case Op::kGuard:
-    case Op::kPure:
-    case Op::kScalar:
-    case Op::kLoadCell:
-    case Op::kUnbox:
-    case Op::kGuardBool:
-    case Op::kGuardInt:
-    case Op::kGuardFloat:
-    case Op::kGuardIs:
-    case Op::kGuardType:
-    case Op::kExitPoint:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool repeats(const Node& node) {
+bool writes(Op op) {
   enum class Effect : uint8_t { pure, read, write, control };
   constexpr Effect kEffects[] = {
 #define PIJIT_OP(name, print, effect, doc) Effect::effect,
 #include "ir/ops.def"
 #undef PIJIT_OP
   };
-  if (node.op == Op::kAdapter) return node.adapter_op->is_repeatable();
-  return kEffects[static_cast<size_t>(node.op)] != Effect::write;
+  return kEffects[static_cast<size_t>(op)] == Effect::write;
+}
+
+// Where it cannot be done CPython does it: it tells nobody, and nobody sees the frames.
+bool computes(Op op) {
+  return op == Op::kAdapter || (!writes(op) && op != Op::kEpoch);
+}
+
+bool repeats(const Node& node) {
+  return node.op == Op::kAdapter ? node.adapter_op->is_repeatable() : !writes(node.op);
 }
 
 }  // namespace
@@ -199,7 +185,7 @@ uint32_t Recorder::snapshot_of(size_t level) {
 }
 
 Node& Recorder::emit_node(Op op) {
-  const uint32_t taken = !may_leave(op) ? kNone : computes(op) ? exit_snapshot() : snapshot();
+  const uint32_t taken = !leaves(op) ? kNone : computes(op) ? exit_snapshot() : snapshot();
   Node node{};
   node.op = op;
   node.snapshot = taken;
@@ -212,7 +198,7 @@ Node& Recorder::emit_node(Op op) {
 // Where it cannot be rebuilt, the frame is not left.
 void Recorder::emit_exit_point() {
   const uint32_t number = trace_->exit_points++;
-  if (snapshot_usable(exit_snapshot())) {
+  if (may_leave()) {
     emit_node(Op::kExitPoint).imm = number;
   } else {
     trace_->no_exits.push_back(unusable_reason_);

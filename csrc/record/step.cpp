@@ -28,17 +28,6 @@ void push_variable(Recorder& recorder, ShadowFrame& frame, int found, Val value,
   frame.push(value);
 }
 
-void load_global(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  PyObject* name = co_name(frame, oparg >> 1);
-  PyObject* globals = frame_globals(frame);
-  PyObject* builtins = cpython::builtins(frame.frame);
-  Val shadow;
-  const bool plain = PyDict_CheckExact(globals) && PyDict_CheckExact(builtins);
-  int found = plain ? recorder.find_item(globals, name, &shadow) : -1;
-  if (found == 0) found = recorder.find_item(builtins, name, &shadow);
-  push_variable(recorder, frame, found, shadow, (oparg & 1) != 0);
-}
-
 void load_build_class(Recorder& recorder, ShadowFrame& frame) {
   static PyObject* const name = PyUnicode_InternFromString("__build_class__");
   PyObject* builtins = cpython::builtins(frame.frame);
@@ -96,14 +85,6 @@ bool cell_content(Recorder& recorder, Val cell, Val* value) {
   return recorder.live();
 }
 
-void load_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  Val cell = frame.local(oparg), value;
-  if (cell.is_reg()) return load_cell(recorder, frame, cell, oparg);
-  if (!cell_content(recorder, cell, &value)) return;
-  if (value.is_null()) return recorder.will_raise(frame, 0);
-  frame.push(value);
-}
-
 // Null empties the cell.
 void write_cell(Recorder& recorder, Val cell, Val value) {
   if (cell.is_virtual()) return recorder.set_field(cell, 0, value);
@@ -148,7 +129,6 @@ void yield_value(Recorder&, ShadowFrame& frame) {
   frame.yielded = true;
 }
 
-// LOAD_CLASSDEREF, imports and the like are not here: unknown opcodes stop the recording.
 bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
   if (step_move(frame, opcode, oparg)) return true;
   switch (opcode) {
@@ -177,7 +157,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       frame.push(frame.local(oparg));
       return true;
     case LOAD_GLOBAL:
-      load_global(recorder, frame, oparg);
+      load_global(recorder, frame, co_name(frame, oparg >> 1), (oparg & 1) != 0);
       return true;
     case LOAD_BUILD_CLASS:
       load_build_class(recorder, frame);
@@ -217,6 +197,24 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
 }
 
 }  // namespace
+
+void load_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool null_below) {
+  PyObject* globals = frame_globals(frame);
+  PyObject* builtins = cpython::builtins(frame.frame);
+  Val shadow;
+  const bool plain = PyDict_CheckExact(globals) && PyDict_CheckExact(builtins);
+  int found = plain ? recorder.find_item(globals, name, &shadow) : -1;
+  if (found == 0) found = recorder.find_item(builtins, name, &shadow);
+  push_variable(recorder, frame, found, shadow, null_below);
+}
+
+void load_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
+  Val cell = frame.local(oparg), value;
+  if (cell.is_reg()) return load_cell(recorder, frame, cell, oparg);
+  if (!cell_content(recorder, cell, &value)) return;
+  if (value.is_null()) return recorder.will_raise(frame, 0);
+  frame.push(value);
+}
 
 bool step_move(ShadowFrame& frame, int opcode, int oparg) {
   switch (opcode) {
@@ -316,6 +314,12 @@ void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       return step_exception(recorder, frame, opcode, oparg);
     case BEFORE_WITH:
       return step_with(recorder, frame);
+    case LOAD_NAME:
+    case STORE_NAME:
+    case DELETE_NAME:
+    case LOAD_CLASSDEREF:
+    case SETUP_ANNOTATIONS:
+      return step_names(recorder, frame, opcode, oparg);
     case IMPORT_NAME:
       return step_import(recorder, frame, co_name(frame, oparg));
     case IMPORT_FROM:

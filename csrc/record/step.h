@@ -37,6 +37,12 @@ void step_awaitable(Recorder&, ShadowFrame&);
 void step_unpack(Recorder&, ShadowFrame&, int oparg);
 void step_unpack_ex(Recorder&, ShadowFrame&, int oparg);
 
+// step.cpp: variables of a module, and of a closure.
+void load_global(Recorder&, ShadowFrame&, PyObject* name, bool null_below);
+void load_deref(Recorder&, ShadowFrame&, int oparg);
+// step_names.cpp: variables of a class body.
+void step_names(Recorder&, ShadowFrame&, int opcode, int oparg);
+
 // step_match.cpp. False: another instruction.
 bool step_match(Recorder&, ShadowFrame&, int opcode, int oparg);
 
@@ -65,5 +71,9 @@ bool make_iterator(Recorder&, ShadowFrame&, Val iterable, int pops);
 int next_item(Recorder&, Val iterator, Val* item);
 // A dict, list or object that existed before is written: emits the node and the overlay.
 bool store_attribute(Recorder&, ShadowFrame&, Val object, PyObject* name, Val value, int pops);
+Invoke write_by_class(Recorder&, ShadowFrame&, Val object, PyObject* name, Val value, Then then, int pops,
+                      bool* generic);
+// CPython has written to pending.x.
+void after_store(Recorder&, ShadowFrame&, PyObject*);
 
 }  // namespace pijit

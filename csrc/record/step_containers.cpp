@@ -383,7 +383,9 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
   PyTypeObject* type = recorder.type_of(container);
   if (type == nullptr || container.is_reg()) return false;
   int found = -1;
+  bool viewed = false;
   if (recorder.is_virtual(container, VirtualKind::kView) && type != &PyDictValues_Type) {
+    viewed = true;
     const bool of_keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type || type == &PyDictProxy_Type;
     if (!of_keys) return false;  // values and pairs are compared one by one
     container = recorder.virtual_field(container, 0);
@@ -394,8 +396,11 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
   }
   PyObject* object = is_searched(recorder, container) ? key.object() : recorder.key_in(container, key);
   if (!recorder.live()) return false;
-  if (container.is_virtual() && (is_builtin_dict(type) || type == &PySet_Type || type == &PyFrozenSet_Type ||
-                                 recorder.model(container).kind == VirtualKind::kInstance)) {
+  // A dict of a class of the program's is looked into as others are, by its view whatever the class says.
+  const bool derived = recorder.is_virtual(container, VirtualKind::kDict) &&
+                       (viewed || type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains);
+  if (container.is_virtual() && (is_builtin_dict(type) || derived || type == &PySet_Type || type == &PyFrozenSet_Type ||
+                                 recorder.is_virtual(container, VirtualKind::kInstance))) {
     Val value;
     if (recorder.model(container).kind == VirtualKind::kInstance) {
       if (type->tp_as_sequence == nullptr ||

@@ -151,7 +151,25 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   return true;
 }
 
-namespace {
+// What the class of the object does in Python for it, as a frame. kUnknown with *generic: nothing.
+Invoke write_by_class(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, Then then,
+                      int pops, bool* generic) {
+  *generic = false;
+  PyTypeObject* type = recorder.type_of(object);
+  if (type == nullptr || object.is_reg()) return Invoke::kUnknown;
+  *generic = type->tp_setattro == PyObject_GenericSetAttr;
+  if (type->tp_setattro != cpython::slot_functions().setattr) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
+  PyObject* method = recorder.lookup_type(type, value.is_null() ? names().delattr : names().setattr);
+  if (!recorder.live()) return Invoke::kStopped;
+  *generic = method == nullptr || Py_TYPE(method) != &PyFunction_Type;  // the other one is in Python
+  if (*generic) return Invoke::kUnknown;
+  Arguments args;
+  args.values = {object, recorder.owned(name)};
+  if (!value.is_null()) args.values.push_back(value);
+  return recorder.invoke_function(frame, Val::constant(method), args, then, pops);
+}
 
 void after_store(Recorder& recorder, ShadowFrame& frame, PyObject*) {
   PyObject* object = frame.pending.x.object();
@@ -159,30 +177,18 @@ void after_store(Recorder& recorder, ShadowFrame& frame, PyObject*) {
   if (dict != nullptr) recorder.written_dict(dict);
 }
 
+namespace {
+
 void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops) {
-  PyTypeObject* type = recorder.type_of(object);
-  PyObject* dict = nullptr;
-  if (type == nullptr || object.is_reg()) return stop_attribute(recorder, object, name);
-  if (type->tp_setattro == cpython::slot_functions().setattr) {
-    if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return;
-    PyObject* method = recorder.lookup_type(type, value.is_null() ? names().delattr : names().setattr);
-    if (method != nullptr && Py_TYPE(method) == &PyFunction_Type) {
-      Arguments args;
-      args.values = {object, recorder.owned(name)};
-      if (!value.is_null()) args.values.push_back(value);
-      if (recorder.invoke_function(frame, Val::constant(method), args, Then::kDrop, pops) != Invoke::kStarted &&
-          recorder.live())
-        stop_attribute(recorder, object, name);
-      return;
-    }
-  } else if (type->tp_setattro != PyObject_GenericSetAttr) {
-    return stop_attribute(recorder, object, name);
-  }
+  bool generic = false;
+  const Invoke outcome = write_by_class(recorder, frame, object, name, value, Then::kDrop, pops, &generic);
+  if (!recorder.live() || outcome == Invoke::kStarted) return;
+  if (!generic) return stop_attribute(recorder, object, name);
   if (!store_attribute(recorder, frame, object, name, value, pops)) {
     Val old;
     const bool absent = value.is_null() && recorder.is_virtual(object, VirtualKind::kInstance) &&
                         !recorder.is_built(object) && !recorder.attr_find(object, name, &old);
-    if (recorder.live() && absent && recorder.lookup_type(type, name) == nullptr)
+    if (recorder.live() && absent && recorder.lookup_type(recorder.type_of(object), name) == nullptr)
       return recorder.will_raise(frame, pops);
     if (recorder.live()) recorder.stop(Abort::kWrite, "an attribute");
     return;

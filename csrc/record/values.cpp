@@ -157,6 +157,10 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
   entry.index = index;
   entry.key = key;
   entry.value = value;
+  const bool list = record.kind == VirtualKind::kList || record.kind == VirtualKind::kDeque;
+  const bool one_place = record.kind == VirtualKind::kCell || record.kind == VirtualKind::kGenerator;
+  record.rewritten |= op == LogOp::kDelItem || op == LogOp::kDelAttr || op == LogOp::kClear ||
+                      (op == LogOp::kSetItem && list) || (one_place && record.head != kNone);
   uint32_t position = static_cast<uint32_t>(trace_->log.size());
   trace_->log.push_back(entry);
   if (record.head == kNone) {
@@ -169,8 +173,13 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
 
 // The object is real already: what is done to it now is done by a node.
 void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
+  const VirtualKind kind = model(object).kind;
   Op node_op;
   switch (op) {
+    case LogOp::kField:
+      if (kind != VirtualKind::kCell) return stop(Abort::kWrite, "an object that escaped");
+      node_op = Op::kStoreCell;
+      break;
     case LogOp::kSetItem:
       node_op = Op::kStoreItem;
       break;
@@ -186,16 +195,15 @@ void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
     default:
       return stop(Abort::kWrite, "a container that escaped");
   }
-  VirtualKind kind = model(object).kind;
-  bool item = node_op == Op::kStoreItem || node_op == Op::kDelItem;
+  const bool item = node_op == Op::kStoreItem || node_op == Op::kDelItem;
   if (item && kind != VirtualKind::kDict) return stop(Abort::kWrite, "an object that escaped");
   value = materialize(value);
   key = materialize(key);
   if (!live_) return;
   Node& node = emit_node(node_op);
   node.a = Val::reg(trace_->virtuals[object.index()].reg);
-  node.b = key;
-  node.c = value;
+  node.b = node_op == Op::kStoreCell ? value : key;
+  node.c = node_op == Op::kStoreCell ? Val() : value;
 }
 
 Val Recorder::new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count) {
@@ -224,7 +232,7 @@ Val Recorder::new_iterator(Val iterable) {
   return iterator;
 }
 
-std::vector<uint32_t>& Recorder::reshaped(Val source) {
+Vec<uint32_t>& Recorder::reshaped(Val source) {
   if (is_virtual(source, VirtualKind::kView)) return reshaped(virtual_field(source, 0));
   if (!source.is_virtual()) return reshaped_[source.object()];
   const uint32_t owner = model(source).owner;
@@ -232,7 +240,7 @@ std::vector<uint32_t>& Recorder::reshaped(Val source) {
 }
 
 bool Recorder::is_stale(uint32_t iterator, uint32_t time) {
-  const std::vector<uint32_t>& times = reshaped(model(iterator).items[0]);
+  const Vec<uint32_t>& times = reshaped(model(iterator).items[0]);
   const auto next = std::upper_bound(times.begin(), times.end(), trace_->virtuals[iterator].birth);
   return next != times.end() && *next <= time;
 }
@@ -263,6 +271,7 @@ void Recorder::dict_set(Val dict, PyObject* key, Val value) {
   ptrdiff_t at = key_position(content->keys, key);
   if (at >= 0) {
     content->items[static_cast<size_t>(at)] = value;
+    trace_->virtuals[dict.index()].rewritten = true;
   } else {
     content->keys.push_back(key);
     content->items.push_back(value);
@@ -399,6 +408,7 @@ void Recorder::attr_set(Val object, PyObject* name, Val value) {
   ptrdiff_t at = key_position(content.names, name);
   if (at >= 0) {
     content.attrs[static_cast<size_t>(at)] = value;
+    trace_->virtuals[object.index()].rewritten = true;
   } else {
     content.names.push_back(name);
     content.attrs.push_back(value);
@@ -525,9 +535,11 @@ Val Recorder::materialize(Val value) {
     if (live_ && trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
   }
   if (!live_) return Val();
-  if (content.kind == VirtualKind::kAddress && content.items[0].is_const())
-    trace_->exact.push_back(content.items[0].object());
-  if (content.kind == VirtualKind::kAddress) trace_->virtuals[index].buildable = true;
+  const bool address = content.kind == VirtualKind::kAddress;
+  if (address) {  // of a scalar: from now on it is this very one
+    if (content.items[0].is_const()) trace_->exact.push_back(content.items[0].object());
+    trace_->virtuals[index].buildable = true;
+  }
   if (content.building || is_running(value) || !can_build(index, trace_->clock)) {
     stop(Abort::kUnbuildable, virtual_name(content.kind));
     return Val();
@@ -536,7 +548,7 @@ Val Recorder::materialize(Val value) {
   for (size_t i = 0; i < content.items.size() && live_; ++i)
     if (!is_virtual(content.items[i], VirtualKind::kHandled)) materialize(content.items[i]);
   for (size_t i = 0; i < content.attrs.size() && live_; ++i) materialize(content.attrs[i]);
-  if (!virtual_keys_.empty() && content.kind != VirtualKind::kAddress)
+  if (!address && !virtual_keys_.empty())
     for (size_t i = 0; i < content.keys.size() && live_; ++i) materialize(fresh_key(content.keys[i]));
   if (content.kind == VirtualKind::kGenerator && live_) materialize_suspended(index);
   for (size_t i = 0; i < content.traced.size() && live_; ++i) materialize_frame(content.traced[i].frame);

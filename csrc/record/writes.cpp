@@ -276,9 +276,8 @@ bool Recorder::replace_keys(Val set, const Objects& keys, const char* method, co
   return true;
 }
 
-// What a C callable makes of materialised arguments, by a node: a container that is real from the start. Used where a
-// copy built item by item would not be the same (the order of a set is that of its table).
-Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args) {
+// What a C callable that runs no Python makes of materialised arguments, by a node.
+Val Recorder::call_for(PyTypeObject* type, PyObject* callable, Vals args) {
   for (Val& value : args) {
     value = materialize(value);
     if (!live_) return Val();
@@ -290,7 +289,15 @@ Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callab
   node.first = static_cast<uint32_t>(trace_->operands.size());
   node.count = static_cast<uint32_t>(args.size());
   trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
-  Val made = new_virtual(kind, type);
+  return out;
+}
+
+// ... a container that is real from the start. Used where a copy built item by item would not be the same (the order
+// of a set is that of its table).
+Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args) {
+  const Val out = call_for(type, callable, std::move(args));
+  if (out.is_null()) return Val();
+  const Val made = new_virtual(kind, type);
   trace_->virtuals[made.index()].reg = out.index();
   trace_->virtuals[made.index()].reg_time = ++trace_->clock;
   return made;

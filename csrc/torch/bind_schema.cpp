@@ -107,7 +107,7 @@ void Lowering::constant(size_t argument, const SeenValue& seen) {
 
 // The operand of each schema argument: its index, or -1. `gathered`: the only positional list takes all positional
 // operands.
-bool Lowering::place_operands(const SeenOp& op, bool method, std::vector<int>* given, bool* gathered) {
+bool Lowering::place_operands(const SeenOp& op, bool method, Vec<int>* given, bool* gathered) {
   const OperatorInfo& info = *op.info;
   size_t count = info.arguments.size(), next = 0, positional = recording_.operands - recording_.keywords;
   given->assign(count, -1);
@@ -138,7 +138,7 @@ bool Lowering::place_operands(const SeenOp& op, bool method, std::vector<int>* g
   return true;
 }
 
-bool Lowering::place_keyword(const OperatorInfo& info, PyObject* name, size_t operand, std::vector<int>* given) {
+bool Lowering::place_keyword(const OperatorInfo& info, PyObject* name, size_t operand, Vec<int>* given) {
   // NumPy's names, which the bindings accept too.
   static constexpr const char* kOther[][2] = {{"input", "self"}, {"axis", "dim"}, {"keepdims", "keepdim"},
                                               {"x", "self"},     {"a", "self"},   {"x1", "self"},
@@ -167,7 +167,7 @@ bool Lowering::place_keyword(const OperatorInfo& info, PyObject* name, size_t op
 }
 
 // out=(values, indices): one operand for each.
-bool Lowering::place_outs(const OperatorInfo& info, const Arg& outs, std::vector<int>* given) {
+bool Lowering::place_outs(const OperatorInfo& info, const Arg& outs, Vec<int>* given) {
   uint32_t next = 0;
   if (outs.kind != ArgKind::kSequence) return false;
   for (size_t i = 0; i < info.arguments.size(); ++i) {
@@ -179,7 +179,7 @@ bool Lowering::place_outs(const OperatorInfo& info, const Arg& outs, std::vector
 }
 
 bool Lowering::bind_call(const SeenOp& op, bool method) {
-  std::vector<int> given;
+  Vec<int> given;
   bool gathered = false;
   if (!start(op) || !place_operands(op, method, &given, &gathered)) return false;
   const OperatorInfo& info = *op.info;

@@ -47,8 +47,8 @@ class Lowering {
     size_t op;
   };
 
-  bool place_operands(const SeenOp& op, bool method, std::vector<int>* given, bool* gathered);
-  bool place_keyword(const OperatorInfo& info, PyObject* name, size_t operand, std::vector<int>* given);
+  bool place_operands(const SeenOp& op, bool method, Vec<int>* given, bool* gathered);
+  bool place_keyword(const OperatorInfo& info, PyObject* name, size_t operand, Vec<int>* given);
   bool explain(const SeenOp& op, size_t argument, const Arg& arg);
   bool explain_tensor(const SeenOp& op, size_t argument, const Arg& arg, const SeenValue& seen);
   bool explain_value(const SeenOp& op, size_t argument, const Arg& arg, const c10::IValue& value);
@@ -61,13 +61,13 @@ class Lowering {
   bool produce(const SeenOp& op);
   Val value_of(const Impl* tensor) const;
   Val written_operand(const SeenOp& op, size_t result) const;
-  bool place_outs(const OperatorInfo& info, const Arg& outs, std::vector<int>* given);
+  bool place_outs(const OperatorInfo& info, const Arg& outs, Vec<int>* given);
   PyTypeObject* result_type(const Impl* tensor) const;
 
   Recording& recording_;
   const CallSite& site_;
-  std::vector<std::unique_ptr<LoweredOp>> ops_;
-  std::vector<Produced> produced_;
+  Vec<std::unique_ptr<LoweredOp>> ops_;
+  Vec<Produced> produced_;
   Val scalar_;
   PyTypeObject* scalar_type_ = nullptr;
   bool options_ = false;

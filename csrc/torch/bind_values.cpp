@@ -52,7 +52,7 @@ bool Lowering::explain_tensor(const SeenOp& op, size_t argument, const Arg& arg,
   if (arg.dynamic)
     use(argument, {Slot::kNumber, arg.value.index()}, arg.value);
   else
-    op_->set_constant(argument, seen.value);
+    op_->set_constant(argument, recording_.shared_number(number));
   return true;
 }
 

@@ -16,6 +16,9 @@ bool finish_site(Recording& recording, const CallSite& site, PyObject* object, V
 // -- callable_node.cpp: the callable itself as an operation
 bool finish_callable(Recording& recording, const CallSite& site, PyObject* object, Val* result);
 
+// -- literal.cpp: tensors of constants
+bool finish_literal(Recording& recording, const CallSite& site, PyObject* object, Val* result);
+
 // -- numbers.cpp: tensors as Python numbers, and bindings that do not dispatch
 bool finish_number(Recording& recording, const CallSite& site, PyObject* object, Val* result);
 bool finish_truth(Recording& recording, const CallSite& site, Val* result);

@@ -25,7 +25,7 @@ class DirectResult<at::Tensor> {
  public:
   static constexpr const char* kName = "Tensor";
   bool bind(const LoweredOp& op) {
-    const std::vector<Out>& outs = op.outs();
+    const Vec<Out>& outs = op.outs();
     if (outs.size() != 1 || outs[0].kind != Out::kTensor) return false;
     reg_ = outs[0].reg;
     return true;
@@ -45,7 +45,7 @@ class DirectResult<std::vector<at::Tensor>> {
  public:
   static constexpr const char* kName = "Tensor[]";
   bool bind(const LoweredOp& op) {
-    const std::vector<Out>& outs = op.outs();
+    const Vec<Out>& outs = op.outs();
     if (outs.size() != 1 || outs[0].kind != Out::kTensorList) return false;
     for (uint32_t i = 0; i < outs[0].count; ++i) regs_.push_back(op.list_reg(outs[0].reg + i));
     return true;

@@ -11,7 +11,7 @@ namespace {
 
 // The class that the tensor has in Python.
 PyTypeObject* class_of(const Impl* tensor) noexcept {
-  PyObject* object = tensor->pyobj_slot()->load_pyobj();
+  PyObject* object = object_of(tensor);
   return object == nullptr ? tensor_type() : Py_TYPE(object);
 }
 

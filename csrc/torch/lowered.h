@@ -115,7 +115,7 @@ class LoweredOp final : public AdapterOp {
     list_regs_.push_back(reg);
     return static_cast<uint32_t>(list_regs_.size() - 1);
   }
-  std::vector<Out>& outs() { return outs_; }
+  Vec<Out>& outs() { return outs_; }
   const OperatorInfo& info() const { return info_; }
 
   // -- read by a direct operation that takes its place (direct.h)
@@ -123,7 +123,7 @@ class LoweredOp final : public AdapterOp {
   const c10::IValue& value(size_t argument) const { return values_[argument]; }
   const Part& part(size_t i) const { return parts_[i]; }
   uint32_t list_reg(size_t i) const { return list_regs_[i]; }
-  const std::vector<Out>& outs() const { return outs_; }
+  const Vec<Out>& outs() const { return outs_; }
   bool pure() const { return pure_; }
   c10::DispatchKeySet skipped() const { return skipped_; }
   bool factory() const { return factory_; }
@@ -135,11 +135,11 @@ class LoweredOp final : public AdapterOp {
   bool store(torch::jit::Stack& stack, Reg* regs) const;
 
   const OperatorInfo& info_;
-  std::vector<Slot> slots_;
-  std::vector<c10::IValue> values_;
-  std::vector<Part> parts_;
-  std::vector<uint32_t> list_regs_;
-  std::vector<Out> outs_;
+  Vec<Slot> slots_;
+  Vec<c10::IValue> values_;
+  Vec<Part> parts_;
+  Vec<uint32_t> list_regs_;
+  Vec<Out> outs_;
   c10::DispatchKeySet skipped_;
   bool pure_, factory_;
 };

@@ -1,6 +1,9 @@
 // Converts operands of a call, and keeps what is known of registers.
 #include "torch/recording.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "torch/metadata.h"
 
 namespace pijit::torch_adapter {
@@ -71,6 +74,7 @@ bool Recording::convert(const Operand& operand, size_t slot, int depth) {
     bool usable = operand.value.is_reg() && api.facts(operand.value).rep == Rep::kTensor && is_plain_tensor(object);
     arg.kind = usable ? ArgKind::kTensor : ArgKind::kOther;
     if (usable) {
+      if (!api.check_class(operand)) return stopped = true, false;
       arg.tensor = impl_of(object);
       arg.dtype = read_fact(arg.tensor, Fact::kDtype);
       arg.device = read_fact(arg.tensor, Fact::kDevice);
@@ -138,6 +142,15 @@ void Recording::forget_layouts() {
 
 void Recording::forget_autograd() {
   for (Known& known : known_) known.requires_grad = known.leaf = false;
+}
+
+const at::Tensor& Recording::shared_number(const at::Tensor& number) {
+  const auto same = [&](const at::Tensor& other) {
+    return other.scalar_type() == number.scalar_type() && other.is_inference() == number.is_inference() &&
+           std::memcmp(other.const_data_ptr(), number.const_data_ptr(), number.itemsize()) == 0;
+  };
+  const auto found = std::find_if(numbers_.begin(), numbers_.end(), same);
+  return found != numbers_.end() ? *found : numbers_.emplace_back(number);
 }
 
 }  // namespace pijit::torch_adapter

@@ -53,8 +53,8 @@ struct Arg {
 struct Known {
   bool dtype = false, device = false, keys = false, dim = false;
   bool strides = false, requires_grad = false, leaf = false, offset = false;
-  bool contiguous = false;                       // or known not to be: in either case checked
-  std::vector<std::pair<int64_t, Val>> sizes{};  // the registers with the sizes that were read, by dimension
+  bool contiguous = false;               // or known not to be: in either case checked
+  Vec<std::pair<int64_t, Val>> sizes{};  // the registers with the sizes that were read, by dimension
 };
 
 class Recording {
@@ -74,6 +74,10 @@ class Recording {
     checked_getters.clear();
   }
 
+  // A constant number as the dispatcher got it: one tensor for all places that have it, so that few of the small things
+  // that the program makes between its tensors stay where they are.
+  const at::Tensor& shared_number(const at::Tensor& number);
+
   bool stop(std::string reason) {
     api.stop("PJ209", std::move(reason));
     stopped = true;
@@ -83,7 +87,7 @@ class Recording {
   RecordApi& api;
   Eye& eye;
   const Callable* callable = nullptr;
-  std::vector<Arg> args;  // [0, operands), then their children
+  Vec<Arg> args;  // [0, operands), then their children
   size_t operands = 0;
   size_t keywords = 0;  // the last ones, named by kwnames
   std::vector<std::pair<PyObject*, PyObject*>>
@@ -94,7 +98,8 @@ class Recording {
   bool convert(const Operand& operand, size_t slot, int depth);
   bool convert_constant(PyObject* object, Arg& arg);
 
-  std::vector<Known> known_;
+  Vec<Known> known_;
+  Vec<at::Tensor> numbers_;
 };
 
 }  // namespace pijit::torch_adapter

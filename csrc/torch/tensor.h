@@ -38,6 +38,11 @@ inline Impl* impl_of(PyObject* object) noexcept {
   return THPVariable_Unpack(object).unsafeGetTensorImpl();
 }
 
+// Its object in Python (borrowed), or null if it has none yet.
+inline PyObject* object_of(const Impl* tensor) noexcept {
+  return tensor->pyobj_slot()->load_pyobj();
+}
+
 inline bool is_plain_tensor(PyObject* object) noexcept {
   return is_tensor_type(Py_TYPE(object)) && THPVariable_Unpack(object).defined() && is_plain(impl_of(object));
 }

@@ -32,6 +32,9 @@ class TorchAdapter final : public Adapter {
     }
   }
   void* unwrap(PyObject* object) noexcept override { return impl_of(object); }
+  PyObject* object_of(void* tensor) const noexcept override {
+    return torch_adapter::object_of(static_cast<Impl*>(tensor));
+  }
 
   const char* must_step_aside() noexcept override { return torch_adapter::must_step_aside(); }
   std::unique_ptr<StateGuard> capture_state() override { return torch_adapter::capture_state(); }
@@ -53,6 +56,7 @@ class TorchAdapter final : public Adapter {
     if (t_recording != nullptr) t_recording->eye.stop();
     t_ended = std::move(t_recording);
   }
+  void forget_recording() noexcept override { t_ended.reset(); }
 
   CallFate begin_call(const CallSite& site, Val* result) override;
   bool finish_call(const CallSite& site, PyObject* result_object, Val* result) override;
@@ -123,6 +127,7 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
     case Rule::kRefuse:
       return CallFate::kUnknown;
     case Rule::kCallable:
+    case Rule::kLiteral:
       // A copy of a tensor warns in the binding, at the line of its caller.
       return copies_tensor(recording) ? CallFate::kUnknown : CallFate::kObserve;
     case Rule::kOperator:
@@ -200,6 +205,8 @@ bool TorchAdapter::finish_rule(Recording& recording, const CallSite& site, PyObj
       return finish_as_seen(recording, site, object, result);
     case Rule::kCallable:
       return finish_callable(recording, site, object, result);
+    case Rule::kLiteral:
+      return finish_literal(recording, site, object, result);
     case Rule::kContiguous:
       return finish_contiguous(recording, site, object, result);
     case Rule::kView:

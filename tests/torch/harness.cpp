@@ -147,6 +147,7 @@ class Recorder final : public RecordApi {
   Val new_int(int64_t) override { return new_reg(Rep::kInt, &PyLong_Type); }
   Val force_const(Val value, PyObject* observed) override { return value.is_const() ? value : own_const(observed); }
   Val unbox(Val, PyObject*) override { return Val(); }
+  bool check_class(Operand) override { return true; }
   Val own_const(PyObject* object) override {
     trace_.kept.push_back(Ref::borrow(object));
     return Val::constant(object);

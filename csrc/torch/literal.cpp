@@ -1,0 +1,95 @@
+// Tensors of numbers that are the same in every replay, such as torch.tensor([], dtype=x.dtype): their bytes are kept,
+// and each replay makes a fresh tensor of them. What the binding does beside that (it goes through Python's sequences,
+// and looks for a mode that wants to know of it) has been done once and for all.
+#include <ATen/EmptyTensor.h>
+
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
+#include "torch/calls.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+constexpr size_t kMaxBytes = 4096;  // of more, the binding is not what takes the time
+
+class LiteralOp final : public AdapterOp {
+ public:
+  LiteralOp(const Impl& tensor, uint32_t out)
+      : sizes_(tensor.sizes().begin(), tensor.sizes().end()),
+        dtype_(c10::typeMetaToScalarType(tensor.dtype())),
+        bytes_(static_cast<size_t>(tensor.numel()) * tensor.itemsize()),
+        out_(out) {
+    if (!bytes_.empty()) std::memcpy(bytes_.data(), tensor.data(), bytes_.size());
+  }
+
+  bool run(Reg* regs) noexcept override {
+    try {
+      at::Tensor made = at::detail::empty_cpu(sizes_, dtype_);
+      if (!bytes_.empty()) std::memcpy(made.mutable_data_ptr(), bytes_.data(), bytes_.size());
+      put(regs[out_], std::move(made));
+      return true;
+    } catch (...) {
+      return refuse();
+    }
+  }
+  bool is_repeatable() const noexcept override { return true; }
+  std::string describe() const override {
+    std::ostringstream text;
+    const std::string_view bytes(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+    text << "tensor " << c10::toString(dtype_) << c10::IntArrayRef(sizes_) << " of bytes #" << std::hex
+         << std::hash<std::string_view>()(bytes);
+    return text.str();
+  }
+
+ private:
+  Vec<int64_t> sizes_;
+  c10::ScalarType dtype_;
+  Vec<std::byte> bytes_;
+  uint32_t out_;
+};
+
+bool is_plain_cpu(const Impl& tensor) {
+  return tensor.device().is_cpu() && tensor.storage().allocator() == c10::GetAllocator(c10::kCPU) &&
+         tensor.layout() == at::kStrided && tensor.is_contiguous() && !tensor.requires_grad() &&
+         static_cast<size_t>(tensor.numel()) * tensor.itemsize() <= kMaxBytes;
+}
+
+bool is_literal(const Recording& recording) {
+  for (const Arg& arg : recording.args) {
+    switch (arg.kind) {
+      case ArgKind::kNone:
+      case ArgKind::kBool:
+      case ArgKind::kInt:
+      case ArgKind::kFloat:
+      case ArgKind::kComplex:
+      case ArgKind::kString:
+      case ArgKind::kDtype:
+      case ArgKind::kLayout:
+      case ArgKind::kDevice:
+        if (arg.dynamic) return false;
+        break;
+      case ArgKind::kSequence:
+        break;
+      default:  // kNull: what is in it was not looked at
+        return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool finish_literal(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
+  if (!is_literal(recording) || Py_TYPE(object) != tensor_type() || !is_plain_tensor(object) ||
+      !is_plain_cpu(*impl_of(object)))
+    return finish_callable(recording, site, object, result);
+  *result = recording.api.new_reg(Rep::kTensor, tensor_type());
+  recording.api.emit(std::make_unique<LiteralOp>(*impl_of(object), result->index()), {}, {*result}, false);
+  Known& known = recording.known(*result);
+  known.dtype = known.device = known.keys = known.dim = true;
+  return true;
+}
+
+}  // namespace pijit::torch_adapter

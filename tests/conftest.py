@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+
+import pytest
 
 
 def pytest_collection_finish() -> None:
     """What the imports made stays; tests that collect need not look through it each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def no_collections() -> Iterator[None]:
+    """For tests that watch when things die: when cyclic garbage goes is outside the promise."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for describe.py
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("cpython", "ir", "guard", "exec")
-FLAGS = ("-std=c++17", "-O1", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
+FLAGS = ("-std=c++20", "-O1", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
 
 
 def compile_one(compiler: str, source: Path, target: Path) -> None:

@@ -219,14 +219,18 @@ CONSTRUCTS = {
     # statements of modules, in functions
     "import": "modules_imported_inside",
     "from import": "names_imported_inside",
-    "class": "class_statement_alone",
+    "class": "class_of_constants_and_functions",
+    "class: super() and __class__ in its functions": "class_that_its_functions_know",
+    "class: property, staticmethod, classmethod": "class_with_descriptors",
+    "class: loops and branches in its body": "class_body_with_control_flow",
+    "class: instances of it in the same call": "class_statement_alone",
 }
 
 # What is not replayed whole, and why.
 OPAQUE = {
     "functools.lru_cache: misses": "what a new cache keeps and counts is C's own",
     "with: files": "files are the world's",
-    "class": "a class body is a frame that is not followed",
+    "class: instances of it in the same call": "their class is another one at each call",
 }
 
 

@@ -110,17 +110,16 @@ class Describer:
                     parts += [f".{name}={self(value)}" for name, value in own.items()]
         return "{" + ", ".join(parts) + "}"
 
+    def variables(self, frame: types.FrameType) -> dict[str, str]:
+        return {name: self(value) for name, value in frame.f_locals.items() if not name.startswith("__")}
+
     def error(self, error: BaseException) -> str:
         places = []
         traceback = error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
             if frame.f_code.co_filename != __file__:
-                local = (
-                    {k: self(v) for k, v in frame.f_locals.items() if not k.startswith("__")}
-                    if frame.f_code.co_name != "<module>"
-                    else {}
-                )
+                local = self.variables(frame) if frame.f_code.co_name != "<module>" else {}
                 below = frame.f_back.f_code.co_qualname if frame.f_back else None
                 places.append(
                     (

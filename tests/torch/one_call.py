@@ -46,7 +46,7 @@ def _compile() -> str | None:
     root = here.parent.parent / "csrc"
     out = Path(tempfile.mkdtemp()) / ("harness" + importlib.machinery.EXTENSION_SUFFIXES[0])
     include = sysconfig.get_paths()["include"]
-    command = [compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{root}", f"-I{include}"]
+    command = [compiler, "-std=c++20", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{root}", f"-I{include}"]
     subprocess.run([*command, str(here / "harness.cpp"), "-o", str(out)], check=True)
     return str(out)
 

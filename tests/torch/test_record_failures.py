@@ -53,6 +53,61 @@ def submodule_shadowed(jit: Jit) -> Iterator[Any]:
     yield replayed(lambda: model(data(1)))
 
 
+@scenario(whole=False)
+def results_that_get_attributes(jit: Jit) -> Iterator[Any]:
+    """Foreign code, or the program itself, sets an attribute of what an operator made."""
+    marked = False
+
+    @pijit.opaque
+    def mark(y: Tensor) -> None:
+        if marked:
+            y.tag = "marked"
+
+    def f(x: Tensor, tag: int) -> Any:
+        y = x * 2
+        mark(y)
+        z = y + 1
+        z.tag = tag
+        again = y.contiguous()
+        return hasattr(y, "tag"), getattr(again, "tag", None), hasattr(z, "tag"), z.tag, hasattr(z, "other"), y.sum(), z
+
+    f = jit(f)
+    yield lambda: f(data(1), 1)
+    yield replayed(lambda: f(data(2), 1))
+    marked = True
+    yield lambda: f(data(1), 1)
+    yield lambda: f(data(2), 1)
+    marked = False
+    yield lambda: f(data(1), 1)
+    yield lambda: f(data(2), 2)
+
+
+@scenario(whole=False)
+def results_that_change_class(jit: Jit) -> Iterator[Any]:
+    """Foreign code gives what an operator made another class."""
+    changed = False
+
+    @pijit.opaque
+    def change(y: Tensor) -> None:
+        if changed:
+            y.__class__ = nn.Parameter
+
+    def f(x: Tensor) -> Any:
+        y = x * 2
+        change(y)
+        several = [y], {"other": y}
+        return isinstance(y, nn.Parameter), type(y).__name__, y + 1, torch.stack(several[0]), torch.add(x, **several[1])
+
+    f = jit(f)
+    yield lambda: f(data(1))
+    yield replayed(lambda: f(data(2)))
+    changed = True
+    yield lambda: f(data(1))
+    yield lambda: f(data(2))
+    changed = False
+    yield lambda: f(data(1))
+
+
 @scenario()
 def sizes_asserted(jit: Jit) -> Iterator[Any]:
     """What the program asserts of sizes hides no guard."""

@@ -1684,6 +1684,45 @@ def sizes_of_integers(jit: Jit) -> Iterator[Any]:
         yield lambda: f(data(1), n)
 
 
+@scenario()
+def tensors_of_constants(jit: Jit) -> Iterator[Any]:
+    """Each call makes fresh ones, of the numbers as they are now."""
+    kept = [1.5, -0.0]
+
+    def f(x: Tensor, n: int) -> Any:
+        a = torch.tensor([], dtype=x.dtype, device=x.device)
+        b = torch.tensor([[1, 2], [3, 4]])
+        b[0] = n
+        c = torch.tensor(kept, dtype=x.dtype)
+        d = torch.tensor((True, n > 0)), torch.tensor([n, 1]), torch.tensor(1 + 2j), torch.tensor(2.5)
+        e = torch.tensor([1.0], requires_grad=True)
+        c += 1
+        return a, b, c, d, e, torch.cat([a, x.flatten()])
+
+    f = jit(f)
+    for n in range(3):
+        yield lambda n=n: f(data(n), n)
+    yield lambda: f(data(1).double(), 1)
+    kept[0] = 3
+    yield lambda: f(data(1), 1)
+    with torch.inference_mode():
+        yield lambda: f(data(1), 1)
+        yield replayed(lambda: f(data(2), 1))
+
+
+@scenario()
+def tensors_of_numbers_in_tuples(jit: Jit) -> Iterator[Any]:
+    """Tuples that C code made, of numbers that differ from call to call."""
+
+    def f(x: Tensor, n: int) -> Any:
+        pairs = torch.tensor(list(zip([n, 1], [2, n], strict=True)))
+        return pairs, torch.tensor(list(enumerate([n, 2]))), torch.tensor(list({1: n, 2: n + 1}.items())) + x[0, 0]
+
+    f = jit(f)
+    for n in (1, 1, 2, 3, 4, 5, 7, 1):
+        yield lambda n=n: f(data(n), n)
+
+
 @scenario(bug="stops at y.tag = ...")
 def attributes_set_on_results(jit: Jit) -> Iterator[Any]:
     def f(x: Tensor) -> Tensor:

@@ -128,3 +128,53 @@ def change():
 def undo():
     global n
     n = 0.5
+
+
+# %% fresh_containers_written_before_c_code_is_left
+import collections
+
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+
+def f(a):
+    made, table, queue, box = [[a]], {"first": [a], "second": [2]}, collections.deque([[a], [3]]), Box([a])
+    kept, many, cell = made[0], {a, "x"}, [a]
+
+    def key(i):
+        nonlocal cell
+        made.append([a, i])
+        made.pop(0)
+        table[i] = [i]
+        del table["second" if "second" in table else i]
+        queue.append([i])
+        queue.popleft()
+        many.add(i)
+        many.discard("x")
+        box.value, box.other = [i, kept], [box.value]
+        cell = [cell, i]
+        print("key", i, end=k)
+        return -i
+
+    found = sorted([a, 2, 5], key=key)
+    made.append(kept)
+    return found, made, kept, table, queue, sorted(map(str, many)), box, cell
+
+
+def args():
+    return (len(k),)
+
+
+k = "1"
+
+
+def change():
+    global k
+    k = "four"
+
+
+def undo():
+    global k
+    k = "."

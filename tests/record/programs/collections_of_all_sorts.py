@@ -400,3 +400,41 @@ k = "a"
 def change():
     global k
     k = "b"
+
+
+# %% keys_of_dicts_of_own_classes
+from collections import OrderedDict
+
+
+class Table(OrderedDict):
+    def __setattr__(self, name, value):
+        seen = name in self.keys(), name in self
+        if name in self.keys():
+            super().__setitem__(name, value)
+        super().__setattr__(name, seen)
+
+
+class Strange(dict):
+    def __contains__(self, key):
+        return not super().__contains__(key)
+
+
+def f(n):
+    table, strange = Table(), Strange()
+    table.first = n
+    table["second"] = n
+    table.second = [k]
+    strange["a"] = n
+    return table, "a" in strange, "a" in strange.keys(), "b" not in strange, strange
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2

@@ -582,3 +582,23 @@ def call():
 def change():
     global kept
     kept = [2]
+
+
+# %% number_of_an_argument_known_before: long leaves
+def f(x):
+    here = known()
+    return id(x) == here, here != id(x), id(x) in (here, 5), [here].count(id(x)), {here: "it"}.get(id(x))
+
+
+kept = [1]
+known = lambda: id(kept)
+given = [2]
+
+
+def call():
+    return f(given), f(kept)
+
+
+def change():
+    global given
+    given = kept

@@ -1,0 +1,504 @@
+# ruff: noqa
+"""What dies with a name, an attribute, an item, a cell or a generator's variable dies at that statement."""
+
+# %% attribute_deleted
+import weakref
+
+
+class Thing:
+    pass
+
+
+class Holder:
+    pass
+
+
+def f(n):
+    holder = Holder()
+    holder.first = n
+    holder.thing = Thing()
+    seen = weakref.ref(holder.thing)
+    before = seen() is not None
+    holder.thing, holder.last = None, seen() is None
+    holder.thing = Thing()
+    again = weakref.ref(holder.thing)
+    del holder.thing
+    return before, seen() is None, again() is None, list(vars(holder)), holder, n + k
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% attributes_of_a_context_manager
+import weakref
+from contextlib import contextmanager
+
+
+class Thing:
+    pass
+
+
+@contextmanager
+def watched(a, b):
+    a = weakref.ref(a)
+    b = weakref.ref(b)
+    yield a() is None, b() is None, k
+
+
+def f():
+    with watched(Thing(), b=Thing()) as seen:
+        return seen
+
+
+def args():
+    return ()
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% items_deleted
+import weakref
+
+
+class Thing:
+    pass
+
+
+def f(n):
+    things = [Thing(), Thing(), Thing()]
+    seen = [weakref.ref(thing) for thing in things]
+    alive = [tuple(s() is not None for s in seen)]
+    thing = None
+    del things[1]
+    alive.append(tuple(s() is not None for s in seen))
+    things[0] = n
+    alive.append(tuple(s() is not None for s in seen))
+    things.insert(0, k)
+    things.clear()
+    alive.append(tuple(s() is not None for s in seen))
+    return alive, things
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% keys_deleted
+import weakref
+
+
+class Thing:
+    pass
+
+
+def f(n):
+    things = {"a": Thing(), "b": Thing(), n: Thing(), "d": Thing()}
+    seen = [weakref.ref(thing) for thing in things.values()]
+    alive = [tuple(s() is not None for s in seen)]
+    things["a"] = k
+    alive.append(tuple(s() is not None for s in seen))
+    things.pop(n)
+    alive.append(tuple(s() is not None for s in seen))
+    things["b"], things[n] = n, k
+    alive.append(tuple(s() is not None for s in seen))
+    keys = list(things)
+    things.clear()
+    alive.append(tuple(s() is not None for s in seen))
+    return alive, keys, things
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% cells_written_again
+import weakref
+
+
+class Thing:
+    pass
+
+
+def f(n):
+    thing = Thing()
+    seen = weakref.ref(thing)
+
+    def again():
+        nonlocal thing
+        thing = n + k
+        return seen() is None
+
+    before = seen() is None
+    return before, again(), seen() is None, thing
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% variables_of_generators
+import weakref
+
+
+class Thing:
+    pass
+
+
+def pieces(n):
+    thing = Thing()
+    yield weakref.ref(thing)
+    thing = n
+    yield k
+    yield thing
+
+
+def f(n):
+    inner = pieces(n)
+    seen = next(inner)
+    before = seen() is None
+    k = next(inner)
+    return before, seen() is None, k, list(inner)
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% order_of_keys_written_again
+def f(n):
+    table = {"a": [n], "b": [1], "c": [2]}
+    table["a"] = [k]
+    del table["b"]
+    table["b"] = n
+    items = [[n], [k], [3]]
+    items[-1] = n
+    items.insert(1, [k])
+    del items[0]
+    items += [n]
+    items[1:3] = [k, n, k]
+    return table, items, print_nothing()
+
+
+def print_nothing():
+    print(end="")
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% items_of_deques_taken
+import weakref
+from collections import deque
+
+
+class Thing:
+    pass
+
+
+def f(n):
+    things, last, seen = deque(), deque(maxlen=2), []
+    for i in range(6):
+        thing = Thing()
+        seen.append(weakref.ref(thing))
+        (last if i > 2 else things).append(thing)
+    thing = None
+    alive = [tuple(s() is not None for s in seen)]
+    things.popleft()
+    alive.append(tuple(s() is not None for s in seen))
+    things[0] = n
+    last.appendleft(k)
+    alive.append(tuple(s() is not None for s in seen))
+    things.pop()
+    last.pop()
+    alive.append(tuple(s() is not None for s in seen))
+    return alive, things, last
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% items_and_attributes_of_one_name
+from collections import OrderedDict
+from dataclasses import dataclass
+
+
+@dataclass
+class Output(OrderedDict):
+    first: object = None
+    second: object = None
+
+    def __post_init__(self):
+        self["first"] = self.first
+        self["second"] = self.second
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+    def __setattr__(self, name, value):
+        if name in {"first", "second"} and value is not None:
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+
+def f(n):
+    output = Output([n], [k])
+    output.second = [n, k]
+    return output
+
+
+def args():
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% members_of_sets_and_keys_leave
+import weakref
+
+
+class Thing:
+    def __init__(self, tag):
+        self.tag = tag
+
+
+def gone(watched):
+    return [each() is None for each in watched]
+
+
+def f(n):
+    first, second, third, fourth, again = Thing(1), Thing(2), Thing(3), Thing(4), Thing(5)
+    watched = [weakref.ref(each) for each in (first, second, third, fourth, again)]
+    members, table = {n, "a"}, {"x": 1}
+    members.add(first)
+    members.discard(first)
+    members.add(second)
+    members.add(again)
+    members.remove(again)
+    members.add(again)
+    table[third], table[again] = n, [n]
+    table[third] = [k]
+    table["y"] = third
+    del table["y"]
+    del first
+    found = [gone(watched)]
+    del table[third]
+    del third
+    found.append(gone(watched))
+    members.discard(second)
+    table[second] = n
+    del second
+    found.append(gone(watched))
+    last = table.popitem()
+    found.append((last[0].tag, last[1]))
+    del last
+    table[fourth] = n
+    del fourth
+    found.append(gone(watched))
+    table.clear()
+    found.append(gone(watched))
+    table["z"] = k
+    members.clear()
+    del again
+    found.append(gone(watched))
+    return found, table, members, n + k
+
+
+def args():
+    return (4,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% what_members_and_keys_hold
+class Mortal:
+    def __init__(self, tag):
+        self.tag = tag
+
+    def __del__(self):
+        deaths.append(self.tag)
+
+
+class Box:
+    pass
+
+
+deaths = []
+
+
+def f(n):
+    found, members, table = [], {n, "a"}, {"x": 1}
+
+    def box(tag):
+        made = Box()
+        made.held = Mortal(tag)
+        return made
+
+    members.add(box("cleared"))
+    members.clear()
+    found.append(list(deaths))
+    inner = box("discarded")
+    members.add(inner)
+    members.discard(inner)
+    members.add(inner)
+    members.remove(inner)
+    del inner
+    found.append(list(deaths))
+    table[box("popped")] = n
+    table.popitem()
+    found.append(list(deaths))
+    inner = box("written twice")
+    table[inner] = 1
+    table[inner] = [k]
+    table["y"] = 2
+    del table[inner], inner
+    found.append(list(deaths))
+    table[box("with the table")] = box("its value")
+    table.clear()
+    found.append(list(deaths))
+    last = box("stays")
+    table["z"], table[last], table["y"] = 1, n, k
+    members.add(last)
+    del table["z"]
+    found.append(list(deaths))
+    return found, [getattr(key, "held", key) for key in table], members, n + k
+
+
+def args():
+    deaths.clear()
+    return (4,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% members_that_leave_before_an_exit: leaves
+class Thing:
+    def __init__(self, tag):
+        self.tag = tag
+
+    def __del__(self):
+        deaths.append(self.tag)
+
+
+deaths = []
+
+
+def f(n):
+    found, things = [], [Thing(i) for i in range(4)]
+    members, table, kept = set(things), {thing: thing.tag for thing in things}, things[3]
+    table[things[1]] = "again"
+    for thing in things[:3]:
+        members.remove(thing)
+        if thing.tag != 1:
+            del table[thing]
+    things.clear()
+    del thing
+    found.append(list(deaths))
+    if n > k:
+        found.append("large")
+    found.append([each.tag for each in members])
+    found.append([(each.tag, value) for each, value in table.items()])
+    table.clear()
+    found.append(list(deaths))
+    members.discard(kept)
+    members.add(kept)
+    del kept
+    found.append(list(deaths))
+    members.clear()
+    return found, list(deaths), members, table
+
+
+def args():
+    deaths.clear()
+    return (2,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 5

@@ -48,6 +48,7 @@ struct Root {
   int line = 0;
   bool strict = false, automatic = false, dead = false;
   std::vector<std::shared_ptr<Trace>> traces;
+  bool unprepared = false;  // for replays: some of them
   Dispatch dispatch;
   uint32_t depth = 1;       // deepest inlined level of all traces
   bool coroutines = false;  // some trace makes some

@@ -11,7 +11,7 @@
 #include "cpython/objects.h"
 #include "exec/replay.h"
 #include "guard/check.h"
-#include "ir/removed.h"
+#include "ir/log.h"
 
 namespace pijit {
 
@@ -305,13 +305,17 @@ void mark_scalars(Trace* trace) {
 
 void finish_trace(Trace& trace) {
   find_undone(trace);
+  mark_scalars(&trace);
+  compile_guards(trace);
+}
+
+void prepare_replays(Trace& trace) {
   Liveness liveness(trace);
   liveness.run();
   fill_releases(&trace, liveness.last());
   Holding(trace, liveness.last()).run();
-  mark_scalars(&trace);
-  compile_guards(trace);
   trace.room = trace.regs.size();
+  trace.prepared = true;
 }
 
 }  // namespace pijit

@@ -5,7 +5,7 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "exec/registers.h"
-#include "ir/removed.h"
+#include "ir/log.h"
 
 namespace pijit {
 
@@ -237,7 +237,7 @@ bool Materialiser::fill(const Virtual& object, PyObject* made) noexcept {
 }
 
 bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& entry, uint32_t* position) noexcept {
-  if (is_removed(trace_, object, static_cast<uint32_t>(&entry - trace_.log.data()), time_)) return true;
+  if (is_removed(trace_, object, index_of(entry), time_)) return true;
   if (object.kind == VirtualKind::kList) return apply_list(made, entry);
   if (object.kind == VirtualKind::kDeque) return apply_deque(made, entry);
   if (object.kind == VirtualKind::kSet) return apply_set(made, entry);

@@ -66,10 +66,10 @@ class Materialiser {
   PyObject* make_generator(const Virtual& object) noexcept;
   bool fill_generator(const Virtual& object, PyObject* generator) noexcept;
 
+  uint32_t index_of(const LogEntry& entry) const noexcept { return static_cast<uint32_t>(&entry - trace_.log.data()); }
   // None where a later entry undoes this one: what it says may be dead.
   Val value_of(const LogEntry& entry) const noexcept {
-    const bool stands = trace_.stands(static_cast<uint32_t>(&entry - trace_.log.data()), time_);
-    return stands || entry.value.is_null() ? entry.value : Val::constant(Py_None);
+    return trace_.stands(index_of(entry), time_) || entry.value.is_null() ? entry.value : Val::constant(Py_None);
   }
   // The entries of an object that `time_` sees.
   template <typename Visit>

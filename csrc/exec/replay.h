@@ -17,10 +17,13 @@ namespace pijit {
 
 class Varying;
 
-// To be called once on a trace that was recorded and not installed yet: when registers die, what must be held, which
-// guard items are scalars. All objects that the trace names are alive then.
+// To be called once on a trace that was recorded and not installed yet: what is looked up in objects that the trace
+// names, all of which are alive then.
 void finish_trace(Trace& trace);
-// Its first step: fills Trace::undone.
+// To be called once after that and before the first replay: when registers die, what must be held. It is most of the
+// work, and the call that is recorded need not wait for it.
+void prepare_replays(Trace& trace);
+// The first step of finish_trace: fills Trace::undone.
 void find_undone(Trace& trace);
 
 // It would not tell where its coroutines were made.

@@ -2,14 +2,14 @@
 // deleted or overwritten dies there, so a replay is not to keep it for the object's sake.
 //
 // An entry stays in its log, because later ones count on it (the order of keys, the indices of items); whoever builds
-// the object puts None in its place.
-#include <algorithm>
+// the object puts None in its place, or passes over it if its key is dead, too: then what deletes the key is undone by
+// itself.
 #include <unordered_map>
 #include <utility>
 
 #include "cpython/keys.h"
 #include "exec/replay.h"
-#include "ir/removed.h"
+#include "ir/log.h"
 
 namespace pijit {
 
@@ -90,30 +90,16 @@ class Undone {
 // False: where the items are is not followed any further.
 bool Undone::item(uint32_t at) {
   const LogEntry& entry = trace_.log[at];
-  const auto place = items_.begin() + static_cast<ptrdiff_t>(std::min<size_t>(entry.index, items_.size()));
-  switch (entry.op) {
-    case LogOp::kItem:
-      items_.push_back(at);
-      return true;
-    case LogOp::kInsert:
-      items_.insert(place, at);
-      return true;
-    case LogOp::kSetItem:
-    case LogOp::kDelItem:
-      if (place == items_.end()) return false;
-      end(*place, at);
-      if (entry.op == LogOp::kSetItem) {
-        *place = at;
-      } else {
-        items_.erase(place);
-      }
-      return true;
-    case LogOp::kClear:
-      clear(at);
-      return true;
-    default:  // with a longest length, what is appended takes others out
-      return entry.op == LogOp::kField && entry.value.object() == Py_None;
+  if (entry.op == LogOp::kClear) {
+    clear(at);
+    return true;
   }
+  // With a longest length, what is appended takes others out.
+  if (entry.op == LogOp::kField) return entry.value.object() == Py_None;
+  uint32_t taken = kNone;
+  const bool known = apply_item(items_, entry, at, &taken);
+  end(taken, at);
+  return known;
 }
 
 // A dict of a class of the program's has items and attributes.
@@ -131,6 +117,7 @@ void Undone::key(uint32_t at) {
     case LogOp::kDelAttr:
       if (const auto row = keys.find(entry.key); row != keys.end()) {
         end(row->second, at);
+        if (!entry.key.is_const()) end(at, at);
         keys.erase(row);
       }
       return;
@@ -149,6 +136,7 @@ void Undone::member(uint32_t at) {
     keys_.try_emplace(entry.value, at);
   } else if (const auto row = keys_.find(entry.key); row != keys_.end()) {
     end(row->second, at);
+    end(at, at);
     keys_.erase(row);
   }
 }

@@ -74,12 +74,18 @@ void check_trace([[maybe_unused]] const Trace& trace) {
 #endif
 }
 
-// What a recording gave is made ready to be replayed.
+// What a recording gave is kept.
 void finish(Trace& trace) {
   check_trace(trace);
   finish_trace(trace);
   check_trace(trace);
   note_recorded(trace);
+}
+
+void prepare(Trace& trace) {
+  if (trace.prepared) return;
+  prepare_replays(trace);
+  check_trace(trace);
 }
 
 // From now on the root's calls are CPython's; not under stress.
@@ -168,11 +174,15 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
   log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
                                  std::to_string(trace->guards.size()) + " guards, " +
                                  std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
-  if (wanted.from != nullptr) return install_side_trace(root, wanted, std::move(trace));
+  if (wanted.from != nullptr) {
+    prepare(*trace);
+    return install_side_trace(root, wanted, std::move(trace));
+  }
   root.traces.erase(std::remove_if(root.traces.begin(), root.traces.end(),
                                    [](const std::shared_ptr<Trace>& other) { return other->gives_way; }),
                     root.traces.end());
   add_trace(root, std::move(trace));
+  root.unprepared = true;
 }
 
 // A recorder could not start: because of an argument, or of a mode of the framework, which may end.
@@ -383,6 +393,8 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   root->calls += 1;
   if (!root->disabled.empty() || !cpython::untraced(ts)) return plain(ts, frame, 0);
   PyObject* result = nullptr;
+  if (std::exchange(root->unprepared, false))
+    for (const auto& trace : root->traces) prepare(*trace);
   if (g_timing.root == root->id) take_times(*root, frame);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) return plain(ts, frame, 0);
   if (is_wanted(*root, frame)) return record(root, ts, frame, std::exchange(root->wanted, Wanted()));
@@ -407,7 +419,10 @@ PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
   if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
   SavedError error;
   std::unique_ptr<Trace> trace = recorder.finish();
-  if (trace != nullptr) finish(*trace);
+  if (trace != nullptr) {
+    finish(*trace);
+    prepare(*trace);
+  }
   return result;
 }
 

@@ -92,7 +92,7 @@ struct Node {
   uint32_t outs_first = 0, outs_count = 0;  // kAdapter: registers written, in Trace::outs (`out` is kNone then)
   AdapterOp* adapter_op = nullptr;          // owned by Trace::adapter_ops
   uint32_t release_first = 0,
-           release_count = 0;  // registers to drop after the node, in Trace::releases (filled by liveness)
+           release_count = 0;  // registers to drop after the node, in Trace::releases (filled by prepare_replays)
 };
 
 // A register's static facts.
@@ -240,7 +240,7 @@ struct Trace {
   Vec<Node> nodes;
   Vals operands;
   Vec<uint32_t> outs;
-  Vec<uint32_t> releases;
+  Vec<uint32_t> releases;  // (filled by prepare_replays)
   Vec<std::unique_ptr<AdapterOp>> adapter_ops;
   Vec<RegInfo> regs;  // regs[0..inputs): the argument slots of the root frame, borrowed objects
   uint32_t inputs = 0;
@@ -255,14 +255,15 @@ struct Trace {
   Vec<Ref> owned;
   Objects exact;           // of these: another object of the same value does not satisfy a guard
   Objects pins;            // held from entry to return when not empty
-  Vec<Dropped> dropped;    // (held as `pins`, or as those of its epoch: filled in by finish_trace)
-  Vec<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by finish_trace)
+  Vec<Dropped> dropped;    // (held as `pins`, or as those of its epoch: filled in by prepare_replays)
+  Vec<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by prepare_replays)
   Ref code;                // root code object
   uint32_t clock = 0;
   uint32_t depth = 1;       // deepest inlined level
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
+  bool prepared = false;      // for replays
   bool coroutines = false;    // some are made
   bool gives_way = false;     // to the next trace: the recording changed what its own guards are about
   Vec<StopInfo> detours;      // why something was left to an opaque call, or to CPython, in between

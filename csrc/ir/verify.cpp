@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "ir/removed.h"
+#include "ir/log.h"
 
 namespace pijit {
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cpython/keys.h"
+#include "ir/log.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -18,7 +19,7 @@ namespace pijit {
 namespace {
 
 // Keys and their values, as the entry leaves them. Objects that are keys may be dead: only scalars are looked into.
-void apply_entry(Vals& keys, Vals& values, Val key, Val value, bool remove) {
+void apply_key(Vals& keys, Vals& values, Val key, Val value, bool remove) {
   const auto equal = [&](Val known) {
     return known == key || (known.is_const() && key.is_const() && cpython::scalars_equal(known.object(), key.object()));
   };
@@ -34,14 +35,6 @@ void apply_entry(Vals& keys, Vals& values, Val key, Val value, bool remove) {
   } else {
     *at = value;
   }
-}
-
-void apply_entry(Vals& items, const LogEntry& entry) {
-  const auto at = items.begin() + std::min<size_t>(entry.index, items.size());
-  if (entry.op == LogOp::kItem) items.push_back(entry.value);
-  if (entry.op == LogOp::kInsert) items.insert(at, entry.value);
-  if (entry.op == LogOp::kSetItem && at != items.end()) *at = entry.value;
-  if (entry.op == LogOp::kDelItem && at != items.end()) items.erase(at);
 }
 
 // What a model has for a key; null: not known any more.
@@ -80,12 +73,11 @@ void restore(Recorder& recorder, uint32_t object) {
     } else if (entry.op == LogOp::kField) {
       if (cell) content.items[0] = entry.value;
     } else if (entry.op == LogOp::kSetAttr || entry.op == LogOp::kDelAttr) {
-      apply_entry(names, content.attrs, entry.key, entry.value, entry.op == LogOp::kDelAttr);
+      apply_key(names, content.attrs, entry.key, entry.value, entry.op == LogOp::kDelAttr);
     } else if (list) {
-      apply_entry(content.items, entry);
+      apply_item(content.items, entry, entry.value);
     } else {
-      const Val key = entry.key.is_null() ? entry.value : entry.key;
-      apply_entry(keys, content.items, key, entry.value, entry.op == LogOp::kDelItem);
+      apply_key(keys, content.items, key_of(entry), entry.value, entry.op == LogOp::kDelItem);
     }
   }
   const bool known = set_keys(recorder, content.keys, keys) && (!instance || set_keys(recorder, content.names, names));

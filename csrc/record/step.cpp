@@ -87,7 +87,11 @@ bool cell_content(Recorder& recorder, Val cell, Val* value) {
 
 // Null empties the cell.
 void write_cell(Recorder& recorder, Val cell, Val value) {
-  if (cell.is_virtual()) return recorder.set_field(cell, 0, value);
+  if (cell.is_virtual()) {
+    if (recorder.trace().virtuals[cell.index()].reg == kNone) return recorder.set_field(cell, 0, value);
+    recorder.model(cell).items.assign(1, value);
+    cell = recorder.materialize(cell);
+  }
   if (!value.is_null()) value = recorder.materialize(value);
   if (!recorder.live()) return;
   if (cell.is_const()) recorder.note_write(cell.object(), Py_None, PyCell_GET(cell.object()), value);

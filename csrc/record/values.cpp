@@ -173,13 +173,8 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
 
 // The object is real already: what is done to it now is done by a node.
 void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
-  const VirtualKind kind = model(object).kind;
   Op node_op;
   switch (op) {
-    case LogOp::kField:
-      if (kind != VirtualKind::kCell) return stop(Abort::kWrite, "an object that escaped");
-      node_op = Op::kStoreCell;
-      break;
     case LogOp::kSetItem:
       node_op = Op::kStoreItem;
       break;
@@ -196,14 +191,14 @@ void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
       return stop(Abort::kWrite, "a container that escaped");
   }
   const bool item = node_op == Op::kStoreItem || node_op == Op::kDelItem;
-  if (item && kind != VirtualKind::kDict) return stop(Abort::kWrite, "an object that escaped");
+  if (item && model(object).kind != VirtualKind::kDict) return stop(Abort::kWrite, "an object that escaped");
   value = materialize(value);
   key = materialize(key);
   if (!live_) return;
   Node& node = emit_node(node_op);
   node.a = Val::reg(trace_->virtuals[object.index()].reg);
-  node.b = node_op == Op::kStoreCell ? value : key;
-  node.c = node_op == Op::kStoreCell ? Val() : value;
+  node.b = key;
+  node.c = value;
 }
 
 Val Recorder::new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count) {

@@ -11,6 +11,8 @@
 #pragma once
 #include <cxxabi.h>
 
+#include <vector>
+
 #include "common/ref.h"
 #include "cpython/code.h"
 #include "cpython/events.h"
@@ -230,6 +232,10 @@ class Handling {
 inline Ref current_frame_object(PyThreadState* ts) noexcept {
   return Ref::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(ts)));
 }
+
+// `object`, whose frame has ended, becomes that of `frame`, which has none yet and runs the same code: true. What it
+// held is moved to `held`: the last references may be among it. False: that cannot be, and nothing has changed.
+bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held);
 
 // Calls `function` with placeholder arguments of its own code shape; instead of evaluating the new frame, CPython hands
 // it to `enter`, whose result is returned. Null with an error set if the frame could not be made (`enter` was not

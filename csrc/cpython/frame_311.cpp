@@ -24,6 +24,23 @@ void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {
   frame->stacktop = count;
 }
 
+bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held) {
+  Frame* const ended = object->f_frame;
+  if (frame->frame_obj != nullptr || ended->owner != FRAME_OWNED_BY_FRAME_OBJECT || ended->f_code != frame->f_code)
+    return false;
+  if (frame->f_locals == nullptr) std::swap(frame->f_locals, ended->f_locals);
+  const auto hold = [&](void* part) { held->push_back(Ref::steal(static_cast<PyObject*>(part))); };
+  for (int i = 0; i < ended->stacktop; ++i) hold(ended->localsplus[i]);
+  hold(ended->f_locals);
+  hold(std::exchange(object->f_back, nullptr));
+  hold(ended->f_func);
+  hold(ended->f_code);
+  PyObject_GC_UnTrack(object);  // as long as the thread owns the frame
+  object->f_frame = frame;
+  frame->frame_obj = reinterpret_cast<PyFrameObject*>(new_reference(reinterpret_cast<PyObject*>(object)));
+  return true;
+}
+
 namespace {
 
 // One frame that is about to be handed over. The hook is per interpreter, but from its installation to the entry of the

@@ -50,10 +50,12 @@ class Exit {
   }
   PyObject* enter(PyThreadState* ts, Frame* frame);
   bool take_up_exceptions(PyThreadState* ts) noexcept;
+  void take_up_frames(const Virtual& exception, PyObject* made, std::vector<Ref>* held);
   PyObject* enter_innermost(PyThreadState* ts, Frame* frame, Level* level);
   PyObject* enter_generator(PyThreadState* ts, Frame* frame, Level* level);
   PyObject* go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result);
-  bool materialise_level(Materialiser* make, Level* level) noexcept;
+  bool materialise_level(Materialiser* make, Level* level, uint32_t time) noexcept;
+  void note_exception(Val value, uint32_t time, PyObject* made);
   void drop_slots(Level* level) noexcept;
   void drop_objects() noexcept;
 
@@ -63,6 +65,7 @@ class Exit {
   size_t next_ = 0;  // the level that is entered next
   std::optional<SavedError> raised_;
   Tracebacks tracebacks_;
+  std::vector<std::pair<const Virtual*, Ref>> exceptions_;  // those in the levels that were built before
 };
 
 Exit::Exit(const Trace& trace, uint32_t snapshot, uint32_t first, bool raising) : trace_(trace) {
@@ -89,11 +92,20 @@ void Exit::drop_objects() noexcept {
   for (Level& level : levels_) drop_slots(&level);
 }
 
-bool Exit::materialise_level(Materialiser* make, Level* level) noexcept {
+void Exit::note_exception(Val value, uint32_t time, PyObject* made) {
+  if (!value.is_virtual()) return;
+  const Virtual& object = trace_.virtuals[value.index()];
+  if (object.kind == VirtualKind::kException && object.reg != kNone && object.reg_time <= time)
+    exceptions_.emplace_back(&object, Ref::borrow(made));
+}
+
+bool Exit::materialise_level(Materialiser* make, Level* level, uint32_t time) noexcept {
   const FrameState& state = *level->state;
   for (int i = 0; i < level->count(); ++i) {
     const Val slot = trace_.slots[state.first + static_cast<uint32_t>(i)];
-    if (!slot.is_null() && (level->slots[i] = make->value(slot)) == nullptr) return false;
+    if (slot.is_null()) continue;
+    if ((level->slots[i] = make->value(slot)) == nullptr) return false;
+    note_exception(slot, time, level->slots[i]);
   }
   if (!state.function.is_null()) {
     level->function = Ref::steal(make->value(state.function));
@@ -101,6 +113,7 @@ bool Exit::materialise_level(Materialiser* make, Level* level) noexcept {
   }
   if (!state.extra.is_null() && !(level->extra = Ref::steal(make->value(state.extra)))) return false;
   if (!state.handled.is_null() && !(level->handled = Ref::steal(make->value(state.handled)))) return false;
+  note_exception(state.handled, time, level->handled.get());
   if (state.generator.is_null()) return true;
   level->generator = Ref::steal(make->value(state.generator));
   return static_cast<bool>(level->generator);
@@ -109,7 +122,7 @@ bool Exit::materialise_level(Materialiser* make, Level* level) noexcept {
 bool Exit::materialise(const Reg* regs, uint32_t time) noexcept {
   Materialiser make(trace_, regs, time);
   for (Level& level : levels_)
-    if (!materialise_level(&make, &level)) return false;
+    if (!materialise_level(&make, &level, time)) return false;
   if (!make.collect_frames()) return false;
   tracebacks_ = std::move(make.tracebacks());
   return true;
@@ -143,8 +156,29 @@ PyObject* Exit::enter_generator(PyThreadState* ts, Frame* frame, Level* level) {
   return cpython::eval_into_generator(ts, frame, generator, enter_next, this);
 }
 
+// The frames that the traceback of an exception names were made with it (see build_in_frames); they stand here again.
+void Exit::take_up_frames(const Virtual& exception, PyObject* made, std::vector<Ref>* held) {
+  Vec<uint32_t> named;  // the entry that came last is the traceback's first
+  for (uint32_t at = exception.head; at != kNone && trace_.log[at].time <= exception.reg_time; at = trace_.log[at].next)
+    if (trace_.log[at].op == LogOp::kTraced) named.push_back(trace_.log[at].value.index());
+  Ref traceback = Ref::steal(PyException_GetTraceback(made));
+  for (size_t i = named.size(); i-- > 0 && traceback && PyTraceBack_Check(traceback.get());) {
+    const auto& entry = *reinterpret_cast<PyTracebackObject*>(traceback.get());
+    for (const Level& level : levels_)
+      if (level.state->self == named[i]) cpython::take_over(entry.tb_frame, level.frame, held);
+    traceback = Ref::borrow(reinterpret_cast<PyObject*>(entry.tb_next));
+  }
+}
+
 // All frames are in place: what they handle is the thread's, with tracebacks.
 bool Exit::take_up_exceptions(PyThreadState* ts) noexcept {
+  if (!exceptions_.empty()) {
+    std::vector<Ref> held;
+    for (const auto& [exception, made] : exceptions_) take_up_frames(*exception, made.get(), &held);
+    exceptions_.clear();
+    const cpython::LinkedFrame link(ts, levels_.back().frame);
+    held.clear();
+  }
   std::vector<StandingFrame> standing;
   for (Level& level : levels_)
     if (level.state->self != kNone) standing.push_back({level.state->self, level.frame});
@@ -230,6 +264,7 @@ class Chain {
 
   PyObject* enter(PyThreadState* ts, Frame* frame) {
     if (states_[next_]->self != kNone) standing_.push_back({states_[next_]->self, frame});
+    if (next_ > 0) made_.emplace_back(states_[next_], frame);
     cpython::stand_at(frame, states_[next_++]->call);
     cpython::LinkedFrame link(ts, frame);
     if (next_ == count_) return perform_(context_);
@@ -242,6 +277,7 @@ class Chain {
         this);
   }
   const std::vector<StandingFrame>& standing() const noexcept { return standing_; }
+  const std::vector<std::pair<const FrameState*, Frame*>>& made() const noexcept { return made_; }
 
  private:
   const Trace& trace_;
@@ -251,8 +287,29 @@ class Chain {
   void* context_;
   std::vector<const FrameState*> states_;
   std::vector<StandingFrame> standing_;
+  std::vector<std::pair<const FrameState*, Frame*>> made_;
   size_t count_, next_ = 0;
 };
+
+// Gives a frame of a chain those of its variables that are real once `node` has built `made`: what is not real is not
+// made for the frame, because it would be made again where the trace needs it.
+bool show_variables(const Trace& trace, const Node& node, PyObject* made, const FrameState& state, const Reg* regs,
+                    Frame* frame) {
+  Materialiser make(trace, regs, node.time);
+  Objects variables(state.locals);
+  bool good = true;
+  for (uint32_t i = 0; i < state.locals && good; ++i) {
+    const Val value = trace.slots[state.first + i];
+    if (value == node.a) variables[i] = new_reference(made);
+    if (value == node.a || value.is_null()) continue;
+    if (value.is_virtual() && trace.virtuals[value.index()].reg_time > node.time) continue;
+    variables[i] = make.value(value);
+    good = variables[i] != nullptr;
+  }
+  if (good) cpython::swap_slots(frame, variables.data(), static_cast<int>(variables.size()));
+  for (PyObject* object : variables) drop_reference(object);
+  return good;
+}
 
 }  // namespace
 
@@ -281,8 +338,10 @@ PyObject* build_in_frames(const Trace& trace, const Node& node, const Reg* regs,
     const auto& [of, what, registers, thread, chain] = *static_cast<Build*>(context);
     Materialiser make(of, registers, what.time);
     Ref made = Ref::steal(make.build(what.a.index()));
-    return made && make.collect_frames() && make.tracebacks().attach(thread, chain->standing()) ? made.release()
-                                                                                                : nullptr;
+    if (!made || !make.collect_frames() || !make.tracebacks().attach(thread, chain->standing())) return nullptr;
+    for (const auto& [state, frame] : chain->made())
+      if (!show_variables(of, what, made.get(), *state, registers, frame)) return nullptr;
+    return made.release();
   };
   Chain chain(trace, node.snapshot, 0, regs, perform, &build);
   build.chain = &chain;

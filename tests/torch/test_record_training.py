@@ -23,7 +23,6 @@ pytestmark = pytest.mark.torch
 TABLE = side_by_side.Table()
 scenario = TABLE.add
 Make = Callable[[Any], torch.optim.Optimizer]
-LOST = "the variables of a traceback's frame are lost where its finally block calls foreign code"
 
 
 def data(seed: int, *shape: int) -> Tensor:
@@ -508,7 +507,7 @@ def gradients_of_gradients(jit: Jit) -> Iterator[Any]:
         yield lambda: f(data(seed).requires_grad_(), data(9).requires_grad_())
 
 
-@scenario(whole=False, bug=LOST)
+@scenario(whole=False)
 def gradients_of_what_is_unused(jit: Jit) -> Iterator[Any]:
     def f(x: Tensor, w: Tensor, allow: bool) -> Any:
         return torch.autograd.grad((x * 2).sum(), [x, w], allow_unused=allow)
@@ -518,7 +517,7 @@ def gradients_of_what_is_unused(jit: Jit) -> Iterator[Any]:
         yield lambda: f(data(1).requires_grad_(), data(2).requires_grad_(), allow)
 
 
-@scenario(whole=False, bug=LOST)
+@scenario(whole=False)
 def graph_retained(jit: Jit) -> Iterator[Any]:
     def f(x: Tensor, w: Tensor, retain: bool) -> Any:
         loss = (x * w).exp().sum()

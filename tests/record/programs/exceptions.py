@@ -673,6 +673,67 @@ def call():
     return made, kept.pop().__traceback__.tb_next.tb_frame.f_locals
 
 
+# %% variables_where_finally_calls_foreign_code
+import os
+
+
+def inner(path, *args, **options):
+    short = len(path) < 10
+    made = [path]
+    if short == 5:
+        never = 1
+    try:
+        return os.stat(path)
+    finally:
+        os.getcwd()
+        made.append(short)
+
+
+def f(path):
+    own = [path]
+    return inner(own[0], 1, key=own)
+
+
+def args():
+    return ("/nowhere",)
+
+
+# %% variables_where_a_handler_calls_foreign_code
+import os
+import sys
+
+kept = []
+
+
+def inner(path):
+    made, times = [path], 0
+
+    def again():
+        return times
+
+    try:
+        os.stat(path)
+    except OSError as error:
+        kept.append(error)
+        kept.append(os.getpid() > 0)
+        made.append(again())
+        times += 1
+        path = "elsewhere"
+        raise
+
+
+def f(path):
+    return inner(path)
+
+
+def call():
+    try:
+        f("/nowhere")
+    except OSError as error:
+        frame = error.__traceback__.tb_next.tb_next.tb_frame
+        return error is kept[-2], frame.f_locals, frame.f_back.f_locals, frame.f_lineno, len(kept)
+
+
 # %% context_that_would_come_back: stops
 def f(x):
     try:

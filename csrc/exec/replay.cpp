@@ -448,6 +448,7 @@ bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyO
 }
 
 bool would_replay(const Trace& trace, cpython::Frame* root) {
+  if (!trace.prepared) return false;
   const RegisterFile file(trace.room);
   return takes(trace, root, file);
 }

@@ -36,7 +36,7 @@ inline bool may_replay(uint32_t depth, bool coroutines, PyThreadState* ts) noexc
          !misses_origins(coroutines, ts);
 }
 inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
-  return may_replay(trace.depth, trace.coroutines, ts);
+  return trace.prepared && may_replay(trace.depth, trace.coroutines, ts);
 }
 
 // Where a replay was left to CPython before the end of its trace, and what it did on the way.

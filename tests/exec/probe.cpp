@@ -179,6 +179,7 @@ bool finish_armed() {
   std::string wrong = verify_trace(*armed);
   if (wrong.empty()) {
     finish_trace(*armed);
+    prepare_replays(*armed);
     wrong = verify_trace(*armed);
   }
   if (!wrong.empty()) PyErr_SetString(PyExc_RuntimeError, wrong.c_str());

@@ -441,6 +441,7 @@ bool takes(const Trace& trace, cpython::Frame* root, const RegisterFile& file) n
 
 bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result, Left* left) {
   if (!may_replay(trace, ts)) return false;
+  trace.prefetch_content();
   RegisterFile file(trace.room);
   if (!takes(trace, root, file)) return false;
   *result = Replay(trace, file, root, ts).run(left);

@@ -333,6 +333,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
   const size_t count = root.traces.size();
   const uint64_t signature = count > 1 ? call_signature(frame, root.code, current_adapter()) : 0;
   const size_t likely = count > 1 ? std::min(root.dispatch.guess(signature), count - 1) : 0;
+  if (count > 1) root.traces[likely]->prefetch();
   for (size_t i = 0; i < count; ++i) {
     const size_t place = i == 0 ? likely : i - (i <= likely);
     const std::shared_ptr<Trace> trace = root.traces[place];

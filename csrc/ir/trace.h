@@ -230,20 +230,29 @@ struct Leaving {
 };
 
 struct Trace {
-  Vec<Guard> guards;                     // those at entry, then those of each epoch
-  Vec<FastGuard> fast_guards;            // the same, in the same order (filled by compile_guards)
-  Objects guard_items;                   // borrowed; kept by owned or proven
-  Vec<uint8_t> guard_item_scalar;        // 1: that item is a scalar kept by `owned` (filled by finish_trace)
+  // What a replay reads stands together: of many traces, most are not in the processor's caches.
+  bool prepared = false;    // for replays
+  bool coroutines = false;  // some are made
+  uint32_t depth = 1;       // deepest inlined level
+  uint32_t inputs = 0;      // argument slots of the root frame
+  mutable size_t room = 0;  // registers that a replay needs, side traces included
+  mutable uint64_t replays = 0, exits = 0;
   std::unique_ptr<StateGuard> state;     // thread and global modes of the adapter; may be null
   std::unique_ptr<InputGuards> tensors;  // tensor inputs: checked and loaded after all `guards`; may be null
+  Vec<FastGuard> fast_guards;            // as `guards`, in the same order (filled by compile_guards)
+  Vec<Guard> guards;                     // those at entry, then those of each epoch
   Vec<Epoch> epochs;                     // after each opaque call, in order
   Vec<Node> nodes;
-  Vals operands;
-  Vec<uint32_t> outs;
-  Vec<uint32_t> releases;  // (filled by prepare_replays)
   Vec<std::unique_ptr<AdapterOp>> adapter_ops;
-  Vec<RegInfo> regs;  // regs[0..inputs): the argument slots of the root frame, borrowed objects
-  uint32_t inputs = 0;
+  Vals operands;
+  Vec<uint32_t> releases;  // (filled by prepare_replays)
+  Vec<RegInfo> regs;       // regs[0..inputs): the argument slots of the root frame, borrowed objects
+  Objects pins;            // held from entry to return when not empty
+  Vec<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by prepare_replays)
+
+  Objects guard_items;             // borrowed; kept by owned or proven
+  Vec<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)
+  Vec<uint32_t> outs;
   Vec<Virtual> virtuals;
   Vec<LogEntry> log;
   Vec<uint32_t> undone;  // by entry of the log, from when on a later one has its place; empty: none is
@@ -253,28 +262,32 @@ struct Trace {
   Vec<Snapshot> snapshots;
   Vec<Site> sites;
   Vec<Ref> owned;
-  Objects exact;           // of these: another object of the same value does not satisfy a guard
-  Objects pins;            // held from entry to return when not empty
-  Vec<Dropped> dropped;    // (held as `pins`, or as those of its epoch: filled in by prepare_replays)
-  Vec<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by prepare_replays)
-  Ref code;                // root code object
+  Objects exact;         // of these: another object of the same value does not satisfy a guard
+  Vec<Dropped> dropped;  // (held as `pins`, or as those of its epoch: filled in by prepare_replays)
+  Ref code;              // root code object
   uint32_t clock = 0;
-  uint32_t depth = 1;       // deepest inlined level
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
-  bool prepared = false;      // for replays
-  bool coroutines = false;    // some are made
-  bool gives_way = false;     // to the next trace: the recording changed what its own guards are about
-  Vec<StopInfo> detours;      // why something was left to an opaque call, or to CPython, in between
-  uint32_t exit_points = 0;   // under stress: instructions at which a replay was to leave ...
-  Vec<const char*> no_exits;  // ... and why it cannot at some of them
-  mutable uint64_t replays = 0, exits = 0;
+  bool gives_way = false;          // to the next trace: the recording changed what its own guards are about
+  Vec<StopInfo> detours;           // why something was left to an opaque call, or to CPython, in between
+  uint32_t exit_points = 0;        // under stress: instructions at which a replay was to leave ...
+  Vec<const char*> no_exits;       // ... and why it cannot at some of them
   mutable std::deque<Link> links;  // side traces; a replay may be in one while another is added
   mutable Vec<Leaving> leavings;   // where replays were left
-  mutable size_t room = 0;         // registers that a replay needs, side traces included
   mutable bool forgotten = false;  // no replay comes to its end
 
+  // To be called some time before a replay, first the one, then the other.
+  void prefetch() const noexcept {
+    for (size_t at = 0; at < offsetof(Trace, guard_items); at += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(this) + at);
+  }
+  void prefetch_content() const noexcept {
+    for (const void* part : {static_cast<const void*>(fast_guards.data()), static_cast<const void*>(tensors.get()),
+                             static_cast<const void*>(state.get()), static_cast<const void*>(nodes.data()),
+                             static_cast<const void*>(adapter_ops.data()), static_cast<const void*>(regs.data())})
+      __builtin_prefetch(part);
+  }
   // What the entry put into its object is still there.
   bool stands(uint32_t entry, uint32_t time) const noexcept { return undone.empty() || time < undone[entry]; }
   // The state of a virtual generator at a time: its last kFrame or kClear entry.

@@ -172,20 +172,18 @@ void Exit::take_up_frames(const Virtual& exception, PyObject* made, std::vector<
 
 // All frames are in place: what they handle is the thread's, with tracebacks.
 bool Exit::take_up_exceptions(PyThreadState* ts) noexcept {
-  if (!exceptions_.empty()) {
-    std::vector<Ref> held;
-    for (const auto& [exception, made] : exceptions_) take_up_frames(*exception, made.get(), &held);
-    exceptions_.clear();
-    const cpython::LinkedFrame link(ts, levels_.back().frame);
-    held.clear();
-  }
+  std::vector<Ref> held;
+  for (const auto& [exception, made] : exceptions_) take_up_frames(*exception, made.get(), &held);
   std::vector<StandingFrame> standing;
   for (Level& level : levels_)
     if (level.state->self != kNone) standing.push_back({level.state->self, level.frame});
-  if (!tracebacks_.empty()) {
+  if (!exceptions_.empty() || !tracebacks_.empty()) {
     cpython::stand_at(levels_.back().frame, levels_.back().state->call);
     const cpython::LinkedFrame link(ts, levels_.back().frame);
-    if (!tracebacks_.attach(ts, standing)) return false;
+    const bool attached = tracebacks_.attach(ts, standing);
+    exceptions_.clear();
+    held.clear();  // may run Python
+    if (!attached) return false;
   }
   // A generator handles exceptions of its own; what is between two generators has one place for them.
   int generators = 0;

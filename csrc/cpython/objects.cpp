@@ -280,6 +280,28 @@ bool is_importable(PyTypeObject* type) noexcept {
 
 namespace {
 
+struct Range {  // Objects/rangeobject.c
+  PyObject_HEAD PyObject *start, *stop, *step, *length;
+};
+
+}  // namespace
+
+PyObject* new_item(PyObject* sequence, Py_ssize_t index) noexcept {
+  if (PyRange_Check(sequence)) {
+    const auto* range = reinterpret_cast<const Range*>(sequence);
+    int far_start = 0, far_step = 0;
+    const long long start = PyLong_AsLongLongAndOverflow(range->start, &far_start);
+    const long long step = PyLong_AsLongLongAndOverflow(range->step, &far_step);
+    long long way, item;
+    if (far_start == 0 && far_step == 0 && !__builtin_mul_overflow(step, static_cast<long long>(index), &way) &&
+        !__builtin_add_overflow(start, way, &item))
+      return PyLong_FromLongLong(item);
+  }
+  return PySequence_GetItem(sequence, index);
+}
+
+namespace {
+
 constexpr Py_ssize_t kMaxQuietItems = 4096;
 
 bool is_quiet(PyObject* object, int depth) noexcept {

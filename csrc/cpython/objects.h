@@ -98,6 +98,10 @@ Py_ssize_t shared_key_index(PyTypeObject* type, PyObject* name) noexcept;
 // The name at that index, borrowed, or null.
 PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept;
 
+// --- sequences that cannot change ---------------------------------------------------------------
+// The item of a range, str or bytes (new reference); index as in C, within.
+PyObject* new_item(PyObject* sequence, Py_ssize_t index) noexcept;
+
 // --- other ------------------------------------------------------------------------------------
 // True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key`
 // only then.

@@ -133,7 +133,8 @@ struct Virtual {
   bool rewritten = false;  // some entry of the log undoes an earlier one
   PyTypeObject* type = nullptr;
   uint32_t birth = 0;                   // clock at allocation
-  uint32_t head = kNone, tail = kNone;  // log
+  uint32_t head = kNone, tail = kNone;  // log ...
+  uint32_t last_part = kNone;           // ... and its last entry that names a virtual object
   uint32_t reg = kNone;            // once built (or an input container): the register that holds the real object ...
   uint32_t reg_time = UINT32_MAX;  // ... from this time on
 };
@@ -292,7 +293,8 @@ struct Trace {
   bool stands(uint32_t entry, uint32_t time) const noexcept { return undone.empty() || time < undone[entry]; }
   // The state of a virtual generator at a time: its last kFrame or kClear entry.
   const LogEntry& generator_state(uint32_t index, uint32_t time) const noexcept {
-    uint32_t last = kNone;
+    uint32_t last = virtuals[index].tail;
+    if (log[last].time <= time && log[last].op != LogOp::kField) return log[last];
     for (uint32_t at = virtuals[index].head; at != kNone && log[at].time <= time; at = log[at].next)
       if (log[at].op != LogOp::kField) last = at;
     return log[last];

@@ -57,6 +57,11 @@ Task<Val> index_of_value(Drive& drive, Val value);
 Task<bool> is_true(Drive& drive, Val value);
 
 // left <op> right, op as in BINARY_OP; left <op> right, op as in COMPARE_OP; left is right or left == right.
+// The methods of one binary operator (NB_...; an in-place one counts as the other), interned.
+struct OperatorMethods {
+  PyObject *plain, *reflected, *inplace;
+};
+const OperatorMethods& operator_methods(int op);
 Task<Val> binary(Drive& drive, int op, Val left, Val right);
 Task<Val> binary_refused(Drive& drive, int op, Val left, Val right);  // after the first method of the left operand
 Task<Val> compare(Drive& drive, int op, Val left, Val right);

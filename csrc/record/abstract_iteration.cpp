@@ -130,7 +130,7 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
     co_return made;
   }
   Vals items;
-  if (!recorder.try_items(iterable, &items)) co_await drive.unknown();
+  if (recorder.count_items(iterable) < 0 && !recorder.try_items(iterable, &items)) co_await drive.unknown();
   if (type == &PyDictProxy_Type) type = recorder.type_of(recorder.virtual_field(iterable, 0));
   PyTypeObject* of =
       type == &PyUnicode_Type && iterable.is_const() ? string_iterator_type(iterable.object()) : iterator_type(type);

@@ -5,16 +5,10 @@
 #include "record/builtins.h"
 
 namespace pijit {
-namespace {
 
-// The methods of one binary operator.
-struct Methods {
-  PyObject *plain, *reflected, *inplace;
-};
-
-const Methods& methods_of(int op) {
-  static const std::vector<Methods> rows = [] {
-    std::vector<Methods> made;
+const OperatorMethods& operator_methods(int op) {
+  static const std::vector<OperatorMethods> rows = [] {
+    std::vector<OperatorMethods> made;
     for (const char* name :
          {"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"}) {
       auto method = [&](const char* prefix) {
@@ -27,6 +21,8 @@ const Methods& methods_of(int op) {
   return rows[static_cast<size_t>(op >= NB_INPLACE_ADD ? op - NB_INPLACE_ADD : op)];
 }
 
+namespace {
+
 Val not_implemented() {
   return Val::constant(Py_NotImplemented);
 }
@@ -36,7 +32,7 @@ bool is_wrapper(PyObject* method) {
 }
 
 // The class fills the operator's slot with a method that is not C code of its own.
-bool has_python_slot(Recorder& recorder, PyTypeObject* type, const Methods& methods) {
+bool has_python_slot(Recorder& recorder, PyTypeObject* type, const OperatorMethods& methods) {
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
   return !is_wrapper(recorder.lookup_type(type, methods.plain)) ||
          !is_wrapper(recorder.lookup_type(type, methods.reflected));
@@ -190,7 +186,7 @@ Task<Val> call_maybe(Drive& drive, PyObject* name, Val self, Val other) {
 }
 
 // The function that fills the slot of classes with methods in Python (SLOT1BINFULL in typeobject.c).
-Task<Val> python_slot(Drive& drive, const Methods* methods, Val left, Val right, bool of_left, bool of_right) {
+Task<Val> python_slot(Drive& drive, const OperatorMethods* methods, Val left, Val right, bool of_left, bool of_right) {
   Recorder& recorder = drive.recorder();
   PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
   bool other = a != b && of_right;
@@ -231,7 +227,7 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right) {
   if (!recorder.live() || left.is_null() || right.is_null()) co_await drive.unknown();
   PyTypeObject *a = guarded_type(recorder, left), *b = guarded_type(recorder, right);
   if (a == nullptr || b == nullptr) co_await drive.unknown();
-  const Methods* methods = &methods_of(op);
+  const OperatorMethods* methods = &operator_methods(op);
   const bool of_left = has_python_slot(recorder, a, *methods), of_right = has_python_slot(recorder, b, *methods);
   if (!recorder.live()) co_await drive.unknown();
   if (op >= NB_INPLACE_ADD && (a->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
@@ -257,7 +253,7 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right) {
 Task<Val> binary_refused(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
-  const Methods* methods = &methods_of(op);
+  const OperatorMethods* methods = &operator_methods(op);
   if (op >= NB_INPLACE_ADD && recorder.lookup_type(a, methods->inplace) != nullptr) {
     Val result = co_await binary(drive, op - NB_INPLACE_ADD, left, right);
     co_return result;

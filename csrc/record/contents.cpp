@@ -71,8 +71,7 @@ bool Recorder::try_items(Val iterable, Vals* out) {
       return false;
     }
     for (Py_ssize_t i = 0; i < length; ++i) {
-      Ref item = Ref::steal(PySequence_GetItem(object, i));
-      out->push_back(owned(item.get()));
+      out->push_back(owned(Ref::steal(cpython::new_item(object, i)).get()));
     }
     return true;
   }
@@ -180,7 +179,7 @@ int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
     if (size < 0) return PyErr_Clear(), -1;
     if (position >= static_cast<size_t>(size)) return 0;
     const auto at = static_cast<Py_ssize_t>(place(static_cast<size_t>(size)));
-    *item = own_const(Ref::steal(PySequence_GetItem(object, at)).get());
+    *item = owned(Ref::steal(cpython::new_item(object, at)).get());
     return 1;
   }
   if (object != nullptr && (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type))

@@ -303,10 +303,12 @@ bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
     for (uint32_t i = 0; state != nullptr && i < state->locals + state->stack; ++i)
       if (!part(trace_->slots[state->first + i])) return false;
   }
-  for (uint32_t at = object.head; at != kNone; at = trace_->log[at].next) {
+  // An iterator that went a long way names others in its first entries only.
+  for (uint32_t at = object.last_part == kNone ? kNone : object.head; at != kNone; at = trace_->log[at].next) {
     const LogEntry& entry = trace_->log[at];
     if (entry.time > time) break;
     if (!part(entry.value) || !part(entry.key)) return false;
+    if (at == object.last_part) break;
   }
   return true;
 }

@@ -114,6 +114,14 @@ void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterator = frame.top();
   if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.may_resume(iterator))
     return static_cast<void>(recorder.expect_generator(frame, iterator, Then::kNext, 0));
+  Val item;
+  if (const int more = next_item(recorder, iterator, &item); more >= 0 && recorder.live()) {
+    Pending& pending = recorder.await(frame, 0, 1);
+    pending.result = item;
+    pending.has_result = more > 0;
+    pending.then = Then::kNext;
+    return;
+  }
   if (drive(recorder, frame, next_of, only(iterator), 0, Completion::kLoop) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
 }

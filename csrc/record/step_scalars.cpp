@@ -2,6 +2,7 @@
 // adapter.
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
+#include "record/abstract.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -285,19 +286,15 @@ void Recorder::finish_branch(ShadowFrame& frame, Val value) {
 
 // The method of a class that takes a binary operator, if it is the left operand's own.
 Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right, int oparg) {
-  static const char* const kNames[] = {"add", "and", "floordiv", "lshift", "matmul",  "mul", "mod",
-                                       "or",  "pow", "rshift",   "sub",    "truediv", "xor"};
   PyTypeObject *type = recorder.type_of(left), *other = recorder.type_of(right);
   if (type == nullptr || left.is_reg() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return Invoke::kUnknown;
   if (other == nullptr || (other != type && PyType_IsSubtype(other, type))) return Invoke::kUnknown;
   PyObject *dict = nullptr, *method = nullptr;
   for (Val operand : {left, right})
     if (operand.is_const() && !recorder.guard_instance(operand.object(), &dict)) return Invoke::kStopped;
-  const int base = oparg >= NB_INPLACE_ADD ? oparg - NB_INPLACE_ADD : oparg;
-  if (oparg >= NB_INPLACE_ADD)
-    method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__i%s__", kNames[base])).get());
-  if (method == nullptr)
-    method = recorder.lookup_type(type, Ref::steal(PyUnicode_FromFormat("__%s__", kNames[base])).get());
+  const OperatorMethods& names = operator_methods(oparg);
+  if (oparg >= NB_INPLACE_ADD) method = recorder.lookup_type(type, names.inplace);
+  if (method == nullptr) method = recorder.lookup_type(type, names.plain);
   if (!recorder.live()) return Invoke::kStopped;
   if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
   Arguments args;

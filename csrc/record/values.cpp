@@ -169,6 +169,7 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
     trace_->log[record.tail].next = position;
   }
   record.tail = position;
+  if (key.is_virtual() || value.is_virtual()) record.last_part = position;
 }
 
 // The object is real already: what is done to it now is done by a node.

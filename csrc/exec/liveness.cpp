@@ -58,7 +58,7 @@ void Liveness::use(Val value, uint32_t time) {
   if (value.is_reg()) return use_register(value.index());
   if (!value.is_virtual()) return;
   const Virtual& object = trace_.virtuals[value.index()];
-  if (object.reg != kNone && object.reg_time <= time) return use_register(object.reg);
+  if (object.is_real(time)) return use_register(object.reg);
   use_log(value.index(), time);
 }
 

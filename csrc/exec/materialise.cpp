@@ -126,7 +126,7 @@ PyObject* Materialiser::borrow_optional(Val value, bool* ok) noexcept {
 
 PyObject* Materialiser::object_of(uint32_t index) noexcept {
   const Virtual& object = trace_.virtuals[index];
-  if (object.reg != kNone && object.reg_time <= time_) return borrow(Val::reg(object.reg));
+  if (object.is_real(time_)) return borrow(Val::reg(object.reg));
   PyObject* found = find(index);
   if (found != nullptr) return found;
   found = keep(index, make_empty(object));

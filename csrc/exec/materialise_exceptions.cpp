@@ -50,7 +50,7 @@ PyObject* Materialiser::make_traceback(const Virtual& object) noexcept {
   PyObject* exception = borrow(of.value);
   if (exception == nullptr) return nullptr;
   const Virtual& raised = trace_.virtuals[of.value.index()];
-  const uint32_t until = raised.reg != kNone && raised.reg_time <= time_ ? raised.reg_time : time_;
+  const uint32_t until = raised.is_real(time_) ? raised.reg_time : time_;
   uint32_t entries = 0;
   for (uint32_t at = raised.head; at != kNone && trace_.log[at].time <= until; at = trace_.log[at].next)
     entries += trace_.entries_of(trace_.log[at]);

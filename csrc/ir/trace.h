@@ -137,6 +137,7 @@ struct Virtual {
   uint32_t last_part = kNone;           // ... and its last entry that names a virtual object
   uint32_t reg = kNone;            // once built (or an input container): the register that holds the real object ...
   uint32_t reg_time = UINT32_MAX;  // ... from this time on
+  bool is_real(uint32_t time) const noexcept { return reg != kNone && reg_time <= time; }
 };
 
 // The fields of a kException; see virtuals.def.

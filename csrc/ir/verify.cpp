@@ -63,7 +63,7 @@ void Verifier::use(Val value, uint32_t time) {
   seen_[value.index()] = walk_;
   const Virtual& object = trace_.virtuals[value.index()];
   if (object.birth > time) return fail("v" + std::to_string(value.index()) + " is not born yet");
-  if (object.reg != kNone && object.reg_time <= time) return use(Val::reg(object.reg), time);
+  if (object.is_real(time)) return use(Val::reg(object.reg), time);
   if (!object.buildable) return fail("v" + std::to_string(value.index()) + " cannot be built");
   use_log(value.index(), time);
 }

@@ -327,7 +327,13 @@ namespace {
 bool check_range(const Trace& trace, size_t first, size_t count, Reg* regs) noexcept {
   const FastGuard* guards = trace.fast_guards.data() + first;
   for (size_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) __builtin_prefetch(reinterpret_cast<const void*>(guards[i + kAhead].subject & ~kKindMask));
+    if (i + kAhead < count) {
+      const uintptr_t ahead = guards[i + kAhead].subject;
+      const auto* subject = reinterpret_cast<const char*>(ahead & ~kKindMask);
+      __builtin_prefetch(subject);
+      // The pointer to an instance's dict stands before it.
+      if ((ahead & kKindMask) == kFastInstance) __builtin_prefetch(subject - 3 * sizeof(void*));
+    }
     if (!check_fast(trace, guards[i], regs)) return false;
   }
   return true;

@@ -166,6 +166,11 @@ inline void push(Frame* frame, PyObject* object) noexcept {
   frame->localsplus[frame->stacktop++] = object;
 }
 
+// Gives the reference away; may be null.
+inline PyObject* pop(Frame* frame) noexcept {
+  return frame->localsplus[--frame->stacktop];
+}
+
 // Makes a frame that is not being evaluated the thread's current frame, so that inner frames see the true chain, and
 // counts it for recursion. Must nest like C scopes.
 class LinkedFrame {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "cpython/code.h"
+#include "cpython/operators.h"
 #include "exec/materialise.h"
 #include "exec/registers.h"
 
@@ -95,7 +97,7 @@ void Exit::drop_objects() noexcept {
 void Exit::note_exception(Val value, uint32_t time, PyObject* made) {
   if (!value.is_virtual()) return;
   const Virtual& object = trace_.virtuals[value.index()];
-  if (object.kind == VirtualKind::kException && object.reg != kNone && object.reg_time <= time)
+  if (object.kind == VirtualKind::kException && object.is_real(time))
     exceptions_.emplace_back(&object, Ref::borrow(made));
 }
 
@@ -209,6 +211,17 @@ PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) {
   return cpython::eval_default(ts, frame, 0);
 }
 
+// The operands of the frame's BINARY_OP go when there is a result.
+Ref finish_binary(PyThreadState* ts, Frame* frame, const FrameState& state, Ref result) {
+  const cpython::LinkedFrame link(ts, frame);
+  if (result.get() == Py_NotImplemented)
+    result = Ref::steal(cpython::finish_binary(cpython::full_oparg(state.code, state.call), cpython::peek(frame, 2),
+                                               cpython::peek(frame, 1)));
+  if (!result) return result;
+  const Ref right = Ref::steal(cpython::pop(frame)), left = Ref::steal(cpython::pop(frame));
+  return result;
+}
+
 // The frame's call has returned `result` (null: raised); the frame stands at the call.
 PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result) {
   const FrameState& state = *level->state;
@@ -221,6 +234,8 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
       result = Ref();
     }
   }
+  if (result && state.continuation == Continuation::kBinary)
+    result = finish_binary(ts, frame, state, std::move(result));
   if (!result) return cpython::eval_default(ts, frame, 1);
   if (state.continuation == Continuation::kReplace) result = std::move(level->extra);
   if (state.continuation == Continuation::kDrop) {
@@ -300,7 +315,7 @@ bool show_variables(const Trace& trace, const Node& node, PyObject* made, const 
     const Val value = trace.slots[state.first + i];
     if (value == node.a) variables[i] = new_reference(made);
     if (value == node.a || value.is_null()) continue;
-    if (value.is_virtual() && trace.virtuals[value.index()].reg_time > node.time) continue;
+    if (value.is_virtual() && !trace.virtuals[value.index()].is_real(node.time)) continue;
     variables[i] = make.value(value);
     good = variables[i] != nullptr;
   }

@@ -73,6 +73,8 @@ struct Pending {
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
   bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
   Finish finish = nullptr;        // computes the result from the real one
+  // Operands that are off the stack while the inner frame runs.
+  int popped() const { return then == Then::kBinary ? 0 : pops; }
 };
 
 // How far the trace had come.

@@ -25,6 +25,9 @@ bool continuation_of(const Pending& pending, Continuation* out) {
     case Then::kDrop:
       *out = Continuation::kDrop;
       return true;
+    case Then::kBinary:
+      *out = Continuation::kBinary;
+      return true;
     default:
       return false;
   }
@@ -50,8 +53,6 @@ const char* waits_for(const ShadowFrame& frame) {
     case Then::kNext:
     case Then::kSend:
       return "a loop over what __next__ returns";
-    case Then::kBinary:
-      return "an operator's method";
     case Then::kCheckIter:
       return "__iter__";
     default:
@@ -119,7 +120,7 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
       state.extra = frame.pending.x;
     if (state.continuation == Continuation::kEnter) state.extra = frame.pending.y;
     state.resume = cpython::next_index(frame.code, frame.operation);
-    state.stack = static_cast<uint32_t>(frame.sp - frame.pending.pops);
+    state.stack = static_cast<uint32_t>(frame.sp - frame.pending.popped());
   }
   if (level > 0 && unusable_[state.parent] != nullptr) unusable = unusable_[state.parent];
   return add_state(frame, state, unusable);
@@ -288,7 +289,7 @@ void Recorder::cut_at_last_snapshot() {
 
 bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
   const Virtual& object = trace_->virtuals[index];
-  if (object.reg != kNone && object.reg_time <= time) return true;
+  if (object.is_real(time)) return true;
   if (!can_build(index, time)) {
     unusable_reason_ = virtual_name(object.kind);
     return false;

@@ -506,3 +506,139 @@ k = 0
 def change():
     global k
     k = 2
+
+
+# %% writes_in_methods_of_operators
+log = []
+
+
+class Tally:
+    def __init__(self, n):
+        self.n = n
+
+    def __iadd__(self, other):
+        log.append(("iadd", self.n))
+        self.n += other
+        log.append("written")
+        return self
+
+    def __sub__(self, other):
+        log.append("sub")
+        self.n -= 1
+        return Tally(self.n - other)
+
+    def __pow__(self, other):
+        log.append("pow")
+        return self.n**other
+
+
+tally = Tally(1)
+k = 1
+
+
+def f(n):
+    global tally
+    tally += n
+    less = tally - k
+    return less.n, tally.n, tally**2
+
+
+def args():
+    return (3,)
+
+
+def change():
+    global k
+    k = 2
+
+
+def state():
+    return list(log), tally.n
+
+
+# %% operators_refused_after_writes
+log = []
+
+
+class Left:
+    def __add__(self, other):
+        log.append("add")
+        return "added" if takes else NotImplemented
+
+    def __iadd__(self, other):
+        log.append("iadd")
+        return NotImplemented
+
+    def __mul__(self, other):
+        log.append("mul")
+        return NotImplemented
+
+    def __pow__(self, other):
+        log.append("pow")
+        return NotImplemented
+
+    def __ior__(self, other):
+        log.append("ior")
+        return NotImplemented
+
+    def __sub__(self, other):
+        log.append("sub")
+        return NotImplemented
+
+
+class Right:
+    def __radd__(self, other):
+        log.append("radd")
+        return "radd"
+
+    def __rmul__(self, other):
+        log.append("rmul")
+        return NotImplemented
+
+    def __rsub__(self, other):
+        log.append("rsub")
+        raise KeyError("rsub")
+
+
+takes = False
+left, right = Left(), Right()
+
+
+def attempt(operation):
+    try:
+        return operation()
+    except (TypeError, KeyError) as error:
+        return type(error), str(error)
+
+
+def plus_is():
+    value = left
+    value += right
+    return value
+
+
+def or_is():
+    value = left
+    value |= 5
+    return value
+
+
+def f(n):
+    first = attempt(lambda: left + right)
+    second = attempt(plus_is)
+    third = attempt(lambda: left * right), attempt(lambda: left * [1, n]), attempt(lambda: left * "ab")
+    fourth = attempt(lambda: left**n), attempt(or_is), attempt(lambda: left - right), attempt(lambda: left - n)
+    return first, second, third, fourth, attempt(lambda: left + left), attempt(lambda: left + 1)
+
+
+def args():
+    return (2,)
+
+
+def change():
+    global takes
+    takes = True
+
+
+def state():
+    return list(log)

@@ -256,26 +256,40 @@ bool set_holds(PyObject* set, PyObject* key, bool scalar) noexcept {
   return false;
 }
 
-bool is_importable(PyTypeObject* type) noexcept {
-  static PyObject* const key = PyUnicode_InternFromString("__module__");
-  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0) return true;
-  PyObject *name = nullptr, *found = nullptr;
-  if (dict_lookup_exact(type->tp_dict, key, &name) <= 0 || !PyUnicode_CheckExact(name) ||
-      dict_lookup_exact(PyImport_GetModuleDict(), name, &found) <= 0 || !PyModule_Check(found))
+namespace {
+
+// The module of that name has it under its qualified name.
+bool is_found_at(PyObject* object, PyObject* module, PyObject* path) noexcept {
+  PyObject* found = nullptr;
+  if (module == nullptr || !PyUnicode_CheckExact(module) ||
+      dict_lookup_exact(PyImport_GetModuleDict(), module, &found) <= 0 || !PyModule_Check(found))
     return false;
   PyObject* space = PyModule_GetDict(found);
-  PyObject* path = reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname;
   const Py_ssize_t length = PyUnicode_GET_LENGTH(path);
   for (Py_ssize_t at = 0, dot = 0; at <= length; at = dot + 1) {
     dot = PyUnicode_FindChar(path, '.', at, length, 1);
     if (dot < 0) dot = length;
-    const Ref name_part = Ref::steal(PyUnicode_Substring(path, at, dot));
-    if (!name_part || dict_lookup_exact(space, name_part.get(), &found) <= 0) return PyErr_Clear(), false;
-    if (dot == length) return found == reinterpret_cast<PyObject*>(type);
+    const Ref part = Ref::steal(PyUnicode_Substring(path, at, dot));
+    if (!part || dict_lookup_exact(space, part.get(), &found) <= 0) return PyErr_Clear(), false;
+    if (dot == length) return found == object;
     if (!PyType_Check(found)) return false;
     space = reinterpret_cast<PyTypeObject*>(found)->tp_dict;
   }
   return false;
+}
+
+}  // namespace
+
+bool is_importable(PyTypeObject* type) noexcept {
+  static PyObject* const key = PyUnicode_InternFromString("__module__");
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0) return true;
+  PyObject* module = nullptr;
+  return dict_lookup_exact(type->tp_dict, key, &module) > 0 &&
+         is_found_at(reinterpret_cast<PyObject*>(type), module, reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
+}
+
+bool is_importable(PyFunctionObject* function) noexcept {
+  return is_found_at(reinterpret_cast<PyObject*>(function), function->func_module, function->func_qualname);
 }
 
 namespace {

@@ -116,6 +116,7 @@ PyObject* part(PyObject* object, Py_ssize_t index) noexcept;
 uint64_t part_definition(PyObject* object) noexcept;
 // A class that its module has under its qualified name, or one of C: it was not made for the moment.
 bool is_importable(PyTypeObject* type) noexcept;
+bool is_importable(PyFunctionObject* function) noexcept;
 // Nothing is told when an object of that type dies: no finaliser, no weak reference, nothing inside that could have
 // one.
 inline bool dies_unnoticed(PyTypeObject* type) noexcept {

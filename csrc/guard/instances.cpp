@@ -54,6 +54,7 @@ Guard inline_guard(GuardOp op, Val source, PyTypeObject* type, Py_ssize_t index)
 }
 
 bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;  // some of C are never made ready
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
     if (base == &PyBaseObject_Type) continue;

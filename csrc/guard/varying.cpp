@@ -91,8 +91,21 @@ const Guard* find_argument(const Trace& trace, const Guard& last, const PyObject
   return nullptr;
 }
 
+// Names what the foreign code that an instruction calls returns. 0: the register holds no such thing.
+uint64_t result_way(const Trace& trace, Val source) noexcept {
+  for (const Node& node : trace.nodes)
+    if (is_opaque(node.op) && node.out == source.index()) {
+      const Site& site = trace.sites[node.site];
+      return (reinterpret_cast<uintptr_t>(site.code) * 31 + static_cast<uint64_t>(site.instruction)) | uint64_t{1}
+                                                                                                           << 63;
+    }
+  return 0;
+}
+
 // What fails here would not if the instance's attributes were loaded. What comes after it may be of the other one.
 bool learn_instance(const Trace& trace, const Guard& guard, Reg* regs, Varying* varying) {
+  if (guard.op == GuardOp::kIs && guard.subject.is_reg())
+    if (const uint64_t way = result_way(trace, guard.subject); way != 0) return varying->miss_argument(way);
   const Guard* argument = names_instance(trace, guard, regs) ? &guard : nullptr;
   if (guard.subject.is_const()) argument = find_argument(trace, guard, guard.subject.object(), regs);
   if (argument == nullptr) return false;
@@ -133,7 +146,7 @@ uint64_t argument_way(const Trace& trace, Val source) noexcept {
       const uint64_t which = guard.number + (uint64_t{guard.aux} << 32) + 1;
       return way == 0 ? 0 : (way * 31 + static_cast<uint64_t>(guard.op)) * 1000003 + which;
     }
-  return 0;
+  return result_way(trace, source);
 }
 
 bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs, Varying* varying) {

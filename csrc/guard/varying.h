@@ -59,7 +59,8 @@ class Varying {
   bool refuses_ = false;
 };
 
-// Names what a register of an argument, or one that guards loaded from an argument, holds. 0: it is neither.
+// Names what a register of an argument holds, one with what foreign code returned, or one that guards loaded from such.
+// 0: it is none.
 uint64_t argument_way(const Trace& trace, Val source) noexcept;
 
 // The guards of the trace do not let a call in, or those of an epoch do not let a replay go on. What differs by a

@@ -85,6 +85,7 @@ int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key,
     if (content.kind == VirtualKind::kView) return entry_at(content.items[0], position, reversed, key, value);
     const bool attributes = content.owner != kNone;
     if (!attributes && content.kind != VirtualKind::kDict && content.kind != VirtualKind::kInstance) return -1;
+    if (attributes && model(content.owner).any_order) return -1;
     const auto& keys = attributes ? model(content.owner).names : content.keys;
     const auto& values = attributes ? model(content.owner).attrs : content.items;
     if (position >= keys.size()) return 0;
@@ -235,6 +236,7 @@ bool Recorder::dict_content(Val dict, Objects* keys, Vals* values) {
     Model& content = model(dict);
     if (content.kind == VirtualKind::kView) return dict_content(content.items[0], keys, values);
     if (content.owner != kNone) {
+      if (model(content.owner).any_order) return false;
       *keys = model(content.owner).names;
       *values = model(content.owner).attrs;
       return true;

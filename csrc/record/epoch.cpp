@@ -35,10 +35,6 @@ bool is_heap_type(PyTypeObject* type) {
   return type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
 }
 
-constexpr Py_ssize_t kMaxItems = 256;
-constexpr int kMaxDepth = 4;
-constexpr size_t kMaxLists = 64;  // of one epoch: each is told apart from all others
-
 }  // namespace
 
 // At the first instruction after an opaque call.
@@ -63,9 +59,13 @@ void Recorder::begin_epoch() {
   trace.epochs.push_back(std::move(epoch));
   Node& node = emit_node(Op::kEpoch);
   node.aux = static_cast<uint32_t>(trace.epochs.size() - 1);
+  facts_.each([&](const void* object, FactKind kind) {
+    if (kind == FactKind::kInstance || kind == FactKind::kFunction || kind == FactKind::kTypeVersion)
+      known_.insert(static_cast<PyObject*>(const_cast<void*>(object)));
+  });
   facts_ = Facts();
   reads_.fill(Read());
-  epoch_arguments_ = arguments_.size();
+  begin_finding();
   overlay_.clear();
   forget_types();
   go_stale();
@@ -154,74 +154,6 @@ void Recorder::take_tensor_result() {
   Val tensor = adopted(object, result, 0);
   for (int i = 0; i < frame.locals + frame.sp; ++i)
     if (frame.slots[static_cast<size_t>(i)] == result) frame.slots[static_cast<size_t>(i)] = tensor;
-}
-
-// What stands at `source`: a tensor, a container whose items are loaded, or a register of known type.
-Val Recorder::adopted(PyObject* object, Val source, int depth) {
-  if (adapter_ != nullptr && adapter_->is_tensor(object)) return input(object, source, depth);
-  if (object == Py_None || PyBool_Check(object)) {
-    input_guard(GuardOp::kIs, source).expected = object;
-    return Val::constant(object);
-  }
-  if (!cpython::is_importable(Py_TYPE(object))) return source;
-  input_guard(GuardOp::kType, source).expected = owned(reinterpret_cast<PyObject*>(Py_TYPE(object))).object();
-  trace_->regs[source.index()].type = Py_TYPE(object);
-  const bool tuple = PyTuple_CheckExact(object);
-  if (!tuple && !PyList_CheckExact(object)) return source;
-  const Py_ssize_t size = Py_SIZE(object);
-  if (size > kMaxItems || depth > kMaxDepth) return source;
-  if (const Val first = known_container(object, source); !first.is_null()) return first;
-  if (!tuple && arguments_.size() > epoch_arguments_ + kMaxLists) return source;
-  for (size_t i = epoch_arguments_; i < arguments_.size() && !tuple; ++i)
-    if (type_of(arguments_[i]) == &PyList_Type)
-      input_guard(GuardOp::kNotSame, source).number = trace_->virtuals[arguments_[i].index()].reg;
-  input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
-  Vals items;
-  for (Py_ssize_t i = 0; i < size; ++i) {
-    PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
-    Val loaded = load_input(tuple ? GuardOp::kLoadTupleItem : GuardOp::kLoadListItem, source, i, item);
-    trace_->regs[loaded.index()].type = nullptr;
-    items.push_back(adopted(item, loaded, depth + 1));
-  }
-  Val result =
-      new_sequence(tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(), items.size());
-  model(result).real = object;
-  return real_container(result, source);
-}
-
-namespace {
-
-// A tuple or list within itself, as deep as it would be adopted: it would be there under two names.
-bool holds_itself(PyObject* object, Objects* within) {
-  const bool tuple = PyTuple_CheckExact(object);
-  if ((!tuple && !PyList_CheckExact(object)) || within->size() > kMaxDepth || Py_SIZE(object) > kMaxItems) return false;
-  if (std::find(within->begin(), within->end(), object) != within->end()) return true;
-  within->push_back(object);
-  for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
-    if (holds_itself(tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), within)) return true;
-  within->pop_back();
-  return false;
-}
-
-}  // namespace
-
-// The register was there when the epoch began, and nothing has been written to its object since.
-bool Recorder::adopt(Val reg, PyObject* object) {
-  if (trace_->regs[reg.index()].rep != Rep::kObject) return false;
-  if (trace_->regs[reg.index()].epoch >= trace_->epochs.size()) return false;
-  if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return false;
-  Objects within;
-  if (holds_itself(object, &within)) return false;
-  Val known = adopted(object, reg, 0);
-  if (!known.is_virtual()) return false;
-  for (auto& frame : frames_)
-    for (Val& value : frame->slots)
-      if (value == reg) value = known;
-  for (auto& content : models_)
-    for (auto* values : {&content->items, &content->attrs})
-      for (Val& value : *values)
-        if (value == reg) value = known;
-  return true;
 }
 
 }  // namespace pijit

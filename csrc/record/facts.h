@@ -63,6 +63,13 @@ class Facts {
 
   size_t size() const { return names_.size(); }
 
+  // use(key, kind) of all.
+  template <class Use>
+  void each(const Use& use) const {
+    for (uint64_t name : names_)
+      use(reinterpret_cast<const void*>(name & ((uint64_t{1} << 58) - 1)), static_cast<FactKind>((name >> 58) - 1));
+  }
+
   // Forgets all but the first `count`.
   void truncate(size_t count) {
     if (count >= names_.size()) return;

@@ -36,6 +36,10 @@ Val Recorder::load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* obj
 
 Val Recorder::load_input(Guard guard, PyObject* object) {
   const Val reg = add_reg(Rep::kObject, Py_TYPE(object), object);
+  if (!trace_->epochs.empty()) {
+    loaded_.resize(trace_->regs.size());
+    loaded_[reg.index()] = true;
+  }
   guard.out = reg.index();
   trace_->guards.push_back(guard);
   return reg;
@@ -73,13 +77,14 @@ Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh
 
 // It is a dict with these keys, in this order. False: they are no scalars.
 bool Recorder::guard_keys(PyObject* dict, Val source) {
+  cpython::DictCursor cursor;
   PyObject *key, *value;
   Objects keys;
-  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) {
+  while (cpython::dict_next(dict, &cursor, &key, &value)) {
     if (!cpython::is_scalar(key)) return false;
     keys.push_back(owned(key).object());
   }
-  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyDict_Type);
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(dict));
   Guard& sized = input_guard(GuardOp::kDictSize, source);
   sized.number = keys.size();
   sized.first = static_cast<uint32_t>(trace_->guard_items.size());
@@ -88,15 +93,16 @@ bool Recorder::guard_keys(PyObject* dict, Val source) {
   return true;
 }
 
-Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh) {
-  Py_ssize_t size = PyDict_GET_SIZE(object), position = 0, index = 0;
+Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh, Take take) {
+  Py_ssize_t size = PyDict_GET_SIZE(object), index = 0;
   if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
   if (!guard_keys(object, source)) return Val();
+  cpython::DictCursor cursor;
   PyObject *key, *value;
-  Val result = new_dict();
+  Val result = new_virtual(VirtualKind::kDict, Py_TYPE(object));
   model(result).real = object;
-  while (PyDict_Next(object, &position, &key, &value)) {
-    Val item = input(value, load_input(GuardOp::kLoadDictValueAt, source, index++, value), depth + 1);
+  while (cpython::dict_next(object, &cursor, &key, &value)) {
+    Val item = (this->*take)(value, load_input(GuardOp::kLoadDictValueAt, source, index++, value), depth + 1);
     if (item.is_null()) return Val();
     dict_set(result, key, item);
   }
@@ -105,7 +111,7 @@ Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh) {
 }
 
 // An instance that is another one in every call: its attributes are loaded like the items of a dict.
-Val Recorder::input_instance(PyObject* object, Val source, int depth) {
+Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take, uint32_t* held) {
   PyTypeObject* type = Py_TYPE(object);
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(type);
   const Val result = new_virtual(VirtualKind::kInstance, type);
@@ -113,7 +119,7 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth) {
   adopting_ += 1;
   const auto add = [&](PyObject* name, PyObject* value, Val loaded) {
     adopted_ += 1;
-    attr_set(result, name, input(value, loaded, depth + 1));
+    attr_set(result, name, (this->*take)(value, loaded, depth + 1));
   };
   std::vector<Slot> slots;
   find_slots(type, &slots);
@@ -145,13 +151,14 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth) {
   }
   if (storage == cpython::Storage::kDict) {
     PyObject* dict = cpython::instance_dict(object);
-    const Val held =
+    const Val place =
         load_input(GuardOp::kLoadSlot, source,
                    reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object), dict);
     PyObject *name, *value;
-    guard_keys(dict, held);
+    guard_keys(dict, place);
+    if (held != nullptr) *held = place.index();
     for (Py_ssize_t position = 0, i = 0; PyDict_Next(dict, &position, &name, &value) != 0; ++i)
-      add(name, value, load_input(GuardOp::kLoadDictValueAt, held, i, value));
+      add(name, value, load_input(GuardOp::kLoadDictValueAt, place, i, value));
   }
   adopting_ -= 1;
   containers_.push_back(source);

@@ -423,7 +423,7 @@ bool Recorder::check_class(Operand tensor) {
   return true;
 }
 
-void Recorder::learn(ShadowFrame& frame, int depth, bool tensors) {
+void Recorder::learn(ShadowFrame& frame, int depth, bool tensors, bool inside) {
   const Val value = frame.top(depth);
   if (!value.is_reg()) return;
   const uint32_t index = value.index();
@@ -440,6 +440,8 @@ void Recorder::learn(ShadowFrame& frame, int depth, bool tensors) {
     frame.top(depth) = Val::constant(known->second);
     return;
   }
+  inside = inside || PyTuple_CheckExact(object) || PyList_CheckExact(object);
+  if (inside && !tensor && is_fixed(value, object) && adopt(value, object)) return;
   if (trace_->regs[index].type == nullptr) {
     // A class that the call made may be another one each time: what is done with its instances is left opaque.
     if (!cpython::is_importable(Py_TYPE(object))) return;
@@ -455,7 +457,7 @@ void Recorder::learn(ShadowFrame& frame, int depth, bool tensors) {
     }
     trace_->regs[index].type = Py_TYPE(object);
   }
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) adopt(value, object);
+  if (inside && !tensor) adopt(value, object);
 }
 
 // Emits the call; *result is the register that takes what it returns.
@@ -514,6 +516,7 @@ void Recorder::finish_next(ShadowFrame& frame) {
   pending.result = pending.y = Val::reg(pending.run_out);
   if (pending.has_result || sends) {
     reg_objects_[pending.run_out] = stack_real(1);
+    note_holders(pending.run_out, stack_real(1));
     epoch_result_ = pending.result;
   }
   const int next = cpython::next_index(frame.code, frame.operation);
@@ -620,6 +623,7 @@ void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
   Pending& pending = frame.pending;
   pending.result = Val::reg(pending.run_out);
   if (object == nullptr) return;
+  note_holders(pending.run_out, object);
   const bool unbound = pending.pushes == 2 && stack_real(2) != nullptr;
   reg_objects_[pending.run_out] = unbound ? nullptr : object;
   epoch_result_ = unbound ? Val() : pending.result;

@@ -225,8 +225,10 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     case STORE_SUBSCR:
     case DELETE_SUBSCR:
     case FORMAT_VALUE:
-    case CALL_FUNCTION_EX:
       last = frame.sp < 2 ? 1 : 2;
+      break;
+    case CALL_FUNCTION_EX:
+      last = 2 + (oparg & 1);
       break;
     case CHECK_EG_MATCH:
       first = last = 2;
@@ -253,7 +255,11 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     default:
       return;
   }
-  for (; first <= last; ++first) learn(frame, first, opcode == LOAD_ATTR || opcode == LOAD_METHOD);
+  // What a function of Python is called with is looked into there, and most other callables are opaque.
+  PyObject* callable = opcode == CALL ? frame.top(oparg + 1).object() : nullptr;
+  const bool passed = opcode == IS_OP || (opcode == CALL && (callable == nullptr || !is_known_builtin(callable)));
+  for (; first <= last; ++first)
+    learn(frame, first, opcode == LOAD_ATTR || opcode == LOAD_METHOD, !passed || (opcode == CALL && first == last));
 }
 
 void Recorder::on_instruction(cpython::Frame* object) {

@@ -97,7 +97,7 @@ class Recorder final : public RecordApi {
   void attr_set(Val object, PyObject* name, Val value);
   bool attr_delete(Val object, PyObject* name);  // false: it is not there
   bool attr_find(Val object, PyObject* name, Val* value);
-  Val dict_of(Val instance);  // its __dict__; Null: in which order is not known
+  Val dict_of(Val instance);  // its __dict__
   void share_dict(Val instance);
   bool dict_content(Val dict, Objects* keys, Vals* values);
   bool try_items(Val iterable, Vals* out);
@@ -164,7 +164,7 @@ class Recorder final : public RecordApi {
   // callable(*args) on scalars, which only computes: a node instead of a constant.
   Invoke compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names = nullptr);
   // The type of an operand that is about to be looked into; of a tensor only where the class decides (`tensors`).
-  void learn(ShadowFrame& frame, int depth, bool tensors);
+  void learn(ShadowFrame& frame, int depth, bool tensors, bool inside);
   bool adopt(Val reg, PyObject* object);  // the content of a container in a register becomes known
 
   // -- writes to containers (writes.cpp)
@@ -173,7 +173,8 @@ class Recorder final : public RecordApi {
   bool is_unread(Val container);
   Val content_to_drop(Val container);  // ... and cleared at once: its items are looked at only if they must be
   void note_argument(PyObject* object, Val container);
-  Val argument(PyObject* object);                     // the argument that it is, or Null
+  Val argument(PyObject* object);  // the argument that it is, or Null
+  bool is_same_object(uint32_t reg, PyObject* real, PyObject* object);
   bool is_argument(Val container, PyObject* object);  // it is that object, guarded either way
   bool is_real(Val container);                        // it is written by nodes
   Val home(Val container);                            // ... where the object is
@@ -298,8 +299,10 @@ class Recorder final : public RecordApi {
   void materialize_suspended(uint32_t generator);
   Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
   Val input_sequence(PyObject* object, Val source, int depth, bool fresh);
-  Val input_dict(PyObject* object, Val source, int depth, bool fresh);
-  Val input_instance(PyObject* object, Val source, int depth);
+  using Take = Val (Recorder::*)(PyObject*, Val, int);  // what becomes of what was loaded
+  Val input_dict(PyObject* object, Val source, int depth, bool fresh, Take take = &Recorder::input);
+  // *held: the register with its __dict__, if it has one.
+  Val input_instance(PyObject* object, Val source, int depth, Take take = &Recorder::input, uint32_t* held = nullptr);
   bool guard_keys(PyObject* dict, Val source);
   Val load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object);
   Val load_input(Guard guard, PyObject* object);
@@ -393,7 +396,28 @@ class Recorder final : public RecordApi {
   void replace_in(ShadowFrame& frame, const Vals& by, ValueKind kind);
   void take_tensor_result();
   void take_opaque(ShadowFrame& frame, PyObject* object);
+  // -- what foreign code returned or held (found.cpp)
+  struct Found {  // a container, or the __dict__ of an instance
+    uint32_t reg;
+    PyObject* object;
+    PyTypeObject* type;
+    uint32_t dict;    // of an instance: where its __dict__ is
+    uint32_t seen;    // it is written: up to which guard it was told apart from what is read
+    size_t argument;  // how many containers were known before
+  };
+  void begin_finding();
+  bool is_loaded(Val reg) const;
+  bool has_met(PyObject* object);
+  void note_holders(uint32_t reg, PyObject* object);
+  bool is_fixed(Val reg, PyObject* object);
+  void becomes(Val reg, Val found);
+  bool look_for_writes();
+  void note_written(Found& found);
+  void guard_found();
   Val adopted(PyObject* object, Val source, int depth);
+  bool is_new_here(PyObject* object, Val source);
+  Val found_part(PyObject* object, Val source, int depth);
+  Val found_container(PyObject* object, Val source);
   InputGuards& inputs() { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
   void note_real(Val value, PyObject* object);  // registers of a result learn their objects
   void note_item(Val item, PyObject* object);
@@ -494,8 +518,14 @@ class Recorder final : public RecordApi {
     Val value;  // Null: it is not there
   };
   static constexpr size_t kReads = 512;
-  std::array<Read, kReads> reads_{};         // items that were read and guarded
-  size_t epoch_arguments_ = 0;               // ... and before the epoch began
+  std::array<Read, kReads> reads_{};  // items that were read and guarded
+  ObjectSet known_;                   // instances, functions and classes that were met before foreign code ran
+  Vec<bool> held_;                    // registers with results that something else holds
+  Vec<bool> loaded_;                  // registers that guards load
+  uint32_t looked_nodes_ = 0;         // nodes that look_for_writes has seen ...
+  Map<PyObject*, PyTypeObject*> written_here_;  // ... and what those of this epoch write, with its class
+  Vec<Found> found_;
+  size_t told_ = 0;                          // of them are told apart from what is written
   std::array<size_t, 2> guarded_aliases_{};  // guards that guard_aliases has looked at: for containers, instances
   Objects named_;                            // arguments that are these very objects
   int adopting_ = 0;                         // instances among them whose attributes are being loaded ...

@@ -101,6 +101,8 @@ void Recorder::forget_adopted(size_t mark) {
   for (size_t i = mark; i < arguments_.size(); ++i)
     by[arguments_[i].index()] = Val::reg(trace_->virtuals[arguments_[i].index()].reg);
   arguments_.resize(mark);
+  std::erase_if(found_, [&](const Found& found) { return found.argument >= mark; });
+  told_ = std::min(told_, found_.size());
   replace(by);
 }
 
@@ -112,6 +114,9 @@ void Recorder::rollback(ShadowFrame& frame) {
   trace.guards.resize(frame.mark.guards);
   trace.dropped.resize(frame.mark.dropped);
   for (size_t& seen : guarded_aliases_) seen = std::min<size_t>(seen, frame.mark.guards);
+  for (Found& found : found_)
+    if (found.seen != kNone) found.seen = std::min(found.seen, frame.mark.guards);
+  looked_nodes_ = std::min(looked_nodes_, frame.mark.nodes);
   facts_.truncate(frame.mark.facts);
   reads_.fill(Read());
   if (overlay_.size() > frame.mark.overlay) overlay_.resize(frame.mark.overlay);
@@ -243,7 +248,7 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   // What these frames can reach is real from now on, and the same object as in the frames outside.
   for (size_t i = level; i <= top && live_; ++i) {
     const ShadowFrame& inner = *frames_[i];
-    const int count = inner.locals + inner.sp - (i == top ? 0 : inner.pending.pops);
+    const int count = inner.locals + inner.sp - (i == top ? 0 : inner.pending.popped());
     for (int k = 0; k < count && live_; ++k) materialize(inner.slots[static_cast<size_t>(k)]);
     if (live_ && inner.function.is_virtual()) materialize(inner.function);
     if (live_ && i < top) materialize(inner.pending.x);

@@ -476,7 +476,6 @@ bool Recorder::can_build(uint32_t index, uint32_t time) {
 
 // The __dict__ of a fresh instance.
 Val Recorder::dict_of(Val instance) {
-  if (model(instance).any_order) return Val();
   const uint32_t known = model(instance).dict;
   if (known != kNone) return Val::virtual_object(known);
   const Val dict = new_virtual(VirtualKind::kDict, &PyDict_Type);
@@ -490,8 +489,9 @@ Val Recorder::dict_of(Val instance) {
 // The instance is real, and so is its __dict__.
 void Recorder::share_dict(Val instance) {
   const Val out = add_reg(Rep::kObject, &PyDict_Type, nullptr);
-  Node& node = emit_node(Op::kCall);
+  Node& node = emit_node(Op::kPure);  // it makes one where there is none; nobody sees that
   node.a = Val::constant(getattr_function());
+  node.imm = reinterpret_cast<uintptr_t>(&PyDict_Type);
   node.out = out.index();
   node.first = static_cast<uint32_t>(trace_->operands.size());
   node.count = 2;

@@ -57,16 +57,26 @@ Val Recorder::argument(PyObject* object) {
 // Whether a container that the caller passed is an object that existed before. Guards that it is, or is not.
 bool Recorder::is_argument(Val container, PyObject* object) {
   const Virtual& record = trace_->virtuals[container.index()];
-  if (record.reg == kNone || record.reg_time != 0) return false;
-  bool created;
-  Fact& fact = facts_.find(reinterpret_cast<char*>(object) + record.reg, FactKind::kSame, &created);
-  const bool same = model(container).real == object;
+  return record.reg != kNone && record.reg_time == 0 && is_same_object(record.reg, model(container).real, object);
+}
+
+// Whether the register, which has `real` now, holds that object; guarded.
+bool Recorder::is_same_object(uint32_t reg, PyObject* real, PyObject* object) {
+  // Bits that no address has: the lowest four, and those above the 47 of user space that a fact's name leaves.
+  constexpr uint32_t kLow = 4, kHigh = 11;
+  const uint64_t pair = reinterpret_cast<uintptr_t>(object) | (reg & ((1u << kLow) - 1)) | uint64_t{reg >> kLow} << 47;
+  bool created = true;
+  Fact uncounted;
+  Fact& fact = reg < (1u << (kLow + kHigh))
+                   ? facts_.find(reinterpret_cast<const void*>(pair), FactKind::kSame, &created)
+                   : uncounted;
+  const bool same = real == object;
   if (!created) return fact.stamp != 0;
   fact.stamp = same;
   Guard guard{};
   guard.op = same ? GuardOp::kSame : GuardOp::kNotSame;
   guard.subject = Val::constant(object);
-  guard.number = record.reg;
+  guard.number = reg;
   fact.guard = add_guard(guard);
   return same;
 }
@@ -364,6 +374,7 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
 void Recorder::refresh_written() {
   for (PyObject* dict : written_) written_dict(dict);
   written_.clear();
+  if (!trace_->epochs.empty()) return guard_found();
   if (wrote_) guard_aliases(false);
   if (adopted_ > 0) guard_aliases(true);
 }

@@ -1,0 +1,777 @@
+# ruff: noqa
+"""Instances that foreign code returned or was given: what they hold is looked into again, and may be anything."""
+
+# %% instance_that_foreign_code_returned
+import pijit
+
+
+class Box:
+    def __init__(self, n):
+        self.items = [n, 2]
+        self.name = "box"
+
+    def __len__(self):
+        return len(self.items)
+
+    def add(self, n):
+        self.items.append(n)
+        return self
+
+
+@pijit.opaque
+def get():
+    return Box(start)
+
+
+start = 1
+
+
+def f(n):
+    box = get()
+    box.add(n).name += "!"
+    return len(box), sum(box.items), box.name, box
+
+
+def args():
+    return (5,)
+
+
+def change():
+    global start
+    start = 7
+
+
+def undo():
+    Box.add = lambda self, n: self
+
+
+# %% instance_that_foreign_code_was_given
+import pijit
+
+seen = []
+
+
+class Counter:
+    def __init__(self):
+        self.n = 0
+
+    def up(self):
+        self.n += 1
+        return self.n
+
+
+@pijit.opaque
+def see(counter):
+    counter.n += step
+    seen.append(len(seen))
+
+
+step = 0
+
+
+def f():
+    counter = Counter()
+    a = counter.up()
+    see(counter)
+    b = counter.up()
+    counter.other = [a, b]
+    see(counter)
+    return counter.up(), vars(counter)
+
+
+def change():
+    global step
+    step = 10
+
+
+def state():
+    return len(seen)
+
+
+# %% instance_with_slots_that_foreign_code_was_given
+import pijit
+
+
+class Pair:
+    __slots__ = ("a", "b", "c")
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def total(self):
+        return self.a + self.b + getattr(self, "c", 0)
+
+
+@pijit.opaque
+def see(pair):
+    if more:
+        pair.c = 100
+
+
+more = False
+
+
+def f(n):
+    pair = Pair(n, 1)
+    see(pair)
+    pair.b += 2
+    return pair.total(), hasattr(pair, "c")
+
+
+def args():
+    return (3,)
+
+
+def change():
+    global more
+    more = True
+
+
+def undo():
+    global more
+    more = False
+
+
+# %% kept_in_a_registry_with_weak_references
+import weakref
+
+import pijit
+
+alive = {}
+gone = []
+
+
+class Part:
+    def __init__(self, n):
+        self.children = {"first": n}
+        keep(self)
+
+    def __setitem__(self, key, value):
+        self.children[key] = value
+
+    def __iter__(self):
+        return iter(self.children.values())
+
+
+@pijit.opaque
+def keep(part):
+    alive[id(part)] = weakref.ref(part, lambda ref, at=id(part): (alive.pop(at), gone.append(1)))
+
+
+def f(n):
+    part = Part(n)
+    part["second"] = n + k
+    return sum(x * 2 for x in part), list(part.children)
+
+
+def args():
+    return (4,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+def state():
+    return len(alive), len(gone)
+
+
+# %% two_results_that_are_one_instance: leaves
+import pijit
+
+
+class Box:
+    def __init__(self):
+        self.n = 0
+
+
+shared = Box()
+same = False
+
+
+@pijit.opaque
+def get():
+    return shared if same else Box()
+
+
+def f():
+    a, b = get(), get()
+    a.n += 1
+    sizes = a.n, b.n, a is b
+    b.n += 10
+    return sizes, a.n, b.n
+
+
+def call():
+    shared.n = 0
+    return f()
+
+
+def change():
+    global same
+    same = True
+
+
+def undo():
+    global same
+    same = False
+
+
+# %% result_that_is_an_instance_known_before: leaves
+import pijit
+
+
+class Box:
+    def __init__(self):
+        self.n = 0
+        self.items = []
+
+
+known = Box()
+same = True
+
+
+@pijit.opaque
+def maybe():
+    return known if same else Box()
+
+
+def f(n):
+    known.n += n
+    found = maybe()
+    before = found.n
+    known.n += 1
+    known.items.append(n)
+    found.n += 5
+    return before, known.n, found.n, len(found.items), len(known.items), found is known
+
+
+def call():
+    known.n = 0
+    known.items.clear()
+    return f(2)
+
+
+def change():
+    global same
+    same = False
+
+
+def undo():
+    global same
+    same = True
+
+
+# %% result_that_is_an_instance_met_later: leaves
+import pijit
+
+
+class Box:
+    def __init__(self, n=0):
+        self.n = n
+
+
+known = Box()
+same = False
+
+
+@pijit.opaque
+def maybe():
+    return known if same else Box()
+
+
+def f(n):
+    found = maybe()
+    other = known
+    first = found.n
+    other.n = n
+    second = found.n
+    found.n = n + 1
+    return first, second, other.n, found is other
+
+
+def call():
+    known.n = 0
+    return f(3)
+
+
+def change():
+    global same
+    same = True
+
+
+def undo():
+    global same
+    same = False
+
+
+# %% written_under_another_name_before_it_is_looked_into: leaves
+import pijit
+
+
+class Box:
+    def __init__(self):
+        self.n = 0
+        self.held = {"a": 1}
+
+
+known, other = Box(), {"a": 1}
+same = False
+
+
+@pijit.opaque
+def maybe():
+    found = known if same else Box()
+    if same:
+        found.held = other
+    return found
+
+
+def f(n):
+    found = maybe()
+    known.n = n
+    other["a"] = n
+    return found.n, found.held["a"]
+
+
+def call():
+    known.n, other["a"] = 0, 1
+    known.held = {"a": 1}
+    return f(3)
+
+
+def change():
+    global same
+    same = True
+
+
+def undo():
+    global same
+    same = False
+
+
+# %% instances_that_share_their_attributes: leaves
+import pijit
+
+
+class Borg:
+    shared = {"n": 0}
+
+    def __init__(self):
+        self.__dict__ = Borg.shared if same else {"n": 0}
+
+
+same = True
+
+
+@pijit.opaque
+def get():
+    return Borg()
+
+
+def f(n):
+    a, b = get(), get()
+    a.n = n
+    first = b.n
+    b.n += 1
+    return first, a.n, b.n
+
+
+def call():
+    Borg.shared["n"] = 0
+    return f(3)
+
+
+def change():
+    global same
+    same = False
+
+
+def undo():
+    global same
+    same = True
+
+
+# %% attributes_that_are_never_looked_at
+import itertools
+
+import pijit
+
+numbers = itertools.count()
+
+
+class Box:
+    pass
+
+
+@pijit.opaque
+def get():
+    box = Box()
+    n = next(numbers)
+    box.used = n * 0
+    box.not_used = [n] * (n % 3) if n % 2 else None
+    box.also_not = {n: n}
+    return box
+
+
+def f(n):
+    box = get()
+    return box.used + n, type(box).__name__
+
+
+def args():
+    return (1,)
+
+
+def change():
+    Box.more = 1
+
+
+# %% attributes_of_other_types
+import pijit
+
+
+class Box:
+    pass
+
+
+value = 1
+
+
+@pijit.opaque
+def get():
+    box = Box()
+    box.value = value
+    return box
+
+
+def f():
+    return get().value * 2
+
+
+def change():
+    global value
+    value = "ab"
+
+
+def undo():
+    global value
+    value = [1]
+
+
+# %% dicts_in_instances_that_foreign_code_returned: leaves
+import pijit
+
+
+class Box:
+    pass
+
+
+keys = "ab"
+
+
+@pijit.opaque
+def get():
+    box = Box()
+    box.table = {key: n for n, key in enumerate(keys)}
+    return box
+
+
+def f():
+    box = get()
+    box.table["z"] = 5
+    return list(box.table), sum(box.table.values()), "b" in box.table, box.table.get("a")
+
+
+def change():
+    global keys
+    keys = "xya"
+
+
+def undo():
+    global keys
+    keys = "ab"
+
+
+# %% instances_within_instances
+import pijit
+
+
+class Node:
+    def __init__(self, n, next=None):
+        self.n, self.next = n, next
+
+    def total(self):
+        return self.n + (self.next.total() if self.next else 0)
+
+    def __bool__(self):
+        return True
+
+
+@pijit.opaque
+def chain():
+    return Node(1, Node(2, Node(3)))
+
+
+def f(n):
+    first = chain()
+    first.next.n = n
+    first.next.next.next = first.next if k > 5 else None
+    return first.total() if k <= 5 else first.next.next.next.n
+
+
+k = 1
+
+
+def args():
+    return (10,)
+
+
+def change():
+    global k
+    k = 6
+
+
+def undo():
+    Node.total = lambda self: self.n
+
+
+# %% instance_of_another_class: leaves
+import pijit
+
+
+class A:
+    n = 1
+
+    def go(self):
+        return self.n
+
+
+class B(A):
+    n = 2
+
+
+made = A
+
+
+@pijit.opaque
+def get():
+    return made()
+
+
+def f():
+    x = get()
+    x.own = 3
+    return x.go(), x.own, isinstance(x, B)
+
+
+def change():
+    global made
+    made = B
+
+
+def undo():
+    global made
+    made = A
+
+
+# %% instance_that_changes_its_class
+import pijit
+
+
+class A:
+    def go(self):
+        return "a"
+
+
+class B:
+    def go(self):
+        return "b"
+
+
+cls = A
+
+
+@pijit.opaque
+def see(x):
+    x.__class__ = cls
+
+
+def f():
+    x = A()
+    before = x.go()
+    see(x)
+    return before, x.go(), type(x).__name__
+
+
+def change():
+    global cls
+    cls = B
+
+
+# %% raised_in_methods_of_found_objects
+import pijit
+
+
+class Box:
+    def __init__(self, n):
+        self.n = n
+
+    def check(self, limit):
+        if self.n > limit:
+            raise ValueError(self.n)
+        return self.n
+
+
+@pijit.opaque
+def get():
+    return Box(size)
+
+
+size = 1
+
+
+def f(limit):
+    box = get()
+    try:
+        box.n += 1
+        return box.check(limit)
+    except ValueError as error:
+        return error.args, box.n
+
+
+def args():
+    return (3,)
+
+
+def change():
+    global size
+    size = 5
+
+
+def undo():
+    global size
+    size = 1
+
+
+# %% found_in_loops_and_generators
+import pijit
+
+
+class Box:
+    def __init__(self, n):
+        self.n = n
+
+
+@pijit.opaque
+def get(n):
+    return Box(n)
+
+
+def boxes(n):
+    for i in range(n):
+        box = get(i)
+        box.n += k
+        yield box
+
+
+def f():
+    total = 0
+    for box in boxes(3):
+        total += box.n
+        box.n = 0
+    return total, [box.n for box in boxes(2)]
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% ordered_dicts_in_found_objects: leaves
+from collections import OrderedDict
+
+import pijit
+
+
+class Box:
+    pass
+
+
+names = "ab"
+
+
+@pijit.opaque
+def get():
+    box = Box()
+    box.hooks = OrderedDict()
+    box.table = OrderedDict((name, n) for n, name in enumerate(names))
+    box.table.move_to_end(names[0])
+    return box
+
+
+def f():
+    box = get()
+    first = bool(box.hooks), list(box.table), len(box.table)
+    box.table["a"] = 7
+    box.hooks["new"] = 1
+    return first, list(box.table.items()), box.hooks
+
+
+def change():
+    global names
+    names = "ba"
+
+
+def undo():
+    global names
+    names = "abc"
+
+
+# %% functions_that_foreign_code_chose: leaves
+import operator
+
+import pijit
+
+
+def twice(x):
+    return x * 2
+
+
+def thrice(x):
+    return x * 3
+
+
+table = {"twice": twice, "neg": operator.neg, "list": list}
+name = "twice"
+
+
+@pijit.opaque
+def choose():
+    return table[name] if name in table else lambda x: x + 1
+
+
+def f(n):
+    function = choose()
+    return function(n) if name != "list" else function((n,))
+
+
+def args():
+    return (5,)
+
+
+def change():
+    global name
+    name = "neg"
+
+
+def undo():
+    global name
+    name = "other"

@@ -1,0 +1,95 @@
+"""After foreign code: what it returned or was given is looked into natively, and nothing else becomes opaque."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import pijit
+
+
+class Box:
+    def __init__(self, n: int) -> None:
+        self.items = [n, 2]
+        self.table = {"n": n}
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.items)
+
+    def __iadd__(self, n: int) -> Box:
+        self.items.append(n)
+        self.table["n"] += 1
+        return self
+
+    def total(self) -> int:
+        total = self.table["n"]
+        for x in self:
+            total += x
+        return total
+
+
+@pijit.opaque
+def made(n: int) -> Box:
+    return Box(n)
+
+
+@pijit.opaque
+def see(box: Box) -> None:
+    box.items.append(1)
+
+
+known = Box(3)
+
+
+@pijit.opaque
+def get_known() -> Box:
+    return known
+
+
+def of_a_result(n: int) -> int:
+    box = made(n)
+    box += 3
+    return box.total()
+
+
+def of_an_operand(n: int) -> int:
+    box = Box(n)
+    box += 1
+    see(box)
+    box += 3
+    return box.total()
+
+
+def of_one_met_before(n: int) -> int:
+    first = known.total()
+    return first + get_known().total() + n
+
+
+@pytest.mark.parametrize("function", [of_a_result, of_an_operand, of_one_met_before], ids=lambda f: f.__name__)
+def test_one_call_is_opaque(function: Callable[[int], Any]) -> None:
+    fast = pijit.jit(function)
+    for n in (1, 1, 1):
+        assert fast(n) == function(n)
+    (trace,) = pijit.traces(fast)
+    assert [str(node) for node in trace.nodes if "opaque" in str(node)][1:] == []
+    assert pijit.status(fast).state == "replaying"
+
+
+def test_attributes_that_nobody_looks_at_may_be_anything() -> None:
+    kinds = iter([None, 1, "a", [1], {}, 2.5])
+
+    @pijit.opaque
+    def get() -> Box:
+        box = Box(1)
+        box.other = next(kinds)
+        return box
+
+    def f() -> int:
+        box = get()
+        return box.total()
+
+    fast = pijit.jit(f)
+    assert [fast() for _ in range(6)] == [4] * 6
+    assert len(pijit.traces(fast)) == 1

@@ -112,7 +112,8 @@ Ref try_sequences(const Operator& of, bool in_place, PyObject* left, PyObject* r
     ssizeargfunc slot = mine == nullptr ? nullptr : mine->sq_repeat;
     if (in_place && mine != nullptr && mine->sq_inplace_repeat != nullptr) slot = mine->sq_inplace_repeat;
     if (slot != nullptr) return repeat(slot, left, right);
-    if (theirs != nullptr && theirs->sq_repeat != nullptr) return repeat(theirs->sq_repeat, right, left);
+    const bool looks_right = !in_place || mine == nullptr;
+    if (looks_right && theirs != nullptr && theirs->sq_repeat != nullptr) return repeat(theirs->sq_repeat, right, left);
   }
   return refused();
 }

@@ -222,7 +222,7 @@ Val Recorder::found_container(PyObject* object, Val source) {
   if (attributes != nullptr && (has_met(attributes) || written_here_.count(attributes) != 0)) return Val();
   for (const Found& other : found_)
     if (attributes != nullptr && other.object == attributes) return Val();
-  if (!is_new_here(object, source)) return Val();
+  if (found_.size() + 2 > kMaxFound || !is_new_here(object, source)) return Val();
   if (dict) return input_dict(object, source, 0, false, &Recorder::found_part);
   const size_t at = found_.size() - 1;
   uint32_t held = kNone;

@@ -257,6 +257,8 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
     }
     case Then::kBinary:
       if (value.object() == Py_NotImplemented) return go_on_binary(outer);
+      if (value.is_reg() && trace_->regs[value.index()].rep == Rep::kObject && type_of(value) == nullptr)
+        return stop(Abort::kUnknownOperand, "what an operator's method returned");
       pending.result = value;
       break;
     case Then::kNew:

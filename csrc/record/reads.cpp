@@ -353,6 +353,23 @@ bool Recorder::guard_no_dict(PyObject* object) {
   return true;
 }
 
+// An instance with inline values that is written: a dict of its own might be what an argument is or has, or what
+// foreign code returned.
+void Recorder::guard_no_dict_yet(PyObject* object) {
+  const bool shared = !trace_->epochs.empty() || std::any_of(arguments_.begin(), arguments_.end(), [&](Val argument) {
+    return type_of(argument) != &PyList_Type && type_of(argument) != &PyTuple_Type;
+  });
+  bool created = false;
+  if (shared) facts_.find(object, FactKind::kNoDictYet, &created);
+  if (!created) return;
+  Guard unset{};
+  unset.op = GuardOp::kSlot;
+  unset.subject = Val::constant(object);
+  unset.number =
+      static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
+  add_guard(unset);
+}
+
 // The inline value of an instance; null: unset.
 uint32_t Recorder::guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value) {
   Guard guard = inline_guard(GuardOp::kInlineSlot, source, type, index);

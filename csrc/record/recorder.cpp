@@ -236,6 +236,10 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     case RERAISE:
       last = 1;
       break;
+    case RETURN_VALUE:  // NotImplemented is no result of an operator
+      if (frames_.size() < 2 || frames_[frames_.size() - 2]->pending.then != Then::kBinary) return;
+      last = 1;
+      break;
     case RAISE_VARARGS:
       last = oparg;
       break;
@@ -257,7 +261,8 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
   }
   // What a function of Python is called with is looked into there, and most other callables are opaque.
   PyObject* callable = opcode == CALL ? frame.top(oparg + 1).object() : nullptr;
-  const bool passed = opcode == IS_OP || (opcode == CALL && (callable == nullptr || !is_known_builtin(callable)));
+  const bool passed = opcode == IS_OP || opcode == RETURN_VALUE ||
+                      (opcode == CALL && (callable == nullptr || !is_known_builtin(callable)));
   for (; first <= last; ++first)
     learn(frame, first, opcode == LOAD_ATTR || opcode == LOAD_METHOD, !passed || (opcode == CALL && first == last));
 }

@@ -140,6 +140,7 @@ class Recorder final : public RecordApi {
   bool guard_before_dict(PyObject* object, PyObject* name, PyObject** value);  // ... when its dict was made here
   uint32_t guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value);
   void guard_no_dict(PyObject* object, Val source);
+  void guard_no_dict_yet(PyObject* object);
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
   void guard_abc_registry();

@@ -775,3 +775,106 @@ def change():
 def undo():
     global name
     name = "other"
+
+
+# %% dict_of_a_known_instance_found_later: leaves
+import pijit
+
+
+class Box:
+    pass
+
+
+known = Box()
+known.n = 5
+shares = False
+
+
+@pijit.opaque
+def get():
+    box = Box()
+    box.n = 1
+    box.held = {"n": 1}
+    vars(box)
+    if shares:
+        box.held = known.__dict__
+    return box
+
+
+@pijit.opaque
+def get_another():
+    box = Box()
+    box.n = 1
+    if shares:
+        box.__dict__ = known.__dict__
+    return box
+
+
+def f():
+    box, other = get(), get_another()
+    known.n = 10
+    return box.held["n"], other.n
+
+
+def call():
+    known.n = 5
+    return f()
+
+
+def change():
+    global shares
+    shares = True
+
+
+def undo():
+    global shares
+    shares = False
+
+
+# %% many_found_objects_and_one_that_shares: leaves
+import pijit
+
+
+class Box:
+    def __init__(self, n):
+        self.n = n
+
+
+known = Box(0)
+vars(known)
+shares = False
+
+
+@pijit.opaque
+def get():
+    last = Box(5)
+    vars(last)
+    if shares:
+        last.__dict__ = known.__dict__
+    return [Box(n) for n in range(64)], last
+
+
+def f():
+    boxes, last = get()
+    total = 0
+    for box in boxes:
+        total += box.n
+    known.n = 10
+    seen = last.n
+    last.n = 100
+    return total, seen, known.n
+
+
+def call():
+    known.n = 0
+    return f()
+
+
+def change():
+    global shares
+    shares = True
+
+
+def undo():
+    global shares
+    shares = False

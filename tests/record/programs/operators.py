@@ -642,3 +642,58 @@ def change():
 
 def state():
     return list(log)
+
+
+# %% operators_refused_by_foreign_code: leaves
+import pijit
+
+answer = 5
+
+
+@pijit.opaque
+def deal():
+    return answer
+
+
+class Left:
+    def __add__(self, other):
+        return deal()
+
+    def __imul__(self, other):
+        return deal()
+
+    def __mul__(self, other):
+        return deal()
+
+    def __index__(self):
+        return 2
+
+
+class Right:
+    def __radd__(self, other):
+        return "radd"
+
+
+left, right = Left(), Right()
+
+
+def times_is(value, other):
+    try:
+        value *= other
+    except TypeError as error:
+        return str(error)
+    return value
+
+
+def f():
+    return left + right, times_is(left, "ab"), times_is(left, [1])
+
+
+def change():
+    global answer
+    answer = NotImplemented
+
+
+def undo():
+    global answer
+    answer = [1]

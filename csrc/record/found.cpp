@@ -1,4 +1,5 @@
-// Objects that foreign code returned or had in its hands: what they hold is found by the guards of an epoch.
+// Objects that foreign code returned or had in its hands: what they hold is found by the guards of an epoch. And how
+// the containers that an epoch finds, those of the caller included (inputs.cpp), are told apart.
 //
 // Such an object is a register. When the program looks into one, its items or attributes are loaded where the epoch
 // begins, and it is a container like an argument from there on. A tuple or list is taken with all it holds; of an
@@ -72,7 +73,7 @@ void Recorder::begin_finding() {
   looked_nodes_ = static_cast<uint32_t>(trace_->nodes.size());
   written_here_.clear();
   found_.clear();
-  told_ = 0;
+  any_written_ = false;
 }
 
 // The register is loaded by a guard of this epoch.
@@ -114,17 +115,16 @@ void Recorder::becomes(Val reg, Val found) {
         if (value == reg) value = found;
 }
 
-// Which objects the nodes since the last look write. True: there are others than before.
-bool Recorder::look_for_writes() {
-  const size_t before = written_here_.size();
+// Which objects the nodes since the last look write.
+void Recorder::look_for_writes() {
   for (; looked_nodes_ < trace_->nodes.size(); ++looked_nodes_) {
     const Node& node = trace_->nodes[looked_nodes_];
     if (!may_let_die(node.op) || is_opaque(node.op)) continue;
     const bool attribute = node.op == Op::kStoreAttr || node.op == Op::kDelAttr;
     const auto note = [&](Val value) {
       if (PyObject* object = value.object()) {
-        written_here_[object] = Py_TYPE(object);
-        if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr) written_here_[dict] = Py_TYPE(dict);
+        note_write_here(object);
+        if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr) note_write_here(dict);
       }
       if (value.is_virtual()) value = Val::reg(trace_->virtuals[value.index()].reg);
       for (size_t i = 0; i < found_.size() && value.is_reg(); ++i)
@@ -133,12 +133,21 @@ bool Recorder::look_for_writes() {
     if (node.op != Op::kCall) note(node.a);
     for (uint32_t i = 0; node.op == Op::kCall && i < node.count; ++i) note(trace_->operands[node.first + i]);
   }
-  return written_here_.size() != before;
+}
+
+void Recorder::note_write_here(PyObject* object) {
+  if (!is_written_here(object)) written_here_.emplace_back(object, Py_TYPE(object));
+}
+
+bool Recorder::is_written_here(PyObject* object) const {
+  return std::any_of(written_here_.begin(), written_here_.end(),
+                     [&](const auto& pair) { return pair.first == object; });
 }
 
 // It is to be told apart from all objects of its class that this epoch reads.
 void Recorder::note_written(Found& found) {
-  if (found.seen == kNone) found.seen = trace_->epochs.back().first;
+  any_written_ = true;
+  if (found.seen == kNone) found.seen = trace_->epochs.empty() ? 0 : trace_->epochs.back().first;
   if (found.dict != kNone) note_written(found_[found.dict]);
 }
 
@@ -146,15 +155,15 @@ void Recorder::note_written(Found& found) {
 // written itself.
 void Recorder::guard_found() {
   if (found_.empty()) return;
-  const bool more = look_for_writes() || found_.size() != told_;
-  told_ = found_.size();
+  look_for_writes();
+  if (written_here_.empty() && !any_written_) return;
   const auto is_other = [&](const Found& found, PyObject* object, PyTypeObject* type) {
     if (found.type != type || !is_same_object(found.reg, found.object, object)) return true;
-    return abandon("what foreign code returned is read as another object"), false;
+    return abandon("an object is read under two names"), false;
   };
   for (Found& found : found_) {
-    for (const auto& [object, type] : written_here_)
-      if (more && !is_other(found, object, type)) return;
+    for (; found.told < written_here_.size(); ++found.told)
+      if (!is_other(found, written_here_[found.told].first, written_here_[found.told].second)) return;
     for (const auto end = static_cast<uint32_t>(trace_->guards.size()); found.seen < end; ++found.seen) {
       const Guard guard = trace_->guards[found.seen];
       const bool reads = guard.op == GuardOp::kList || guard.op == GuardOp::kSet || guard.op == GuardOp::kDict ||
@@ -180,7 +189,8 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
   const Py_ssize_t size = Py_SIZE(object);
   if (size > kMaxItems || depth > kMaxDepth) return source;
   if (const Val first = known_container(object, source); !first.is_null()) return first;
-  if (!tuple && !is_new_here(object, source)) return source;
+  if (!tuple && !is_new_here(object)) return source;
+  if (!tuple) note_container(object, source);
   input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
   Vals items;
   for (Py_ssize_t i = 0; i < size; ++i) {
@@ -195,16 +205,21 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
   return real_container(result, source);
 }
 
-// It is none of the containers that this epoch found, which is guarded, and none that was written.
-bool Recorder::is_new_here(PyObject* object, Val source) {
+// It is none of the containers that this epoch found, and none that was written.
+bool Recorder::is_new_here(PyObject* object) {
   look_for_writes();
-  if (written_here_.count(object) != 0 || found_.size() > kMaxFound) return false;
-  for (const Found& other : found_)
-    if (other.object == object) return false;
+  return !is_written_here(object) && found_.size() < kMaxFound && !is_found(object);
+}
+
+bool Recorder::is_found(PyObject* object) const {
+  return std::any_of(found_.begin(), found_.end(), [&](const Found& found) { return found.object == object; });
+}
+
+// The trace loads what the container holds. Two that are distinct objects now may be one object in another call.
+void Recorder::note_container(PyObject* object, Val source) {
   for (const Found& other : found_)
     if (other.type == Py_TYPE(object)) input_guard(GuardOp::kNotSame, source).number = other.reg;
-  found_.push_back({source.index(), object, Py_TYPE(object), kNone, kNone, arguments_.size()});
-  return true;
+  found_.push_back({source.index(), object, Py_TYPE(object), kNone, kNone, 0, arguments_.size()});
 }
 
 // An attribute, or the item of a dict that is one: what it is, only a tensor tells at once.
@@ -219,19 +234,10 @@ Val Recorder::found_container(PyObject* object, Val source) {
   if (dict ? !is_loaded(source) || !has_scalar_keys(object) : !is_open(object)) return Val();
   if (const Val first = known_container(object, source); !first.is_null()) return first;
   PyObject* attributes = dict ? nullptr : cpython::instance_dict(object);
-  if (attributes != nullptr && (has_met(attributes) || written_here_.count(attributes) != 0)) return Val();
-  for (const Found& other : found_)
-    if (attributes != nullptr && other.object == attributes) return Val();
-  if (found_.size() + 2 > kMaxFound || !is_new_here(object, source)) return Val();
-  if (dict) return input_dict(object, source, 0, false, &Recorder::found_part);
-  const size_t at = found_.size() - 1;
-  uint32_t held = kNone;
-  const Val found = input_instance(object, source, 0, &Recorder::found_part, &held);
-  if (held != kNone && is_new_here(attributes, Val::reg(held))) {
-    found_[at].dict = static_cast<uint32_t>(at + 1);
-    found_.back().argument = found_[at].argument;
-  }
-  return found;
+  if (found_.size() + 2 > kMaxFound || !is_new_here(object)) return Val();
+  if (attributes != nullptr && (has_met(attributes) || !is_new_here(attributes))) return Val();
+  return dict ? input_dict(object, source, 0, false, &Recorder::found_part)
+              : input_instance(object, source, 0, &Recorder::found_part);
 }
 
 // What is in the register becomes known, if it was there when the epoch began.

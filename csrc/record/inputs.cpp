@@ -71,7 +71,7 @@ Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh
   Val result =
       new_sequence(tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(), items.size());
   model(result).real = object;
-  if (!tuple) containers_.push_back(source);
+  if (!tuple) note_container(object, source);
   return fresh ? result : real_container(result, source);
 }
 
@@ -106,16 +106,18 @@ Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh, Ta
     if (item.is_null()) return Val();
     dict_set(result, key, item);
   }
-  if (!fresh) containers_.push_back(source);
+  if (!fresh) note_container(object, source);
   return fresh ? result : real_container(result, source);
 }
 
 // An instance that is another one in every call: its attributes are loaded like the items of a dict.
-Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take, uint32_t* held) {
+Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take) {
   PyTypeObject* type = Py_TYPE(object);
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(type);
   const Val result = new_virtual(VirtualKind::kInstance, type);
   model(result).real = object;
+  const size_t at = found_.size();
+  note_container(object, source);
   adopting_ += 1;
   const auto add = [&](PyObject* name, PyObject* value, Val loaded) {
     adopted_ += 1;
@@ -156,12 +158,13 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take,
                    reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object), dict);
     PyObject *name, *value;
     guard_keys(dict, place);
-    if (held != nullptr) *held = place.index();
+    note_container(dict, place);
+    found_[at].dict = static_cast<uint32_t>(found_.size() - 1);
+    found_.back().argument = found_[at].argument;
     for (Py_ssize_t position = 0, i = 0; PyDict_Next(dict, &position, &name, &value) != 0; ++i)
       add(name, value, load_input(GuardOp::kLoadDictValueAt, place, i, value));
   }
   adopting_ -= 1;
-  containers_.push_back(source);
   return real_container(result, source);
 }
 
@@ -189,7 +192,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     return owned(object);
   }
   if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return input_sequence(object, source, depth, false);
-  if (PyDict_CheckExact(object)) return input_dict(object, source, depth, false);
+  if (PyDict_CheckExact(object)) return is_found(object) ? Val() : input_dict(object, source, depth, false);
   if (PyGen_CheckExact(object)) {
     input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;
@@ -203,7 +206,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   const bool named = std::find(named_.begin(), named_.end(), object) != named_.end();
   if (!named && (differs || adopting_ > 0)) {
     if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
-      return input_instance(object, source, depth);
+      return is_found(cpython::instance_dict(object)) ? Val() : input_instance(object, source, depth);
     if (differs) varying_->fix_argument(way);
   }
   named_.push_back(object);
@@ -239,12 +242,6 @@ bool Recorder::bind_root() {
     }
     if (shadow->local(i).is_null()) return false;
   }
-  // Two containers that are distinct objects now may be one object in another call.
-  for (size_t i = 0; i < containers_.size(); ++i)
-    for (size_t k = 0; k < i; ++k) {
-      if (Py_TYPE(real(containers_[i])) != Py_TYPE(real(containers_[k]))) continue;  // and so they are every time
-      input_guard(GuardOp::kNotSame, containers_[i]).number = containers_[k].index();
-    }
   push_frame(std::move(shadow));
   run_prologue(*this, top_frame());
   return true;

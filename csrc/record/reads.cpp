@@ -60,6 +60,10 @@ bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
   bool created;
   Fact& fact = facts_.find(object, FactKind::kInstance, &created);
   if (created) {
+    if (*dict != nullptr && is_found(*dict)) {
+      abandon("the attributes of an object are read under two names");
+      return false;
+    }
     fact.stamp = reinterpret_cast<uintptr_t>(*dict);
     Guard guard = make_guard(GuardOp::kInstance, object);
     guard.expected = reinterpret_cast<PyObject*>(type);

@@ -302,8 +302,7 @@ class Recorder final : public RecordApi {
   Val input_sequence(PyObject* object, Val source, int depth, bool fresh);
   using Take = Val (Recorder::*)(PyObject*, Val, int);  // what becomes of what was loaded
   Val input_dict(PyObject* object, Val source, int depth, bool fresh, Take take = &Recorder::input);
-  // *held: the register with its __dict__, if it has one.
-  Val input_instance(PyObject* object, Val source, int depth, Take take = &Recorder::input, uint32_t* held = nullptr);
+  Val input_instance(PyObject* object, Val source, int depth, Take take = &Recorder::input);
   bool guard_keys(PyObject* dict, Val source);
   Val load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object);
   Val load_input(Guard guard, PyObject* object);
@@ -398,12 +397,13 @@ class Recorder final : public RecordApi {
   void take_tensor_result();
   void take_opaque(ShadowFrame& frame, PyObject* object);
   // -- what foreign code returned or held (found.cpp)
-  struct Found {  // a container, or the __dict__ of an instance
+  struct Found {  // a container whose content the trace loads, or the __dict__ of such an instance
     uint32_t reg;
     PyObject* object;
     PyTypeObject* type;
     uint32_t dict;    // of an instance: where its __dict__ is
     uint32_t seen;    // it is written: up to which guard it was told apart from what is read
+    size_t told;      // ... and from how many objects that are written, always
     size_t argument;  // how many containers were known before
   };
   void begin_finding();
@@ -412,11 +412,15 @@ class Recorder final : public RecordApi {
   void note_holders(uint32_t reg, PyObject* object);
   bool is_fixed(Val reg, PyObject* object);
   void becomes(Val reg, Val found);
-  bool look_for_writes();
+  void look_for_writes();
+  void note_write_here(PyObject* object);
+  bool is_written_here(PyObject* object) const;
   void note_written(Found& found);
   void guard_found();
   Val adopted(PyObject* object, Val source, int depth);
-  bool is_new_here(PyObject* object, Val source);
+  bool is_new_here(PyObject* object);
+  bool is_found(PyObject* object) const;
+  void note_container(PyObject* object, Val source);
   Val found_part(PyObject* object, Val source, int depth);
   Val found_container(PyObject* object, Val source);
   InputGuards& inputs() { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
@@ -435,7 +439,6 @@ class Recorder final : public RecordApi {
   bool is_adopted(PyObject* object);
   void refresh_written();
   void guard_written_keys(PyObject* dict, const Fact& fact);
-  void guard_aliases(bool instances);
   void end_with_exit(uint32_t snapshot);
   void end_at_return();
   void cut_at_last_snapshot();
@@ -509,7 +512,6 @@ class Recorder final : public RecordApi {
   Map<PyObject*, Vec<uint32_t>> reshaped_;  // existing dicts, by nodes
   Map<uint32_t, Objects> written_dicts_;    // by guard: keys and values before a write
   Objects written_;                         // dicts written by the instruction under way
-  bool wrote_ = false;                      // some real container
   Map<PyObject*, Val> virtual_keys_;        // fresh objects that are keys
   ObjectSet addresses_;                     // objects, no scalars, whose addresses were taken
   Vals arguments_;                          // containers that the caller passed
@@ -524,17 +526,15 @@ class Recorder final : public RecordApi {
   Vec<bool> held_;                    // registers with results that something else holds
   Vec<bool> loaded_;                  // registers that guards load
   uint32_t looked_nodes_ = 0;         // nodes that look_for_writes has seen ...
-  Map<PyObject*, PyTypeObject*> written_here_;  // ... and what those of this epoch write, with its class
+  Vec<std::pair<PyObject*, PyTypeObject*>> written_here_;  // ... and what those of this epoch write, with its class
   Vec<Found> found_;
-  size_t told_ = 0;                          // of them are told apart from what is written
-  std::array<size_t, 2> guarded_aliases_{};  // guards that guard_aliases has looked at: for containers, instances
-  Objects named_;                            // arguments that are these very objects
-  int adopting_ = 0;                         // instances among them whose attributes are being loaded ...
-  Py_ssize_t adopted_ = 0;                   // ... and how many attributes so far
-  Vals containers_;                          // registers of mutable containers among the arguments
-  std::unique_ptr<cpython::GcPause> gc_;     // collections would run code that is not the program's
-  Vals bound_;                               // slots of the frame that is expected
-  Vec<Operand> operands_;                    // of the site that the adapter is asked about
+  bool any_written_ = false;              // of them
+  Objects named_;                         // arguments that are these very objects
+  int adopting_ = 0;                      // instances among them whose attributes are being loaded ...
+  Py_ssize_t adopted_ = 0;                // ... and how many attributes so far
+  std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
+  Vals bound_;                            // slots of the frame that is expected
+  Vec<Operand> operands_;                 // of the site that the adapter is asked about
   CallSite site_;
   uint64_t limit_;
   double started_ = 0;

@@ -102,7 +102,6 @@ void Recorder::forget_adopted(size_t mark) {
     by[arguments_[i].index()] = Val::reg(trace_->virtuals[arguments_[i].index()].reg);
   arguments_.resize(mark);
   std::erase_if(found_, [&](const Found& found) { return found.argument >= mark; });
-  told_ = std::min(told_, found_.size());
   replace(by);
 }
 
@@ -113,9 +112,10 @@ void Recorder::rollback(ShadowFrame& frame) {
   for (auto& each : frames_) each->repeatable = std::min(each->repeatable, frame.mark.nodes);
   trace.guards.resize(frame.mark.guards);
   trace.dropped.resize(frame.mark.dropped);
-  for (size_t& seen : guarded_aliases_) seen = std::min<size_t>(seen, frame.mark.guards);
-  for (Found& found : found_)
+  for (Found& found : found_) {
     if (found.seen != kNone) found.seen = std::min(found.seen, frame.mark.guards);
+    found.told = 0;
+  }
   looked_nodes_ = std::min(looked_nodes_, frame.mark.nodes);
   facts_.truncate(frame.mark.facts);
   reads_.fill(Read());

@@ -8,7 +8,7 @@
 //    cannot be taken back.
 // 2. What a write takes out of a container may have been proven alive by it: it is pinned.
 // 3. Two arguments are never one object (bind_root guards that); an argument and an object that existed before must not
-//    be either, once one of them is written (see guard_aliases).
+//    be either, once one of them is written (see guard_found).
 // 4. All that is known of real containers is kept in, or found through, the facts: forgetting those forgets it all.
 #include <algorithm>
 
@@ -206,7 +206,6 @@ bool Recorder::call_method(Val container, const char* method, Vals args) {
   node.count = static_cast<uint32_t>(args.size() + 1);
   trace_->operands.push_back(object);
   trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
-  wrote_ = true;
   return true;
 }
 
@@ -318,7 +317,6 @@ bool Recorder::touch_dict(PyObject* dict) {
   Fact* fact;
   if (!dict_fact(dict, &fact)) return false;
   written_.push_back(dict);
-  wrote_ = true;
   if (written_dicts_.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
   auto& items = written_dicts_[fact->guard];
   Py_ssize_t position = 0;
@@ -374,24 +372,7 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
 void Recorder::refresh_written() {
   for (PyObject* dict : written_) written_dict(dict);
   written_.clear();
-  if (!trace_->epochs.empty()) return guard_found();
-  if (wrote_) guard_aliases(false);
-  if (adopted_ > 0) guard_aliases(true);
-}
-
-// A trace that writes must not find an argument to be an object that it reads as one that existed before.
-void Recorder::guard_aliases(bool instances) {
-  size_t& seen = guarded_aliases_[instances ? 1 : 0];
-  const size_t end = trace_->guards.size();
-  for (; seen < end && live_; ++seen) {
-    const Guard guard = trace_->guards[seen];
-    const bool container = guard.op == GuardOp::kList || guard.op == GuardOp::kSet || guard.op == GuardOp::kDict;
-    if (!(instances ? guard.op == GuardOp::kInstance : container) || !guard.subject.is_const()) continue;
-    for (Val argument : arguments_)
-      if (type_of(argument) == Py_TYPE(guard.subject.object()) && is_argument(argument, guard.subject.object()))
-        return abandon("an argument is read as another object");
-  }
-  seen = trace_->guards.size();
+  guard_found();
 }
 
 }  // namespace pijit

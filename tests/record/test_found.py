@@ -93,3 +93,22 @@ def test_attributes_that_nobody_looks_at_may_be_anything() -> None:
     fast = pijit.jit(f)
     assert [fast() for _ in range(6)] == [4] * 6
     assert len(pijit.traces(fast)) == 1
+
+
+total = 1
+
+
+def write_both(names: dict[str, Any], n: int) -> tuple[int, int, int]:
+    global total
+    total = n
+    first = names["total"]
+    names["total"] = first + 1
+    return first, total, names["total"]
+
+
+def test_an_argument_that_is_the_globals() -> None:
+    fast = pijit.jit(write_both)
+    for n in range(12):
+        results = [call(globals() if n // 4 == 1 else {"total": 3}, n) for call in (write_both, fast)]
+        assert results[0] == results[1]
+    assert len(pijit.traces(fast)) == 1

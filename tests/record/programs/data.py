@@ -645,6 +645,173 @@ def undo():
     value = []
 
 
+# %% arguments_that_share_their_attributes
+class A:
+    pass
+
+
+def made(shared):
+    a, b = A(), A()
+    a.__dict__ = {"n": 1}
+    b.__dict__ = a.__dict__ if shared else {"n": 2}
+    return a, b
+
+
+share = False
+
+
+def f(a, b, n):
+    a.n = n
+    first = b.n
+    b.n = first + 1
+    return first, a.n, b.n, a.__dict__ == b.__dict__
+
+
+def args():
+    return (*made(share), 5)
+
+
+def change():
+    global share
+    share = True
+
+
+def undo():
+    global share
+    share = False
+
+
+# %% arguments_that_share_their_attributes_from_the_start: stops
+class A:
+    pass
+
+
+def made(shared):
+    a, b = A(), A()
+    a.__dict__ = {"n": 1}
+    b.__dict__ = a.__dict__ if shared else {"n": 2}
+    return a, b
+
+
+share = True
+
+
+def f(a, b, n):
+    a.n = n
+    first = b.n
+    b.n = first + 1
+    return first, a.n, b.n
+
+
+def args():
+    return (*made(share), 5)
+
+
+def change():
+    global share
+    share = False
+
+
+def undo():
+    global share
+    share = True
+
+
+# %% argument_that_is_the_dict_of_a_known_instance
+class A:
+    def __init__(self):
+        self.n = 1
+
+
+known = A()
+vars(known)
+other = {"n": 2}
+share = False
+
+
+def f(d, n):
+    known.n = n
+    first = d["n"]
+    d["n"] = first + 1
+    return first, known.n, d["n"]
+
+
+def args():
+    return (vars(known) if share else other), 5
+
+
+def change():
+    global share
+    share = True
+
+
+def undo():
+    global share
+    share = False
+
+
+# %% argument_that_is_the_dict_of_another
+class A:
+    def __init__(self):
+        self.n = 1
+
+
+share = False
+
+
+def f(a, d, n):
+    a.n = n
+    first = d["n"]
+    d["n"] = first + 1
+    return first, a.n, d["n"]
+
+
+def args():
+    a = A()
+    return a, (vars(a) if share else {"n": 2}), 5
+
+
+def change():
+    global share
+    share = True
+
+
+def undo():
+    global share
+    share = False
+
+
+# %% argument_that_is_the_dict_of_another_from_the_start: stops
+class A:
+    def __init__(self):
+        self.n = 1
+
+
+share = True
+
+
+def f(d, a, n):
+    d["n"] = n
+    first = a.n
+    a.n = first + 1
+    return first, a.n, d["n"]
+
+
+def args():
+    a = A()
+    return (vars(a) if share else {"n": 2}), a, 5
+
+
+def change():
+    global share
+    share = False
+
+
+def undo():
+    global share
+    share = True
+
+
 # %% aliased_containers
 shared = [1]
 table = {"a": shared, "b": shared}

@@ -100,7 +100,7 @@ bool Lowering::explain_ints(size_t argument, const Arg* items, size_t count, boo
     dynamic |= item.dynamic;
   }
   if (!dynamic) {
-    op_->set_constant(argument, value);
+    op_->set_constant(argument, recording_.shared_list(value));
     return true;
   }
   Slot slot{Slot::kIntList, 0, 0, static_cast<uint32_t>(count)};
@@ -129,7 +129,7 @@ bool Lowering::explain_missing(const SeenOp& op, size_t argument) {
   const std::optional<c10::IValue>& expected = info.argument->default_value();
   if (!expected.has_value() && !(info.optional && value.isNone())) return false;
   if (expected.has_value() && !same_data(*expected, value)) return false;
-  op_->set_constant(argument, value);
+  op_->set_constant(argument, recording_.shared_list(value));
   return true;
 }
 

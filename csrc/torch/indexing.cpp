@@ -20,9 +20,9 @@ struct Bound {
 
 struct Index {
   enum Kind : uint8_t { kNone, kEllipsis, kBool, kInt, kSlice, kTensor, kList } kind;
-  Bound bounds[3];          // kInt: [0]; kSlice: start, stop, step; kBool: [0]
-  uint32_t reg = 0;         // kTensor
-  std::vector<Bound> list;  // kList: integers
+  Bound bounds[3];   // kInt: [0]; kSlice: start, stop, step; kBool: [0]
+  uint32_t reg = 0;  // kTensor
+  Vec<Bound> list;   // kList: integers
 };
 
 class IndexProgram {
@@ -43,8 +43,8 @@ class IndexProgram {
   std::string describe() const;
 
  private:
-  std::vector<TensorIndex> build(const Reg* regs) const {
-    std::vector<TensorIndex> indices;
+  Vec<TensorIndex> build(const Reg* regs) const {
+    Vec<TensorIndex> indices;
     indices.reserve(parts_.size());
     for (const Index& part : parts_) {
       switch (part.kind) {
@@ -75,7 +75,7 @@ class IndexProgram {
     return indices;
   }
   // The tensor that the binding makes of a list of integers.
-  static at::Tensor list(const std::vector<Bound>& items, const Reg* regs) {
+  static at::Tensor list(const Vec<Bound>& items, const Reg* regs) {
     at::Tensor made = at::empty({static_cast<int64_t>(items.size())}, at::kLong);
     auto* to = made.mutable_data_ptr<int64_t>();
     for (const Bound& item : items) *to++ = item.constant ? item.value : regs[item.value].integer;
@@ -86,8 +86,8 @@ class IndexProgram {
     return c10::SymInt(bound.constant ? bound.value : regs[bound.value].integer);
   }
 
-  std::vector<Index> parts_;
-  std::vector<TensorIndex> fixed_;
+  Vec<Index> parts_;
+  Vec<TensorIndex> fixed_;
   bool dynamic_ = false;
 };
 

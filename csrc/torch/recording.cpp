@@ -153,4 +153,15 @@ const at::Tensor& Recording::shared_number(const at::Tensor& number) {
   return found != numbers_.end() ? *found : numbers_.emplace_back(number);
 }
 
+const c10::IValue& Recording::shared_list(const c10::IValue& list) {
+  if (!list.isIntList()) return list;
+  const c10::ArrayRef<c10::IValue> items = list.toListRef();
+  const auto same = [&](const c10::IValue& other) {
+    return std::equal(items.begin(), items.end(), other.toListRef().begin(), other.toListRef().end(),
+                      [](const c10::IValue& a, const c10::IValue& b) { return a.toInt() == b.toInt(); });
+  };
+  const auto found = std::find_if(lists_.begin(), lists_.end(), same);
+  return found != lists_.end() ? *found : lists_.emplace_back(list);
+}
+
 }  // namespace pijit::torch_adapter

@@ -77,6 +77,8 @@ class Recording {
   // A constant number as the dispatcher got it: one tensor for all places that have it, so that few of the small things
   // that the program makes between its tensors stay where they are.
   const at::Tensor& shared_number(const at::Tensor& number);
+  // The first list of these integers that the trace holds.
+  const c10::IValue& shared_list(const c10::IValue& list);
 
   bool stop(std::string reason) {
     api.stop("PJ209", std::move(reason));
@@ -100,6 +102,7 @@ class Recording {
 
   Vec<Known> known_;
   Vec<at::Tensor> numbers_;
+  Vec<c10::IValue> lists_;
 };
 
 }  // namespace pijit::torch_adapter

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <new>
 #include <unordered_map>
 #include <utility>
@@ -38,7 +39,8 @@ class Pool {
     free_[at] = ::new (memory) Free{free_[at]};
   }
 
-  static constexpr size_t kStep = 16;
+  static constexpr size_t kStep = 16, kChunk = size_t{256} << 10;
+  static constexpr bool is_large(size_t bytes) { return bytes >= kChunk / 4; }
 
  private:
 #ifdef __SANITIZE_ADDRESS__
@@ -50,7 +52,7 @@ class Pool {
     Free* next;
   };
   // Steps of 16 bytes up to 1 KiB, then powers of two up to 1 MiB.
-  static constexpr size_t kSteps = 65, kPlaces = kSteps + 10, kChunk = size_t{256} << 10;
+  static constexpr size_t kSteps = 65, kPlaces = kSteps + 10;
 
   static constexpr size_t place(size_t bytes) {
     const size_t steps = (bytes + kStep - 1) / kStep;
@@ -62,7 +64,7 @@ class Pool {
 
   // A recording fills megabytes once; its pages are made many at a time, for page faults are slow.
   static void* carve(size_t bytes) {
-    if (bytes >= kChunk / 4) return map(bytes, 0);
+    if (is_large(bytes)) return map(bytes, 0);
     if (left_ < bytes) {
       rest_ = static_cast<std::byte*>(map(kChunk, MAP_POPULATE));
       left_ = kChunk;
@@ -106,6 +108,41 @@ struct Pooled {
 
 template <class T>
 using Vec = std::vector<T, Pooled<T>>;
+
+// A vector that is nearly always empty, in one word.
+template <class T>
+class Seldom {
+ public:
+  size_t size() const noexcept { return items_ == nullptr ? 0 : items_->size(); }
+  bool empty() const noexcept { return size() == 0; }
+  const T& operator[](size_t i) const noexcept { return (*items_)[i]; }
+  const T* begin() const noexcept { return items_ == nullptr ? nullptr : items_->data(); }
+  const T* end() const noexcept { return begin() + size(); }
+  void push_back(T item) { all().push_back(item); }
+  void clear() noexcept { items_.reset(); }
+  Vec<T>& all() {
+    if (items_ == nullptr) items_ = std::make_unique<Items>();
+    return *items_;
+  }
+
+ private:
+  struct Items : FromPool, Vec<T> {};
+  std::unique_ptr<Items> items_;
+};
+
+// A vector that grows long while a trace is recorded: one that is copied whenever it grows leaves as much behind as it
+// is long. What is not used of its room is never touched.
+template <class T>
+void make_room(Vec<T>* items, size_t bytes) {
+  items->reserve(bytes / sizeof(T));
+}
+// ... and it is done: a short one goes where there is less room.
+template <class T>
+void give_back_room(Vec<T>* items) {
+  if (Pool::is_large(items->capacity() * sizeof(T)) && !Pool::is_large(items->size() * sizeof(T)))
+    items->shrink_to_fit();
+}
+
 template <class Key, class Value>
 using Map = std::unordered_map<Key, Value, std::hash<Key>, std::equal_to<Key>, Pooled<std::pair<const Key, Value>>>;
 

@@ -80,6 +80,7 @@ void install_hook() noexcept {
   PyThreadState* ts = PyThreadState_Get();
   cpython::FrameEval now = cpython::get_eval_frame(ts);
   if (now == eval_frame) return;
+  near_stack_end();  // found now, not in the first call
   set_evaluator_before(now == cpython::default_eval_frame() ? nullptr : now);
   cpython::set_eval_frame(ts, eval_frame);
 }

@@ -124,7 +124,7 @@ class Splitter {
     if (!recorder_.model(group).traced.empty()) {
       const Val base = recorder_.traceback_of(group);
       recorder_.set_field(made, kBase, base);
-      recorder_.model(made).traced = recorder_.model(group).traced;
+      recorder_.model(made).traced.all() = recorder_.model(group).traced.all();
     }
     if (const Val context = field(recorder_, group, kContext); !context.is_null())
       recorder_.set_field(made, kContext, context);

@@ -53,6 +53,11 @@ Recorder::~Recorder() {
 
 bool Recorder::start() {
   started_ = now();
+  make_room(&trace_->log, size_t{1} << 20);
+  make_room(&trace_->virtuals, size_t{512} << 10);
+  make_room(&trace_->nodes, size_t{512} << 10);
+  make_room(&trace_->slots, size_t{512} << 10);
+  make_room(&trace_->frame_states, size_t{512} << 10);
   entry_exception_ = cpython::topmost_exception(thread_);
   trace_->code = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(root_)));
   trace_->owned.push_back(Ref::borrow(trace_->code.get()));
@@ -117,6 +122,11 @@ std::unique_ptr<Trace> Recorder::finish() {
   close_dict_guards();
   trace_->record_seconds = now() - started_;
   trace_->operations = record_limits().operations - limit_;
+  give_back_room(&trace_->log);
+  give_back_room(&trace_->virtuals);
+  give_back_room(&trace_->nodes);
+  give_back_room(&trace_->slots);
+  give_back_room(&trace_->frame_states);
   return std::move(trace_);
 }
 

@@ -147,7 +147,9 @@ void Recorder::rollback(ShadowFrame& frame) {
     if (object.reg == kNone) restore(*this, static_cast<uint32_t>(&object - trace.virtuals.data()));
   }
   for (const auto& model : models_) {
-    std::erase_if(model->tracebacks, [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });
+    if (!model->tracebacks.empty())
+      std::erase_if(model->tracebacks.all(),
+                    [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });
     for (uint32_t* made : {&model->dict, &model->address})
       if (*made != kNone && trace.virtuals[*made].birth > frame.mark.time) *made = kNone;
   }

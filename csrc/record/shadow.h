@@ -158,17 +158,17 @@ struct Model : FromPool {
   uint32_t dict = kNone;                   // ... and the other way round
   uint32_t address = kNone;                // what id() gives of it
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
-  Vec<uint32_t> reshaped;                  // when keys came or went
-  Vals ahead;                              // iterators over sets: all the items, in order
+  Seldom<uint32_t> reshaped;               // when keys came or went
+  Seldom<Val> ahead;                       // iterators over sets: all the items, in order
   Val home;                                // a container that existed before and is written: the object (writes.cpp)
-  Objects original;                        // ... its items before the first write (borrowed)
+  Seldom<PyObject*> original;              // ... its items before the first write (borrowed)
   bool unread = false;                     // ... not guarded: items has only what was added
   bool guarded = false;                    // ... they were guarded before
   bool strict = false;                     // zip(strict=True)
   bool any_order = false;                  // an argument whose attributes may come in another order
   bool building = false;                   // being materialised
-  Vec<TracedFrame> traced;                 // exceptions: their traceback, innermost frame first ...
-  Vals tracebacks;                         // ... and what stands for it
+  Seldom<TracedFrame> traced;              // exceptions: their traceback, innermost frame first ...
+  Seldom<Val> tracebacks;                  // ... and what stands for it
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };
 

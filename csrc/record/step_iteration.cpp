@@ -74,7 +74,7 @@ bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pop
 
 // The order of a set is found once: an iterator whose set was reshaped is stale.
 static int set_item_at(Recorder& recorder, Model& iterator, Val* item) {
-  if (iterator.ahead.empty() && !recorder.try_items(iterator.items[0], &iterator.ahead)) return -1;
+  if (iterator.ahead.empty() && !recorder.try_items(iterator.items[0], &iterator.ahead.all())) return -1;
   if (iterator.position >= iterator.ahead.size()) return 0;
   *item = iterator.ahead[iterator.position];
   return 1;

@@ -232,7 +232,7 @@ Vec<uint32_t>& Recorder::reshaped(Val source) {
   if (is_virtual(source, VirtualKind::kView)) return reshaped(virtual_field(source, 0));
   if (!source.is_virtual()) return reshaped_[source.object()];
   const uint32_t owner = model(source).owner;
-  return model(owner != kNone ? owner : source.index()).reshaped;
+  return model(owner != kNone ? owner : source.index()).reshaped.all();
 }
 
 bool Recorder::is_stale(uint32_t iterator, uint32_t time) {

@@ -151,7 +151,7 @@ Val Recorder::content_of(Val container) {
     return found;
   }
   Objects added = std::move(content.keys), *keys = &content.keys;
-  *keys = content.original;
+  keys->assign(content.original.begin(), content.original.end());
   for (PyObject* key : added)
     if (!holds_key(*keys, key)) keys->push_back(key);
   content.items.clear();

@@ -154,7 +154,7 @@ Maker maker_of(const OperatorInfo& info, std::unique_ptr<LoweredOp>& op, std::un
 }  // namespace
 
 std::unique_ptr<AdapterOp> make_direct(std::unique_ptr<LoweredOp> op) {
-  static auto* known = new std::unordered_map<const OperatorInfo*, Maker>;
+  static auto* known = new Map<const OperatorInfo*, Maker>;
   const OperatorInfo& info = op->info();
   std::unique_ptr<AdapterOp> made;
   if (!info.mutates) {
@@ -168,6 +168,10 @@ std::unique_ptr<AdapterOp> make_direct(std::unique_ptr<LoweredOp> op) {
   }
   if (made == nullptr) return op;
   return made;
+}
+
+void list_signatures() {
+  makers();
 }
 
 }  // namespace pijit::torch_adapter

@@ -10,5 +10,7 @@ namespace pijit::torch_adapter {
 
 // The operation as it was recorded, or one that does the same faster.
 std::unique_ptr<AdapterOp> make_direct(std::unique_ptr<LoweredOp> op);
+// Builds the table of signatures, which make_direct else does when it is first called.
+void list_signatures();
 
 }  // namespace pijit::torch_adapter

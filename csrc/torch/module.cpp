@@ -1,6 +1,8 @@
 // The module pijit._torch: attach() and built_against().
 #include "common/ref.h"
 #include "torch/callables.h"
+#include "torch/direct.h"
+#include "torch/operators.h"
 #include "torch/pch.h"
 #include "torch/torch_adapter.h"
 
@@ -30,6 +32,11 @@ PyObject* attach(PyObject*, PyObject*) {
   if (!check_version()) return nullptr;
   static bool built = false;
   if (!built && !build_callables()) return nullptr;
+  // What the first recording would have to look up.
+  if (!built) {
+    refresh_python_kernels();
+    list_signatures();
+  }
   built = true;
   Ref capsule = Ref::steal(PyCapsule_New(the_adapter(), kAdapterCapsule, nullptr));
   Ref core = Ref::steal(capsule ? PyImport_ImportModule("pijit._core") : nullptr);

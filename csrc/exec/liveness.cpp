@@ -6,6 +6,7 @@
 // snapshot sees a prefix of what a later one saw, except that it may see the log of an object which the later one takes
 // from a register; the kBuild node between the two has then expanded that log.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "cpython/objects.h"
@@ -290,11 +291,16 @@ void fill_releases(Trace* trace, const Vec<uint32_t>& last) {
 }
 
 void mark_scalars(Trace* trace) {
-  ObjectSet owned;
+  Objects owned, exact = trace->exact, scalars;
   for (const Ref& object : trace->owned)
-    if (cpython::is_scalar(object.get())) owned.insert(object.get());
-  for (PyObject* object : trace->exact) owned.erase(object);
-  const auto is_owned_scalar = [&](PyObject* object) { return object != nullptr && owned.count(object) != 0; };
+    if (cpython::is_scalar(object.get())) owned.push_back(object.get());
+  std::sort(owned.begin(), owned.end());
+  owned.erase(std::unique(owned.begin(), owned.end()), owned.end());
+  std::sort(exact.begin(), exact.end());
+  std::set_difference(owned.begin(), owned.end(), exact.begin(), exact.end(), std::back_inserter(scalars));
+  const auto is_owned_scalar = [&](PyObject* object) {
+    return object != nullptr && std::binary_search(scalars.begin(), scalars.end(), object);
+  };
   for (Guard& guard : trace->guards) guard.scalar = is_owned_scalar(guard.expected);
   trace->guard_item_scalar.resize(trace->guard_items.size());
   for (size_t i = 0; i < trace->guard_items.size(); ++i)

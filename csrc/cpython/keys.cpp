@@ -23,7 +23,8 @@ bool scalars_equal(PyObject* a, PyObject* b) noexcept {
 }
 
 bool keys_equal(PyObject* a, PyObject* b) noexcept {
-  if (!PyTuple_CheckExact(a) || !PyTuple_CheckExact(b)) return scalars_equal(a, b);
+  if (!PyTuple_CheckExact(a) || !PyTuple_CheckExact(b))
+    return scalars_equal(a, b) || (is_value_type(Py_TYPE(a)) && equal_values(a, b));
   if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
     if (!keys_equal(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
@@ -38,8 +39,24 @@ bool is_native_key(PyObject* key) noexcept {
       if (!is_native_key(PyTuple_GET_ITEM(key, i))) return false;
     return true;
   }
-  if (type == &PyFunction_Type || type == &PyCFunction_Type) return true;
+  if (type == &PyFunction_Type || type == &PyCFunction_Type || is_value_type(type)) return true;
   return type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+}
+
+bool is_lasting_key(PyObject* key) noexcept {
+  if (!PyTuple_CheckExact(key)) return dies_unnoticed(Py_TYPE(key)) && is_native_key(key);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+    if (!is_lasting_key(PyTuple_GET_ITEM(key, i))) return false;
+  return true;
+}
+
+bool same_key(PyObject* a, PyObject* b) noexcept {
+  if (a == b || Py_TYPE(a) != Py_TYPE(b)) return a == b;
+  if (!PyTuple_CheckExact(a)) return same_scalar(a, b) || (is_value_type(Py_TYPE(a)) && equal_values(a, b));
+  if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+    if (!same_key(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+  return true;
 }
 
 bool dict_is_native(PyObject* dict) noexcept {

@@ -10,9 +10,13 @@ namespace pijit::cpython {
 bool scalars_equal(PyObject* a, PyObject* b) noexcept;
 // Equality of two native keys.
 bool keys_equal(PyObject* a, PyObject* b) noexcept;
-// A key whose hash and equality run no Python: a scalar, a tuple of native keys, or an object with the hash and
-// equality of `object`.
+// A key whose hash and equality run no Python: a scalar, a tuple of native keys, a value of a type of C such as
+// torch.device, or an object with the hash and equality of `object`.
 bool is_native_key(PyObject* key) noexcept;
+// ... that a trace may keep, whatever becomes of the dict that it was found in.
+bool is_lasting_key(PyObject* key) noexcept;
+// One cannot be told from the other but by its identity; both are alive, and such keys.
+bool same_key(PyObject* a, PyObject* b) noexcept;
 // All keys of the dict are native.
 bool dict_is_native(PyObject* dict) noexcept;
 // Looks `key` up without running Python. 1: found (*value borrowed), 0: absent, -1: not natively comparable.

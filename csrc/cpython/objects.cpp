@@ -234,6 +234,12 @@ bool dict_next(PyObject* dict, DictCursor* cursor, PyObject** key, PyObject** va
   return dict_lookup_exact(dict, *key, value) == 1;
 }
 
+bool dict_ends(PyObject* dict, const DictCursor& cursor) noexcept {
+  if (!PyODict_Check(dict)) return true;
+  const auto* node = static_cast<const OrderedNode*>(cursor.node);
+  return (node != nullptr ? node->next : reinterpret_cast<OrderedDict*>(dict)->first) == nullptr;
+}
+
 PyObject** dict_slot(PyObject* object) noexcept {
   PyTypeObject* type = Py_TYPE(object);
   if (has_managed_dict(type)) return reinterpret_cast<PyObject**>(object) - 3;

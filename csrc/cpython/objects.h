@@ -59,6 +59,9 @@ struct DictCursor {
   void* node = nullptr;
 };
 bool dict_next(PyObject* dict, DictCursor* cursor, PyObject** key, PyObject** value) noexcept;
+// After as many keys as the dict has: there are no more. An OrderedDict that methods of dict have written has others
+// in its order than it holds.
+bool dict_ends(PyObject* dict, const DictCursor& cursor) noexcept;
 
 // --- instances --------------------------------------------------------------------------------
 inline bool has_managed_dict(PyTypeObject* type) noexcept {

@@ -61,9 +61,12 @@ bool check_dict_size(const Trace& trace, const Guard& guard, PyObject* dict) noe
   if (static_cast<uint64_t>(PyDict_GET_SIZE(dict)) != guard.number) return false;
   cpython::DictCursor cursor;
   PyObject *key, *value;
-  for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
-    if (!cpython::dict_next(dict, &cursor, &key, &value) || !is_item(trace, i, key)) return false;
-  return true;
+  const bool kept = guard.subject.is_reg();  // the trace keeps the keys
+  for (uint32_t i = guard.first; i < guard.first + guard.count; ++i) {
+    if (!cpython::dict_next(dict, &cursor, &key, &value)) return false;
+    if (!is_item(trace, i, key) && !(kept && cpython::same_key(key, trace.guard_items[i]))) return false;
+  }
+  return cpython::dict_ends(dict, cursor);
 }
 
 bool check_list(const Trace& trace, const Guard& guard, PyObject* list) noexcept {

@@ -36,11 +36,14 @@ bool holds_itself(PyObject* object, Objects* within) {
   return false;
 }
 
-bool has_scalar_keys(PyObject* dict) {
+bool has_lasting_keys(PyObject* dict) {
+  const Py_ssize_t size = PyDict_GET_SIZE(dict);
+  if (size > kMaxItems) return false;
+  cpython::DictCursor cursor;
   PyObject *key, *value;
-  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;)
-    if (!cpython::is_scalar(key)) return false;
-  return PyDict_GET_SIZE(dict) <= kMaxItems;
+  for (Py_ssize_t i = 0; i < size; ++i)
+    if (!cpython::dict_next(dict, &cursor, &key, &value) || !cpython::is_lasting_key(key)) return false;
+  return cpython::dict_ends(dict, cursor);
 }
 
 // An instance of a class of Python whose attributes can be loaded one by one.
@@ -54,7 +57,7 @@ bool is_open(PyObject* object) {
     case cpython::Storage::kInline:
       return cpython::shared_keys_version(Py_TYPE(object)) != 0;
     case cpython::Storage::kDict:
-      return PyDict_CheckExact(cpython::instance_dict(object)) && has_scalar_keys(cpython::instance_dict(object));
+      return PyDict_CheckExact(cpython::instance_dict(object)) && has_lasting_keys(cpython::instance_dict(object));
     default:
       return false;
   }
@@ -97,10 +100,13 @@ void Recorder::note_holders(uint32_t reg, PyObject* object) {
   held_[reg] = Py_REFCNT(object) > 1;
 }
 
+bool Recorder::is_held(Val reg) const {
+  return reg.index() < held_.size() && held_[reg.index()];
+}
+
 // It is taken to be this very object in every call, until calls have come with others.
 bool Recorder::is_fixed(Val reg, PyObject* object) {
-  const bool held = reg.index() < held_.size() && held_[reg.index()];
-  if (!has_met(object) && !(held && lasts(object))) return false;
+  if (!has_met(object) && !(is_held(reg) && lasts(object))) return false;
   return varying_ == nullptr || !varying_->has_argument(argument_way(*trace_, reg));
 }
 
@@ -231,7 +237,8 @@ Val Recorder::found_part(PyObject* object, Val source, int depth) {
 // A dict or an instance; Null: not with what it holds.
 Val Recorder::found_container(PyObject* object, Val source) {
   const bool dict = PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type;
-  if (dict ? !is_loaded(source) || !has_scalar_keys(object) : !is_open(object)) return Val();
+  // A dict that foreign code keeps, and gives away itself, is often a table that grows.
+  if (dict ? (!is_loaded(source) && is_held(source)) || !has_lasting_keys(object) : !is_open(object)) return Val();
   if (const Val first = known_container(object, source); !first.is_null()) return first;
   PyObject* attributes = dict ? nullptr : cpython::instance_dict(object);
   if (found_.size() + 2 > kMaxFound || !is_new_here(object)) return Val();

@@ -75,15 +75,17 @@ Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh
   return fresh ? result : real_container(result, source);
 }
 
-// It is a dict with these keys, in this order. False: they are no scalars.
+// It is a dict with these keys, in this order. False: they are none that a trace may keep.
 bool Recorder::guard_keys(PyObject* dict, Val source) {
   cpython::DictCursor cursor;
   PyObject *key, *value;
   Objects keys;
-  while (cpython::dict_next(dict, &cursor, &key, &value)) {
-    if (!cpython::is_scalar(key)) return false;
+  const Py_ssize_t size = PyDict_GET_SIZE(dict);
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (!cpython::dict_next(dict, &cursor, &key, &value) || !cpython::is_lasting_key(key)) return false;
     keys.push_back(owned(key).object());
   }
+  if (!cpython::dict_ends(dict, cursor)) return false;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(dict));
   Guard& sized = input_guard(GuardOp::kDictSize, source);
   sized.number = keys.size();

@@ -410,6 +410,7 @@ class Recorder final : public RecordApi {
   bool is_loaded(Val reg) const;
   bool has_met(PyObject* object);
   void note_holders(uint32_t reg, PyObject* object);
+  bool is_held(Val reg) const;
   bool is_fixed(Val reg, PyObject* object);
   void becomes(Val reg, Val found);
   void look_for_writes();

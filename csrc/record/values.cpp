@@ -360,10 +360,10 @@ Val Recorder::fresh_key(PyObject* key) const {
   return fresh == virtual_keys_.end() ? Val() : fresh->second;
 }
 
-// A key is a scalar (kept) or a native identity key whose container is proven.
+// A key is a value (kept) or a native identity key whose container is proven.
 Val Recorder::keep_key(PyObject* key) {
   if (const Val fresh = fresh_key(key); !fresh.is_null()) return fresh;
-  return cpython::is_scalar(key) ? owned(key) : Val::constant(key);
+  return cpython::dies_unnoticed(Py_TYPE(key)) ? owned(key) : Val::constant(key);
 }
 
 bool Recorder::dict_delete(Val dict, PyObject* key) {

@@ -112,3 +112,36 @@ def test_an_argument_that_is_the_globals() -> None:
         results = [call(globals() if n // 4 == 1 else {"total": 3}, n) for call in (write_both, fast)]
         assert results[0] == results[1]
     assert len(pijit.traces(fast)) == 1
+
+
+def test_a_table_that_grows_is_not_recorded_again_and_again() -> None:
+    table: dict[int, int] = {}
+
+    @pijit.opaque
+    def get() -> dict[int, int]:
+        table[len(table)] = 1
+        return table
+
+    fast = pijit.jit(lambda: get()[0])
+    records = pijit.stats()["records"]
+    assert [fast() for _ in range(8)] == [1] * 8
+    assert pijit.stats()["records"] - records == 1
+
+
+def test_a_dict_with_devices_as_keys_needs_one_opaque_call() -> None:
+    torch = pytest.importorskip("torch")
+    tensors = [torch.ones(2), torch.ones(3)]
+
+    def of_each_device() -> list[Any]:
+        made = {}
+        for (device, dtype), ([group], _) in group_tensors([tensors], False).items():
+            made[device, dtype] = [x + 1 for x in group]
+        return made[torch.device("cpu"), torch.float32]
+
+    group_tensors = torch._C._group_tensors_by_device_and_dtype
+    fast = pijit.jit(of_each_device)
+    for _ in range(4):
+        assert all(torch.equal(a, b) for a, b in zip(fast(), of_each_device(), strict=True))
+    (trace,) = pijit.traces(fast)
+    assert len([node for node in trace.nodes if "opaque" in str(node)]) == 1
+    assert pijit.status(fast).state == "replaying"

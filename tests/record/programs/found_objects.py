@@ -878,3 +878,198 @@ def change():
 def undo():
     global shares
     shares = False
+
+
+# %% dict_that_foreign_code_returned
+import pijit
+
+
+@pijit.opaque
+def get(n):
+    return {"a": n, ("b", 1): [n, 2], 3: {"deep": n}}
+
+
+more = False
+
+
+def f(n):
+    found = get(n)
+    found["a"] += 1
+    found[("b", 1)].append(5)
+    found[("b", 2)] = 7
+    if more:
+        del found[3]
+    pairs = [(key, value) for key, value in found.items() if key != "a"]
+    return found["a"], pairs, len(found), ("b", 1) in found, found.get(("c", 1)), found
+
+
+def args():
+    return (5,)
+
+
+def change():
+    global more
+    more = True
+
+
+def undo():
+    global more
+    more = False
+
+
+# %% dict_that_foreign_code_returned_with_other_keys
+import pijit
+
+keys = [("cpu", None), ("meta", 1)]
+
+
+@pijit.opaque
+def get():
+    return {key: ([1, 2], [i]) for i, key in enumerate(keys)}
+
+
+def f():
+    result = []
+    for (device, dtype), ([first, *others], [index]) in get().items():
+        result.append((device, dtype, first, others, index))
+    return result
+
+
+def change():
+    keys[1] = ("meta", 2)
+
+
+def undo():
+    keys.append(("cuda", True))
+
+
+# %% dict_that_foreign_code_returned_and_holds
+import pijit
+
+held = {(1, "a"): 1}
+
+
+@pijit.opaque
+def get():
+    return held
+
+
+@pijit.opaque
+def other():
+    held[(2, "b")] = len(held)
+
+
+def f(n):
+    first = get()
+    first[(1, "a")] += n
+    before = sum(first.values())
+    other()
+    second = get()
+    second[(1, "a")] += n
+    return before, first is second, first[(1, "a")], list(second), dict(first)
+
+
+def args():
+    return (3,)
+
+
+def change():
+    held.clear()
+    held[(1, "a")] = 2.5
+
+
+# %% dict_argument_with_keys_that_are_tuples
+def f(table, n):
+    total = table[(1, "x")] + n
+    table[(1, "x")] = total
+    table[(2, "y")] = [n]
+    return total, [key for key in table], (1, "x") in table, table.pop((2, "y"))
+
+
+def args():
+    return {(1, "x"): 2, (None, True): 3}, 4
+
+
+def change():
+    def args():
+        return {(1, "x"): 2, (None, False): 3}, 4
+
+    globals()["args"] = args
+
+
+def undo():
+    def args():
+        return {(None, True): 3, (1, "x"): 2}, 4
+
+    globals()["args"] = args
+
+
+# %% dict_whose_keys_are_looked_at_by_identity
+import pijit
+
+keys = [(1, "x"), (2, "y")]
+
+
+@pijit.opaque
+def get():
+    return {key: (key, i) for i, key in enumerate(keys)}, keys[0]
+
+
+def f():
+    table, first = get()
+    same = [key is value[0] for key, value in table.items()]
+    return same, next(iter(table)) is first, table, first in table
+
+
+def change():
+    keys[0] = (1, "x" + "")
+    keys[1] = tuple([2, "y"])
+
+
+def undo():
+    keys[:] = [(key[0], key[1]) for key in keys]
+
+
+# %% ordered_dict_written_by_methods_of_dict
+from collections import OrderedDict
+
+import pijit
+
+removed = ""
+
+
+class Box:
+    pass
+
+
+@pijit.opaque
+def get():
+    box = Box()
+    box.table = OrderedDict(a=1, b=2)
+    if removed:
+        dict.pop(box.table, removed)
+    return box
+
+
+def look(table):
+    try:
+        return list(table.items()), len(table)
+    except KeyError as error:
+        return str(error), len(table)
+
+
+def f():
+    box = get()
+    first = look(box.table)
+    dict.pop(box.table, "b", None)
+    return first, look(box.table)
+
+
+def change():
+    global removed
+    removed = "b"
+
+
+def undo():
+    global removed
+    removed = "a"

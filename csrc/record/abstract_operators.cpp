@@ -173,6 +173,18 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
   co_return result;
 }
 
+// Of two numbers that are known. Null: others, or no number is the result.
+static Val combine_numbers(Recorder& recorder, int op, Val left, Val right) {
+  auto is_number = [](Val value) {
+    return value.is_const() && (PyLong_CheckExact(value.object()) || PyFloat_CheckExact(value.object()));
+  };
+  const int base = op >= NB_INPLACE_ADD ? op - NB_INPLACE_ADD : op;
+  if (!is_number(left) || !is_number(right) || too_large(base, left.object(), right.object())) return Val();
+  const Ref made = Ref::steal(calculate(base, left.object(), right.object()));
+  if (!made) PyErr_Clear();
+  return made ? plain_shadow(recorder, made.get()) : Val();
+}
+
 // vectorcall_maybe(name, self, other): NotImplemented when the class has no such method.
 Task<Val> call_maybe(Drive& drive, PyObject* name, Val self, Val other) {
   Recorder& recorder = drive.recorder();
@@ -220,6 +232,7 @@ bool knows_only_itself(PyTypeObject* type, int op) {
 
 Task<Val> binary(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
+  if (const Val number = combine_numbers(recorder, op, left, right); !number.is_null()) co_return number;
   if (const Val number = recorder.compute_number(SiteKind::kBinary, op, left, right); !number.is_null())
     co_return number;
   for (Val* value : {&left, &right})

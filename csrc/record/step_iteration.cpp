@@ -110,18 +110,24 @@ void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
   }
 }
 
+// What an iterator over something known gives next. False: it is another.
+static bool await_item(Recorder& recorder, ShadowFrame& frame, Val iterator, Then then) {
+  Val item;
+  const int more = next_item(recorder, iterator, &item);
+  if (more < 0 || !recorder.live()) return false;
+  Pending& pending = recorder.await(frame, 0, 1);
+  pending.result = item;
+  pending.has_result = more > 0;
+  pending.then = then;
+  if (then == Then::kSend) pending.y = Val::constant(Py_None);
+  return true;
+}
+
 void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterator = frame.top();
   if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.may_resume(iterator))
     return static_cast<void>(recorder.expect_generator(frame, iterator, Then::kNext, 0));
-  Val item;
-  if (const int more = next_item(recorder, iterator, &item); more >= 0 && recorder.live()) {
-    Pending& pending = recorder.await(frame, 0, 1);
-    pending.result = item;
-    pending.has_result = more > 0;
-    pending.then = Then::kNext;
-    return;
-  }
+  if (await_item(recorder, frame, iterator, Then::kNext)) return;
   if (drive(recorder, frame, next_of, only(iterator), 0, Completion::kLoop) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
 }
@@ -164,6 +170,7 @@ void step_send(Recorder& recorder, ShadowFrame& frame) {
     recorder.expect_generator(frame, receiver, Then::kSend, 0, value);
     return;
   }
+  if (value.object() == Py_None && await_item(recorder, frame, receiver, Then::kSend)) return;
   const Invoke outcome = value.object() == Py_None
                              ? drive(recorder, frame, send_none, only(receiver), 0, Completion::kSend)
                              : Invoke::kUnknown;

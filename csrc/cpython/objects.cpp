@@ -237,7 +237,8 @@ bool dict_next(PyObject* dict, DictCursor* cursor, PyObject** key, PyObject** va
 bool dict_ends(PyObject* dict, const DictCursor& cursor) noexcept {
   if (!PyODict_Check(dict)) return true;
   const auto* node = static_cast<const OrderedNode*>(cursor.node);
-  return (node != nullptr ? node->next : reinterpret_cast<OrderedDict*>(dict)->first) == nullptr;
+  if ((node != nullptr ? node->next : reinterpret_cast<OrderedDict*>(dict)->first) != nullptr) return false;
+  return *dict_slot(dict) == nullptr;
 }
 
 PyObject** dict_slot(PyObject* object) noexcept {

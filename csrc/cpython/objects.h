@@ -59,8 +59,8 @@ struct DictCursor {
   void* node = nullptr;
 };
 bool dict_next(PyObject* dict, DictCursor* cursor, PyObject** key, PyObject** value) noexcept;
-// After as many keys as the dict has: there are no more. An OrderedDict that methods of dict have written has others
-// in its order than it holds.
+// After as many keys as the dict has: that is all. An OrderedDict that methods of dict have written has others in its
+// order than it holds, and one may have attributes.
 bool dict_ends(PyObject* dict, const DictCursor& cursor) noexcept;
 
 // --- instances --------------------------------------------------------------------------------

@@ -237,8 +237,11 @@ Val Recorder::found_part(PyObject* object, Val source, int depth) {
 // A dict or an instance; Null: not with what it holds.
 Val Recorder::found_container(PyObject* object, Val source) {
   const bool dict = PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type;
-  // A dict that foreign code keeps, and gives away itself, is often a table that grows.
-  if (dict ? (!is_loaded(source) && is_held(source)) || !has_lasting_keys(object) : !is_open(object)) return Val();
+  // A dict that foreign code keeps, and gives away itself, is often a table that grows; an OrderedDict may be given
+  // attributes.
+  const bool given = !is_loaded(source);
+  if (dict && given && (is_held(source) || !PyDict_CheckExact(object))) return Val();
+  if (dict ? !has_lasting_keys(object) : !is_open(object)) return Val();
   if (const Val first = known_container(object, source); !first.is_null()) return first;
   PyObject* attributes = dict ? nullptr : cpython::instance_dict(object);
   if (found_.size() + 2 > kMaxFound || !is_new_here(object)) return Val();

@@ -1073,3 +1073,81 @@ def change():
 def undo():
     global removed
     removed = "a"
+
+
+# %% ordered_dict_with_attributes
+from collections import OrderedDict
+
+import pijit
+
+named, late = False, False
+
+
+class Box:
+    pass
+
+
+@pijit.opaque
+def get():
+    box = Box()
+    box.table = OrderedDict(a=1, b=2)
+    if named:
+        box.table.name = "named"
+    return box
+
+
+@pijit.opaque
+def give(table):
+    if late:
+        table.other = [3]
+
+
+def f():
+    table = get().table
+    before = hasattr(table, "name"), getattr(table, "name", None), list(table)
+    give(table)
+    return before, getattr(table, "other", None), hasattr(table, "name"), len(table), vars(table)
+
+
+def change():
+    global named
+    named = True
+
+
+def undo():
+    global named, late
+    named, late = False, True
+
+
+# %% ordered_dict_that_foreign_code_returned_with_attributes
+from collections import OrderedDict
+
+import pijit
+
+named = False
+
+
+@pijit.opaque
+def get():
+    table = OrderedDict(a=1, b=2)
+    if named:
+        table.name = "named"
+    return table
+
+
+def f():
+    table = get()
+    before = hasattr(table, "name"), list(table.items())
+    table.more = {"a": 1}
+    table.move_to_end("a")
+    return before, vars(table), table
+
+
+def change():
+    global named
+    named = True
+
+
+def undo():
+    global named
+    named = False

@@ -134,7 +134,7 @@ bool load_from_dict(const Guard& guard, Reg* regs, PyObject* dict) noexcept {
   cpython::DictCursor cursor;
   for (uint64_t i = 0; i <= guard.number; ++i)
     if (!cpython::dict_next(dict, &cursor, &key, &value)) return false;
-  return load(guard, regs, value);
+  return load(guard, regs, guard.op == GuardOp::kLoadDictKeyAt ? key : value);
 }
 
 // Item of a tuple or list, or null when there is none.
@@ -157,6 +157,7 @@ bool has_layout(const Guard& guard, PyObject* subject) noexcept {
     case GuardOp::kDict:
     case GuardOp::kDictSize:
     case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictKeyAt:
     case GuardOp::kLoadDictValueAt:
       return PyDict_Check(subject) != 0;
     case GuardOp::kList:
@@ -239,6 +240,7 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
     case GuardOp::kLoadInline:
       return load_inline(guard, regs, subject);
     case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictKeyAt:
     case GuardOp::kLoadDictValueAt:
       return load_from_dict(guard, regs, subject);
     case GuardOp::kSame:

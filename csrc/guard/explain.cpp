@@ -110,6 +110,7 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     case GuardOp::kLoadSlot:
     case GuardOp::kLoadInline:
     case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictKeyAt:
     case GuardOp::kLoadDictValueAt:
       return name + ": an item is gone";
   }

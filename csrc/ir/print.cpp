@@ -181,6 +181,9 @@ void Printer::find_sources() {
       case GuardOp::kLoadDictItem:
         registers_.emplace(guard.out, subject + "[" + object(guard.expected) + "]");
         break;
+      case GuardOp::kLoadDictKeyAt:
+        registers_.emplace(guard.out, "list(" + subject + ")[" + std::to_string(guard.number) + "]");
+        break;
       case GuardOp::kLoadDictValueAt:
         registers_.emplace(guard.out, "list(" + subject + ".values())[" + std::to_string(guard.number) + "]");
         break;
@@ -215,6 +218,7 @@ std::string Printer::guard(const Guard& guard) const {
     case GuardOp::kSlot:
     case GuardOp::kLoadTupleItem:
     case GuardOp::kLoadListItem:
+    case GuardOp::kLoadDictKeyAt:
     case GuardOp::kLoadDictValueAt:
     case GuardOp::kRecursionLimit:
       text += " " + std::to_string(guard.number);

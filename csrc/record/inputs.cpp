@@ -95,6 +95,24 @@ bool Recorder::guard_keys(PyObject* dict, Val source) {
   return true;
 }
 
+// A key that is a tuple is an object of its own: another one in another call, with items that are the same.
+void Recorder::input_key(PyObject* key, Val source) {
+  if (const Val first = fresh_key(key); !first.is_null()) {
+    input_guard(GuardOp::kSame, source).number = trace_->virtuals[first.index()].reg;
+    return;
+  }
+  Vals items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(key, i);
+    const bool tuple = PyTuple_CheckExact(item) && PyTuple_GET_SIZE(item) > 0;
+    if (tuple) input_key(item, load_input(GuardOp::kLoadTupleItem, source, i, item));
+    items.push_back(tuple ? fresh_key(item) : owned(item));
+  }
+  const Val result = new_sequence(VirtualKind::kTuple, &PyTuple_Type, items.data(), items.size());
+  model(result).real = key;
+  virtual_keys_[key] = real_container(result, source);
+}
+
 Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh, Take take) {
   Py_ssize_t size = PyDict_GET_SIZE(object), index = 0;
   if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
@@ -103,8 +121,10 @@ Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh, Ta
   PyObject *key, *value;
   Val result = new_virtual(VirtualKind::kDict, Py_TYPE(object));
   model(result).real = object;
-  while (cpython::dict_next(object, &cursor, &key, &value)) {
-    Val item = (this->*take)(value, load_input(GuardOp::kLoadDictValueAt, source, index++, value), depth + 1);
+  for (; cpython::dict_next(object, &cursor, &key, &value); ++index) {
+    if (PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) > 0)
+      input_key(key, load_input(GuardOp::kLoadDictKeyAt, source, index, key));
+    Val item = (this->*take)(value, load_input(GuardOp::kLoadDictValueAt, source, index, value), depth + 1);
     if (item.is_null()) return Val();
     dict_set(result, key, item);
   }

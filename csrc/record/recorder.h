@@ -301,6 +301,7 @@ class Recorder final : public RecordApi {
   Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
   Val input_sequence(PyObject* object, Val source, int depth, bool fresh);
   using Take = Val (Recorder::*)(PyObject*, Val, int);  // what becomes of what was loaded
+  void input_key(PyObject* key, Val source);
   Val input_dict(PyObject* object, Val source, int depth, bool fresh, Take take = &Recorder::input);
   Val input_instance(PyObject* object, Val source, int depth, Take take = &Recorder::input);
   bool guard_keys(PyObject* dict, Val source);

@@ -256,6 +256,41 @@ def test_dict_order(probe: ModuleType, make: Any) -> None:
     assert not holds(probe, {"a": 1})
 
 
+def test_dict_keys(probe: ModuleType) -> None:
+    """A key that is a value may be another object that equals it, bit for bit."""
+    keys = (1, (2.0, None)), float("nan")
+    arm(probe, {"op": "kDictSize", "subject": reg(0), "number": 2, "items": [const(key) for key in keys]})
+    assert holds(probe, dict.fromkeys(keys))
+    assert holds(probe, {(1, tuple([2.0, None])): 5, float("nan"): 6})
+    for other in (True, (2.0, None)), (1, (2, None)), (1, (2.0,)), (1, (-2.0, None)):
+        assert not holds(probe, {other: 5, keys[1]: 6})
+    assert not holds(probe, {keys[0]: 5, -keys[1]: 6})
+    key = (3, "c")
+    arm(
+        probe,
+        {"op": "kLoadDictKeyAt", "subject": reg(0), "number": 1, "out": 1},
+        {"op": "kSame", "subject": const(key), "number": 1},
+        regs=2,
+    )
+    assert holds(probe, {0: 0, key: 0})
+    assert not holds(probe, {0: 0, tuple([3, "c"]): 0})
+    assert not holds(probe, {key: 0, 0: 0})
+    assert not holds(probe, {key: 0})
+
+
+def test_ordered_dict_is_all(probe: ModuleType) -> None:
+    """Its order and its content may differ, and it may have attributes."""
+    arm(probe, {"op": "kDictSize", "subject": reg(0), "number": 1, "items": [const("a")]})
+    it = collections.OrderedDict(a=1)
+    assert holds(probe, it)
+    it.name = "named"  # type: ignore[attr-defined]
+    assert not holds(probe, it)
+    for order in ("ab", "ba"):
+        it = collections.OrderedDict.fromkeys(order)
+        dict.pop(it, "b")
+        assert not holds(probe, it)
+
+
 def test_lists_and_sets(probe: ModuleType) -> None:
     inner: list[Any] = []
     it = [inner, 5]

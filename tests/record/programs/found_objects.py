@@ -1151,3 +1151,73 @@ def change():
 def undo():
     global named
     named = False
+
+
+# %% keys_that_are_tuples_are_the_ones_of_the_dict
+import pijit
+
+mixed = False
+
+
+@pijit.opaque
+def get(n):
+    table = {(n, "a"): [n], ((n, 1), "b"): [2], (): [3], (("c",), n): [4]}
+    keep = list(table)
+    if mixed:
+        keep[0], keep[1] = (n, "a"), ((n, 1), "b")
+    return table, keep
+
+
+def f(n):
+    table, keep = get(n)
+    keys = [key for key in table]
+    (first, _), (nested, _), empty, ((_, *rest), last) = keys
+    copy = {key: value[0] for key, value in table.items()}
+    same = [key is kept for key, kept in zip(keys, keep)]
+    inner = keys[1][0] is keep[1][0], nested is keys[1][0], next(iter(copy)) is keys[0]
+    del table[keys[0]]
+    table[keys[1]].append(keys[1])
+    del keys[2:]
+    return same, inner, keys, (first, nested, empty, rest, last), copy, table, keys[1] in table, keys[0] in table
+
+
+def args():
+    return (5,)
+
+
+def change():
+    global mixed
+    mixed = True
+
+
+def undo():
+    globals()["args"] = lambda: (6,)
+
+
+# %% keys_that_are_one_tuple
+import pijit
+
+a, b = (1, "x"), (1, "x" + "")
+order = [a, a, b]
+
+
+@pijit.opaque
+def get():
+    return {order[0]: 1}, {order[1]: 2}, {order[2]: 3}
+
+
+def f():
+    first, second, third = get()
+    keys = [next(iter(table)) for table in (first, second, third)]
+    same = [one is other for one in keys for other in keys]
+    del first[keys[1]]
+    third[keys[0]] = keys[1]
+    return same, keys, first, third, [key is a for key in keys], list(third)[0] is keys[2]
+
+
+def change():
+    order[:] = [a, tuple([1, "x"]), a]
+
+
+def undo():
+    order[:] = [b, b, b]

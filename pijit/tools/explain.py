@@ -1,7 +1,6 @@
 """Runs a call once and says what was recorded, where it stopped and why, what is guarded, and what it cost."""
 
 import dataclasses
-import html
 import json
 import time
 from collections.abc import Callable
@@ -78,6 +77,8 @@ class Report:
             >>> pijit.explain(lambda: None).to_html().startswith("<pre>&lt;lambda&gt;")
             True
         """
+        import html  # a table of entities that few processes need
+
         bodies = [
             f"<details><summary>trace {number}</summary><pre>{html.escape(str(trace))}</pre></details>"
             for number, trace in enumerate(self.traces)

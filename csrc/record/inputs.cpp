@@ -141,9 +141,12 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take)
   const size_t at = found_.size();
   note_container(object, source);
   adopting_ += 1;
+  bool whole = true;
   const auto add = [&](PyObject* name, PyObject* value, Val loaded) {
     adopted_ += 1;
-    attr_set(result, name, (this->*take)(value, loaded, depth + 1));
+    const Val item = whole ? (this->*take)(value, loaded, depth + 1) : Val();
+    whole = !item.is_null();
+    if (whole) attr_set(result, name, item);
   };
   std::vector<Slot> slots;
   find_slots(type, &slots);
@@ -187,7 +190,7 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take)
       add(name, value, load_input(GuardOp::kLoadDictValueAt, place, i, value));
   }
   adopting_ -= 1;
-  return real_container(result, source);
+  return whole ? real_container(result, source) : Val();
 }
 
 // The one that was loaded already; Null: there is none.
@@ -228,7 +231,8 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   const bool named = std::find(named_.begin(), named_.end(), object) != named_.end();
   if (!named && (differs || adopting_ > 0)) {
     if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
-      return is_found(cpython::instance_dict(object)) ? Val() : input_instance(object, source, depth);
+      return is_found(object) || is_found(cpython::instance_dict(object)) ? Val()
+                                                                          : input_instance(object, source, depth);
     if (differs) varying_->fix_argument(way);
   }
   named_.push_back(object);

@@ -63,6 +63,31 @@ bool is_open(PyObject* object) {
   }
 }
 
+// What it finds in its subject, others can write.
+bool looks_into(GuardOp op) {
+  switch (op) {
+    case GuardOp::kDict:
+    case GuardOp::kDictSize:
+    case GuardOp::kInlineSlot:
+    case GuardOp::kInstance:
+    case GuardOp::kList:
+    case GuardOp::kListSize:
+    case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictKeyAt:
+    case GuardOp::kLoadDictValueAt:
+    case GuardOp::kLoadInline:
+    case GuardOp::kLoadListItem:
+    case GuardOp::kLoadSlot:
+    case GuardOp::kNoAttribute:
+    case GuardOp::kNoInlineSlot:
+    case GuardOp::kSet:
+    case GuardOp::kSlot:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // It was not made for the moment: a module, or a function or class that one has.
 bool lasts(PyObject* object) {
   if (PyFunction_Check(object)) return cpython::is_importable(reinterpret_cast<PyFunctionObject*>(object));
@@ -172,9 +197,7 @@ void Recorder::guard_found() {
       if (!is_other(found, written_here_[found.told].first, written_here_[found.told].second)) return;
     for (const auto end = static_cast<uint32_t>(trace_->guards.size()); found.seen < end; ++found.seen) {
       const Guard guard = trace_->guards[found.seen];
-      const bool reads = guard.op == GuardOp::kList || guard.op == GuardOp::kSet || guard.op == GuardOp::kDict ||
-                         guard.op == GuardOp::kInstance;
-      PyObject* object = reads ? guard.subject.object() : nullptr;
+      PyObject* object = looks_into(guard.op) ? guard.subject.object() : nullptr;
       if (object != nullptr && !is_other(found, object, Py_TYPE(object))) return;
     }
   }

@@ -67,6 +67,22 @@ bool Recorder::finalize_popped(cpython::Frame* frame) {
   return true;
 }
 
+// A generator that nobody else has seen was begun and is not at its end: closing it may run code of the user's.
+bool Recorder::leaves_generator() const {
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const auto& content = models_[i];
+    if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr) continue;
+    const Val generator = Val::virtual_object(static_cast<uint32_t>(i));
+    if (!may_resume(generator) || !has_begun(generator)) continue;
+    if (!closes_silently(content->suspended->frame)) return true;
+    const Val delegate = delegate_of(generator);
+    const bool known = delegate.is_virtual() && (models_[delegate.index()]->kind == VirtualKind::kGenerator ||
+                                                 models_[delegate.index()]->kind == VirtualKind::kIterator);
+    if (!delegate.is_null() && !known) return true;
+  }
+  return false;
+}
+
 // A generator that is closed or thrown into. One of ours may just end; for any other, who knows.
 void Recorder::drop_generator(cpython::Frame* frame) {
   SavedError thrown;

@@ -207,7 +207,7 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
     return cut_at_last_snapshot();
   }
   ++visit_;
-  if (any_traced_ && holds_raised(shadow.result)) return end_at_return();
+  if ((any_traced_ && holds_raised(shadow.result)) || leaves_generator_) return end_at_return();
   Node node{};
   node.op = Op::kReturn;
   if (any_traced_built_) node.snapshot = return_snapshot_;
@@ -220,7 +220,8 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
   end_events();
 }
 
-// What is returned has tracebacks, which name this frame: the trace ends in an exit at its return.
+// What is returned has tracebacks, which name this frame, or what dies with the frame runs code of the user's: the
+// trace ends in an exit at its return.
 void Recorder::end_at_return() {
   if (return_snapshot_ != kNone && snapshot_usable(return_snapshot_)) return end_with_exit(return_snapshot_);
   note_stop(Abort::kUnbuildable, unusable_reason_);

@@ -258,7 +258,9 @@ class Recorder final : public RecordApi {
   Val make_exception(PyTypeObject* type, const Vals& args);
   void init_exception(Val exception, const Vals& args);
   void note_return() {  // of a frame: see end_at_return
-    if (frames_.size() == 1 && any_traced_) return_snapshot_ = snapshot();
+    if (frames_.size() != 1) return;
+    leaves_generator_ = leaves_generator();
+    if (any_traced_ || leaves_generator_) return_snapshot_ = snapshot();
   }
   Val as_exception(Val value, PyObject* object);
   Val traceback_of(Val exception);  // as it is now
@@ -431,6 +433,7 @@ class Recorder final : public RecordApi {
   void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
   bool finalize_popped(cpython::Frame* frame);
+  bool leaves_generator() const;
   void leave_root(ShadowFrame& shadow, PyObject* result);
   bool try_follow(cpython::Frame* frame, int throwflag);
   void left_frame(cpython::Frame* frame, PyObject* result);
@@ -474,6 +477,7 @@ class Recorder final : public RecordApi {
   bool any_traced_ = false;                     // some exception was caught ...
   bool any_traced_built_ = false;               // ... and built
   uint32_t return_snapshot_ = kNone;            // of the root's return
+  bool leaves_generator_ = false;               // ... when a generator dies, and is closed
   Val entry_handled_;                           // what was being handled at entry ...
   PyObject* entry_exception_ = nullptr;         // ... the object, or None or null
   bool exception_ = false;                      // an exception event since the last instruction

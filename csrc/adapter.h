@@ -24,7 +24,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 6;
+inline constexpr int kAdapterVersion = 7;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -114,6 +114,11 @@ class Adapter {
   virtual int version() const noexcept { return kAdapterVersion; }
   virtual const char* name() const noexcept = 0;
 
+  // Types whose objects, if they are equal, are told apart by nothing but their identity; null at the end.
+  virtual PyTypeObject* const* value_types() const noexcept {
+    static constexpr PyTypeObject* kNone[] = {nullptr};
+    return kNone;
+  }
   // A tensor whose behaviour the adapter knows (exact framework classes, no overriding subclass).
   virtual bool is_tensor(PyObject* object) const noexcept = 0;
   // A number that is the same for tensors which the guards of an input do not tell apart, and mostly only for those.

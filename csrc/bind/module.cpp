@@ -8,6 +8,7 @@
 #include "adapter.h"
 #include "bind/views.h"
 #include "cache/root.h"
+#include "cpython/objects.h"
 #include "exec/replay.h"
 #include "hook/automatic.h"
 #include "hook/hook.h"
@@ -64,6 +65,7 @@ void py_attach(py::object capsule) {
   if (adapter->version() != kAdapterVersion)
     throw py::import_error("this adapter was built against another pijit; reinstall pijit");
   build_builtin_table();
+  for (PyTypeObject* const* type = adapter->value_types(); *type != nullptr; ++type) cpython::add_value_type(*type);
   set_adapter(adapter);
 }
 

@@ -1,7 +1,9 @@
 // Version tags, native lookups and instance attributes, for CPython 3.11.
 #include "cpython/objects.h"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "common/ref.h"
 
@@ -335,12 +337,18 @@ bool is_quiet(PyObject* object, int depth) noexcept {
 
 }  // namespace
 
+namespace {
+
+std::vector<PyTypeObject*> value_types;
+
+}  // namespace
+
+void add_value_type(PyTypeObject* type) {
+  if (!is_value_type(type)) value_types.push_back(type);
+}
+
 bool is_value_type(PyTypeObject* type) noexcept {
-  const PyNumberMethods* number = type->tp_as_number;
-  return dies_unnoticed(type) && type != &PyRange_Type && type->tp_richcompare != nullptr &&
-         type->tp_richcompare != PyBaseObject_Type.tp_richcompare && type->tp_hash != nullptr &&
-         type->tp_hash != PyObject_HashNotImplemented &&
-         (number == nullptr || (number->nb_index == nullptr && number->nb_float == nullptr));
+  return std::find(value_types.begin(), value_types.end(), type) != value_types.end();
 }
 
 bool equal_values(PyObject* a, PyObject* b) noexcept {

@@ -132,7 +132,8 @@ inline PyObject* object_at(PyObject* object, Py_ssize_t offset) noexcept {
   return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
 }
 
-// Objects of such a type that tell their value by == and hash, numbers and ranges apart: devices.
+// Types of C whose objects, if they are equal, are told apart by nothing but their identity: devices.
+void add_value_type(PyTypeObject* type);
 bool is_value_type(PyTypeObject* type) noexcept;
 bool equal_values(PyObject* a, PyObject* b) noexcept;  // of one such type
 

@@ -17,6 +17,10 @@ class TorchAdapter final : public Adapter {
  public:
   const char* name() const noexcept override { return "torch"; }
 
+  PyTypeObject* const* value_types() const noexcept override {
+    static PyTypeObject* const types[] = {&THPDeviceType, nullptr};
+    return types;
+  }
   bool is_tensor(PyObject* object) const noexcept override { return is_plain_tensor(object); }
   uint64_t tensor_kind(PyObject* tensor) const noexcept override { return kind_of(tensor); }
   bool claims(PyObject* callable) const noexcept override { return find_callable(callable) != nullptr; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -145,3 +146,240 @@ def test_a_dict_with_devices_as_keys_needs_one_opaque_call() -> None:
     (trace,) = pijit.traces(fast)
     assert len([node for node in trace.nodes if "opaque" in str(node)]) == 1
     assert pijit.status(fast).state == "replaying"
+
+
+class Plain:
+    """Its attributes are inline values until somebody asks for its `__dict__`."""
+
+    x: int
+    i: Plain
+
+    def __init__(self, x: int = 1) -> None:
+        self.x = x
+
+
+def itself() -> Plain:
+    plain = Plain()
+    vars(plain)
+    plain.i = plain
+    return plain
+
+
+def its_dict() -> Plain:
+    plain = Plain()
+    plain.i = Plain()
+    plain.i.__dict__ = vars(plain)
+    return plain
+
+
+def one_dict() -> Plain:
+    plain = Plain()
+    plain.i, plain.l = Plain(), Plain()  # type: ignore[attr-defined]
+    plain.l.__dict__ = vars(plain.i)  # type: ignore[attr-defined]
+    return plain
+
+
+@pytest.mark.parametrize("make", [itself, its_dict, one_dict])
+def test_an_argument_that_reaches_itself(make: Callable[[], Plain]) -> None:
+    def write(plain: Plain) -> int:
+        plain.i = plain.i
+        plain.i.x += 1
+        return plain.x
+
+    fast, kept = pijit.jit(write), []
+    for _ in range(8):
+        kept.append((make(), make()))
+        assert fast(kept[-1][0]) == write(kept[-1][1])
+        assert vars(kept[-1][0]).keys() == vars(kept[-1][1]).keys()
+
+
+one, current = Plain(), Plain()
+
+
+@pijit.opaque
+def get_current() -> Plain:
+    return current
+
+
+def write_found(_: Plain, n: int) -> Any:
+    found = get_current()
+    found.x = n
+    return one.x
+
+
+def write_argument(plain: Plain, n: int) -> Any:
+    plain.x = n
+    return one.x
+
+
+def add_attribute(plain: Plain, n: int) -> Any:
+    plain.y = n  # type: ignore[attr-defined]
+    return hasattr(one, "y")
+
+
+def delete_attribute(plain: Plain, n: int) -> Any:
+    del plain.x
+    return hasattr(one, "x")
+
+
+@pytest.mark.parametrize("varies", [False, True])
+@pytest.mark.parametrize("call", [write_found, write_argument, add_attribute, delete_attribute])
+def test_an_instance_with_inline_values_under_two_names(call: Callable[..., Any], varies: bool) -> None:
+    global one, current
+    fast = pijit.jit(call)
+    results: dict[Any, list[Any]] = {call: [], fast: []}
+    for function, said in results.items():
+        one = Plain()
+        for n in range(12):
+            one.__init__(n if varies else 1)  # type: ignore[misc]
+            current = one if n % 8 > 5 else Plain()
+            said.append(function(current, n + 20))
+            if hasattr(one, "y"):
+                del one.y
+    assert results[fast] == results[call]
+    assert pijit.status(fast).state == "replaying"
+
+
+shared = {"a": 1}
+
+
+def test_a_dict_with_an_item_that_varies_under_two_names() -> None:
+    def write(table: dict[str, int], n: int) -> int:
+        table["a"] = n
+        return shared["a"]
+
+    fast = pijit.jit(write)
+    for n in range(16):
+        shared["a"] = n * 7
+        assert fast(shared if n % 8 > 5 else {"a": 5}, n) == (n if n % 8 > 5 else n * 7)
+    assert pijit.status(fast).state == "replaying"
+
+
+closed: list[str] = []
+
+
+def numbers() -> Iterator[int]:
+    try:
+        yield 1
+        yield 2
+    finally:
+        closed.append("closed")
+
+
+def delegating() -> Iterator[int]:
+    yield from numbers()
+
+
+class Closed:
+    def __iter__(self) -> Closed:
+        return self
+
+    def __next__(self) -> int:
+        return 1
+
+    def close(self) -> None:
+        closed.append("closed by its name")
+
+
+def over_object() -> Iterator[int]:
+    yield from Closed()
+
+
+@pytest.mark.parametrize("make", [numbers, delegating, over_object])
+def test_a_generator_that_dies_with_the_frame_is_closed(make: Callable[[], Iterator[int]]) -> None:
+    def begin() -> int:
+        generator = make()
+        return next(generator)
+
+    fast = pijit.jit(begin)
+    for n in range(6):
+        assert fast() == 1
+        assert len(closed) == n + 1
+    closed.clear()
+
+
+def test_values_that_are_equal_but_differ() -> None:
+    noon = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
+    one_later = datetime.timezone(datetime.timedelta(hours=1), "later")
+    here, there = noon, noon.astimezone(one_later)
+    assert here == there
+
+    def hours(times: dict[Any, int] | list[Any]) -> list[int]:
+        return [time.hour for time in times]
+
+    for make in (lambda time: {time: 1}, lambda time: [time]):
+        fast = pijit.jit(hours)
+        assert [fast(make(time)) for time in (here, here, here, there, here)] == [[12], [12], [12], [13], [12]]
+
+    def names(times: dict[Any, int]) -> list[str]:
+        return [zone.tzname(None) for zone, _ in times]
+
+    fast = pijit.jit(names)
+    zones = [datetime.timezone(datetime.timedelta(0), name) for name in "AAAB"]
+    assert [fast({(zone, 1): 1}) for zone in zones] == [["A"], ["A"], ["A"], ["B"]]
+
+
+reshape = False
+
+
+@pijit.opaque
+def touch(table: dict[str, int]) -> None:
+    if reshape:
+        table["new"] = 1
+
+
+@pytest.mark.xfail(
+    strict=True, reason="an iterator is built after the foreign call, and takes the new size for its own"
+)
+def test_a_dict_reshaped_by_foreign_code_while_it_is_iterated_over() -> None:
+    global reshape
+
+    def keys(table: dict[str, int]) -> list[str]:
+        said = []
+        try:
+            for key in table:
+                said.append(key)
+                touch(table)
+        except RuntimeError as error:
+            said.append(str(error))
+        return said
+
+    fast = pijit.jit(keys)
+    for _ in range(3):
+        assert fast({"a": 1, "b": 2}) == ["a", "b"]
+    reshape = True
+    try:
+        assert fast({"a": 1, "b": 2}) == keys({"a": 1, "b": 2})
+    finally:
+        reshape = False
+
+
+class Dying:
+    def __del__(self) -> None:
+        global deaths
+        deaths += 1
+
+
+deaths, make_one = 0, int
+
+
+@pijit.opaque
+def make_something() -> Any:
+    return make_one()
+
+
+@pytest.mark.xfail(strict=True, reason="what is read after the call is guarded before its result dies")
+def test_a_result_that_nobody_takes_has_a_finalizer() -> None:
+    global make_one
+
+    def drop() -> int:
+        make_something()
+        return deaths
+
+    fast = pijit.jit(drop)
+    assert [fast() for _ in range(3)] == [0] * 3
+    make_one = Dying  # type: ignore[assignment]
+    try:
+        assert fast() == 1
+    finally:
+        make_one = int

@@ -183,6 +183,11 @@ void build_builtin_table() {
   add_copy_builtins();
   add_class_builtins();
   cpython::lru_cache_type();
+  for (const char* name : {"date", "timedelta"}) {  // a datetime that equals another may be of another zone
+    const Ref type = Ref::steal(find_object("datetime", name));
+    if (type && PyType_Check(type.get()) != 0 && cpython::dies_unnoticed(reinterpret_cast<PyTypeObject*>(type.get())))
+      cpython::add_value_type(reinterpret_cast<PyTypeObject*>(type.get()));
+  }
 }
 
 namespace {

@@ -226,18 +226,20 @@ def delete_attribute(plain: Plain, n: int) -> Any:
 @pytest.mark.parametrize("call", [write_found, write_argument, add_attribute, delete_attribute])
 def test_an_instance_with_inline_values_under_two_names(call: Callable[..., Any], varies: bool) -> None:
     global one, current
-    fast = pijit.jit(call)
+    # A class that has given its attributes in another order no longer keeps them inline.
+    made = Plain if call is write_found else type("Plain", (Plain,), {})
+    fast, replays = pijit.jit(call), pijit.stats()["replays"]
     results: dict[Any, list[Any]] = {call: [], fast: []}
     for function, said in results.items():
-        one = Plain()
+        one = made()
         for n in range(12):
             one.__init__(n if varies else 1)  # type: ignore[misc]
-            current = one if n % 8 > 5 else Plain()
+            current = one if n % 8 > 5 else made()
             said.append(function(current, n + 20))
             if hasattr(one, "y"):
                 del one.y
     assert results[fast] == results[call]
-    assert pijit.status(fast).state == "replaying"
+    assert pijit.stats()["replays"] > replays
 
 
 shared = {"a": 1}

@@ -13,4 +13,18 @@ struct RecordLimits {
 
 RecordLimits& record_limits() noexcept;
 
+// Objects that hold one another are built by recursion: one level of it. `too_deep`: no deeper.
+class Nesting {
+ public:
+  Nesting() noexcept { ++depth_; }
+  ~Nesting() { --depth_; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+  bool too_deep() const noexcept { return depth_ > kMaxDepth; }
+
+ private:
+  static constexpr int kMaxDepth = 2000;
+  static inline thread_local int depth_ = 0;
+};
+
 }  // namespace pijit

@@ -4,6 +4,7 @@
 // call. A frame whose C caller takes the result in a way that no continuation describes (see Continuation) makes the
 // snapshots inside it unusable: the trace is then cut at the last one that is usable.
 #include "cpython/keys.h"
+#include "record/limits.h"
 #include "record/reasons.h"
 #include "record/recorder.h"
 
@@ -290,8 +291,9 @@ void Recorder::cut_at_last_snapshot() {
 bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
   const Virtual& object = trace_->virtuals[index];
   if (object.is_real(time)) return true;
-  if (!can_build(index, time)) {
-    unusable_reason_ = virtual_name(object.kind);
+  const Nesting nesting;
+  if (nesting.too_deep() || !can_build(index, time)) {
+    unusable_reason_ = nesting.too_deep() ? "objects nested too deeply" : virtual_name(object.kind);
     return false;
   }
   if (visited_[index] == visit_) return true;

@@ -5,6 +5,7 @@
 #include "cpython/objects.h"
 #include "ir/scalars.h"
 #include "record/builtins.h"
+#include "record/limits.h"
 
 namespace pijit {
 
@@ -531,6 +532,8 @@ Val Recorder::materialize(Val value) {
     if (live_ && trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
   }
   if (!live_) return Val();
+  const Nesting nesting;
+  if (nesting.too_deep()) return stop(Abort::kUnbuildable, "objects nested too deeply"), Val();
   const bool address = content.kind == VirtualKind::kAddress;
   if (address) {  // of a scalar: from now on it is this very one
     if (content.items[0].is_const()) trace_->exact.push_back(content.items[0].object());

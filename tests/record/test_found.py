@@ -385,3 +385,21 @@ def test_a_result_that_nobody_takes_has_a_finalizer() -> None:
         assert fast() == 1
     finally:
         make_one = int
+
+
+@pytest.mark.parametrize("depth", [1500, 3000, 200_000])
+def test_objects_that_hold_one_another_deeply(depth: int) -> None:
+    def chain() -> list[Any]:
+        held: list[Any] = []
+        for _ in range(depth):
+            held = [held]
+        make_something()
+        return held
+
+    fast = pijit.jit(chain)
+    for _ in range(4):
+        held, seen = fast(), 0
+        while held:
+            (held,) = held
+            seen += 1
+        assert seen == depth

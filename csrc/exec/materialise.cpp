@@ -2,6 +2,7 @@
 #include "exec/materialise.h"
 
 #include "cpython/frame.h"
+#include "cpython/iterators.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "exec/registers.h"
@@ -383,7 +384,7 @@ PyObject* Materialiser::make_from_fields(const Virtual& object) noexcept {
     case VirtualKind::kSuper:
       return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), f[0], f[1], nullptr);
     case VirtualKind::kIterator:
-      return make_iterator(object, f[0], f[1] != nullptr && PyObject_IsTrue(f[1]) == 1);
+      return make_iterator(object, f);
     case VirtualKind::kEnumerate:
       return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyEnum_Type), f[0], f[1], nullptr);
     case VirtualKind::kView:
@@ -394,7 +395,9 @@ PyObject* Materialiser::make_from_fields(const Virtual& object) noexcept {
   }
 }
 
-PyObject* Materialiser::make_iterator(const Virtual& object, PyObject* iterable, bool reversed) noexcept {
+PyObject* Materialiser::make_iterator(const Virtual& object, PyObject* const* fields) noexcept {
+  PyObject* const iterable = fields[0];
+  const bool reversed = fields[1] != nullptr && PyObject_IsTrue(fields[1]) == 1;
   uint32_t position = 0;
   each(object, [&](const LogEntry& entry) {
     if (entry.op == LogOp::kIndex) position = entry.index;
@@ -403,6 +406,9 @@ PyObject* Materialiser::make_iterator(const Virtual& object, PyObject* iterable,
   if (iterable == nullptr) return unsupported("an iterator"), nullptr;
   Ref iterator = Ref::steal(reversed ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), iterable)
                                      : PyObject_GetIter(iterable));
+  if (iterator && fields[2] != nullptr && position != kExhausted &&
+      cpython::set_first_size(iterator.get(), PyLong_AsSsize_t(fields[2])))
+    return iterator.release();
   return iterator && advance(iterator.get(), position) ? iterator.release() : nullptr;
 }
 

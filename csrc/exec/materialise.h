@@ -55,7 +55,7 @@ class Materialiser {
   PyObject* make_dict(const Virtual& object) noexcept;
   PyObject* make_instance(PyTypeObject* type) noexcept;
   PyObject* make_tuple(const Virtual& object) noexcept;
-  PyObject* make_iterator(const Virtual& object, PyObject* iterable, bool reversed) noexcept;
+  PyObject* make_iterator(const Virtual& object, PyObject* const* fields) noexcept;
   PyObject* make_zip(const Virtual& object) noexcept;
   PyObject* make_exception(const Virtual& object) noexcept;
   bool apply_exception(const Virtual& object, PyObject* made, const LogEntry& entry, uint32_t* position) noexcept;

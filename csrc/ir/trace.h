@@ -117,6 +117,9 @@ enum class LogOp : uint8_t {
   kTraced
 };
 
+// The kIndex of an iterator that has ended: it stays so, whatever becomes of its source.
+inline constexpr uint32_t kExhausted = UINT32_MAX;
+
 // One thing done to a virtual object. `next` links the entries of one object in time order.
 struct LogEntry {
   LogOp op;

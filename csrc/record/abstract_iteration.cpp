@@ -137,6 +137,8 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
   if (of == nullptr) co_await drive.unknown();
   Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
   recorder.set_field(iterator, 0, iterable);
+  if (const Py_ssize_t size = recorder.iterated_size(iterable); size >= 0)
+    recorder.set_field(iterator, 2, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
   co_return iterator;
 }
 

@@ -27,7 +27,8 @@ bool Recorder::try_items(Val iterable, Vals* out) {
         return true;
       case VirtualKind::kIterator:
         if (content.position == kExhausted && content.type != deque_iterator_type()) return true;
-        if (is_stale(iterable.index(), trace_->clock) || !try_items(content.items[0], out)) return false;
+        if (is_stale(iterable.index(), trace_->clock) || !has_first_size(content)) return false;
+        if (!try_items(content.items[0], out)) return false;
         if (content.items.size() > 1 && content.items[1].object() == Py_True) std::reverse(out->begin(), out->end());
         out->erase(out->begin(),
                    out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
@@ -146,6 +147,38 @@ Py_ssize_t Recorder::count_items(Val sequence) {
   const Py_ssize_t size = PyObject_Length(object);
   if (size < 0) PyErr_Clear();
   return size;
+}
+
+Py_ssize_t Recorder::iterated_size(Val source) {
+  source = content_of(source);
+  if (source.is_virtual()) {
+    const Model& content = model(source);
+    switch (content.kind) {
+      case VirtualKind::kView:
+        return iterated_size(content.items[0]);
+      case VirtualKind::kDict:
+        return static_cast<Py_ssize_t>(content.owner != kNone ? model(content.owner).names.size()
+                                                              : content.keys.size());
+      case VirtualKind::kInstance:
+      case VirtualKind::kSet:
+        return static_cast<Py_ssize_t>(content.keys.size());
+      case VirtualKind::kDeque:
+        return static_cast<Py_ssize_t>(content.items.size());
+      default:
+        return -1;
+    }
+  }
+  PyObject* object = source.object();
+  if (object == nullptr) return -1;
+  if (PyDict_Check(object)) return PyDict_GET_SIZE(object);
+  return PySet_Check(object) ? PySet_GET_SIZE(object) : -1;
+}
+
+// Its source has the size that it had when the iterator was made.
+bool Recorder::has_first_size(const Model& iterator) {
+  if (iterator.items.size() <= 2 || iterator.position == kExhausted) return true;
+  const Py_ssize_t size = iterated_size(iterator.items[0]);
+  return size < 0 || size == PyLong_AsSsize_t(iterator.items[2].object());
 }
 
 // The item number `position` (from the end, if reversed) of a known container, without a look at the others: 1 and

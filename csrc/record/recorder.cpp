@@ -304,6 +304,17 @@ bool Recorder::finish_instruction(ShadowFrame& frame) {
   return live_;
 }
 
+// Nobody takes what foreign code returned: it dies, and its finalizer runs, before the epoch begins.
+bool Recorder::drop_result(ShadowFrame& frame) {
+  const Val result = frame.top();
+  if (!result.is_reg() || trace_->nodes.empty()) return false;
+  const Node& last = trace_->nodes.back();
+  if (!is_opaque(last.op) || last.out != result.index()) return false;
+  if (epoch_result_ == result) epoch_result_ = Val();
+  frame.sp -= 1;
+  return true;
+}
+
 void Recorder::observe_instruction(ShadowFrame& frame) {
   const bool waits = frame.pending.active || exception_ || stopping_;
   if (waits && !finish_instruction(frame)) return;
@@ -324,6 +335,11 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
   if (limit_ != 0 && !epoch_due_ && !exit_points_ && step_move(frame, opcode, oparg)) {
     limit_ -= 1;
+    frame.changed = true;
+    return;
+  }
+  if (epoch_due_ && opcode == POP_TOP && drop_result(frame)) {
+    limit_ -= limit_ != 0;
     frame.changed = true;
     return;
   }

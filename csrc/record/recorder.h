@@ -102,6 +102,8 @@ class Recorder final : public RecordApi {
   bool dict_content(Val dict, Objects* keys, Vals* values);
   bool try_items(Val iterable, Vals* out);
   Py_ssize_t count_items(Val sequence);
+  Py_ssize_t iterated_size(Val source);  // which an iterator over a dict, set or deque compares; -1: it does not
+  bool has_first_size(const Model& iterator);
   int item_at(Val source, size_t position, bool reversed, Val* item);
   int entry_at(Val dict, size_t position, bool reversed, PyObject** key, Val* value);
   int dict_item_at(Val source, size_t position, bool reversed, Val* item);
@@ -314,6 +316,7 @@ class Recorder final : public RecordApi {
   Guard& input_guard(GuardOp op, Val source);
   void observe_instruction(ShadowFrame& frame);
   bool finish_instruction(ShadowFrame& frame);
+  bool drop_result(ShadowFrame& frame);
   void learn_operands(ShadowFrame& frame, int opcode, int oparg);
   void complete(ShadowFrame& frame);
   void complete_next(ShadowFrame& frame);

@@ -135,9 +135,6 @@ struct ShadowFrame : FromPool {
   Val pop() { return slots[locals + --sp]; }
 };
 
-// An iterator that has ended stays so, whatever becomes of its source.
-inline constexpr uint32_t kExhausted = UINT32_MAX;
-
 // An entry of a traceback.
 struct TracedFrame {
   Val frame;  // a kFrame
@@ -159,7 +156,8 @@ struct Model : FromPool {
   uint32_t address = kNone;                // what id() gives of it
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
   Seldom<uint32_t> reshaped;               // when keys came or went
-  Seldom<Val> ahead;                       // iterators over sets: all the items, in order
+  Seldom<Val> ahead;                       // iterators over sets: all the items, in order ...
+  size_t ahead_epoch = 0;                  // ... as they were there
   Val home;                                // a container that existed before and is written: the object (writes.cpp)
   Seldom<PyObject*> original;              // ... its items before the first write (borrowed)
   bool unread = false;                     // ... not guarded: items has only what was added

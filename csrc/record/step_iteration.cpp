@@ -72,9 +72,16 @@ bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pop
   return drive(recorder, frame, iter_of, only(iterable), pops) == Invoke::kStarted;
 }
 
-// The order of a set is found once: an iterator whose set was reshaped is stale.
+// The order of a set is found once, unless foreign code has run: an iterator whose set was reshaped is stale.
 static int set_item_at(Recorder& recorder, Model& iterator, Val* item) {
-  if (iterator.ahead.empty() && !recorder.try_items(iterator.items[0], &iterator.ahead.all())) return -1;
+  const size_t epoch = recorder.trace().epochs.size();
+  if (iterator.ahead.empty() || iterator.ahead_epoch != epoch) {
+    Vals items;
+    if (!recorder.try_items(iterator.items[0], &items)) return -1;
+    if (!iterator.ahead.empty() && iterator.ahead.all() != items) return -1;
+    iterator.ahead.all() = items;
+    iterator.ahead_epoch = epoch;
+  }
   if (iterator.position >= iterator.ahead.size()) return 0;
   *item = iterator.ahead[iterator.position];
   return 1;
@@ -88,6 +95,7 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     if (content.position == kExhausted && !deque) return 0;
     if (recorder.is_stale(iterator.index(), recorder.trace().clock)) return -1;
     const Val source = content.items[0];
+    if (!recorder.has_first_size(content)) return -1;  // foreign code reshaped it
     const bool reversed = content.items.size() > 1 && content.items[1].object() == Py_True;
     PyTypeObject* of = recorder.type_of(source);
     const bool set = of == &PySet_Type || of == &PyFrozenSet_Type;

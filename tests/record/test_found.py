@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -321,39 +323,79 @@ def test_values_that_are_equal_but_differ() -> None:
     assert [fast({(zone, 1): 1}) for zone in zones] == [["A"], ["A"], ["A"], ["B"]]
 
 
-reshape = False
+reshape: Callable[[Any], None] | None = None
 
 
 @pijit.opaque
-def touch(table: dict[str, int]) -> None:
-    if reshape:
-        table["new"] = 1
+def touch(container: Any) -> None:
+    if reshape is not None:
+        reshape(container)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an iterator is built after the foreign call, and takes the new size for its own"
-)
-def test_a_dict_reshaped_by_foreign_code_while_it_is_iterated_over() -> None:
+def grow(container: Any) -> None:
+    if isinstance(container, dict):
+        container["new"] = 1
+    elif isinstance(container, set):
+        container.add("new")
+    else:
+        container.append("new")
+
+
+def shrink(container: Any) -> None:
+    container.popitem() if isinstance(container, dict) else container.pop()
+
+
+ITERATED: dict[str, tuple[Callable[[list[str]], Any], Callable[[Any], Any]]] = {
+    "dict": (dict.fromkeys, iter),
+    "keys": (dict.fromkeys, lambda table: iter(table.keys())),
+    "values": (dict.fromkeys, lambda table: iter(table.values())),
+    "items": (dict.fromkeys, lambda table: iter(table.items())),
+    "proxy": (dict.fromkeys, lambda table: iter(types.MappingProxyType(table))),
+    "ordered": (collections.OrderedDict.fromkeys, iter),
+    "ordered items": (collections.OrderedDict.fromkeys, lambda table: iter(table.items())),
+    "set": (set, iter),
+    "deque": (collections.deque, iter),
+    "enumerate": (dict.fromkeys, enumerate),
+    "zip": (dict.fromkeys, lambda table: zip(range(9), table, strict=False)),
+    "map": (set, lambda table: map(str, table)),
+    "generator": (dict.fromkeys, lambda table: (key for key in table)),
+}
+KEPT: list[Any] = []
+
+
+@pytest.mark.parametrize("change", [grow, shrink])
+@pytest.mark.parametrize("first", [1, 2, 4])
+@pytest.mark.parametrize("given", ["argument", "global", "made"])
+@pytest.mark.parametrize("kind", ITERATED)
+def test_what_foreign_code_reshapes_while_it_is_iterated_over(
+    kind: str, given: str, first: int, change: Callable[[Any], None]
+) -> None:
+    """The iterator knows how long its container was, whoever made the two."""
     global reshape
+    make, iterator_of = ITERATED[kind]
 
-    def keys(table: dict[str, int]) -> list[str]:
+    def items(argument: Any) -> list[str]:
+        container = make(["a", "b"]) if given == "made" else KEPT[0] if given == "global" else argument
         said = []
         try:
-            for key in table:
-                said.append(key)
-                touch(table)
+            for item in iterator_of(container):
+                said.append(str(item))
+                touch(container)
         except RuntimeError as error:
-            said.append(str(error))
+            said.append(f"{error} at {error.__traceback__.tb_lineno}")  # type: ignore[union-attr]
         return said
 
-    fast = pijit.jit(keys)
-    for _ in range(3):
-        assert fast({"a": 1, "b": 2}) == ["a", "b"]
-    reshape = True
-    try:
-        assert fast({"a": 1, "b": 2}) == keys({"a": 1, "b": 2})
-    finally:
-        reshape = False
+    def run(function: Callable[[Any], list[str]]) -> list[list[str]]:
+        global reshape
+        answers = []
+        for call in range(7):
+            reshape = change if call in (first, first + 1) else None
+            KEPT[:] = [make(["a", "b"])]
+            answers.append(function(make(["a", "b"])))
+        reshape = None
+        return answers
+
+    assert run(pijit.jit(items)) == run(items)
 
 
 class Dying:
@@ -370,7 +412,6 @@ def make_something() -> Any:
     return make_one()
 
 
-@pytest.mark.xfail(strict=True, reason="what is read after the call is guarded before its result dies")
 def test_a_result_that_nobody_takes_has_a_finalizer() -> None:
     global make_one
 

@@ -1,0 +1,54 @@
+// What iterators remember of their source, for CPython 3.11.
+#include "cpython/iterators.h"
+
+#include <utility>
+
+namespace pijit::cpython {
+namespace {
+
+// The beginnings of dictiterobject and setiterobject, odictiterobject, and dequeiterobject.
+struct TableIterator {
+  PyObject_HEAD PyObject* source;
+  Py_ssize_t size;
+};
+
+struct OrderedIterator {
+  PyObject_HEAD int kind;
+  PyObject* source;
+  Py_ssize_t size;
+  size_t state;
+};
+
+struct DequeIterator {
+  PyObject_HEAD void* block;
+  Py_ssize_t index;
+  PyObject* source;
+  size_t state;
+  Py_ssize_t left;
+};
+
+bool is_table_iterator(PyTypeObject* type) noexcept {
+  return type == &PyDictIterKey_Type || type == &PyDictIterValue_Type || type == &PyDictIterItem_Type ||
+         type == &PySetIter_Type;
+}
+
+}  // namespace
+
+bool set_first_size(PyObject* iterator, Py_ssize_t size) noexcept {
+  if (is_table_iterator(Py_TYPE(iterator))) {
+    auto* table = reinterpret_cast<TableIterator*>(iterator);
+    return std::exchange(table->size, size) != size;
+  }
+  if (Py_TYPE(iterator) == &PyODictIter_Type) {
+    auto* ordered = reinterpret_cast<OrderedIterator*>(iterator);
+    if (ordered->size == size) return false;
+    ordered->state -= 1;
+    return true;
+  }
+  auto* deque = reinterpret_cast<DequeIterator*>(iterator);
+  if (deque->left == size) return false;
+  deque->state -= 1;
+  return true;
+}
+
+}  // namespace pijit::cpython

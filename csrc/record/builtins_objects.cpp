@@ -9,6 +9,11 @@ Val truth_value(bool yes) {
   return Val::constant(yes ? Py_True : Py_False);
 }
 
+// What a metaclass that asks for no more inherits.
+PyObject* of_type(PyObject* name) {
+  return PyDict_GetItem(PyType_Type.tp_dict, name);
+}
+
 // isinstance for one class, without running Python. 1, 0, or -1: not decidable here.
 int instance_of(Recorder& recorder, Val object, PyObject* cls) {
   PyTypeObject* type = recorder.type_of(object);
@@ -17,8 +22,7 @@ int instance_of(Recorder& recorder, Val object, PyObject* cls) {
   if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return -1;
   if (type == reinterpret_cast<PyTypeObject*>(cls)) return 1;
   static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
-  PyObject* method = recorder.lookup_type(Py_TYPE(cls), check);
-  if (method == nullptr || Py_TYPE(method) == &PyFunction_Type) return -1;
+  if (recorder.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
   recorder.guard_type_version(type);
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))) return 1;
   PyObject* own = recorder.lookup_type(type, names().class_);
@@ -64,8 +68,7 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 int subclass_of(Recorder& recorder, PyTypeObject* type, PyObject* cls) {
   if (cls == nullptr || !PyType_Check(cls)) return -1;
   static PyObject* const check = PyUnicode_InternFromString("__subclasscheck__");
-  PyObject* method = recorder.lookup_type(Py_TYPE(cls), check);
-  if (method == nullptr || Py_TYPE(method) == &PyFunction_Type) return -1;
+  if (recorder.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
   recorder.guard_type_version(type);
   return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls));
 }

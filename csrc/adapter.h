@@ -24,7 +24,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 7;
+inline constexpr int kAdapterVersion = 8;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -126,6 +126,9 @@ class Adapter {
   // The adapter may know C callables (functions, methods, types, getset descriptors) and C attributes; a fast yes/no.
   virtual bool claims(PyObject* callable) const noexcept = 0;
 
+  // A replay cannot call it in the place of CPython: it asks who else holds a tensor.
+  virtual bool counts_holders(PyObject* callable) const noexcept = 0;
+
   virtual void retain(void* tensor) noexcept = 0;
   virtual void release(void* tensor) noexcept = 0;
   virtual PyObject* wrap(void* tensor) noexcept = 0;    // new reference; null with an error set
@@ -149,6 +152,11 @@ class Adapter {
   virtual bool finish_call(const CallSite& site, PyObject* result_object, Val* result) = 0;
   // The instruction raised: forget the operators that were seen.
   virtual void cancel_call() noexcept = 0;
+
+  // An operation that has run in a replay warned. The core asks for the warnings while the frames that called it stand.
+  bool warned = false;
+  virtual bool issue_warnings() { return true; }  // false: one became an exception
+  virtual void forget_warnings() noexcept {}
 
   // Code that the recording does not follow may have run (an opaque call): what was known of tensors is checked anew.
   virtual void foreign_code() noexcept {}

@@ -4,11 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "adapter.h"
 #include "exec/links.h"
 #include "exec/materialise.h"
 #include "exec/side_exit.h"
 #include "guard/check.h"
 #include "guard/varying.h"
+#include "ir/adapter_slot.h"
 #include "ir/scalars.h"
 
 namespace pijit {
@@ -149,7 +151,7 @@ bool unbox(PyObject* object, Reg* out) noexcept {
   return number_of(object, out);
 }
 
-enum class Outcome : uint8_t { kNext, kLeave, kOtherWay, kRaise, kReturn, kFail };
+enum class Outcome : uint8_t { kNext, kWarned, kLeave, kOtherWay, kRaise, kReturn, kFail };
 
 Outcome take(const Node& node, Reg* regs, PyObject* result) noexcept {
   if (result == nullptr) return Outcome::kRaise;
@@ -258,13 +260,33 @@ bool leaves_at(const Trace& trace, const Node& point) noexcept {
   return point.imm == chosen;
 }
 
+PyObject* perform_warnings(void* context) {
+  const auto& [trace, regs, node, ts, ended] = *static_cast<OpaqueCall*>(context);
+  const Operand handled(trace, regs, node, handled_in(trace, node.snapshot));
+  if (handled.failed()) return nullptr;
+  const cpython::Handling handling(ts, handled.get());
+  return current_adapter()->issue_warnings() ? new_reference(Py_None) : nullptr;
+}
+
+// The operation has run: its warnings are those of the instruction, in whatever frame it is.
+Outcome issue_warnings(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root,
+                       PyThreadState* ts) noexcept {
+  current_adapter()->warned = false;
+  OpaqueCall context{trace, regs, node, ts};
+  PyObject* done = call_in_frames(trace, node.snapshot, regs, root, ts, perform_warnings, &context);
+  if (done == nullptr) return Outcome::kRaise;
+  drop_reference(done);
+  return Outcome::kNext;
+}
+
 // kLeave: to the snapshot of the node; kOtherWay: to its second one; kRaise: there, raising; kFail: an error without
 // a snapshot.
 Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
   switch (node.op) {
     case Op::kAdapter:
     case Op::kCheck:
-      return node.adapter_op->run(regs) ? Outcome::kNext : Outcome::kLeave;
+      if (!node.adapter_op->run(regs)) return Outcome::kLeave;
+      return current_adapter()->warned ? Outcome::kWarned : Outcome::kNext;
     case Op::kGuard:
       return check_guard(trace, trace.guards[node.aux], regs) ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardBool:
@@ -358,6 +380,11 @@ uint64_t choose_exit(uint64_t point) noexcept {
 
 namespace {
 
+void release(const Trace& trace, const Node& node, Reg* regs) noexcept {
+  const uint32_t* releases = trace.releases.data() + node.release_first;
+  for (uint32_t i = 0; i < node.release_count; ++i) release_register(&regs[releases[i]]);
+}
+
 // One replay: the nodes of a trace, and of the side traces that it changes over to.
 class Replay {
  public:
@@ -372,10 +399,11 @@ class Replay {
       const Node& node = trace_->nodes[at];
       if (node.snapshot != kNone && cpython::eval_breaker_set(ts_))
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
-      const Outcome outcome = step(*trace_, node, regs_, root_, ts_);
+      Outcome outcome = step(*trace_, node, regs_, root_, ts_);
+      if (outcome == Outcome::kWarned) outcome = issue_warnings(*trace_, node, regs_, root_, ts_);
       left->opaque_calls += is_opaque(node.op);
       if (outcome == Outcome::kNext) {
-        release(node);
+        release(*trace_, node, regs_);
         at += 1;
       } else if (outcome != Outcome::kLeave || !change_over(at)) {
         return end(node, outcome, left);
@@ -384,10 +412,6 @@ class Replay {
   }
 
  private:
-  void release(const Node& node) noexcept {
-    const uint32_t* releases = trace_->releases.data() + node.release_first;
-    for (uint32_t i = 0; i < node.release_count; ++i) release_register(&regs_[releases[i]]);
-  }
   bool change_over(size_t at) noexcept {
     if (trace_->links.empty()) return false;
     const Trace* side = enter_link(*trace_, static_cast<uint32_t>(at), regs_, room_, ts_);
@@ -446,6 +470,33 @@ bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyO
   if (!takes(trace, root, file)) return false;
   *result = Replay(trace, file, root, ts).run(left);
   return true;
+}
+
+const Node* first_effect(const Trace& trace) noexcept {
+  for (const Node& node : trace.nodes) {
+    const bool tells = (node.op == Op::kBuild || node.op == Op::kReturn) && node.snapshot != kNone;
+    if (tells || node.op == Op::kEpoch || node.op == Op::kExit || !is_repeatable(node)) return &node;
+  }
+  return nullptr;
+}
+
+Ref rehearse(const Trace& trace, cpython::Frame* root, PyThreadState* ts) {
+  RegisterFile file(trace.room);
+  if (!takes(trace, root, file)) return Ref();
+  hold(trace, file.get());
+  for (const Node& node : trace.nodes) {
+    const Outcome outcome = step(trace, node, file.get(), root, ts);
+    if (outcome == Outcome::kReturn) return Ref::steal(finish(trace, node, file.get()));
+    if (outcome == Outcome::kWarned) {
+      current_adapter()->warned = false;
+      current_adapter()->forget_warnings();
+    }
+    if (outcome != Outcome::kNext) break;
+    release(trace, node, file.get());
+  }
+  SavedError error;
+  release_all(trace, file.get());
+  return Ref();
 }
 
 bool would_replay(const Trace& trace, cpython::Frame* root) {

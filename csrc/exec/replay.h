@@ -56,6 +56,11 @@ uint64_t choose_exit(uint64_t point) noexcept;
 
 // All of it: true when the trace was entered, *result is then what the root frame returns.
 bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyObject** result, Left* left);
+// The node of the trace because of which a replay cannot be done beside the call: it changes something, or the
+// recording stopped there. Null: there is none.
+const Node* first_effect(const Trace& trace) noexcept;
+// What a replay of such a trace gives, whose guards hold, with nothing changed. Null: it would be left to CPython.
+Ref rehearse(const Trace& trace, cpython::Frame* root, PyThreadState* ts);
 // The guards of the trace hold for this frame.
 bool would_replay(const Trace& trace, cpython::Frame* root);
 

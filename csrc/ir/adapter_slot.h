@@ -5,8 +5,14 @@ namespace pijit {
 
 class Adapter;
 
+inline Adapter* adapter_in_use = nullptr;
+
 // Null while no framework is there.
-Adapter* current_adapter() noexcept;
-void set_adapter(Adapter* adapter) noexcept;
+inline Adapter* current_adapter() noexcept {
+  return adapter_in_use;
+}
+inline void set_adapter(Adapter* adapter) noexcept {
+  adapter_in_use = adapter;
+}
 
 }  // namespace pijit

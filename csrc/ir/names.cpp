@@ -12,6 +12,16 @@ const char* op_name(Op op) noexcept {
   return names[static_cast<size_t>(op)];
 }
 
+bool writes(Op op) noexcept {
+  enum class Effect : uint8_t { pure, read, write, control };
+  static constexpr Effect effects[] = {
+#define PIJIT_OP(name, print, effect, doc) Effect::effect,
+#include "ir/ops.def"
+#undef PIJIT_OP
+  };
+  return effects[static_cast<size_t>(op)] == Effect::write;
+}
+
 const char* guard_name(GuardOp op) noexcept {
   static constexpr const char* names[] = {
 #define PIJIT_GUARD(name, print, doc) print,

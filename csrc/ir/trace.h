@@ -327,6 +327,13 @@ inline bool may_let_die(Op op) noexcept {
          op == Op::kStoreCell || op == Op::kCall;
 }
 
+// Other objects change.
+bool writes(Op op) noexcept;
+// Running it once more changes nothing but the registers that it writes.
+inline bool is_repeatable(const Node& node) noexcept {
+  return node.op == Op::kAdapter ? node.adapter_op->is_repeatable() : !writes(node.op);
+}
+
 const char* op_name(Op op) noexcept;
 const char* guard_name(GuardOp op) noexcept;
 const char* virtual_name(VirtualKind kind) noexcept;

@@ -399,9 +399,9 @@ PyObject* identity_function(bool invert) {
   return invert ? functions().is_not : functions().is_;
 }
 
-// Foreign code has run since an operator made the tensor.
+// Foreign code has run since an operator made the tensor, or since guards found it.
 bool Recorder::is_older(Val tensor) const {
-  return trace_->regs[tensor.index()].epoch < trace_->epochs.size() && tensor_source(tensor).is_null();
+  return trace_->regs[tensor.index()].epoch < trace_->epochs.size();
 }
 
 bool Recorder::check_class(Operand tensor) {
@@ -602,6 +602,10 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   if (!request(*this, frame, opcode, oparg, &wanted)) return false;
   PyObject* callable = wanted.callable.object();
   if (callable != nullptr && looks_at_frames(callable, wanted.args.size())) return false;
+  if (callable != nullptr && adapter_ != nullptr && adapter_->counts_holders(callable)) {
+    stop_final_ = true;  // nor may a frame that calls it run while registers hold the tensor
+    return false;
+  }
   for (Val value : wanted.args)
     if (value.is_null()) return false;
   if (!snapshot_usable(snapshot())) return false;

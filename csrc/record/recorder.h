@@ -64,7 +64,7 @@ class Recorder final : public RecordApi {
   Val constant(PyObject* object);          // borrowed: proven by a guard already taken; tensors become inputs
   Val owned(PyObject* object);             // immutable: kept by the trace
   Val tensor_source(Val tensor) const;     // where an input tensor's object is; Null for a result
-  bool is_older(Val tensor) const;         // a result that was made before foreign code ran
+  bool is_older(Val tensor) const;         // it was made, or found, before foreign code ran
   PyObject* real(Val value) const;         // the object it stands for now, if known
   PyTypeObject* type_of(Val value) const;  // exact type, or null
   Model& model(Val value) { return *models_[value.index()]; }
@@ -163,7 +163,8 @@ class Recorder final : public RecordApi {
   void note_write(PyObject* container, PyObject* key, PyObject* old, Val value);
 
   // -- foreign code (opaque.cpp, epoch.cpp, recover.cpp)
-  bool is_scalar_reg(Val value) const;  // a register with an immutable scalar of known type
+  bool foreign_code_ran() const { return epoch_due_; }  // just now: what objects are is not known again yet
+  bool is_scalar_reg(Val value) const;                  // a register with an immutable scalar of known type
   // callable(*args) on scalars, which only computes: a node instead of a constant.
   Invoke compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names = nullptr);
   // The type of an operand that is about to be looked into; of a tensor only where the class decides (`tensors`).

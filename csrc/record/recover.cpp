@@ -190,7 +190,7 @@ bool Recorder::resolve_stop() {
       }
     }
     // The innermost frames first: as little as possible is left to CPython.
-    for (size_t top = frames_.size() - 1; top >= 1; --top)
+    for (size_t top = frames_.size() - 1; top >= 1 && !stop_final_; --top)
       for (size_t level = top; level >= 1; --level) {
         live_ = true;
         stopping_ = false;

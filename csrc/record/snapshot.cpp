@@ -65,23 +65,9 @@ bool leaves(Op op) {
   return op != Op::kBuild && op != Op::kBox && op != Op::kReturn;
 }
 
-bool writes(Op op) {
-  enum class Effect : uint8_t { pure, read, write, control };
-  constexpr Effect kEffects[] = {
-#define PIJIT_OP(name, print, effect, doc) Effect::effect,
-#include "ir/ops.def"
-#undef PIJIT_OP
-  };
-  return kEffects[static_cast<size_t>(op)] == Effect::write;
-}
-
 // Where it cannot be done CPython does it: it tells nobody, and nobody sees the frames.
 bool computes(Op op) {
   return op == Op::kAdapter || (!writes(op) && op != Op::kEpoch);
-}
-
-bool repeats(const Node& node) {
-  return node.op == Op::kAdapter ? node.adapter_op->is_repeatable() : !writes(node.op);
 }
 
 }  // namespace
@@ -156,7 +142,7 @@ void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
 bool Recorder::is_repeatable(ShadowFrame& frame) {
   const auto& nodes = trace_->nodes;
   frame.repeatable = std::max(frame.repeatable, frame.mark.nodes);
-  while (frame.repeatable < nodes.size() && repeats(nodes[frame.repeatable])) frame.repeatable += 1;
+  while (frame.repeatable < nodes.size() && pijit::is_repeatable(nodes[frame.repeatable])) frame.repeatable += 1;
   return frame.repeatable >= nodes.size();
 }
 

@@ -87,13 +87,12 @@ class DirectOp final : public AdapterOp {
       return refuse();
     }
   }
-  bool is_repeatable() const noexcept override { return pure_; }
+  bool is_repeatable() const noexcept override { return boxed_->is_repeatable(); }
   std::string describe() const override { return boxed_->describe(); }
 
  private:
   template <size_t... kIndex>
   bool bind(const LoweredOp& op, std::index_sequence<kIndex...>) {
-    pure_ = op.pure();
     skipped_ = op.skipped();
     factory_ = op.factory();
     return result_.bind(op) && (std::get<kIndex>(arguments_).bind(op, kIndex) && ...);
@@ -104,12 +103,10 @@ class DirectOp final : public AdapterOp {
     WarningTrap trap;
     SkipAutograd skip(skipped_, factory_);
     Result value = handle_.call(std::get<kIndex>(arguments_).make(regs)...);
-    if (trap.warned()) {
-      if (pure_) return false;
-      trap.issue();
-    }
     (void)indices;
-    return result_.store(std::move(value), regs);
+    if (!result_.store(std::move(value), regs)) return false;
+    trap.keep();
+    return true;
   }
 
   c10::TypedOperatorHandle<Signature> handle_;
@@ -117,7 +114,6 @@ class DirectOp final : public AdapterOp {
   DirectResult<Result> result_;
   c10::DispatchKeySet skipped_;
   bool factory_;
-  bool pure_ = false;
   std::unique_ptr<LoweredOp> boxed_;  // as it was recorded: for printing, and the owner of constants
 };
 
@@ -157,7 +153,7 @@ std::unique_ptr<AdapterOp> make_direct(std::unique_ptr<LoweredOp> op) {
   static auto* known = new Map<const OperatorInfo*, Maker>;
   const OperatorInfo& info = op->info();
   std::unique_ptr<AdapterOp> made;
-  if (!info.mutates) {
+  if (!info.mutates && !op->draws()) {
     auto found = known->find(&info);
     if (found == known->end()) {
       Maker maker = maker_of(info, op, &made);

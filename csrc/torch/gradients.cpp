@@ -78,8 +78,8 @@ class WriteGrad final : public AdapterOp {
 
 CallFate begin_grad(Recording& recording) {
   const Arg& self = recording.arg(0);
-  if (self.kind != ArgKind::kTensor || read_fact(self.tensor, Fact::kLeaf) == 0) return CallFate::kUnknown;
-  require(recording, self, Fact::kLeaf);
+  if (self.kind != ArgKind::kTensor || read_fact(self.tensor, Fact::kNodeless) == 0) return CallFate::kUnknown;
+  require(recording, self, Fact::kNodeless);
   return CallFate::kObserve;
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "torch/calls.h"
+#include "torch/lowered.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -140,8 +141,10 @@ class GetItemOp final : public AdapterOp {
   bool run(Reg* regs) noexcept override {
     try {
       at::Tensor self = share(regs[self_].tensor), result;
+      WarningTrap trap;
       program_.with(regs, [&](at::ArrayRef<TensorIndex> indices) { result = at::indexing::get_item(self, indices); });
       put(regs[out_], std::move(result));
+      trap.keep();
       return true;
     } catch (...) {
       return refuse();
@@ -162,12 +165,14 @@ class SetItemOp final : public AdapterOp {
   bool run(Reg* regs) noexcept override {
     try {
       at::Tensor self = share(regs[self_].tensor);
+      WarningTrap trap;
       program_.with(regs, [&](at::ArrayRef<TensorIndex> indices) {
         if (value_.kind == ArgKind::kTensor)
           at::indexing::set_item(self, indices, share(regs[value_.value.index()].tensor));
         else
           at::indexing::set_item(self, indices, number(self, regs));
       });
+      trap.keep();
       return true;
     } catch (...) {
       return refuse();

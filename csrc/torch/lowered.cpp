@@ -1,9 +1,11 @@
 // Runs a boxed operator on the register file.
 #include "torch/lowered.h"
 
+#include "torch/torch_adapter.h"
 #include "torch/undo.h"
 
 #include <sstream>
+#include <utility>
 
 namespace pijit::torch_adapter {
 namespace {
@@ -31,32 +33,43 @@ class StackLoan {
 
 }  // namespace
 
-WarningTrap::WarningTrap()
-    : outer_(c10::WarningUtils::get_warning_handler()), before_(static_cast<uint32_t>(t_warnings.kept.size())) {
+WarningTrap::WarningTrap() : outer_(c10::WarningUtils::get_warning_handler()), before_(t_warnings.kept.size()) {
   c10::WarningUtils::set_warning_handler(&t_warnings);
 }
 
 WarningTrap::~WarningTrap() {
   c10::WarningUtils::set_warning_handler(outer_);
-  if (t_warnings.kept.size() > before_)
-    t_warnings.kept.resize(before_, c10::Warning(c10::UserWarning(), {}, "", false));
+  while (t_warnings.kept.size() > before_) t_warnings.kept.pop_back();
 }
 
-bool WarningTrap::warned() const {
-  return t_warnings.kept.size() > before_;
+void WarningTrap::keep() {
+  if (t_warnings.kept.size() <= before_) return;
+  before_ = t_warnings.kept.size();
+  the_adapter()->warned = true;
 }
 
-void WarningTrap::issue() {
-  for (size_t i = before_; i < t_warnings.kept.size(); ++i) {
-    const c10::Warning& warning = t_warnings.kept[i];
-    bool deprecation = std::holds_alternative<c10::DeprecationWarning>(warning.type());
+bool issue_kept_warnings() {
+  const std::vector<c10::Warning> kept = std::exchange(t_warnings.kept, {});
+  for (const c10::Warning& warning : kept) {
+    const bool deprecation = std::holds_alternative<c10::DeprecationWarning>(warning.type());
     PyObject* category = deprecation ? PyExc_DeprecationWarning : PyExc_UserWarning;
     const c10::SourceLocation& place = warning.source_location();
-    std::string text = warning.msg();  // in the words of torch's Python binding
-    if (place.file != nullptr)
-      text += std::string(" (Triggered internally at ") + place.file + ":" + std::to_string(place.line) + ".)";
-    if (PyErr_WarnEx(category, text.c_str(), 1) < 0) PyErr_Clear();
+    std::string text = warning.msg();
+    int failed;
+    if (place.file != nullptr && warning.verbatim()) {
+      failed = PyErr_WarnExplicit(category, text.c_str(), place.file, static_cast<int>(place.line), nullptr, nullptr);
+    } else {
+      if (place.file != nullptr)
+        text += std::string(" (Triggered internally at ") + place.file + ":" + std::to_string(place.line) + ".)";
+      failed = PyErr_WarnEx(category, text.c_str(), 1);
+    }
+    if (failed != 0) return false;
   }
+  return true;
+}
+
+void forget_kept_warnings() {
+  t_warnings.kept.clear();
 }
 
 void LoweredOp::push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const {
@@ -176,13 +189,30 @@ bool LoweredOp::store(torch::jit::Stack& stack, Reg* regs) const {
   return true;
 }
 
+bool LoweredOp::trains() const noexcept {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const std::string& name = info_.arguments[i].name();
+    if ((name == "training" || name == "use_input_stats") && is_constant(i) && values_[i].isBool())
+      return values_[i].toBool();
+  }
+  return true;
+}
+
+// Random numbers: without a dropout none are drawn.
+bool LoweredOp::draws() const {
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (info_.arguments[i].name() == "dropout_p" && is_constant(i) && values_[i].isDouble())
+      return info_.random && values_[i].toDouble() != 0;
+  return info_.random;
+}
+
 bool LoweredOp::run(Reg* regs) noexcept {
   try {
     StackLoan loan;
     torch::jit::Stack& stack = loan.stack;
     for (size_t i = 0; i < slots_.size(); ++i) push(stack, i, regs);
     std::optional<Undo> undo;
-    if (info_.reshapes || info_.random) undo.emplace(info_, stack);
+    if (info_.reshapes || draws()) undo.emplace(info_, stack);
     if (undo && undo->hopeless()) return false;
     WarningTrap trap;
     try {
@@ -192,12 +222,9 @@ bool LoweredOp::run(Reg* regs) noexcept {
       if (undo) undo->put_back();
       throw;
     }
-    if (trap.warned()) {
-      if (!pure_ && undo) undo->put_back();
-      if (pure_ || undo) return false;
-      trap.issue();
-    }
-    return store(stack, regs);
+    if (!store(stack, regs)) return false;
+    trap.keep();
+    return true;
   } catch (...) {
     return refuse();
   }

@@ -101,7 +101,7 @@ class LoweredOp final : public AdapterOp {
     slots_.resize(info.arguments.size());
   }
   bool run(Reg* regs) noexcept override;
-  bool is_repeatable() const noexcept override { return pure_; }
+  bool is_repeatable() const noexcept override { return pure_ && !(info_.statistics && trains()); }
   std::string describe() const override;
 
   // -- filled in while recording
@@ -124,13 +124,15 @@ class LoweredOp final : public AdapterOp {
   const Part& part(size_t i) const { return parts_[i]; }
   uint32_t list_reg(size_t i) const { return list_regs_[i]; }
   const Vec<Out>& outs() const { return outs_; }
-  bool pure() const { return pure_; }
+  bool draws() const;
   c10::DispatchKeySet skipped() const { return skipped_; }
   bool factory() const { return factory_; }
 
   Vals inputs, outputs;  // for RecordApi::emit
 
  private:
+  bool trains() const noexcept;
+  bool is_constant(size_t argument) const noexcept { return slots_[argument].kind == Slot::kConst; }
   void push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const;
   bool store(torch::jit::Stack& stack, Reg* regs) const;
 
@@ -148,16 +150,19 @@ class LoweredOp final : public AdapterOp {
 class WarningTrap {
  public:
   WarningTrap();
-  ~WarningTrap();
+  ~WarningTrap();  // forgets what was caught and not kept
   WarningTrap(const WarningTrap&) = delete;
   WarningTrap& operator=(const WarningTrap&) = delete;
-  bool warned() const;
-  // Issues what was caught as Python warnings, from the frame that is current.
-  void issue();
+  // The operator has run: the core is to issue what was caught.
+  void keep();
 
  private:
   c10::WarningHandler* outer_;
-  uint32_t before_;
+  size_t before_;
 };
+
+// Issues what was kept as torch's Python binding does; false: one became an exception, and the others are forgotten.
+bool issue_kept_warnings();
+void forget_kept_warnings();
 
 }  // namespace pijit::torch_adapter

@@ -9,8 +9,8 @@
 namespace pijit::torch_adapter {
 namespace {
 
-constexpr const char* kFactNames[] = {"dtype",   "device", "keys",          "dim",           "size",   "numel",
-                                      "strides", "offset", "is_contiguous", "requires_grad", "is_leaf"};
+constexpr const char* kFactNames[] = {"dtype",   "device", "keys",          "dim",           "size",    "numel",
+                                      "strides", "offset", "is_contiguous", "requires_grad", "is_leaf", "has_no_node"};
 
 // Compares one fact of a register's tensor with what it was.
 class TensorCheck final : public AdapterOp {
@@ -97,6 +97,8 @@ bool* known_flag(Known& known, Fact fact) {
       return &known.requires_grad;
     case Fact::kLeaf:
       return &known.leaf;
+    case Fact::kNodeless:
+      return &known.nodeless;
     default:
       return nullptr;
   }
@@ -150,6 +152,20 @@ CallFate all_dimensions(Recording& recording, const Arg& self, Val* result) {
 
 }  // namespace
 
+namespace {
+
+// The attribute; -1: torch raises. A view's node is made when it is asked for, if its base was written.
+int64_t is_leaf(const Impl* tensor) noexcept {
+  if (tensor->autograd_meta() == nullptr) return 1;
+  try {
+    return share(const_cast<Impl*>(tensor)).grad_fn() == nullptr;
+  } catch (...) {
+    return -1;
+  }
+}
+
+}  // namespace
+
 int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim) noexcept {
   switch (fact) {
     case Fact::kDtype:
@@ -170,7 +186,9 @@ int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim) noexcept {
       return tensor->is_contiguous(static_cast<at::MemoryFormat>(dim));
     case Fact::kRequiresGrad:
       return tensor->requires_grad();
-    case Fact::kLeaf: {
+    case Fact::kLeaf:
+      return is_leaf(tensor);
+    case Fact::kNodeless: {
       const c10::AutogradMetaInterface* meta = tensor->autograd_meta();
       return meta == nullptr || static_cast<const torch::autograd::AutogradMeta*>(meta)->grad_fn_ == nullptr;
     }
@@ -301,6 +319,7 @@ CallFate begin_attribute(Recording& recording, const CallSite&, Val* result) {
       require(recording, self, Fact::kRequiresGrad);
       return done(recording, boolean(tensor->requires_grad()), result);
     case Rule::kIsLeaf:
+      if (read_fact(tensor, Fact::kLeaf) < 0) return CallFate::kUnknown;
       require(recording, self, Fact::kLeaf);
       return done(recording, boolean(read_fact(tensor, Fact::kLeaf) != 0), result);
     case Rule::kDtype:

@@ -19,7 +19,8 @@ enum class Fact : uint8_t {
   kOffset,
   kContiguous,
   kRequiresGrad,
-  kLeaf
+  kLeaf,
+  kNodeless  // as it stands: what `grad` looks at
 };
 
 // The fact as a number (kSize: of dimension `dim`; kContiguous: in memory format `dim`; not for strides).

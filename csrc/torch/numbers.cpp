@@ -8,6 +8,9 @@ namespace {
 enum class Number : uint8_t { kItem, kInt, kFloat, kTruth, kNotTruth };
 constexpr const char* kNumberNames[] = {"item", "int", "float", "bool", "not"};
 
+// float() of a tensor that requires a gradient warns, in its binding, once in a process.
+bool g_float_warned = false;
+
 // One element as a scalar register. Reads only.
 class NumberOp final : public AdapterOp {
  public:
@@ -24,7 +27,7 @@ class NumberOp final : public AdapterOp {
         out.boolean = self.is_nonzero() != (number_ == Number::kNotTruth);
         return true;
       }
-      if (self.numel() != 1) return false;
+      if (self.numel() != 1 || may_warn(self)) return false;
       return store(self.item(), out);
     } catch (...) {
       return refuse();
@@ -37,6 +40,11 @@ class NumberOp final : public AdapterOp {
   }
 
  private:
+  // The binding has not had its say yet: CPython calls it.
+  bool may_warn(const at::Tensor& self) const {
+    if (number_ != Number::kFloat || !self.requires_grad()) return false;
+    return !std::exchange(g_float_warned, true) || c10::WarningUtils::get_warnAlways();
+  }
   bool store(const c10::Scalar& value, Reg& out) const {
     if (value.isComplex()) return false;
     if (number_ == Number::kFloat) {

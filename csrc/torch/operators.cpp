@@ -74,6 +74,7 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& op) : handle(op) {
   reshapes |=
       mutates && (op.hasTag(at::Tag::inplace_view) || base == "set_" || base == "resize_" || base == "resize_as_");
   random = op.hasTag(at::Tag::nondeterministic_seeded);
+  statistics = base.find("batch_norm") != std::string::npos || base == "instance_norm";
   accumulates = mutates && base.rfind("_foreach_", 0) == 0;
   for (const char* accumulating : kAccumulating) accumulates |= base == accumulating;
 }

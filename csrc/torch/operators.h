@@ -30,6 +30,7 @@ struct OperatorInfo {
   bool mutates = false;      // writes to an argument
   bool reshapes = false;     // changes sizes, strides or storage of an argument in place
   bool random = false;       // draws random numbers
+  bool statistics = false;   // a normalisation: writes running statistics in training, which its schema does not tell
   bool accumulates = false;  // a failure in the middle leaves a partial write that running again would double
   bool python = false;       // a kernel was registered from Python
   uint64_t generation = 0;   // of the registrations from Python that `python` was computed for

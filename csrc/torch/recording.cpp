@@ -133,6 +133,7 @@ Known& Recording::known(Val reg) {
 }
 
 void Recording::forget_layouts() {
+  forgot_layouts_ = true;
   for (Known& known : known_) {
     known.dim = known.strides = known.contiguous = known.offset = false;
     known.sizes.clear();
@@ -141,7 +142,7 @@ void Recording::forget_layouts() {
 }
 
 void Recording::forget_autograd() {
-  for (Known& known : known_) known.requires_grad = known.leaf = false;
+  for (Known& known : known_) known.requires_grad = known.leaf = known.nodeless = false;
 }
 
 const at::Tensor& Recording::shared_number(const at::Tensor& number) {

@@ -52,7 +52,7 @@ struct Arg {
 // What is known of a register's tensor on every replay.
 struct Known {
   bool dtype = false, device = false, keys = false, dim = false;
-  bool strides = false, requires_grad = false, leaf = false, offset = false;
+  bool strides = false, requires_grad = false, leaf = false, nodeless = false, offset = false;
   bool contiguous = false;               // or known not to be: in either case checked
   Vec<std::pair<int64_t, Val>> sizes{};  // the registers with the sizes that were read, by dimension
 };
@@ -69,8 +69,10 @@ class Recording {
   Known& known(Val reg);
   void forget_layouts();   // an operator changed sizes, strides or storage in place
   void forget_autograd();  // an operator wrote in place: requires_grad and is_leaf may differ now
+  bool has_forgotten_layouts() const { return forgot_layouts_; }  // since inputs were checked
   void forget_all() {
     known_.clear();
+    forgot_layouts_ = false;
     checked_getters.clear();
   }
 
@@ -101,6 +103,7 @@ class Recording {
   bool convert_constant(PyObject* object, Arg& arg);
 
   Vec<Known> known_;
+  bool forgot_layouts_ = false;
   Vec<at::Tensor> numbers_;
   Vec<c10::IValue> lists_;
 };

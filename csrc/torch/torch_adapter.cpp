@@ -3,6 +3,7 @@
 
 #include "torch/calls.h"
 #include "torch/guards.h"
+#include "torch/lowered.h"
 #include "torch/metadata.h"
 #include "torch/state.h"
 
@@ -45,7 +46,8 @@ class TorchAdapter final : public Adapter {
   std::unique_ptr<InputGuards> new_inputs() override { return std::make_unique<TensorInputs>(); }
   void add_input(InputGuards& inputs, Val source, PyObject* tensor, uint32_t out) override {
     static_cast<TensorInputs&>(inputs).add(source, tensor, out);
-    if (t_recording == nullptr) return;
+    // Inputs are checked before the first operator: what one of these has changed may be this tensor in another call.
+    if (t_recording == nullptr || t_recording->has_forgotten_layouts()) return;
     Known& known = t_recording->known(Val::reg(out));
     known.dtype = known.device = known.keys = known.dim = true;
   }
@@ -68,6 +70,12 @@ class TorchAdapter final : public Adapter {
     if (t_recording != nullptr) t_recording->eye.close();
   }
 
+  bool counts_holders(PyObject* object) const noexcept override {
+    const Callable* known = find_callable(object);
+    return known != nullptr && known->rule == Rule::kHolders;
+  }
+  bool issue_warnings() override { return issue_kept_warnings(); }
+  void forget_warnings() noexcept override { forget_kept_warnings(); }
   void foreign_code() noexcept override {
     if (t_recording == nullptr) return;
     t_recording->forget_all();
@@ -129,6 +137,7 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
     return CallFate::kUnknown;
   switch (callable.rule) {
     case Rule::kRefuse:
+    case Rule::kHolders:
       return CallFate::kUnknown;
     case Rule::kCallable:
     case Rule::kLiteral:

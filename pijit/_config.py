@@ -59,6 +59,7 @@ class Config:
         max_traces: traces that one function may have.
         constant_propagation: what is read of configuration is a constant behind one guard; without it each branch on
             such a number is guarded where it stands.
+        verify: every so many replays of a function one that changes nothing is compared with CPython; 0: none.
         log: channels to log, separated by commas: "record", "guards", "exits".
         stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe",
             "exits".
@@ -83,6 +84,7 @@ class Config:
     max_nodes: int
     max_traces: int
     constant_propagation: bool
+    verify: int
     log: str
     stress: str
     quiet: bool

@@ -108,7 +108,9 @@ def hook_remove() -> None:
 def hook_installed() -> bool:
     """Whether frames pass through pijit."""
 
-def add_root(code: CodeType, function: FunctionType | None, instance: object | None, name: str, strict: bool) -> int:
+def add_root(
+    code: CodeType, function: FunctionType | None, instance: object | None, name: str, strict: bool, verify: int
+) -> int:
     """Record frames of `code` whose function is `function`, or whose first local is `instance`; held weakly."""
 
 def remove_root(root: int) -> None:
@@ -118,7 +120,7 @@ def set_auto(on: bool) -> None:
     """Find roots without being told."""
 
 def set_stance(name: str) -> None:
-    """What is done with the calls of roots: "on", "off", "replay_only", "fail_on_record"."""
+    """What is done with the calls of roots: "on", "off", "replay_only", "fail_on_record", "verify"."""
 
 def get_stance() -> str:
     """The stance in force."""
@@ -131,6 +133,9 @@ def mark_of(obj: object) -> tuple[str, str]:
 
 def set_listener(callable: Callable[[ToldInfo], None]) -> None:
     """Who is told what is worth saying."""
+
+def set_comparer(callable: Callable[[object, object], str]) -> None:
+    """Who compares what CPython and a replay gave, and says where they differ or ""."""
 
 def keep_dead_roots() -> None:
     """Keep the counters of roots whose function dies, for a report at the end."""

@@ -54,6 +54,13 @@ def line(told: "ToldInfo") -> str:
     return f"pijit: {where}: {told['reason']} {help_}"
 
 
+def compare(plain: object, replayed: object) -> str:
+    """Where what a replay gave differs from what CPython gave, or "". Called by the core."""
+    from pijit._verify import difference  # few programs need it
+
+    return difference(plain, replayed)
+
+
 def _at(code: str, reason: str) -> str:
     """`at print(...)` where the reason names the call, else the reason itself."""
     text = texts().get(code, "")

@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeVar
 from pijit import _core
 from pijit.errors import UsageError
 
-Stance = Literal["on", "off", "replay_only", "fail_on_record"]
+Stance = Literal["on", "off", "replay_only", "fail_on_record", "verify"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 _SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
-_STANCES = ("on", "off", "replay_only", "fail_on_record")
+_STANCES = ("on", "off", "replay_only", "fail_on_record", "verify")
 
 
 class stance:
@@ -23,7 +23,9 @@ class stance:
     - "on": they are replayed, or recorded;
     - "off": they run in CPython, as if pijit were not there;
     - "replay_only": they are replayed where a trace fits, and nothing is recorded;
-    - "fail_on_record": they are replayed where a trace fits, and `StrictError` is raised where one would be recorded.
+    - "fail_on_record": they are replayed where a trace fits, and `StrictError` is raised where one would be recorded;
+    - "verify": as "on", but CPython runs the calls whose replays change nothing, beside the replay, and the results are
+      compared; a function whose replay gives another result is left to CPython from then on, with a message (PJ104).
 
     `pijit.stance("off")` holds until the next one, on all threads. As context manager and as decorator it gives back
     the stance that was in force before.
@@ -55,7 +57,6 @@ class stance:
         if name not in _STANCES:
             near = difflib.get_close_matches(str(name), _STANCES, 1)
             hint = f"; the nearest is {near[0]!r}" if near else ""
-            hint = '; "verify" does not exist yet' if str(name) == "verify" else hint
             raise UsageError(f"pijit.stance() has no {name!r} (there are {_listed()}){hint}")
         self._name = name
         self._before = _core.get_stance()

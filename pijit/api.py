@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType, MethodType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from pijit import _adapters, _core, _messages
 from pijit._config import OFF, config
@@ -29,7 +29,7 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 _SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 _TRY = "jit a Python function that calls it"
-_JIT_OPTIONS = ("backend", "strict", "name")
+_JIT_OPTIONS = ("backend", "strict", "verify", "name")
 
 
 class _Switch:
@@ -54,18 +54,44 @@ class Status:
     reason: str
 
 
-@overload
-def jit(fn: Callee, *, backend: Literal["native"] = ..., strict: bool = ..., name: str | None = ...) -> Callee: ...
+class _Options(NamedTuple):
+    """What `jit` was asked for."""
+
+    strict: bool
+    verify: int
+    name: str | None
 
 
 @overload
 def jit(
-    fn: None = None, *, backend: Literal["native"] = ..., strict: bool = ..., name: str | None = ...
+    fn: Callee,
+    *,
+    backend: Literal["native"] = ...,
+    strict: bool = ...,
+    verify: int | None = ...,
+    name: str | None = ...,
+) -> Callee: ...
+
+
+@overload
+def jit(
+    fn: None = None,
+    *,
+    backend: Literal["native"] = ...,
+    strict: bool = ...,
+    verify: int | None = ...,
+    name: str | None = ...,
 ) -> Callable[[Callee], Callee]: ...
 
 
 def jit(
-    fn: Any = None, *, backend: str = "native", strict: bool = False, name: str | None = None, **unknown: object
+    fn: Any = None,
+    *,
+    backend: str = "native",
+    strict: bool = False,
+    verify: int | None = None,
+    name: str | None = None,
+    **unknown: object,
 ) -> Any:
     """Record `fn` at its first call and replay it at later ones, with the same results bit for bit.
 
@@ -79,6 +105,8 @@ def jit(
         fn: what to record; left out when used as `@pijit.jit(...)`.
         backend: "native", the only one so far.
         strict: raise `StrictError` where pijit would step aside.
+        verify: every `verify`-th replay, if it changes nothing, is done beside the call, which CPython runs; where the
+            results differ the function is left to CPython from then on, with a message. None: as `pijit.config.verify`.
         name: how messages call it; the qualified name if left out.
 
     Raises:
@@ -107,11 +135,14 @@ def jit(
         raise BackendError(f"pijit.jit(): there is no backend {backend!r}; there is 'native'")
     if not isinstance(strict, bool):
         raise UsageError(f"pijit.jit(): strict is True or False, not {strict!r}")
+    if verify is not None and (not isinstance(verify, int) or isinstance(verify, bool) or not 0 < verify < 2**63):
+        raise UsageError(f"pijit.jit(): verify is a whole number from 1 on, or None, not {verify!r}")
     if name is not None and not isinstance(name, str):
         raise UsageError(f"pijit.jit(): name is text, not {name!r}")
+    options = _Options(strict, verify or 0, name)
     if fn is None:
-        return lambda fn: _jit(fn, strict, name)
-    return _jit(fn, strict, name)
+        return lambda fn: _jit(fn, options)
+    return _jit(fn, options)
 
 
 def enable(**options: object) -> None:
@@ -305,23 +336,23 @@ def mark_of(fn: object) -> tuple[str, str]:
     return _core.mark_of(function_of(fn))
 
 
-def _jit(fn: Any, strict: bool, name: str | None) -> Any:
+def _jit(fn: Any, options: _Options) -> Any:
     """`jit` of one object, by its kind."""
     kind = type(fn)
     if kind is FunctionType:
-        return _jit_function(fn, strict, name)
+        return _jit_function(fn, options)
     if kind is MethodType:
-        return MethodType(_jit(_python_function(fn.__func__, fn), strict, name), fn.__self__)
+        return MethodType(_jit(_python_function(fn.__func__, fn), options), fn.__self__)
     if kind is staticmethod or kind is classmethod:
-        return kind(_jit(_python_function(fn.__func__, fn), strict, name))
+        return kind(_jit(_python_function(fn.__func__, fn), options))
     if kind is functools.partial:
-        made = functools.partial(_jit(fn.func, strict, name), *fn.args, **fn.keywords)
+        made = functools.partial(_jit(fn.func, options), *fn.args, **fn.keywords)
         made.__dict__.update(fn.__dict__)
         return made
-    return _jit_instance(fn, strict, name)
+    return _jit_instance(fn, options)
 
 
-def _jit_function(fn: FunctionType, strict: bool, name: str | None) -> FunctionType:
+def _jit_function(fn: FunctionType, options: _Options) -> FunctionType:
     """A new function over the same code, and a root for it."""
     mark = _core.mark_of(fn)[0]
     if mark in {"skip", "opaque"}:
@@ -337,11 +368,11 @@ def _jit_function(fn: FunctionType, strict: bool, name: str | None) -> FunctionT
             setattr(made, attribute, getattr(fn, attribute))
     made.__annotations__ = dict(fn.__annotations__)
     made.__dict__.update(fn.__dict__)
-    _add_root(made.__code__, made, None, name or made.__qualname__, strict)
+    _add_root(made.__code__, made, None, made.__qualname__, options)
     return made
 
 
-def _jit_instance(instance: Any, strict: bool, name: str | None) -> Any:
+def _jit_instance(instance: Any, options: _Options) -> Any:
     """The same object, and a root for it."""
     kind = type(instance)
     if isinstance(instance, type):
@@ -361,7 +392,7 @@ def _jit_instance(instance: Any, strict: bool, name: str | None) -> Any:
         ) from None
     if (root := root_of(instance)) >= 0:
         _core.remove_root(root)
-    _add_root(call.__code__, None, instance, name or kind.__qualname__, strict)
+    _add_root(call.__code__, None, instance, kind.__qualname__, options)
     return instance
 
 
@@ -372,11 +403,11 @@ def _python_function(function: Any, given: object) -> Any:
     return function
 
 
-def _add_root(code: Any, function: FunctionType | None, instance: object | None, name: str, strict: bool) -> None:
+def _add_root(code: Any, function: FunctionType | None, instance: object | None, name: str, options: _Options) -> None:
     if OFF:
         return
     _adapters.ensure()
-    _core.add_root(code, function, instance, name, strict)
+    _core.add_root(code, function, instance, options.name or name, options.strict, options.verify)
     _Switch.by_name = True
     _install()
 
@@ -387,6 +418,7 @@ def _install() -> None:
         os.register_at_fork(after_in_child=_be_plain)
     if not _core.hook_installed():
         _core.set_listener(_messages.tell)
+        _core.set_comparer(_messages.compare)
         _core.hook_install()
 
 

@@ -16,6 +16,7 @@
 #include "hook/roots.h"
 #include "hook/stress.h"
 #include "hook/tell.h"
+#include "hook/verify.h"
 #include "ir/adapter_slot.h"
 #include "record/limits.h"
 #include "record/marks.h"
@@ -32,7 +33,8 @@ std::shared_ptr<Root> root_or_raise(int id) {
   return root;
 }
 
-int py_add_root(py::object code, py::object function, py::object instance, std::string name, bool strict) {
+int py_add_root(py::object code, py::object function, py::object instance, std::string name, bool strict,
+                uint64_t verify) {
   if (!PyCode_Check(code.ptr())) throw py::type_error("code must be a code object");
   PyObject* f = function.is_none() ? nullptr : function.ptr();
   PyObject* i = instance.is_none() ? nullptr : instance.ptr();
@@ -40,6 +42,7 @@ int py_add_root(py::object code, py::object function, py::object instance, std::
   build_builtin_table();
   int id = add_root(reinterpret_cast<PyCodeObject*>(code.ptr()), f, i, std::move(name), strict, false);
   if (id < 0) throw py::error_already_set();
+  find_root(id)->verify = verify;
   return id;
 }
 
@@ -91,7 +94,7 @@ int64_t py_get_option(const std::string& name) {
   throw py::key_error(name);
 }
 
-constexpr const char* kStances[] = {"on", "off", "replay_only", "fail_on_record"};
+constexpr const char* kStances[] = {"on", "off", "replay_only", "fail_on_record", "verify"};
 
 void py_set_stance(const std::string& name) {
   for (size_t i = 0; i < std::size(kStances); ++i)
@@ -128,7 +131,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("hook_remove", [] { remove_hook(); });
   m.def("hook_installed", [] { return hook_installed(); });
   m.def("add_root", &py_add_root, py::arg("code"), py::arg("function"), py::arg("instance"), py::arg("name"),
-        py::arg("strict"));
+        py::arg("strict"), py::arg("verify"));
   m.def("remove_root", [](int id) { remove_root(id); }, py::arg("root"));
   m.def("set_auto", [](bool on) { set_automatic(on); }, py::arg("on"));
   m.def("set_stance", &py_set_stance, py::arg("name"));
@@ -136,6 +139,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("set_mark", &py_set_mark, py::arg("function"), py::arg("mark"), py::arg("reason"));
   m.def("mark_of", &py_mark_of, py::arg("obj"));
   m.def("set_listener", [](py::object callable) { set_listener(callable.ptr()); }, py::arg("callable"));
+  m.def("set_comparer", [](py::object callable) { set_comparer(callable.ptr()); }, py::arg("callable"));
   m.def("keep_dead_roots", [] { keep_dead_roots(); });
   m.def("roots", [] { return roots_view(); });
   m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));

@@ -47,6 +47,8 @@ struct Root {
   std::string file;  // where the code is written
   int line = 0;
   bool strict = false, automatic = false, dead = false;
+  uint64_t verify = 0;  // every how many calls one is compared with CPython; 0: as for all
+  uint64_t since_verified = 0;
   std::vector<std::shared_ptr<Trace>> traces;
   bool unprepared = false;  // for replays: some of them
   Dispatch dispatch;

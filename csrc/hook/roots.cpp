@@ -13,6 +13,7 @@
 #include "hook/log.h"
 #include "hook/stress.h"
 #include "hook/tell.h"
+#include "hook/verify.h"
 #include "ir/adapter_slot.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -328,6 +329,25 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   }
 }
 
+bool records() noexcept {
+  return g_stance == Stance::kOn || g_stance == Stance::kVerify;
+}
+
+// CPython has run the call, and its replay was compared with that. False: it is to be replayed.
+bool verified(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
+  if (root.traces.empty() || !is_verified(root, g_stance == Stance::kVerify)) return false;
+  root.since_verified = 0;
+  for (size_t i = 0; i < root.traces.size(); ++i) {
+    const std::shared_ptr<Trace> trace = root.traces[i];
+    if (!may_replay(*trace, ts) || !would_replay(*trace, frame)) continue;
+    std::string wrong;
+    if (!verify_replay(root, *trace, ts, frame, result, &wrong)) return false;
+    if (!wrong.empty()) leave_alone(root, kWrong, wrong);
+    return true;
+  }
+  return false;
+}
+
 // The trace that the root's guards choose runs; false: none.
 bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
   const size_t count = root.traces.size();
@@ -349,7 +369,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
 
 // This call is to give a side trace.
 bool is_wanted(Root& root, cpython::Frame* frame) {
-  if (root.wanted.from == nullptr || g_stance != Stance::kOn || root.wanted.wait-- > 0) return false;
+  if (root.wanted.from == nullptr || !records() || root.wanted.wait-- > 0) return false;
   for (const auto& trace : root.traces)
     if (would_replay(*trace, frame)) return true;
   return false;
@@ -399,14 +419,14 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   if (g_timing.root == root->id) take_times(*root, frame);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) return plain(ts, frame, 0);
   if (is_wanted(*root, frame)) return record(root, ts, frame, std::exchange(root->wanted, Wanted()));
-  if (run_trace(*root, ts, frame, &result)) return result;
+  if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result)) return result;
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
     note_miss(*root, frame);
     if (root->misses_in_a_row >= limits().misses) leave_alone(*root, kDiffers, root->last_miss);
     return plain(ts, frame, 0);
   }
   if (!root->traces.empty()) note_miss(*root, frame);
-  if (g_stance != Stance::kOn) return not_recorded(*root, ts, frame);
+  if (!records()) return not_recorded(*root, ts, frame);
   learn_numbers(*root, frame);
   return record(root, ts, frame);
 }

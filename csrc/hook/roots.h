@@ -12,6 +12,7 @@ enum class Stance : uint8_t {
   kOff,           // as under plain CPython
   kReplayOnly,    // nothing is recorded
   kFailOnRecord,  // a call that would be recorded raises StrictError instead
+  kVerify,        // as kOn, and each replay is compared with CPython
 };
 void set_stance(Stance stance) noexcept;
 Stance stance() noexcept;

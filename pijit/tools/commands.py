@@ -1,7 +1,7 @@
 """The command line: what stands before the program, and the subcommands.
 
-Options end where the program begins, so that everything after it is the program's own. `--report` and `--explain` take
-a file only behind "=": a word of its own would be the program.
+Options end where the program begins, so that everything after it is the program's own. What an option takes stands
+behind "=": a word of its own would be the program.
 """
 
 import difflib
@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pijit import _core
+from pijit._config import config
 from pijit._version import __version__
+from pijit.errors import ConfigError
 from pijit.tools import doctor, program, report, tables
 
 USAGE = """\
@@ -23,6 +25,7 @@ Runs an unmodified program under pijit.enable(), or one of the subcommands.
 options:
   --report[=FILE]   at the end, say what was recorded and replayed, and why not; to FILE (.json: as JSON) or stderr
   --explain[=FILE]  the same with the traces of each function and what to change
+  --verify[=N]      compare every N-th replay (each, if left out) with CPython, where it changes nothing
   --version         the version of pijit
   --help            this text
 
@@ -55,6 +58,8 @@ def _run(rest: list[str]) -> int:
         option, equals, value = rest.pop(0).partition("=")
         if option in {"--report", "--explain"}:
             report.at_exit(value if equals else None, in_full=option == "--explain")
+        elif option == "--verify":
+            _configure("verify", value if equals else "1")
         elif option in {"--help", "-h"}:
             print(USAGE + "\n".join(f"  {name:16}  {command.doc}" for name, command in COMMANDS.items()))
             return 0
@@ -62,7 +67,9 @@ def _run(rest: list[str]) -> int:
             print(f"pijit {__version__}")
             return 0
         else:
-            raise _Wrong(f"there is no option {option}{_nearest(option, ['--report', '--explain', '--version'])}")
+            raise _Wrong(
+                f"there is no option {option}{_nearest(option, ['--report', '--explain', '--verify', '--version'])}"
+            )
     if not rest:
         raise _Wrong("a script, -m module or a subcommand is needed")
     if rest[0].startswith("-m"):
@@ -75,6 +82,13 @@ def _run(rest: list[str]) -> int:
         return COMMANDS[rest[0]].run(rest[1:])
     program.run_script(rest[0], rest[1:])
     return 0
+
+
+def _configure(name: str, value: str) -> None:
+    try:
+        setattr(config, name, value)
+    except ConfigError as error:
+        raise _Wrong(str(error)) from None
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:

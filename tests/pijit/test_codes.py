@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import logging
 import operator
 import os
@@ -59,6 +60,27 @@ def keeps_leaving():
         return (x + 1 if x.sum() > 0 else x - 1).tolist()
 
     return f, [*[(torch.ones(2),)] * 2, *[(-torch.ones(2),)] * 80]
+
+
+class Poked(list[tuple[Any, ...]]):
+    """Calls, before the last of which a number becomes another without anybody being told."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__([()] * 3)
+        self.number = number
+
+    def __iter__(self):
+        place = ctypes.c_double.from_address(id(self.number) + sys.getsizeof(0.0) - ctypes.sizeof(ctypes.c_double))
+        place.value = 1.5
+        yield from self[:-1]
+        place.value = 2.5
+        yield self[-1]
+
+
+@produces("PJ104")
+def wrong():
+    held = [float("1.5")]
+    return lambda: held[0] + 1, Poked(held[0])
 
 
 @produces("PJ201")
@@ -247,7 +269,7 @@ def test_produced_by_a_program(code, caplog):
     caplog.set_level(logging.WARNING, "pijit")
     function, calls = PROGRAMS[code][0]()
     fast = function if hasattr(function, "root") else pijit.jit(function)
-    before = pijit.config.update({"max_operations": 500} if code == "PJ208" else {})
+    before = pijit.config.update({"PJ208": {"max_operations": 500}, "PJ104": {"verify": 1}}.get(code, {}))
     results = [outcome(fast, arguments) for arguments in calls]
     pijit.config.update(before)
     with pijit.stance("off"):

@@ -145,8 +145,7 @@ def test_changed_while_recording(fast):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("of", r"no 'of' \(there are 'on', 'off', 'replay_only', 'fail_on_record'\); the nearest is 'of"),
-        ("verify", '"verify" does not exist yet'),
+        ("of", r"no 'of' \(there are 'on', 'off', 'replay_only', 'fail_on_record', 'verify'\); the nearest is 'of"),
         (3, r"no 3 \(there are"),
     ],
 )

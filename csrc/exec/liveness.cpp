@@ -23,6 +23,7 @@ class Liveness {
   explicit Liveness(Trace& trace)
       : trace_(trace),
         last_(trace.regs.size(), kNone),
+        place_(trace.regs.size()),
         states_(trace.frame_states.size()),
         logs_(trace.virtuals.size()),
         builds_(trace.virtuals.size()) {}
@@ -30,11 +31,15 @@ class Liveness {
   void run();
   // The last node that may read each register; kNone: nobody.
   const Vec<uint32_t>& last() const { return last_; }
+  // ... and which of its operands, or of the places in its frames, that is.
+  const Vec<uint32_t>& place() const { return place_; }
 
  private:
   void use(Val value, uint32_t time);
   void use_register(uint32_t index) {
-    if (last_[index] == kNone || last_[index] < node_) last_[index] = node_;
+    if (last_[index] != kNone && last_[index] >= node_) return;
+    last_[index] = node_;
+    place_[index] = uses_++;
   }
   void use_log(uint32_t index, uint32_t time);
   void use_entries(uint32_t index, uint32_t time);
@@ -46,7 +51,8 @@ class Liveness {
   void use_epoch(const Epoch& epoch);
 
   Trace& trace_;
-  Vec<uint32_t> last_;
+  Vec<uint32_t> last_, place_;
+  uint32_t uses_ = 0;
   Vec<bool> states_;                // expanded
   Vec<bool> logs_;                  // expanded
   Vec<uint32_t> builds_;            // ... by which kBuild last
@@ -277,11 +283,14 @@ void Holding::find_pins() {
   }
 }
 
-void fill_releases(Trace* trace, const Vec<uint32_t>& last) {
+// What dies at one node does so in the order in which CPython clears frames: the innermost first, each from its first
+// variable on.
+void fill_releases(Trace* trace, const Vec<uint32_t>& last, const Vec<uint32_t>& place) {
   Vec<uint32_t> order;
   for (uint32_t r = trace->inputs; r < last.size(); ++r)
     if (last[r] != kNone) order.push_back(r);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return last[a] < last[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return std::pair(last[a], place[a]) < std::pair(last[b], place[b]); });
   trace->releases = order;
   for (Node& node : trace->nodes) node.release_first = node.release_count = 0;
   for (uint32_t i = 0; i < order.size(); ++i) {
@@ -318,7 +327,7 @@ void finish_trace(Trace& trace) {
 void prepare_replays(Trace& trace) {
   Liveness liveness(trace);
   liveness.run();
-  fill_releases(&trace, liveness.last());
+  fill_releases(&trace, liveness.last(), liveness.place());
   Holding(trace, liveness.last()).run();
   trace.room = trace.regs.size();
   trace.prepared = true;

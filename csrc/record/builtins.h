@@ -103,6 +103,7 @@ Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse);
 
 // Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
 bool is_dict_like(Recorder& recorder, Val value);
+bool may_be_mapping(Recorder& recorder, Val value);
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value);
 
 // So many times so many items are not kept as shadows.

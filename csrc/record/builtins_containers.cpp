@@ -13,6 +13,16 @@ bool is_dict_like(Recorder& recorder, Val value) {
   return value.object() != nullptr && PyDict_Check(value.object());
 }
 
+// An object of a class of the program's that dict() would ask for its keys.
+bool may_be_mapping(Recorder& recorder, Val value) {
+  static PyObject* const keys = PyUnicode_InternFromString("keys");
+  PyTypeObject* type = recorder.type_of(value);
+  if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return type == nullptr;
+  Val own;
+  if (!value.is_virtual() || recorder.is_built(value) || recorder.attr_find(value, keys, &own)) return true;
+  return recorder.lookup_type(type, keys) != nullptr;
+}
+
 namespace {
 
 Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
@@ -124,6 +134,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
   if (args.positional() > 1) return Invoke::kUnknown;
   if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) &&
       !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
+    if (may_be_mapping(recorder, args.values[0])) return Invoke::kUnknown;
     return dict_of_pairs(recorder, frame, kType, args, pops);
   }
   Objects keys;
@@ -133,7 +144,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
     PyTypeObject* type = recorder.type_of(source);
     if (recorder.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type)
       return dict_of_pairs(recorder, frame, kType, args, pops);
-    if (!recorder.dict_content(source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+    if (!recorder.merge_content(source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());
   values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());

@@ -223,9 +223,9 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
   if (args.positional() == 2) {
     const Val other = args.values[1];
     const bool view = recorder.is_virtual(other, VirtualKind::kView) && recorder.type_of(other) != &PyDictProxy_Type;
-    if (!view && recorder.dict_content(other, &keys, &values)) {
+    if (!view && recorder.merge_content(other, &keys, &values)) {
       // A mapping whose items are known.
-    } else if (!recorder.live() || is_dict_like(recorder, other)) {
+    } else if (!recorder.live() || is_dict_like(recorder, other) || may_be_mapping(recorder, other)) {
       co_await drive.unknown();
     } else {
       Val iterator = co_await get_iter(drive, other);

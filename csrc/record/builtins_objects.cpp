@@ -425,14 +425,30 @@ Invoke type_slice(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   return give(recorder, frame, pops, slice);
 }
 
+// A partial object of a partial object takes over what that one is made of.
 Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.empty() || args.positional() == 0) return Invoke::kUnknown;
+  Val function = args.values[0];
+  Vals given, values;
+  Objects names;
+  if (recorder.is_virtual(function, VirtualKind::kPartial)) {
+    const Vals fields = recorder.model(function).items;
+    if (recorder.is_built(function) || !recorder.try_items(fields[1], &given) ||
+        !recorder.dict_content(fields[2], &names, &values))
+      return Invoke::kUnknown;
+    function = fields[0];
+  } else if (PyTypeObject* type = recorder.type_of(function);
+             type == nullptr || type->tp_call == partial_type()->tp_call) {
+    return Invoke::kUnknown;
+  }
   Val result = recorder.new_virtual(VirtualKind::kPartial, partial_type());
   Val keywords = recorder.new_dict();
+  for (size_t i = 0; i < names.size(); ++i) recorder.dict_set(keywords, names[i], values[i]);
   for (size_t i = 0; i < args.names.size(); ++i)
     recorder.dict_set(keywords, args.names[i], args.values[args.positional() + i]);
-  recorder.set_field(result, 0, args.values[0]);
-  recorder.set_field(result, 1, recorder.new_tuple(&PyTuple_Type, args.values.data() + 1, args.positional() - 1));
+  given.insert(given.end(), args.values.begin() + 1, args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
+  recorder.set_field(result, 0, function);
+  recorder.set_field(result, 1, recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
   recorder.set_field(result, 2, keywords);
   return give(recorder, frame, pops, result);
 }

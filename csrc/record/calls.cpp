@@ -6,6 +6,8 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "record/builtins.h"
@@ -229,19 +231,27 @@ Invoke Recorder::after_new(ShadowFrame& frame, Val instance) {
 
 namespace {
 
-// What a partial object adds to the arguments of its call.
+// What a partial object adds to the arguments of its call: before those that it is given, keywords too.
 bool add_partial(Recorder& recorder, Val given, Val keywords, Arguments& args) {
   Vals fixed, values;
   Objects keys;
   if (!recorder.try_items(given, &fixed) || !recorder.dict_content(keywords, &keys, &values)) return false;
-  args.values.insert(args.values.begin(), fixed.begin(), fixed.end());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    bool overridden = false;
-    for (PyObject* name : args.names) overridden = overridden || same_name(name, keys[i]);
-    if (overridden) continue;
-    args.names.push_back(keys[i]);
-    args.values.push_back(values[i]);
+  const size_t positional = args.positional();
+  for (size_t i = 0; i < args.names.size(); ++i) {
+    const Val value = args.values[positional + i];
+    const auto known =
+        std::find_if(keys.begin(), keys.end(), [&](PyObject* key) { return same_name(args.names[i], key); });
+    if (known == keys.end()) {
+      keys.push_back(args.names[i]);
+      values.push_back(value);
+    } else {
+      values[static_cast<size_t>(known - keys.begin())] = value;
+    }
   }
+  args.values.resize(positional);
+  args.values.insert(args.values.begin(), fixed.begin(), fixed.end());
+  args.values.insert(args.values.end(), values.begin(), values.end());
+  args.names = keys;
   return true;
 }
 

@@ -7,6 +7,15 @@
 
 namespace pijit {
 
+namespace {
+
+bool holds_dict(const Model& content) {
+  return content.kind == VirtualKind::kDict ||
+         (content.kind == VirtualKind::kInstance && PyType_IsSubtype(content.type, &PyDict_Type));
+}
+
+}  // namespace
+
 // The items that iterating over a known container gives, in order.
 bool Recorder::try_items(Val iterable, Vals* out) {
   iterable = content_of(iterable);
@@ -85,7 +94,7 @@ int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key,
     const Model& content = model(dict);
     if (content.kind == VirtualKind::kView) return entry_at(content.items[0], position, reversed, key, value);
     const bool attributes = content.owner != kNone;
-    if (!attributes && content.kind != VirtualKind::kDict && content.kind != VirtualKind::kInstance) return -1;
+    if (!attributes && !holds_dict(content)) return -1;
     if (attributes && model(content.owner).any_order) return -1;
     const auto& keys = attributes ? model(content.owner).names : content.keys;
     const auto& values = attributes ? model(content.owner).attrs : content.items;
@@ -274,7 +283,7 @@ bool Recorder::dict_content(Val dict, Objects* keys, Vals* values) {
       *values = model(content.owner).attrs;
       return true;
     }
-    if (content.kind != VirtualKind::kDict && content.kind != VirtualKind::kInstance) return false;
+    if (!holds_dict(content)) return false;
     *keys = content.keys;
     *values = content.items;
     return true;
@@ -290,6 +299,14 @@ bool Recorder::dict_content(Val dict, Objects* keys, Vals* values) {
     values->push_back(overlay_find(object, key, &changed) ? changed : constant(value));
   }
   return true;
+}
+
+// What another dict takes over of a mapping: if its class iterates in its own way, what its keys() says.
+bool Recorder::merge_content(Val mapping, Objects* keys, Vals* values) {
+  const PyTypeObject* type = type_of(mapping);
+  const bool direct =
+      type != nullptr && (type->tp_iter == PyDict_Type.tp_iter || type == &PyODict_Type || type == &PyDictProxy_Type);
+  return direct && dict_content(mapping, keys, values);
 }
 
 bool Recorder::sequence_items(Operand sequence, std::vector<Operand>* items) {

@@ -94,7 +94,7 @@ class Splitter {
       return true;
     }
     Vals parts, matched, left;
-    if (!is_splittable(exception, type) || !parts_of(recorder_, exception, &parts)) return false;
+    if (!parts_of(recorder_, exception, &parts) || !is_splittable(exception, type)) return false;
     for (Val part : parts) {
       Val of_match, of_rest;
       if (!split(part, &of_match, &of_rest)) return false;

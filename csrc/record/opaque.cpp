@@ -31,7 +31,7 @@ struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
       *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add,
       *finalize;
-  PyObject *look_at_frames[11], *look_at_heap[4];
+  PyObject *look_at_frames[11], *look_at_heap[4], *count_references;
 };
 
 const Functions& functions() {
@@ -77,6 +77,7 @@ const Functions& functions() {
       f.look_at_frames[i++] = find_object("builtins", name);
     for (const char* name : {"_getframe", "settrace", "setprofile", "call_tracing"})
       f.look_at_frames[i++] = find_object("sys", name);
+    f.count_references = find_object("sys", "getrefcount");
     i = 0;
     for (const char* name : {"collect", "freeze", "get_objects", "get_referrers"})
       f.look_at_heap[i++] = find_object("gc", name);
@@ -602,8 +603,9 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   if (!request(*this, frame, opcode, oparg, &wanted)) return false;
   PyObject* callable = wanted.callable.object();
   if (callable != nullptr && looks_at_frames(callable, wanted.args.size())) return false;
-  if (callable != nullptr && adapter_ != nullptr && adapter_->counts_holders(callable)) {
-    stop_final_ = true;  // nor may a frame that calls it run while registers hold the tensor
+  if (callable == functions().count_references ||
+      (callable != nullptr && adapter_ != nullptr && adapter_->counts_holders(callable))) {
+    stop_final_ = true;  // nor may a frame that calls it run while registers hold the object
     return false;
   }
   for (Val value : wanted.args)

@@ -100,6 +100,7 @@ class Recorder final : public RecordApi {
   Val dict_of(Val instance);  // its __dict__
   void share_dict(Val instance);
   bool dict_content(Val dict, Objects* keys, Vals* values);
+  bool merge_content(Val mapping, Objects* keys, Vals* values);
   bool try_items(Val iterable, Vals* out);
   Py_ssize_t count_items(Val sequence);
   Py_ssize_t iterated_size(Val source);  // which an iterator over a dict, set or deque compares; -1: it does not

@@ -80,7 +80,7 @@ void start_extend(Recorder& recorder, ShadowFrame& frame, Val target) {
 void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
   Objects keys;
   Vals values;
-  if (!target.is_virtual() || !recorder.dict_content(source, &keys, &values)) {
+  if (!target.is_virtual() || !recorder.merge_content(source, &keys, &values)) {
     if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "merging an unknown mapping");
     return;
   }
@@ -129,6 +129,8 @@ bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, V
       return false;
     }
     Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
+    if (recorder.type_of(container) == &PyTuple_Type && start == 0 && step == 1 && count == size)
+      return recorder.known(frame, pops, container), true;
     Vals part;
     for (Py_ssize_t i = 0; i < count; ++i) part.push_back(items[static_cast<size_t>(start + i * step)]);
     frame.collected = part;

@@ -1,0 +1,188 @@
+# ruff: noqa
+"""Rules of built-in types and functions that are easily overlooked: what is given back itself, who asks whom, in which order."""
+
+# %% full_slice_of_a_tuple_is_the_tuple
+
+
+def f(n):
+    a = (n, n + 1)
+    b = tuple([n])
+    return (
+        a[:] is a,
+        a[0:2] is a,
+        a[::1] is a,
+        a[::-1] is a,
+        a[:1] is a,
+        a + () is a,
+        a * 1 is a,
+        tuple(a) is a,
+        b[:] is b,
+    )
+
+
+def args():
+    return (5,)
+
+
+# %% partial_of_a_partial
+import functools
+
+
+def g(*a, **k):
+    return a, tuple(k.items())
+
+
+class Derived(functools.partial):
+    pass
+
+
+OUTER = functools.partial(g, 0, z=1)
+
+
+def f(n):
+    p = functools.partial(g, n, b=1, a=2)
+    q = functools.partial(p, 2, a=3, c=4)
+    s = Derived(p, 7)
+    p.note = 1
+    u = functools.partial(p, 9)
+    all = p, q, s, u, OUTER, functools.partial(OUTER, n, y=2)
+    return (
+        [h(6, c=7, a=8, d=9) for h in all],
+        [h.func is g for h in all],
+        [h.args for h in all],
+        [tuple(h.keywords.items()) for h in all],
+    )
+
+
+def args():
+    return (5,)
+
+
+def change():
+    OUTER.note = 3
+
+
+# %% mappings_with_keys
+
+
+class Pairs:
+    def __init__(self, names):
+        self.names = names
+
+    def keys(self):
+        return self.names
+
+    def __getitem__(self, name):
+        return name * 2
+
+
+class Both(Pairs):
+    def __iter__(self):
+        return iter([("iterated", 1)])
+
+
+class Renamed(dict):
+    def keys(self):
+        return ["renamed"]
+
+
+class Iterating(dict):
+    def __iter__(self):
+        return iter(["iterated"])
+
+    def keys(self):
+        return ["renamed"]
+
+    def __getitem__(self, name):
+        return "got"
+
+
+def f(name):
+    made = []
+    for source in (Pairs([name, "b"]), Both([name]), Renamed(a=1), Iterating(a=2)):
+        d = {"z": 0}
+        d.update(source)
+        made += [d, {**source, "y": 1}, dict(source, w=1), (lambda **k: k)(**source)]
+    return made
+
+
+def args():
+    return ("a",)
+
+
+# %% groups_in_groups
+KEPT = ExceptionGroup("inner", [ValueError(3), OSError(4)])
+
+
+def f(n):
+    seen = []
+    try:
+        try:
+            raise ExceptionGroup("outer", [ValueError(n), KEPT])
+        except* ValueError as group:
+            seen.append(repr(group.exceptions))
+    except ExceptionGroup as rest:
+        seen.append(repr(rest.exceptions))
+    return seen
+
+
+def args():
+    return (5,)
+
+
+def change():
+    global KEPT
+    KEPT = ExceptionGroup("inner", [OSError(4)])
+
+
+# %% order_in_which_variables_die
+died = []
+
+
+class Noisy:
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        died.append(self.name)
+
+
+def inner(n):
+    a, b = Noisy("inner a"), Noisy("inner b")
+    a = Noisy("inner a again")
+    return n
+
+
+def f(n):
+    died.clear()
+    a = Noisy("a")
+    b = Noisy("b")
+    c = [Noisy("c0"), Noisy("c1")]
+    d = {"k": Noisy("d")}
+    a = Noisy("a again")
+    c.pop(0)
+    d["k"] = Noisy("d again")
+    inner(n)
+    return n
+
+
+def args():
+    return (5,)
+
+
+def state():
+    return list(died)
+
+
+# %% references_are_counted
+import sys
+
+
+def f(n):
+    held = [n]
+    other = held
+    return sys.getrefcount(held) - sys.getrefcount([]), len(other)
+
+
+def args():
+    return (5,)

@@ -189,21 +189,14 @@ bool LoweredOp::store(torch::jit::Stack& stack, Reg* regs) const {
   return true;
 }
 
-bool LoweredOp::trains() const noexcept {
+bool LoweredOp::is_false(std::initializer_list<const char*> names) const noexcept {
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const std::string& name = info_.arguments[i].name();
-    if ((name == "training" || name == "use_input_stats") && is_constant(i) && values_[i].isBool())
-      return values_[i].toBool();
+    if (!is_constant(i)) continue;
+    for (const char* name : names)
+      if (info_.arguments[i].name() == name)
+        return values_[i].isBool() ? !values_[i].toBool() : values_[i].isDouble() && values_[i].toDouble() == 0;
   }
-  return true;
-}
-
-// Random numbers: without a dropout none are drawn.
-bool LoweredOp::draws() const {
-  for (size_t i = 0; i < slots_.size(); ++i)
-    if (info_.arguments[i].name() == "dropout_p" && is_constant(i) && values_[i].isDouble())
-      return info_.random && values_[i].toDouble() != 0;
-  return info_.random;
+  return false;
 }
 
 bool LoweredOp::run(Reg* regs) noexcept {

@@ -101,7 +101,9 @@ class LoweredOp final : public AdapterOp {
     slots_.resize(info.arguments.size());
   }
   bool run(Reg* regs) noexcept override;
-  bool is_repeatable() const noexcept override { return pure_ && !(info_.statistics && trains()); }
+  bool is_repeatable() const noexcept override {
+    return pure_ && (!info_.statistics || is_false({"training", "use_input_stats"}));
+  }
   std::string describe() const override;
 
   // -- filled in while recording
@@ -124,14 +126,16 @@ class LoweredOp final : public AdapterOp {
   const Part& part(size_t i) const { return parts_[i]; }
   uint32_t list_reg(size_t i) const { return list_regs_[i]; }
   const Vec<Out>& outs() const { return outs_; }
-  bool draws() const;
+  // Random numbers, other than without a dropout.
+  bool draws() const noexcept { return info_.random && !is_false({"train", "training", "dropout_p"}); }
   c10::DispatchKeySet skipped() const { return skipped_; }
   bool factory() const { return factory_; }
 
   Vals inputs, outputs;  // for RecordApi::emit
 
  private:
-  bool trains() const noexcept;
+  // A constant argument of one of these names is False, or zero.
+  bool is_false(std::initializer_list<const char*> names) const noexcept;
   bool is_constant(size_t argument) const noexcept { return slots_[argument].kind == Slot::kConst; }
   void push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const;
   bool store(torch::jit::Stack& stack, Reg* regs) const;

@@ -243,6 +243,17 @@ bool dict_ends(PyObject* dict, const DictCursor& cursor) noexcept {
   return *dict_slot(dict) == nullptr;
 }
 
+int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept {
+  PyObject* descriptor = _PyType_Lookup(Py_TYPE(object), name);
+  PyTypeObject* type = descriptor == nullptr ? nullptr : Py_TYPE(descriptor);
+  const bool of_program = type != nullptr && type->tp_descr_set != nullptr &&
+                          (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || type == &PyProperty_Type);
+  if (!of_program) return PyObject_GenericSetAttr(object, name, value);
+  Ref dict = Ref::steal(PyObject_GenericGetDict(object, nullptr));
+  if (!dict) return -1;
+  return value == nullptr ? PyDict_DelItem(dict.get(), name) : PyDict_SetItem(dict.get(), name, value);
+}
+
 PyObject** dict_slot(PyObject* object) noexcept {
   PyTypeObject* type = Py_TYPE(object);
   if (has_managed_dict(type)) return reinterpret_cast<PyObject**>(object) - 3;

@@ -74,6 +74,9 @@ inline PyObject* instance_dict(PyObject* object) noexcept {
   PyObject** slot = dict_slot(object);
   return slot == nullptr ? nullptr : *slot;
 }
+// Stores an attribute where it is kept, the instance's dict or a slot, or deletes it there (null): no descriptor of the
+// program's is asked. -1 with an error.
+int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept;
 // The inline attribute values, or null (no managed dict, or the dict has been made).
 inline PyDictValues* inline_values(PyObject* object) noexcept {
   return has_managed_dict(Py_TYPE(object)) ? reinterpret_cast<PyDictValues**>(object)[-4] : nullptr;

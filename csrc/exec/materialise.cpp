@@ -256,9 +256,9 @@ bool Materialiser::apply(const Virtual& object, PyObject* made, const LogEntry& 
     case LogOp::kField:  // a cell, or what a dict was made of
       return object.kind == VirtualKind::kDict || PyCell_Set(made, value) == 0;
     case LogOp::kSetAttr:
-      return PyObject_GenericSetAttr(made, key, value) == 0;
+      return cpython::store_attribute(made, key, value) == 0;
     case LogOp::kDelAttr:
-      return PyObject_GenericSetAttr(made, key, nullptr) == 0;
+      return cpython::store_attribute(made, key, nullptr) == 0;
     case LogOp::kSetItem:
       return is_dict_kind(made) ? set_dict_item(made, key, value) : unsupported("an item store");
     case LogOp::kDelItem:

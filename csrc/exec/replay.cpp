@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "adapter.h"
+#include "cpython/objects.h"
 #include "exec/links.h"
 #include "exec/materialise.h"
 #include "exec/side_exit.h"
@@ -57,9 +58,9 @@ int store(const Trace& trace, const Reg* regs, const Node& node) noexcept {
   if (a.failed() || b.failed() || c.failed()) return -1;
   switch (node.op) {
     case Op::kStoreAttr:
-      return PyObject_GenericSetAttr(a.get(), b.get(), c.get());
+      return cpython::store_attribute(a.get(), b.get(), c.get());
     case Op::kDelAttr:
-      return PyObject_GenericSetAttr(a.get(), b.get(), nullptr);
+      return cpython::store_attribute(a.get(), b.get(), nullptr);
     case Op::kStoreItem:
       return PyObject_SetItem(a.get(), b.get(), c.get());
     case Op::kDelItem:

@@ -186,3 +186,51 @@ def f(n):
 
 def args():
     return (5,)
+
+
+# %% attributes_behind_a_descriptor
+calls = []
+
+
+class Field:
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else instance.__dict__[self.name]
+
+    def __set__(self, instance, value):
+        calls.append(value)
+        instance.__dict__[self.name] = value
+
+    def __delete__(self, instance):
+        calls.append("deleted")
+        del instance.__dict__[self.name]
+
+
+class Record:
+    field = Field()
+    other = Field()
+
+    @property
+    def shown(self):
+        return "property"
+
+
+def f(n):
+    calls.clear()
+    made = Record()
+    made.field = n
+    made.other = n + 1
+    del made.other
+    made.__dict__["shown"] = n
+    made.plain = made.field, made.shown
+    return made, vars(made)
+
+
+def args():
+    return (5,)
+
+
+def state():
+    return list(calls)

@@ -102,6 +102,7 @@ Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type,
 Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse);
 
 // Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
+bool holds_dict(const Model& content);  // it is a dict, or an instance of a class derived from dict
 bool is_dict_like(Recorder& recorder, Val value);
 bool may_be_mapping(Recorder& recorder, Val value);
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value);

@@ -5,11 +5,7 @@
 namespace pijit {
 
 bool is_dict_like(Recorder& recorder, Val value) {
-  if (value.is_virtual()) {
-    VirtualKind kind = recorder.model(value).kind;
-    return kind == VirtualKind::kDict ||
-           (kind == VirtualKind::kInstance && PyType_IsSubtype(recorder.model(value).type, &PyDict_Type));
-  }
+  if (value.is_virtual()) return holds_dict(recorder.model(value));
   return value.object() != nullptr && PyDict_Check(value.object());
 }
 

@@ -24,11 +24,7 @@ Val none() {
 
 // A dict whose items the recording may write: fresh, an argument, or an exact one that existed before.
 bool may_write(Recorder& recorder, Val dict) {
-  if (dict.is_virtual()) {
-    const Model& content = recorder.model(dict);
-    return content.kind == VirtualKind::kDict ||
-           (content.kind == VirtualKind::kInstance && PyType_IsSubtype(content.type, &PyDict_Type));
-  }
+  if (dict.is_virtual()) return holds_dict(recorder.model(dict));
   PyTypeObject* type = recorder.type_of(dict);
   return dict.is_const() && (type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type());
 }

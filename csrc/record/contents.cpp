@@ -7,14 +7,10 @@
 
 namespace pijit {
 
-namespace {
-
 bool holds_dict(const Model& content) {
   return content.kind == VirtualKind::kDict ||
          (content.kind == VirtualKind::kInstance && PyType_IsSubtype(content.type, &PyDict_Type));
 }
-
-}  // namespace
 
 // The items that iterating over a known container gives, in order.
 bool Recorder::try_items(Val iterable, Vals* out) {

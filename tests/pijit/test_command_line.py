@@ -335,6 +335,7 @@ class TestSubcommands:
         [
             ([], "a script, -m module or a subcommand is needed"),
             (["--repot", "x.py"], "there is no option --repot; the nearest is --report"),
+            (["--verfy", "x.py"], "there is no option --verfy; the nearest is --verify"),
             (["-m"], "-m needs the name of a module"),
             (["ops", "x"], "this subcommand takes no 'x'"),
             (["help"], "help takes one code, such as PJ203"),
@@ -346,6 +347,19 @@ class TestSubcommands:
         assert done.stderr == f"pijit: {says} (python -m pijit --help)\n"
 
     @pytest.mark.torch  # it imports the frameworks that there are
+    @pytest.mark.parametrize(("option", "value"), [("--verify", 1), ("--verify=5", 5), ("--verify=0", 0)])
+    def test_verify(self, tmp_path, option, value):
+        (tmp_path / "says.py").write_text("import pijit; print(pijit.config.verify)")
+        done = execute(["-m", "pijit", option, "says.py"], tmp_path)
+        assert (done.returncode, done.stdout) == (0, f"{value}\n")
+
+    @pytest.mark.parametrize("value", ["often", "-1", ""])
+    def test_verify_how_often(self, value):
+        done = self.run(f"--verify={value}", "says.py")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("pijit: option 'verify' is a whole number (")
+        assert done.stderr.endswith(f", not {value!r} (python -m pijit --help)\n")
+
     def test_env(self):
         done = self.run("env", PIJIT_MAX_NODES="12345")
         assert done.returncode == 0

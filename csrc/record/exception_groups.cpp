@@ -290,11 +290,12 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
 bool step_group_reraise(Recorder& recorder, ShadowFrame& frame) {
   const Val caught = frame.top(2);
   Vals exceptions;
-  if (!recorder.is_virtual(caught, VirtualKind::kException) || recorder.is_foreign(caught) ||
-      !recorder.try_items(frame.top(), &exceptions) || exceptions.empty())
+  if (!recorder.is_virtual(caught, VirtualKind::kException) || !recorder.try_items(frame.top(), &exceptions) ||
+      exceptions.empty())
     return false;
-  const Val raised =
-      is_group(recorder.type_of(caught)) ? raised_in_the_end(recorder, caught, exceptions) : exceptions[0];
+  const bool group = is_group(recorder.type_of(caught));
+  if (group && recorder.is_foreign(caught)) return false;
+  const Val raised = group ? raised_in_the_end(recorder, caught, exceptions) : exceptions[0];
   if (raised.is_null() || raised.is_reg()) return false;
   recorder.observe(frame, 2, [](Recorder& r, ShadowFrame& f, PyObject* result) {
     f.pending.result = f.pending.x;

@@ -130,7 +130,11 @@ void Recorder::rollback(ShadowFrame& frame) {
   frame.sp = frame.sp_mark;
   frame.drive.reset();
   for (Virtual& object : trace.virtuals) {
-    if (object.birth > frame.mark.time) continue;
+    Model& content = *models_[&object - trace.virtuals.data()];
+    if (object.birth > frame.mark.time) {
+      content.suspended.reset();  // CPython's frame may be gone
+      continue;
+    }
     if (object.reg != kNone && object.reg_time > frame.mark.time) {
       object.reg = kNone;
       object.reg_time = UINT32_MAX;
@@ -138,6 +142,7 @@ void Recorder::rollback(ShadowFrame& frame) {
     uint32_t last = kNone, at = object.head;
     for (; at != kNone && trace.log[at].time <= frame.mark.time; at = trace.log[at].next) last = at;
     if (at == kNone) continue;
+    content.suspended.reset();  // it was resumed since
     if (last == kNone) {
       object.head = object.tail = kNone;
     } else {

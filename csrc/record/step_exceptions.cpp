@@ -102,8 +102,11 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int opar
       return recorder.raised_from(cause);
     }
     case RERAISE:
-      if (frame.top().is_reg() && recorder.type_of(frame.top()) != nullptr)
+      if (frame.top().is_reg() && recorder.type_of(frame.top()) != nullptr) {
         frame.top() = recorder.as_exception(frame.top(), recorder.stack_real(1));
+        frame.mark.time = recorder.trace().clock;  // an exit here names it
+        frame.snapshot = kNone;
+      }
       return recorder.will_raise(frame, 1, frame.top(), true);
     default:
       return recorder.stop(Abort::kUnknownOpcode, "");

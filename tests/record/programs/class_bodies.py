@@ -703,3 +703,46 @@ k = 10
 def change():
     global k
     k = 20
+
+
+# %% a_generator_in_a_class_body: leaves
+class Value:
+    def __init__(self, v):
+        self.v = v
+
+    def __del__(self):
+        died.append(self.v)
+
+
+died = []
+
+
+def f(k):
+    one = Value(k)
+
+    class Local:
+        total = sum(x for x in [one.v, 2] if x != 1)
+
+    try:
+        found = Local.total
+    except AttributeError:
+        found = None
+    return found
+
+
+def args():
+    return (k,)
+
+
+k = 2
+
+
+def change():
+    global k
+    k = 1
+
+
+def state():
+    said = died[:]
+    died.clear()
+    return said

@@ -565,3 +565,55 @@ def change():
 def undo():
     global k
     k = 3
+
+
+# %% except_star_of_what_others_raise: leaves
+def f(name):
+    seen = []
+    try:
+        try:
+            open(name)
+        except* KeyError:
+            seen.append("key")
+    except OSError as error:
+        seen.append(type(error).__name__)
+    try:
+        int(name)
+    except* ValueError as group:
+        seen.append(repr(group))
+    return seen
+
+
+def args():
+    return (name,)
+
+
+name = "/nowhere"
+
+
+def change():
+    global name
+    name = "/nowhere/else"
+
+
+# %% except_star_lets_others_pass: stops
+def f(given):
+    try:
+        raise ExceptionGroup("g", [given])
+    except* KeyError:
+        pass
+
+
+def call():
+    try:
+        return f(ExceptionGroup("h", [ValueError(k)]))
+    except ExceptionGroup as error:
+        return error
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2

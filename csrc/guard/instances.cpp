@@ -75,10 +75,18 @@ bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
   return cpython::has_managed_dict(type) || !slots->empty();
 }
 
+bool hides_item(PyObject* object, const std::vector<Slot>& slots) noexcept {
+  if (slots.empty() || cpython::attribute_storage(object) != cpython::Storage::kDict) return false;
+  PyObject* unused = nullptr;
+  for (const Slot& slot : slots)
+    if (cpython::dict_lookup(cpython::instance_dict(object), slot.name, &unused) != 0) return true;
+  return false;
+}
+
 bool instance_fits(PyObject* object, int depth, Room* room) {
   PyTypeObject* type = Py_TYPE(object);
   std::vector<Slot> slots;
-  if (!find_slots(type, &slots)) return false;
+  if (!find_slots(type, &slots) || hides_item(object, slots)) return false;
   Objects held;
   for (const Slot& slot : slots) held.push_back(cpython::object_at(object, slot.offset));
   if (!fit(held.data(), static_cast<Py_ssize_t>(held.size()), depth, room)) return false;

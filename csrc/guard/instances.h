@@ -21,6 +21,9 @@ struct Slot {
 // Of a class of Python whose instances have slots and attributes only. False: it is another.
 bool find_slots(PyTypeObject* type, std::vector<Slot>* slots);
 
+// An item of the instance's __dict__ has the name of a slot, which hides it.
+bool hides_item(PyObject* object, const std::vector<Slot>& slots) noexcept;
+
 struct Room {
   Py_ssize_t items = kMaxAttributes;  // that may be loaded
   Py_ssize_t looks = 1 << 14;         // at items, also of what turns out not to fit

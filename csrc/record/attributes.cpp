@@ -29,12 +29,24 @@ PyTypeObject* union_type() {
 
 namespace {
 
+// Some attributes of its instances are not in their __dict__.
+bool has_slots(PyTypeObject* type) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    PyObject* base = PyTuple_GET_ITEM(type->tp_mro, i);
+    if ((reinterpret_cast<PyTypeObject*>(base)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) continue;
+    PyObject* slots = reinterpret_cast<PyHeapTypeObject*>(base)->ht_slots;
+    if (slots != nullptr && PyTuple_GET_SIZE(slots) > 0) return true;
+  }
+  return false;
+}
+
 // A C getter whose value is decided by guarded facts. Returns Null if it is not known.
 Val c_getter(Recorder& recorder, Val object, PyObject* name) {
   PyObject* self = object.object();
   PyTypeObject* type = recorder.type_of(object);
   if (has_name(name, "__class__")) return Val::constant(reinterpret_cast<PyObject*>(type));
   if (has_name(name, "__dict__")) {
+    if (has_slots(type)) return Val();
     if (object.is_virtual()) {
       Model& content = recorder.model(object);
       if (content.kind != VirtualKind::kInstance && content.kind != VirtualKind::kFunction) return Val();

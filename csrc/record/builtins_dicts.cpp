@@ -82,7 +82,7 @@ Task<Val> dict_popitem(Drive& drive, Arguments args) {
   co_return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
 
-// Several items at once: of a real dict by one node that calls `method`.
+// Several items at once: of a real dict by one node.
 bool write_items(Recorder& recorder, Val dict, const Objects& keys, const Vals& values) {
   const bool real = dict.is_const() || recorder.is_real(dict);
   if (keys.empty()) return true;
@@ -128,11 +128,11 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
   }
   if (recorder.is_real(dict)) {
     if (!recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
-    recorder.model(dict).keys.clear();
-    recorder.model(dict).items.clear();
+    for (PyObject* key : keys) recorder.dict_put(dict, key, Val());
     co_return none();
   }
-  for (PyObject* key : keys) recorder.dict_delete(dict, key);
+  for (PyObject* key : keys)
+    if (!recorder.dict_delete(dict, key)) co_await drive.unknown();
   co_return none();
 }
 
@@ -179,11 +179,13 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   const Model& content = recorder.model(args.values[0]);
   const Objects keys = content.keys;
   const Vals values = content.items;
-  PyObject* key = recorder.key_in(args.values[0], args.values[1]);
+  PyObject* const given = recorder.key_in(args.values[0], args.values[1]);
+  const auto is_given = [&](PyObject* known) { return cpython::keys_equal(known, given); };
+  PyObject* const key = *std::find_if(keys.begin(), keys.end(), is_given);  // not the one that is only equal to it
   for (PyObject* other : keys) recorder.dict_delete(args.values[0], other);
   if (!last) recorder.dict_set(args.values[0], key, value);
   for (size_t i = 0; i < keys.size(); ++i)
-    if (!cpython::keys_equal(keys[i], key)) recorder.dict_set(args.values[0], keys[i], values[i]);
+    if (keys[i] != key) recorder.dict_set(args.values[0], keys[i], values[i]);
   if (last) recorder.dict_set(args.values[0], key, value);
   co_return none();
 }

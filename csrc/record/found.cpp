@@ -49,7 +49,7 @@ bool has_lasting_keys(PyObject* dict) {
 // An instance of a class of Python whose attributes can be loaded one by one.
 bool is_open(PyObject* object) {
   std::vector<Slot> slots;
-  if (!find_slots(Py_TYPE(object), &slots)) return false;
+  if (!find_slots(Py_TYPE(object), &slots) || hides_item(object, slots)) return false;
   switch (cpython::attribute_storage(object)) {
     case cpython::Storage::kNoDict:
     case cpython::Storage::kUnset:

@@ -212,6 +212,8 @@ Val Recorder::new_sequence(VirtualKind kind, PyTypeObject* type, const Val* item
 }
 
 Val Recorder::new_tuple(PyTypeObject* type, const Val* items, size_t count) {
+  static PyObject* const empty = PyTuple_New(0);  // the one that there is
+  if (count == 0 && type == &PyTuple_Type) return Val::constant(empty);
   return new_sequence(VirtualKind::kTuple, type, items, count);
 }
 
@@ -379,15 +381,24 @@ bool Recorder::dict_delete(Val dict, PyObject* key) {
   return true;
 }
 
-// The model alone: what a node has written already.
+// The model alone: what a node has written already, or (Null) deleted.
 void Recorder::dict_put(Val dict, PyObject* key, Val value) {
-  Model& content = model(dict);
-  ptrdiff_t at = key_position(content.keys, key);
+  const uint32_t owner = model(dict).owner;
+  Model& content = owner == kNone ? model(dict) : model(owner);
+  Objects& keys = owner == kNone ? content.keys : content.names;
+  Vals& values = owner == kNone ? content.items : content.attrs;
+  const ptrdiff_t at = key_position(keys, key);
+  if (at >= 0 && !value.is_null()) {
+    values[static_cast<size_t>(at)] = value;
+    return;
+  }
+  content.reshaped.push_back(++trace_->clock);
   if (at >= 0) {
-    content.items[static_cast<size_t>(at)] = value;
+    keys.erase(keys.begin() + at);
+    values.erase(values.begin() + at);
   } else {
-    content.keys.push_back(key);
-    content.items.push_back(value);
+    keys.push_back(owner == kNone ? key : owned(key).object());
+    values.push_back(value);
   }
 }
 

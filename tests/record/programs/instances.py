@@ -612,3 +612,89 @@ def args():
 def change():
     global turn
     turn = 1
+
+
+# %% attributes_written_many_at_once
+class Settings:
+    def __init__(self, **given):
+        self.x = 1
+        self.y = 2
+        self.configure(**given)
+
+    def configure(self, **given):
+        self.__dict__.update(given)
+        return self
+
+
+def f(one, n):
+    one.configure(x=n, z=n + 1)
+    seen = one.x, one.z
+    vars(one).update({"x": n + 2, "w": 4})
+    seen += one.x, one.w
+    table = one.__dict__
+    table |= {"y": n, "v": 5}
+    seen += one.y, one.v
+    table.clear()
+    one.q = n
+    return seen, getattr(one, "x", None), sorted(table), Settings(y=n, x=n).y
+
+
+def args():
+    return Settings(x=k), k
+
+
+def call():
+    return f(shared, k) if k == 3 else f(*args())
+
+
+shared = Settings()
+k = 1
+
+
+def change():
+    global k
+    k = 2.5
+
+
+def undo():
+    global k
+    k = 3
+    shared.configure(x=1)
+
+
+# %% a_slot_and_an_item_of_one_name: leaves
+class Both:
+    __slots__ = ("x", "__dict__")
+
+    def __init__(self, n):
+        self.x = n
+        self.y = n
+
+
+def f(one, n):
+    one.x = n
+    one.__dict__["x"] = 9
+    seen = one.x, one.__dict__["x"]
+    one.x = n + 1
+    vars(one).update(x=n + 2, z=1)
+    other = Both(n)
+    other.__dict__["x"] = 8
+    return seen, one.x, one.__dict__, other.x, dict(vars(other)), other
+
+
+def args():
+    return Both(k) if k != 3 else shared, k
+
+
+shared = Both(0)
+k = 1
+
+
+def change():
+    global k
+    k = 2.5
+
+
+def undo():
+    global k
+    k = 3

@@ -6,7 +6,8 @@
 namespace pijit::cpython {
 namespace {
 
-// The beginnings of dictiterobject and setiterobject, odictiterobject, and dequeiterobject.
+// The beginnings of dictiterobject and setiterobject, odictiterobject, listiterobject and listreviterobject, and
+// dequeiterobject.
 struct TableIterator {
   PyObject_HEAD PyObject* source;
   Py_ssize_t size;
@@ -19,6 +20,10 @@ struct OrderedIterator {
   size_t state;
 };
 
+struct ListIterator {
+  PyObject_HEAD Py_ssize_t index;
+};
+
 struct DequeIterator {
   PyObject_HEAD void* block;
   Py_ssize_t index;
@@ -29,7 +34,7 @@ struct DequeIterator {
 
 bool is_table_iterator(PyTypeObject* type) noexcept {
   return type == &PyDictIterKey_Type || type == &PyDictIterValue_Type || type == &PyDictIterItem_Type ||
-         type == &PySetIter_Type;
+         type == &PyDictRevIterKey_Type || type == &PySetIter_Type;
 }
 
 }  // namespace
@@ -49,6 +54,10 @@ bool set_first_size(PyObject* iterator, Py_ssize_t size) noexcept {
   if (deque->left == size) return false;
   deque->state -= 1;
   return true;
+}
+
+void set_next_index(PyObject* iterator, Py_ssize_t index) noexcept {
+  reinterpret_cast<ListIterator*>(iterator)->index = index;
 }
 
 }  // namespace pijit::cpython

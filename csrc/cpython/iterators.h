@@ -1,4 +1,6 @@
 // Iterators over containers that may be reshaped meanwhile.
+//
+// They are made anew over the container as it is now, so that what they remember of it is set apart.
 #pragma once
 #include "cpython/internals.h"
 
@@ -7,5 +9,8 @@ namespace pijit::cpython {
 // A new iterator over a dict, an OrderedDict, a set or a deque stands for one that was made when its source had this
 // size. True: it has another now, and the next step raises what CPython says then.
 bool set_first_size(PyObject* iterator, Py_ssize_t size) noexcept;
+
+// A new iterator over a list, in either direction, gives the item at `index` next, if there is one by then.
+void set_next_index(PyObject* iterator, Py_ssize_t index) noexcept;
 
 }  // namespace pijit::cpython

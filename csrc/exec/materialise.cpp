@@ -406,10 +406,16 @@ PyObject* Materialiser::make_iterator(const Virtual& object, PyObject* const* fi
   if (iterable == nullptr) return unsupported("an iterator"), nullptr;
   Ref iterator = Ref::steal(reversed ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), iterable)
                                      : PyObject_GetIter(iterable));
-  if (iterator && fields[2] != nullptr && position != kExhausted &&
-      cpython::set_first_size(iterator.get(), PyLong_AsSsize_t(fields[2])))
+  if (!iterator) return nullptr;
+  const Py_ssize_t size = fields[2] == nullptr ? 0 : PyLong_AsSsize_t(fields[2]);
+  if (object.type == &PyListIter_Type || object.type == &PyListRevIter_Type) {
+    if (position == kExhausted) return advance(iterator.get(), position) ? iterator.release() : nullptr;
+    cpython::set_next_index(iterator.get(), reversed ? size - 1 - Py_ssize_t{position} : Py_ssize_t{position});
     return iterator.release();
-  return iterator && advance(iterator.get(), position) ? iterator.release() : nullptr;
+  }
+  if (fields[2] != nullptr && position != kExhausted && cpython::set_first_size(iterator.get(), size))
+    return iterator.release();
+  return advance(iterator.get(), position) ? iterator.release() : nullptr;
 }
 
 PyObject* Materialiser::make_zip(const Virtual& object) noexcept {

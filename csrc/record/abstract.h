@@ -31,6 +31,7 @@ Task<Vals> collect(Drive& drive, Val iterable);
 Task<Vals> collect_all(Drive& drive, Val iterable);
 // The class of the iterator that iter() makes of a built-in container; null: not known.
 PyTypeObject* iterator_type(PyTypeObject* iterable);
+PyTypeObject* range_iterator_type(PyObject* range, bool reversed);  // one of two, by its size
 // What an iterator of this class does next (builtins_itertools.cpp).
 Driven iterator_step(PyTypeObject* type);
 void add_iterator_step(PyTypeObject* type, Driven next);

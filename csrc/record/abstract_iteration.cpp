@@ -116,6 +116,13 @@ PyTypeObject* string_iterator_type(PyObject* string) {
 
 }  // namespace
 
+PyTypeObject* range_iterator_type(PyObject* range, bool reversed) {
+  const Ref sample = Ref::steal(reversed ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), range)
+                                         : PyObject_GetIter(range));
+  if (!sample) PyErr_Clear();
+  return sample ? Py_TYPE(sample.get()) : nullptr;
+}
+
 Task<Val> get_iter(Drive& drive, Val iterable) {
   Recorder& recorder = drive.recorder();
   if (is_iterator(recorder, iterable)) co_return iterable;
@@ -132,8 +139,9 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
   Vals items;
   if (recorder.count_items(iterable) < 0 && !recorder.try_items(iterable, &items)) co_await drive.unknown();
   if (type == &PyDictProxy_Type) type = recorder.type_of(recorder.virtual_field(iterable, 0));
-  PyTypeObject* of =
-      type == &PyUnicode_Type && iterable.is_const() ? string_iterator_type(iterable.object()) : iterator_type(type);
+  PyTypeObject* of = type == &PyUnicode_Type && iterable.is_const() ? string_iterator_type(iterable.object())
+                     : type == &PyRange_Type && iterable.is_const() ? range_iterator_type(iterable.object(), false)
+                                                                    : iterator_type(type);
   if (of == nullptr) co_await drive.unknown();
   Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
   recorder.set_field(iterator, 0, iterable);

@@ -103,6 +103,10 @@ Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse);
 
 // Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
 bool holds_dict(const Model& content);  // it is a dict, or an instance of a class derived from dict
+
+// Iterators from the end: over a list, the index of the next item is counted from the end that it had at first.
+bool is_reversed(const Model& iterator);
+Py_ssize_t next_reversed(const Model& iterator);
 bool is_dict_like(Recorder& recorder, Val value);
 bool may_be_mapping(Recorder& recorder, Val value);
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value);

@@ -176,23 +176,21 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
     Val made = co_await call_special(drive, args.values[0], special, none);
     co_return made;
   }
-  Vals items;
-  if (!recorder.try_items(args.values[0], &items)) co_await drive.unknown();
+  const bool range = type == &PyRange_Type && args.values[0].is_const();
   PyTypeObject* of = type == &PyList_Type    ? &PyListRevIter_Type
                      : type == &PyTuple_Type ? &PyReversed_Type
                      : type == &PyDict_Type  ? &PyDictRevIterKey_Type
-                     : type == &PyRange_Type ? &PyRangeIter_Type
+                     : range                 ? range_iterator_type(args.values[0].object(), true)
                                              : nullptr;
-  if (of == nullptr) co_await drive.unknown();
-  // The items of now: what is changed while it is iterated would be another story.
-  std::reverse(items.begin(), items.end());
-  Val source = recorder.new_tuple(&PyTuple_Type, items.data(), items.size());
+  Vals items;
+  if (of == nullptr || (recorder.count_items(args.values[0]) < 0 && !recorder.try_items(args.values[0], &items)))
+    co_await drive.unknown();
   Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
-  recorder.set_field(iterator, 0, source);
-  recorder.trace().virtuals[iterator.index()].buildable = type == &PyTuple_Type;
-  if (type != &PyTuple_Type) co_return iterator;
   recorder.set_field(iterator, 0, args.values[0]);
   recorder.set_field(iterator, 1, Val::constant(Py_True));
+  const Py_ssize_t size =
+      type == &PyList_Type ? recorder.count_items(args.values[0]) : recorder.iterated_size(args.values[0]);
+  if (size >= 0) recorder.set_field(iterator, 2, number(recorder, size));
   co_return iterator;
 }
 
@@ -204,9 +202,13 @@ Task<Val> builtin_sum(Drive& drive, Arguments args) {
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyByteArray_Type) co_await drive.raise();
   Val iterator = co_await get_iter(drive, args.values[0]);
-  for (;;) {
+  for (bool first = true;; first = false) {
     Val item = co_await iter_next(drive, iterator);
-    if (item.is_null()) co_return total;
+    if (item.is_null()) {
+      const bool copies = first && (type == &PyLong_Type || type == &PyFloat_Type);
+      if (copies) total = co_await binary(drive, NB_SUBTRACT, total, number(recorder, 0));  // -0.0 stays what it is
+      co_return total;
+    }
     total = co_await binary(drive, NB_ADD, total, item);
   }
 }
@@ -215,11 +217,11 @@ Task<Val> builtin_sum(Drive& drive, Arguments args) {
 bool read_options(const Arguments& args, Val* key, Val* fallback, Val* reverse) {
   for (size_t i = 0; i < args.names.size(); ++i) {
     Val value = args.values[args.positional() + i];
-    const char* name = PyUnicode_AsUTF8(args.names[i]);
-    Val* option = strcmp(name, "key") == 0       ? key
-                  : strcmp(name, "default") == 0 ? fallback
-                  : strcmp(name, "reverse") == 0 ? reverse
-                                                 : nullptr;
+    PyObject* name = args.names[i];
+    Val* option = has_name(name, "key")       ? key
+                  : has_name(name, "default") ? fallback
+                  : has_name(name, "reverse") ? reverse
+                                              : nullptr;
     if (option == nullptr) return false;
     *option = value;
   }

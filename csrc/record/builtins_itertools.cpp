@@ -162,7 +162,10 @@ Task<Val> make_count(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val start = args.positional() > 0 ? args.values[0] : keyword(args, "start");
   Val step = args.positional() > 1 ? args.values[1] : keyword(args, "step");
-  if (args.values.size() > 2) co_await drive.unknown();
+  const PyTypeObject* type = start.is_null() ? &PyLong_Type : recorder.type_of(start);
+  if (args.values.size() > 2 || type == nullptr) co_await drive.unknown();
+  // From a bool or an instance of another class of integers it counts in plain ones.
+  if (type != &PyLong_Type && (type->tp_flags & Py_TPFLAGS_LONG_SUBCLASS) != 0) co_await drive.unknown();
   Vals fields;
   fields.push_back(start.is_null() ? number(recorder, 0) : start);
   fields.push_back(step.is_null() ? number(recorder, 1) : step);

@@ -214,13 +214,7 @@ bool read_positions(Recorder& recorder, Val key, size_t size, std::vector<size_t
     if (at >= 0 && at < static_cast<Py_ssize_t>(size)) positions->push_back(static_cast<size_t>(at));
     return true;
   }
-  Val parts[3];
-  for (int i = 0; i < 3; ++i) {
-    parts[i] = recorder.force(fields[i].value);
-    if (parts[i].object() == nullptr) return false;
-  }
-  Ref made = Ref::steal(PySlice_New(parts[0].object(), parts[1].object(), parts[2].object()));
-  if (!made || PySlice_Unpack(made.get(), &bounds[0], &bounds[1], &bounds[2]) < 0) return PyErr_Clear(), false;
+  if (!recorder.slice_bounds(fields, bounds)) return false;
   const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &bounds[0], &bounds[1], bounds[2]);
   for (Py_ssize_t i = 0; i < count; ++i) positions->push_back(static_cast<size_t>(bounds[0] + i * bounds[2]));
   return true;

@@ -16,6 +16,15 @@ Val text_of(Recorder& recorder, const std::string& text) {
       Ref::steal(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))).get());
 }
 
+// Appends what may be written in UTF-8. False: a lone surrogate is in it.
+bool append_utf8(PyObject* text, std::string* out) {
+  Py_ssize_t size = 0;
+  const char* utf8 = text != nullptr && PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
+  if (utf8 == nullptr) return PyErr_Clear(), false;
+  out->append(utf8, static_cast<size_t>(size));
+  return true;
+}
+
 Val owned_text(Recorder& recorder, PyObject* made) {
   Ref text = Ref::steal(made);
   if (!text) PyErr_Clear();
@@ -37,12 +46,8 @@ Task<std::string> repr_items(Drive& drive, Vals items) {
   std::string text;
   for (size_t i = 0; i < items.size(); ++i) {
     Val part = co_await repr_of(drive, items[i]);
-    const char* utf8 = PyUnicode_AsUTF8(part.object());
-    if (utf8 == nullptr) {
-      PyErr_Clear();
-      co_await drive.unknown();
-    }
-    text += (i == 0 ? "" : ", ") + std::string(utf8);
+    if (i > 0) text += ", ";
+    if (!append_utf8(part.object(), &text)) co_await drive.unknown();
   }
   co_return text;
 }
@@ -241,6 +246,7 @@ struct Field {
   std::string before, name, spec;
   char conversion = 0;
   bool has_field = false;
+  bool is_counted() const { return has_field && name.find_first_not_of("0123456789") == std::string::npos; }
 };
 
 bool parse_format(const std::string& text, std::vector<Field>* fields) {
@@ -270,6 +276,10 @@ bool parse_format(const std::string& text, std::vector<Field>* fields) {
       }
       field.name = inside;
       field.has_field = true;
+      if (field.is_counted() && inside.size() > 4) return false;
+      // Either all of them are counted by the text itself, or none.
+      for (const Field& other : *fields)
+        if (field.is_counted() && other.is_counted() && other.name.empty() != inside.empty()) return false;
       fields->push_back(std::exchange(field, Field()));
       i = end;
     } else if (c == '}') {
@@ -284,31 +294,32 @@ bool parse_format(const std::string& text, std::vector<Field>* fields) {
 
 Task<Val> str_format(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  PyObject* format = args.values.empty() ? nullptr : args.values[0].object();
-  const char* utf8 = format != nullptr && PyUnicode_Check(format) ? PyUnicode_AsUTF8(format) : nullptr;
   std::vector<Field> fields;
-  if (utf8 == nullptr) PyErr_Clear();
-  if (utf8 == nullptr || !parse_format(utf8, &fields)) co_await drive.unknown();
   std::string text;
+  if (args.values.empty() || !append_utf8(args.values[0].object(), &text) || !parse_format(text, &fields))
+    co_await drive.unknown();
+  const bool literal = fields.size() == 1 && !text.empty() && fields[0].before == text;  // it is written as it is
+  if (literal) co_return args.values[0];
+  text.clear();
   size_t next = 1;
   for (size_t i = 0; i < fields.size(); ++i) {
     const Field field = fields[i];
     text += field.before;
     if (!field.has_field) continue;
     Val value;
-    const bool number = field.name.find_first_not_of("0123456789") == std::string::npos;
+    const bool number = field.is_counted();
     const size_t at = !number ? 0 : field.name.empty() ? next++ : static_cast<size_t>(std::stoul(field.name)) + 1;
     if (number && at < args.positional()) value = args.values[at];
     for (size_t k = 0; k < args.names.size() && !number; ++k)
       if (has_name(args.names[k], field.name)) value = args.values[args.positional() + k];
     if (value.is_null()) co_await drive.raise();
-    if (field.conversion == 'a') co_await drive.unknown();
+    if (field.conversion != 0 && field.conversion != 's' && field.conversion != 'r') co_await drive.unknown();
     if (field.conversion == 's') value = co_await str_of(drive, value);
     if (field.conversion == 'r') value = co_await repr_of(drive, value);
     Val part = co_await format_of(drive, value, text_of(recorder, field.spec));
-    const char* made = PyUnicode_AsUTF8(part.object());
-    if (made == nullptr) co_await drive.unknown();
-    text += made;
+    const bool alone = text.empty() && i + 2 == fields.size() && fields[i + 1].before.empty();
+    if (alone && recorder.type_of(part) == &PyUnicode_Type) co_return part;
+    if (!append_utf8(part.object(), &text)) co_await drive.unknown();
   }
   co_return text_of(recorder, text);
 }
@@ -318,9 +329,8 @@ Task<Val> str_format(Drive& drive, Arguments args) {
 // text % values: the conversions %s and %r of objects are made here, the others are CPython's.
 Task<Val> percent(Drive& drive, Val format, Val values) {
   Recorder& recorder = drive.recorder();
-  const char* utf8 = PyUnicode_AsUTF8(format.object());
-  if (utf8 == nullptr) co_await drive.unknown();
-  const std::string text = utf8;
+  std::string text;
+  if (!append_utf8(format.object(), &text)) co_await drive.unknown();
   Vals items;
   Objects keys;
   const bool mapping = is_dict_like(recorder, values);

@@ -34,7 +34,13 @@ bool Recorder::try_items(Val iterable, Vals* out) {
         if (content.position == kExhausted && content.type != deque_iterator_type()) return true;
         if (is_stale(iterable.index(), trace_->clock) || !has_first_size(content)) return false;
         if (!try_items(content.items[0], out)) return false;
-        if (content.items.size() > 1 && content.items[1].object() == Py_True) std::reverse(out->begin(), out->end());
+        if (content.type == &PyListRevIter_Type) {
+          const auto size = static_cast<Py_ssize_t>(out->size()), next = next_reversed(content);
+          out->resize(next < size ? static_cast<size_t>(next + 1) : 0);
+          std::reverse(out->begin(), out->end());
+          return true;
+        }
+        if (is_reversed(content)) std::reverse(out->begin(), out->end());
         out->erase(out->begin(),
                    out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
         return true;
@@ -328,6 +334,27 @@ bool Recorder::slice_fields(Operand slice, Operand fields[3]) {
   PyObject* parts[3] = {content->start, content->stop, content->step};
   for (size_t i = 0; i < 3; ++i) fields[i] = {constant(parts[i]), parts[i]};
   return true;
+}
+
+bool Recorder::slice_bounds(const Operand fields[3], Py_ssize_t bounds[3]) {
+  Val parts[3];
+  for (int i = 0; i < 3; ++i) {
+    parts[i] = force(fields[i].value);
+    PyObject* part = parts[i].object();
+    if (part == nullptr || (part != Py_None && !PyLong_Check(part))) return false;  // __index__ is the program's
+  }
+  const Ref slice = Ref::steal(PySlice_New(parts[0].object(), parts[1].object(), parts[2].object()));
+  if (slice && PySlice_Unpack(slice.get(), &bounds[0], &bounds[1], &bounds[2]) == 0) return true;
+  PyErr_Clear();
+  return false;
+}
+
+bool is_reversed(const Model& iterator) {
+  return iterator.items.size() > 1 && iterator.items[1].object() == Py_True;
+}
+
+Py_ssize_t next_reversed(const Model& iterator) {
+  return PyLong_AsSsize_t(iterator.items[2].object()) - 1 - static_cast<Py_ssize_t>(iterator.position);
 }
 
 }  // namespace pijit

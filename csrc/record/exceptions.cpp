@@ -262,8 +262,8 @@ Val Recorder::stop_value() const {
 Val Recorder::stop_value(Val exception) const {
   const Vals& fields = models_[exception.index()]->items;
   if (fields.size() <= kInitArgs || fields[kInitArgs].is_null()) return Val::constant(Py_None);
-  const Vals& args = models_[fields[kInitArgs].index()]->items;
-  return args.empty() ? Val::constant(Py_None) : args[0];
+  const Val args = fields[kInitArgs];
+  return args.is_virtual() ? models_[args.index()]->items[0] : Val::constant(Py_None);
 }
 
 // The exception that a handler of the innermost frame finds. Null: it escaped, and more is to be known of it.

@@ -231,8 +231,10 @@ void Recorder::end_at_return() {
 void Recorder::inner_returned(ShadowFrame& outer, Val value) {
   Pending& pending = outer.pending;
   switch (pending.then) {
-    case Then::kPush:
     case Then::kGetAttribute:
+      pending.result = pending.outer_then == Then::kHasAttr ? Val::constant(Py_True) : value;
+      break;
+    case Then::kPush:
     case Then::kGetAttrDefault:
     case Then::kCheckIter:
     case Then::kNext:

@@ -283,8 +283,10 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
     case PREP_RERAISE_STAR:
       *out = {function(cpython::group_reraiser()), {frame.top(2), frame.top()}, nullptr, false, 2, 1};
       return true;
-    case IMPORT_NAME:
-      *out = {function(f.import),
+    case IMPORT_NAME: {
+      PyObject* const import = read_import(recorder, frame);
+      if (import == nullptr) return false;
+      *out = {function(import),
               {recorder.own_const(name_of(frame, oparg)), Val::constant(cpython::globals(frame.frame)),
                Val::constant(Py_None), frame.top(1), frame.top(2)},
               nullptr,
@@ -292,6 +294,7 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
               2,
               1};
       return true;
+    }
     default:
       return false;
   }
@@ -394,6 +397,10 @@ PyObject* getattr_function() {
 
 PyObject* finalize_function() {
   return functions().finalize;
+}
+
+PyObject* import_function() {
+  return functions().import;
 }
 
 PyObject* identity_function(bool invert) {

@@ -284,6 +284,7 @@ class Recorder final : public RecordApi {
   Val unbox(Val value, PyObject* observed) override;
   bool sequence_items(Operand sequence, std::vector<Operand>* items) override;
   bool slice_fields(Operand slice, Operand fields[3]) override;
+  bool slice_bounds(const Operand fields[3], Py_ssize_t bounds[3]);  // start, stop and step, as PySlice_Unpack gives
   Val new_tuple(PyTypeObject* type, const Val* items, size_t count) override;
   Val new_list(const Val* items, size_t count) override;
   Val materialize(Operand operand) override { return materialize(operand.value); }
@@ -570,6 +571,7 @@ PyObject* operator_function(SiteKind kind, int oparg);
 PyObject* string_function(int conversion);
 PyObject* identity_function(bool invert);
 PyObject* getattr_function();
+PyObject* import_function();    // builtins.__import__ as it was at first
 PyObject* finalize_function();  // what becomes of an object when it dies
 
 // Cells and free variables, which CPython sets up without events.

@@ -13,6 +13,7 @@ void step_precall(Recorder&, ShadowFrame&, int oparg);
 void step_call(Recorder&, ShadowFrame&, int oparg);
 void step_call_ex(Recorder&, ShadowFrame&, int oparg);
 void step_with(Recorder&, ShadowFrame&);
+PyObject* read_import(Recorder&, ShadowFrame&);  // what an import calls; nullptr: not known
 void step_import(Recorder&, ShadowFrame&, PyObject* name);
 void step_import_from(Recorder&, ShadowFrame&, PyObject* name);
 
@@ -27,6 +28,8 @@ void step_is(Recorder&, ShadowFrame&, int oparg);
 void step_build(Recorder&, ShadowFrame&, int opcode, int oparg);
 void step_contains(Recorder&, ShadowFrame&, int oparg);
 void step_subscr(Recorder&, ShadowFrame&);
+// A part or concatenation of known sequences, now in frame.collected; its class is what CPython made of it.
+void take_sequence(Recorder&, ShadowFrame&, PyObject* result);
 void step_store_subscr(Recorder&, ShadowFrame&);
 void step_delete_subscr(Recorder&, ShadowFrame&);
 void step_get_iter(Recorder&, ShadowFrame&);

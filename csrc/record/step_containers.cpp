@@ -4,9 +4,15 @@
 #include "record/builtins.h"
 
 namespace pijit {
-namespace {
 
-void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result);
+void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  const Vals& items = frame.collected;
+  frame.pending.result = PyList_Check(result)
+                             ? recorder.new_sequence(VirtualKind::kList, Py_TYPE(result), items.data(), items.size())
+                             : recorder.new_tuple(Py_TYPE(result), items.data(), items.size());
+}
+
+namespace {
 
 void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = recorder.owned(result);
@@ -88,12 +94,6 @@ void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
   frame.sp -= 1;
 }
 
-// A part or concatenation of known sequences, now in frame.collected; its class is what CPython made of it.
-void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  VirtualKind kind = PyList_Check(result) ? VirtualKind::kList : VirtualKind::kTuple;
-  frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
-}
-
 bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
   if (key.is_reg() && !recorder.touches_tensor(key)) key = recorder.force(key);
   PyObject* object = key.object();
@@ -115,19 +115,9 @@ bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, V
   if (recorder.slice_fields({key, recorder.real(key)}, fields)) {
     Vals items;
     if (!recorder.try_items(container, &items)) return false;
-    Py_ssize_t start, stop, step;
-    Ref parts[3];
-    for (int i = 0; i < 3; ++i) {
-      Val field = fields[i].value;
-      if (field.is_reg()) field = recorder.force(field);
-      if (field.object() == nullptr) return false;
-      parts[i] = Ref::borrow(field.object());
-    }
-    Ref slice = Ref::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
-    if (!slice || PySlice_Unpack(slice.get(), &start, &stop, &step) < 0) {
-      PyErr_Clear();
-      return false;
-    }
+    Py_ssize_t bounds[3];
+    if (!recorder.slice_bounds(fields, bounds)) return false;
+    auto& [start, stop, step] = bounds;
     Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
     if (recorder.type_of(container) == &PyTuple_Type && start == 0 && step == 1 && count == size)
       return recorder.known(frame, pops, container), true;

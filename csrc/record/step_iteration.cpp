@@ -96,11 +96,15 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     if (recorder.is_stale(iterator.index(), recorder.trace().clock)) return -1;
     const Val source = content.items[0];
     if (!recorder.has_first_size(content)) return -1;  // foreign code reshaped it
-    const bool reversed = content.items.size() > 1 && content.items[1].object() == Py_True;
+    const bool reversed = is_reversed(content);
     PyTypeObject* of = recorder.type_of(source);
     const bool set = of == &PySet_Type || of == &PyFrozenSet_Type;
-    const int more =
-        set ? set_item_at(recorder, content, item) : recorder.item_at(source, content.position, reversed, item);
+    // That of a list counts down from where the list ended then.
+    const bool down = content.type == &PyListRevIter_Type;
+    const Py_ssize_t index = down ? next_reversed(content) : static_cast<Py_ssize_t>(content.position);
+    const int more = set         ? set_item_at(recorder, content, item)
+                     : index < 0 ? 0
+                                 : recorder.item_at(source, static_cast<size_t>(index), reversed && !down, item);
     if (more < 0) return -1;
     content.position = more > 0 ? content.position + 1 : kExhausted;
     recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);

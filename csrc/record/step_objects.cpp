@@ -327,18 +327,22 @@ void step_with(Recorder& recorder, ShadowFrame& frame) {
   frame.pending.y = method;
 }
 
+PyObject* read_import(Recorder& recorder, ShadowFrame& frame) {
+  static PyObject* const name = PyUnicode_InternFromString("__import__");
+  PyObject* import = nullptr;
+  return recorder.read_dict(cpython::builtins(frame.frame), name, &import) ? import : nullptr;
+}
+
 // import of a module that is loaded already.
 void step_import(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   Val names_wanted = frame.top(1);
   PyObject* level = frame.top(2).object();
-  PyObject *import = nullptr, *module = nullptr;
+  PyObject* module = nullptr;
   Ref absolute = Ref::borrow(name);
   PyObject* globals = cpython::globals(frame.frame);
   if (level == nullptr || names_wanted.object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "an import");
   long depth = PyLong_AsLong(level);
-  if (!recorder.read_dict(cpython::builtins(frame.frame), Ref::steal(PyUnicode_InternFromString("__import__")).get(),
-                          &import) ||
-      import == nullptr || !PyCFunction_Check(import))
+  if (read_import(recorder, frame) != import_function() || !PyCFunction_Check(import_function()))
     return recorder.stop(Abort::kUnknownCall, "__import__");
   if (depth > 0) {
     PyObject* package = nullptr;

@@ -38,8 +38,7 @@ void observe_plain(Recorder& recorder, ShadowFrame& frame, int pops) {
 void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (!PyList_CheckExact(result) && !PyTuple_Check(result))
     return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
-  VirtualKind kind = PyList_CheckExact(result) ? VirtualKind::kList : VirtualKind::kTuple;
-  frame.pending.result = recorder.new_sequence(kind, Py_TYPE(result), frame.collected.data(), frame.collected.size());
+  take_sequence(recorder, frame, result);
 }
 
 Task<Val> binary_of(Drive& drive, Arguments args) {

@@ -737,3 +737,198 @@ k = 7
 def change():
     global k
     k = 8
+
+
+# %% reversed_list_that_is_written
+def f(items, n):
+    found = []
+    iterator = reversed(items)
+    found.append(next(iterator, None))
+    items.append(n)
+    found.append(next(iterator, None))
+    items[0] = 99
+    del items[-2:]
+    found.extend(iterator)
+    found.append(next(iterator, None))
+    own = [n, 2, 3, 4]
+    other = reversed(own)
+    found.append(next(other))
+    del own[1:]
+    return found, items, list(other), type(other).__name__
+
+
+def args():
+    return list(range(length)), 5
+
+
+length = 4
+
+
+def change():
+    global length
+    length = 6
+
+
+def undo():
+    global length
+    length = 1
+
+
+# %% iterators_over_lists_that_shrink
+made = []
+
+
+def f(n):
+    items = [n, 2, 3, 4]
+    forth, back = iter(items), reversed(items)
+    first = next(forth), next(forth), next(forth), next(back)
+    del items[1:]
+    made.append((items, forth, back))
+    return first
+
+
+def args():
+    return (k,)
+
+
+def state():
+    for items, forth, back in made:
+        items.extend([7, 8, 9])
+    found = [(list(forth), back.__length_hint__(), list(back)) for items, forth, back in made]
+    made.clear()
+    return found
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2**70
+
+
+# %% reversed_dict_that_is_written
+def f(table, n):
+    iterator = reversed(table)
+    first = next(iterator)
+    table["n"] = n
+    try:
+        rest = list(iterator)
+    except RuntimeError as error:
+        rest = str(error)
+    return first, rest, table, reversed({n: 1, "k": 2}), reversed(range(n)), reversed((n, 1))
+
+
+def args():
+    return dict.fromkeys(names), 3
+
+
+names = "ab"
+
+
+def change():
+    global names
+    names = "bn"
+
+
+def undo():
+    global names
+    names = "q"
+
+
+# %% iterators_over_ranges
+def f(low, high):
+    kinds = type(iter(range(low, high))).__name__, type(reversed(range(low, high))).__name__
+    return kinds, [i - low for i in range(low, high)], list(reversed(range(low, high)))
+
+
+def args():
+    return low, low + 3
+
+
+low = 2**63 - 1
+
+
+def change():
+    global low
+    low = 5
+
+
+def undo():
+    global low
+    low = -(2**63)
+
+
+# %% counting_from_a_bool
+import itertools
+
+
+class Number(int):
+    pass
+
+
+def f(start):
+    counter = itertools.count(start)
+    return repr(next(counter)), repr(next(counter)), type(next(counter)).__name__
+
+
+def args():
+    return (start,)
+
+
+start = True
+
+
+def change():
+    global start
+    start = Number(4)
+
+
+def undo():
+    global start
+    start = 1.5
+
+
+# %% asked_for_an_index_once
+asked = []
+
+
+class Place:
+    def __init__(self, n):
+        self.n = n
+
+    def __index__(self):
+        asked.append(self.n)
+        return self.n
+
+
+def f(items, low, high):
+    parts = [items[low:], items[:high], items[low:high], items[low]]
+    if isinstance(items, list):
+        items[low:high] = [0]
+        del items[low:high]
+    return parts, items
+
+
+def args():
+    return make(), Place(1), Place(2)
+
+
+def make():
+    return [1, 2, 3, 4]
+
+
+def change():
+    global make
+    make = lambda: "abcd"
+
+
+def undo():
+    global make
+    make = lambda: (1, 2, 3, 4)
+
+
+def state():
+    said = asked[:]
+    asked.clear()
+    return said

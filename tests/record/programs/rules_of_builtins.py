@@ -234,3 +234,154 @@ def args():
 
 def state():
     return list(calls)
+
+
+# %% there_is_one_empty_tuple
+def all_of(*items):
+    return items
+
+
+def f(t, n):
+    a = (n, n)
+    return (
+        (*t,) is t,
+        a[2:] is t,
+        tuple(x for x in t) is t,
+        all_of() is t,
+        all_of(*t) is t,
+        a * 0 is t,
+        tuple([]) is t,
+        tuple(sorted(t)) is t,
+        ValueError().args is t,
+    )
+
+
+def args():
+    return (), n
+
+
+n = 3
+
+
+def change():
+    global n
+    n = 0.5
+
+
+# %% sum_of_nothing_is_another_number
+def f(t, a):
+    return sum(t, a) is a, sum(t, a), sum([], [a]), sum((), ())
+
+
+def args():
+    return items, k
+
+
+items, k = (), 1234.5
+
+
+def change():
+    global k
+    k = -0.0
+
+
+def undo():
+    global k, items
+    items, k = [10**20], 10**20
+
+
+# %% moved_to_an_end_a_key_stays_what_it_is
+from collections import OrderedDict
+
+
+def f(key):
+    table = OrderedDict({1: "a", 2: "b", 3.0: "c"})
+    table.move_to_end(key)
+    table.move_to_end(3, last=False)
+    return list(table.items())
+
+
+def args():
+    return (key,)
+
+
+key = True
+
+
+def change():
+    global key
+    key = 2.0
+
+
+# %% whoever_is_asked_for_attributes_has_them
+class Open:
+    def __getattribute__(self, name):
+        if name == "missing":
+            raise AttributeError(name)
+        return "value of " + name
+
+    def __getattr__(self, name):
+        if n == 2:
+            raise AttributeError(name)
+        return "other"
+
+
+def f(o):
+    return hasattr(o, "w"), hasattr(o, "missing"), getattr(o, "w", 3), getattr(o, "missing", 4), o.w
+
+
+def args():
+    return (Open(),)
+
+
+n = 1
+
+
+def change():
+    global n
+    n = 2
+
+
+# %% replaced_import: leaves
+import builtins
+
+called, original = [], builtins.__import__
+
+
+def hook(name, *rest):
+    called.append(name)
+    return original(name, *rest)
+
+
+def f():
+    import json
+    from os import path
+
+    return json.__name__, path.__name__
+
+
+def call():
+    builtins.__import__ = used
+    try:
+        return f()
+    finally:
+        builtins.__import__ = original
+
+
+used = original
+
+
+def change():
+    global used
+    used = hook
+
+
+def undo():
+    global used
+    used = original
+
+
+def state():
+    said = called[:]
+    called.clear()
+    return said

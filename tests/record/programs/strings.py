@@ -266,3 +266,70 @@ k = 0.5
 def change():
     global k
     k = 0.25
+
+
+# %% formats_of_odd_texts: leaves
+class Text(str):
+    pass
+
+
+FORMATS = (
+    "{} {}",
+    "{}",
+    "{0}{}",
+    "{}{0}",
+    "{!s}",
+    "{!z}",
+    "x",
+    "{{",
+    "{{}}",
+    "",
+    "{99999999999999999999}",
+    "{:>5}|",
+    "{0!r:>9}",
+    "a{",
+    "a}",
+    "{a}",
+    "{} {",
+    "{:{}}",
+    "{}x",
+    "\ud800{}",
+    "\0{}\0",
+)
+
+
+def attempt(format, *args, **named):
+    try:
+        return format.format(*args, **named)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def f(a, b):
+    found = [attempt(format, a, b) for format in FORMATS]
+    found.append(attempt("{a}", a=a))
+    found += "%s|%r" % (a, b), f"{a}|{b!r}", repr([a, b]), str((a,)), type(a.format()).__name__
+    same = "{}".format(a), "{!s}".format(a), "{:s}".format(a), "{0}".format(a), "%s" % a, f"{a}", "".join([a]), a.format()
+    found.append([text is a for text in same])
+    try:
+        sorted([2, 1], **{a: None})
+    except TypeError as error:
+        found.append(str(error).count("keyword"))
+    return found
+
+
+def args():
+    return a, 3
+
+
+a = "bcd"
+
+
+def change():
+    global a
+    a = "b\0cd\ud800x"
+
+
+def undo():
+    global a
+    a = Text("")

@@ -65,6 +65,7 @@ int compute(Recorder& recorder, Val callable, const Arguments& args, Val* result
     PyErr_Clear();
     return 0;
   }
+  if (has_virtual(args) && !cpython::is_scalar(made.get())) return -1;  // it may be, or hold, one of them
   *result = plain_shadow(recorder, made.get());
   return result->is_null() ? -1 : 1;
 }

@@ -171,6 +171,11 @@ Task<Val> compare_slot(Drive& drive, int op, Val left, Val right) {
 int same_object(Recorder& recorder, Val left, Val right) {
   if (recorder.is_virtual(left, VirtualKind::kAddress)) return -1;  // every call of id() makes a number
   if (left == right) return 1;
+  // What is in a register may have been taken apart more than once.
+  const auto place = [&](Val value) {
+    return value.is_virtual() ? recorder.trace().virtuals[value.index()].reg : value.is_reg() ? value.index() : kNone;
+  };
+  if (place(left) != kNone && place(left) == place(right)) return 1;
   if (left.is_const() && right.is_const()) {
     PyObject *a = left.object(), *b = right.object();
     if (a == b) return 1;
@@ -188,8 +193,11 @@ int same_object(Recorder& recorder, Val left, Val right) {
     if (other.is_const() && !cpython::is_scalar(other.object())) return recorder.is_argument(known, other.object());
     // A fresh object is only itself; a result may be any object that escaped, and so may an argument.
     const auto fresh = [&](Val value) { return value.is_virtual() && recorder.is_fresh(value); };
-    const auto escaped = [&](Val value) { return value.is_reg() && recorder.facts(value).rep == Rep::kObject; };
-    if (fresh(left) || fresh(right)) return escaped(left) || escaped(right) ? -1 : 0;
+    const auto found = [&](Val value) {
+      if (value.is_reg()) return recorder.facts(value).rep == Rep::kObject;
+      return value.is_virtual() && !fresh(value) && !recorder.trace().epochs.empty();
+    };
+    if (fresh(left) || fresh(right)) return found(left) || found(right) ? -1 : 0;
     return -1;
   }
   PyObject* constant = left.is_const() ? left.object() : right.object();

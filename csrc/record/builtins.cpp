@@ -1,6 +1,7 @@
 // C callables by identity: lookup in the table, then the tensor adapter; everything else is unknown.
 #include "record/builtins.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -38,6 +39,12 @@ void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   const Val shadow = plain_shadow(recorder, result);
   if (shadow.is_null()) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
   frame.pending.result = shadow;
+}
+
+// ... of containers: one that it gives back may be one of them, or be in one.
+void take_scalar(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!cpython::is_scalar(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  frame.pending.result = recorder.own_const(result);
 }
 
 // The names of keyword arguments as a tuple that the trace keeps; null: there are none.
@@ -96,6 +103,10 @@ bool only_computes(PyObject* callable) {
   return row != table().end() && (row->second.handler == fold || row->second.computes);
 }
 
+bool has_virtual(const Arguments& args) {
+  return std::any_of(args.values.begin(), args.values.end(), [](Val value) { return value.is_virtual(); });
+}
+
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   bool varies = false;
   for (Val& value : args.values) {
@@ -107,7 +118,7 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   }
   if (varies && recorder.called == reinterpret_cast<PyObject*>(&PyRange_Type)) return Invoke::kUnknown;  // is walked
   if (varies) return compute_call(recorder, frame, args, pops);
-  recorder.observe(frame, pops, take_plain);
+  recorder.observe(frame, pops, has_virtual(args) ? take_scalar : take_plain);
   frame.pending.folds = true;
   return Invoke::kStarted;
 }

@@ -86,11 +86,14 @@ bool is_plain_const(PyObject* object);
 // Every argument is a plain constant: CPython's own result is taken as it is.
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops);
 Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result);
-// The same where it can; what calls Python is driven. Inside a drive only that is of use.
-template <Driven kFunction>
+bool has_virtual(const Arguments& args);
+// The same where it can; what calls Python is driven, and what may give back a list that it was given. Inside a drive
+// only that is of use.
+template <Driven kFunction, bool kMakesText = false>
 Invoke folded(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const Arguments given = args;
-  Invoke outcome = frame.drive ? Invoke::kUnknown : fold(recorder, frame, args, pops);
+  const bool drives = frame.drive || (!kMakesText && has_virtual(args));
+  Invoke outcome = drives ? Invoke::kUnknown : fold(recorder, frame, args, pops);
   return outcome == Invoke::kUnknown && recorder.live() ? drive(recorder, frame, kFunction, given, pops) : outcome;
 }
 // A C callable that only computes, when all it sees is plain.

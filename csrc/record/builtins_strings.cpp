@@ -381,10 +381,10 @@ bool step_format(Recorder& recorder, ShadowFrame& frame, int oparg) {
 }
 
 void add_string_builtins() {
-  add_builtin("builtins", "str", folded<make_str>);
-  add_builtin("builtins", "repr", folded<builtin_repr>);
-  add_builtin("builtins", "ascii", folded<builtin_ascii>);
-  add_builtin("builtins", "format", folded<builtin_format>);
+  add_builtin("builtins", "str", folded<make_str, true>);
+  add_builtin("builtins", "repr", folded<builtin_repr, true>);
+  add_builtin("builtins", "ascii", folded<builtin_ascii, true>);
+  add_builtin("builtins", "format", folded<builtin_format, true>);
   add_driven("builtins", "str.join", str_join);
   add_driven("builtins", "str.format", str_format);
 }

@@ -385,3 +385,46 @@ def state():
     said = called[:]
     called.clear()
     return said
+
+
+# %% the_least_is_the_object_itself: leaves
+import functools
+import itertools
+import operator
+
+
+def f(a, b, say):
+    both = (a, b)
+    seen = [
+        max(a, b) is b,
+        min([a, b]) is a,
+        min(both) is a,
+        list(map(max, [a], [b]))[0] is b,
+        functools.reduce(operator.add, [a, b], [])[0] is a[0],
+        operator.add(a, b)[0] is a[0],
+        operator.mul(a, 2)[-1] is a[-1],
+        operator.concat(a, b)[0] is a[0],
+        operator.iadd(a, [[9]]) is a,
+        both.__getitem__(0) is a,
+        both.__add__(both)[2] is a,
+        [x is b for x in itertools.accumulate([a, b], max)],
+    ]
+    max(a, b).append(n)
+    say(both)
+    seen += min(both, (b, a)) is both, max(a, b) is b, both is both, both < (b, a)
+    own, other = [n], [n + 1]
+    most = max(own, other)
+    most.append(3)
+    return seen, a, b, most is other, other, min([], default=own) is own
+
+
+def args():
+    return [[1], [2]], [[k]], print
+
+
+n, k = 4, 7
+
+
+def change():
+    global n, k
+    n, k = 2.5, 1

@@ -236,6 +236,10 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
   }
   if (result && state.continuation == Continuation::kBinary)
     result = finish_binary(ts, frame, state, std::move(result));
+  if (!result) {
+    SavedError raised;
+    level->extra = Ref();  // what was being made dies first
+  }
   if (!result) return cpython::eval_default(ts, frame, 1);
   if (state.continuation == Continuation::kReplace) result = std::move(level->extra);
   if (state.continuation == Continuation::kDrop) {

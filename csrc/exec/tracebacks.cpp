@@ -90,6 +90,7 @@ bool Tracebacks::attach(PyThreadState* ts, const std::vector<StandingFrame>& sta
   for (const Entry& entry : entries_)
     if (!complete(entry)) return false;
   entries_.clear();
+  generators_.clear();  // one that is dropped now dies now
   return true;
 }
 

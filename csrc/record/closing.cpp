@@ -42,6 +42,18 @@ bool closes_silently(cpython::Frame* frame) {
 
 }  // namespace
 
+// ... and nothing that the user sees is closed with it: what it delegates to is a generator that is looked at itself,
+// or has no close().
+bool Recorder::closes_alone(Val generator) const {
+  static PyObject* const close = PyUnicode_InternFromString("close");
+  if (!closes_silently(models_[generator.index()]->suspended->frame)) return false;
+  const Val delegate = delegate_of(generator);
+  if (delegate.is_null()) return true;
+  if (is_virtual(delegate, VirtualKind::kGenerator)) return may_resume(delegate) || has_ended(delegate);
+  PyTypeObject* type = type_of(delegate);
+  return type != nullptr && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && _PyType_Lookup(type, close) == nullptr;
+}
+
 // POP_TOP, the end of a loop that was left, lets a generator die whose code runs then: an opaque call on the real one.
 bool Recorder::finalize_popped(cpython::Frame* frame) {
   ShadowFrame& top = top_frame();
@@ -50,7 +62,7 @@ bool Recorder::finalize_popped(cpython::Frame* frame) {
   bool found = false, silent = true;
   for (Val at = dying; is_virtual(at, VirtualKind::kGenerator) && may_resume(at); at = delegate_of(at)) {
     found = found || is_suspended(at.index(), frame);
-    silent = silent && closes_silently(model(at).suspended->frame);
+    silent = silent && closes_alone(at);
   }
   if (!found || silent) return false;
   model(dying).real = nullptr;
@@ -74,11 +86,7 @@ bool Recorder::leaves_generator() const {
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr) continue;
     const Val generator = Val::virtual_object(static_cast<uint32_t>(i));
     if (!may_resume(generator) || !has_begun(generator)) continue;
-    if (!closes_silently(content->suspended->frame)) return true;
-    const Val delegate = delegate_of(generator);
-    const bool known = delegate.is_virtual() && (models_[delegate.index()]->kind == VirtualKind::kGenerator ||
-                                                 models_[delegate.index()]->kind == VirtualKind::kIterator);
-    if (!delegate.is_null() && !known) return true;
+    if (!closes_alone(generator)) return true;
   }
   return false;
 }
@@ -90,8 +98,10 @@ void Recorder::drop_generator(cpython::Frame* frame) {
   for (auto& content : models_) {
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr || content->suspended->frame != frame)
       continue;
-    end_generator(static_cast<uint32_t>(&content - models_.data()));
-    if (closes_silently(frame)) return;
+    const auto index = static_cast<uint32_t>(&content - models_.data());
+    const bool silent = closes_alone(Val::virtual_object(index));
+    end_generator(index);
+    if (silent) return;
     // What it does on the way out is not in the trace, and no snapshot can rebuild it: the trace ends before it began.
     stop(Abort::kGenerator, "closed before its end");
     stop_final_ = stop_changed_ = true;

@@ -106,12 +106,15 @@ void Recorder::go_stale() {
   if (any) replace(by);
 }
 
-// They are the virtual objects again that they were at that node.
-void Recorder::undo_stale(uint32_t nodes) {
+// They are the virtual objects again that they were at that node; those that were not adopted then are registers.
+void Recorder::undo_stale(uint32_t nodes, const Vals& forgotten) {
   Vals by(trace_->regs.size());
   bool any = false;
-  for (; !stale_.empty() && stale_.back().nodes > nodes; stale_.pop_back(), any = true)
+  for (; !stale_.empty() && stale_.back().nodes > nodes; stale_.pop_back()) {
+    if (!forgotten.empty() && !forgotten[stale_.back().object].is_null()) continue;
     by[stale_.back().reg] = Val::virtual_object(stale_.back().object);
+    any = true;
+  }
   if (any) replace(by, ValueKind::kReg);
 }
 

@@ -366,7 +366,7 @@ class Recorder final : public RecordApi {
   void request_stop(bool final);
   bool resolve_stop();  // true: the recording goes on
   void rollback(ShadowFrame& frame);
-  void forget_adopted(size_t mark);
+  Vals forget_adopted(size_t mark);
   TraceMark here() const {
     const Trace& trace = *trace_;
     const InputGuards* tensors = trace.epochs.empty() ? trace.tensors.get() : trace.epochs.back().tensors.get();
@@ -400,7 +400,7 @@ class Recorder final : public RecordApi {
   void begin_epoch();
   void forget_types();
   void go_stale();
-  void undo_stale(uint32_t nodes);
+  void undo_stale(uint32_t nodes, const Vals& forgotten);
   void replace(const Vals& by, ValueKind kind = ValueKind::kVirtual);
   void replace_in(ShadowFrame& frame, const Vals& by, ValueKind kind);
   void take_tensor_result();
@@ -439,6 +439,7 @@ class Recorder final : public RecordApi {
   void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
   bool finalize_popped(cpython::Frame* frame);
+  bool closes_alone(Val generator) const;
   bool leaves_generator() const;
   void leave_root(ShadowFrame& shadow, PyObject* result);
   bool try_follow(cpython::Frame* frame, int throwflag);

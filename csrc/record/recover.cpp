@@ -54,6 +54,19 @@ bool set_keys(Recorder& recorder, Objects& objects, const Vals& keys) {
   return std::find(objects.begin(), objects.end(), nullptr) == objects.end();
 }
 
+// ... of an iterator.
+void restore_iterator(const Trace& trace, uint32_t object, Model* content) {
+  content->items.clear();
+  content->position = 0;
+  for (uint32_t at = trace.virtuals[object].head; at != kNone; at = trace.log[at].next) {
+    const LogEntry& entry = trace.log[at];
+    if (entry.op == LogOp::kIndex) content->position = entry.index;
+    if (entry.op != LogOp::kField) continue;
+    if (content->items.size() <= entry.index) content->items.resize(entry.index + 1);
+    content->items[entry.index] = entry.value;
+  }
+}
+
 // The content of an object that is not built yet is what its log says, from which it would be built.
 void restore(Recorder& recorder, uint32_t object) {
   const Trace& trace = recorder.trace();
@@ -61,6 +74,10 @@ void restore(Recorder& recorder, uint32_t object) {
   const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
   const bool keyed = content.kind == VirtualKind::kDict || content.kind == VirtualKind::kSet;
   const bool instance = content.kind == VirtualKind::kInstance, cell = content.kind == VirtualKind::kCell;
+  const bool iterator = content.kind == VirtualKind::kIterator || content.kind == VirtualKind::kEnumerate ||
+                        content.kind == VirtualKind::kLazy;
+  if (iterator) return restore_iterator(trace, object, &content);
+  if (content.kind == VirtualKind::kException) recorder.trace().virtuals[object].buildable = false;
   if (!list && !keyed && !instance && !cell) return;
   Vals keys, names;
   if (!cell) content.items.clear();
@@ -95,14 +112,16 @@ void Recorder::request_stop(bool final) {
 }
 
 // Containers that were adopted after the mark are registers again: what was loaded from them is not there any more.
-void Recorder::forget_adopted(size_t mark) {
-  if (arguments_.size() <= mark) return;
+// Gives, by their indices, which.
+Vals Recorder::forget_adopted(size_t mark) {
+  if (arguments_.size() <= mark) return {};
   Vals by(models_.size());
   for (size_t i = mark; i < arguments_.size(); ++i)
     by[arguments_[i].index()] = Val::reg(trace_->virtuals[arguments_[i].index()].reg);
   arguments_.resize(mark);
   std::erase_if(found_, [&](const Found& found) { return found.argument >= mark; });
   replace(by);
+  return by;
 }
 
 // Takes the trace back to the start of the frame's instruction.
@@ -125,8 +144,7 @@ void Recorder::rollback(ShadowFrame& frame) {
     row = row->first >= frame.mark.guards ? written_dicts_.erase(row) : std::next(row);
   trace.epochs.erase(trace.epochs.begin() + frame.mark.epochs, trace.epochs.end());
   if (adapter_ != nullptr) inputs().truncate(frame.mark.tensors);
-  undo_stale(frame.mark.nodes);
-  forget_adopted(frame.mark.arguments);
+  undo_stale(frame.mark.nodes, forget_adopted(frame.mark.arguments));
   frame.sp = frame.sp_mark;
   frame.drive.reset();
   for (Virtual& object : trace.virtuals) {

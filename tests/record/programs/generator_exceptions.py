@@ -485,3 +485,137 @@ def f(n):
 
 def args():
     return (4,)
+
+
+# %% a_list_that_an_undone_generator_showed: leaves
+def steps(out):
+    try:
+        print(out)
+        out.index(7)
+    except ValueError as error:
+        out.append(str(error))
+    yield 1
+
+
+def f(n):
+    out = [n]
+    for x in steps(out):
+        out.append(x)
+    return out
+
+
+def args():
+    return (k,)
+
+
+k = 3
+
+
+def change():
+    global k
+    k = 7
+
+
+# %% closing_what_is_delegated_to: leaves
+closed = []
+
+
+class Endless:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return 1
+
+    def close(self):
+        closed.append("close")
+
+
+def source():
+    try:
+        yield 1
+        yield 2
+        yield 3
+    finally:
+        closed.append("source")
+
+
+def inner(given):
+    yield from given
+
+
+def first(given):
+    for x in inner(given):
+        return x
+
+
+def f(one, two, three, other):
+    for x in inner(one):
+        break
+    closed.append("after one")
+    generator = inner(two)
+    next(generator)
+    generator = None
+    closed.append("after two")
+    return first(three), next(one, "end"), next(two, "end"), next(three, "end"), first(other), first(iter([x]))
+
+
+def args():
+    return source(), (x for x in range(4)), source(), make()
+
+
+def make():
+    return Endless()
+
+
+def change():
+    global make
+    make = lambda: source()
+
+
+def state():
+    said = closed[:]
+    closed.clear()
+    return said
+
+
+# %% a_generator_dies_in_its_handler: leaves
+said = []
+
+
+def generator():
+    try:
+        yield 1
+    except ValueError as error:
+        yield error
+    finally:
+        said.append("finally")
+
+
+def f(n):
+    for i in range(n):
+        one = generator()
+        next(one)
+        found = one.throw(ValueError(i))
+        said.append("thrown")
+        one = None
+        said.append("gone")
+    return found.args
+
+
+def args():
+    return (n,)
+
+
+n = 1
+
+
+def change():
+    global n
+    n = 3
+
+
+def state():
+    told = said[:]
+    said.clear()
+    return told

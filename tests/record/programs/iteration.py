@@ -932,3 +932,43 @@ def state():
     said = asked[:]
     asked.clear()
     return said
+
+
+# %% slices_of_iterators_that_others_take: leaves
+import itertools
+
+
+class Down:
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.n <= 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+
+
+def f(items, n):
+    print(n)
+    first = set(itertools.islice(items, 3)), sorted(itertools.islice(items, 3))
+    try:
+        len(1)
+    except TypeError as error:
+        str(error)
+    return first, sorted(itertools.islice(Down(n), 4), key=str), list(zip(itertools.islice(Down(n), 2), items))
+
+
+def args():
+    return [3, 1, 2], n
+
+
+n = 4
+
+
+def change():
+    global n
+    n = 1

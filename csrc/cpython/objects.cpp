@@ -254,6 +254,24 @@ int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept 
   return value == nullptr ? PyDict_DelItem(dict.get(), name) : PyDict_SetItem(dict.get(), name, value);
 }
 
+void add_attribute_context(PyObject* exception, PyObject* object, PyObject* name) noexcept {
+  if (PyErr_GivenExceptionMatches(exception, PyExc_AttributeError) == 0) return;
+  const auto* error = reinterpret_cast<PyAttributeErrorObject*>(exception);
+  if (error->name != nullptr || error->obj != nullptr) return;
+  static PyObject* const names[] = {PyUnicode_InternFromString("name"), PyUnicode_InternFromString("obj")};
+  if (PyObject_SetAttr(exception, names[0], name) != 0 || PyObject_SetAttr(exception, names[1], object) != 0)
+    PyErr_Clear();
+}
+
+void add_attribute_context(PyObject* object, PyObject* name) noexcept {
+  if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value != nullptr) add_attribute_context(value, object, name);
+  PyErr_Restore(type, value, traceback);
+}
+
 PyObject** dict_slot(PyObject* object) noexcept {
   PyTypeObject* type = Py_TYPE(object);
   if (has_managed_dict(type)) return reinterpret_cast<PyObject**>(object) - 3;

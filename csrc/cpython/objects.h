@@ -77,6 +77,10 @@ inline PyObject* instance_dict(PyObject* object) noexcept {
 // Stores an attribute where it is kept, the instance's dict or a slot, or deletes it there (null): no descriptor of the
 // program's is asked. -1 with an error.
 int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept;
+// As PyObject_GetAttr does when it fails: an AttributeError that has no name and no object gets these.
+void add_attribute_context(PyObject* exception, PyObject* object, PyObject* name) noexcept;
+// ... the error that is set.
+void add_attribute_context(PyObject* object, PyObject* name) noexcept;
 // The inline attribute values, or null (no managed dict, or the dict has been made).
 inline PyDictValues* inline_values(PyObject* object) noexcept {
   return has_managed_dict(Py_TYPE(object)) ? reinterpret_cast<PyDictValues**>(object)[-4] : nullptr;

@@ -134,6 +134,11 @@ PyObject* Materialiser::object_of(uint32_t index) noexcept {
   return found != nullptr && fill(object, found) ? found : nullptr;
 }
 
+PyObject* Materialiser::function_to_show(Val function) noexcept {
+  const bool made = !function.is_virtual() || trace_.virtuals[function.index()].is_real(time_);
+  return made ? value(function) : make_empty(trace_.virtuals[function.index()]);
+}
+
 PyObject* Materialiser::make_dict(const Virtual& object) noexcept {
   if (object.head != kNone && trace_.log[object.head].op == LogOp::kField) {
     PyObject* of = borrow(trace_.log[object.head].value);

@@ -237,6 +237,8 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
   if (result && state.continuation == Continuation::kBinary)
     result = finish_binary(ts, frame, state, std::move(result));
   if (!result) {
+    if (state.continuation == Continuation::kAttribute)
+      cpython::add_attribute_context(PyTuple_GET_ITEM(level->extra.get(), 0), PyTuple_GET_ITEM(level->extra.get(), 1));
     SavedError raised;
     level->extra = Ref();  // what was being made dies first
   }
@@ -286,7 +288,7 @@ class Chain {
     cpython::LinkedFrame link(ts, frame);
     if (next_ == count_) return perform_(context_);
     Materialiser make(trace_, regs_, time_);
-    const Ref function = Ref::steal(make.value(states_[next_]->function));
+    const Ref function = Ref::steal(make.function_to_show(states_[next_]->function));
     if (!function) return nullptr;
     return cpython::call_into_new_frame(
         ts, function.get(),

@@ -99,7 +99,7 @@ void Verifier::use_snapshot(uint32_t index) {
     if (state.parent != kNone && state.function.is_null())
       fail("s" + std::to_string(index) + ": inner frame without a function");
     if ((state.continuation == Continuation::kInit || state.continuation == Continuation::kReplace ||
-         state.continuation == Continuation::kEnter) &&
+         state.continuation == Continuation::kEnter || state.continuation == Continuation::kAttribute) &&
         state.extra.is_null())
       fail("s" + std::to_string(index) + ": nothing to push");
     use(state.function, taken.time);

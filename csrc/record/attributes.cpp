@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cpython/keys.h"
+#include "cpython/opcodes.h"
 
 namespace pijit {
 
@@ -478,8 +479,22 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
 
 }  // namespace
 
+// As PyObject_GetAttr, which tells an AttributeError what it looked for; LOAD_METHOD does not.
 Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
                                bool* missing) {
+  const Invoke outcome = find_attribute(frame, object, name, then, pops, result, missing);
+  const PyTypeObject* type = type_of(object);
+  const Pending& pending = frame.pending;
+  if (outcome != Invoke::kStarted || !pending.active || !pending.expects_frame || type == nullptr) return outcome;
+  const bool method = cpython::base_opcode(frame.code, frame.operation) == LOAD_METHOD;
+  if (method && type->tp_getattro == PyObject_GenericGetAttr) return outcome;
+  const Val sought[] = {object, owned(name)};
+  frame.pending.sought = new_tuple(&PyTuple_Type, sought, 2);
+  return outcome;
+}
+
+Invoke Recorder::find_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+                                bool* missing) {
   *missing = false;
   PyTypeObject* type = type_of(object);
   if (type == nullptr) return Invoke::kUnknown;

@@ -7,26 +7,29 @@ namespace pijit {
 namespace {
 
 // The class that a LOAD_GLOBAL in an except clause names, if a GeneratorExit surely does not match it.
-bool cannot_match(cpython::Frame* frame, int name) {
-  PyObject* key = PyTuple_GET_ITEM(cpython::code(frame)->co_names, name);
-  PyObject* found = nullptr;
-  if (cpython::dict_lookup(cpython::globals(frame), key, &found) == 0)
-    cpython::dict_lookup(cpython::builtins(frame), key, &found);
+bool cannot_match(Recorder& recorder, const ShadowFrame& frame, int name) {
+  PyObject* key = PyTuple_GET_ITEM(frame.code->co_names, name);
+  PyObject *globals = nullptr, *found = nullptr;
+  if (frame.function.is_const()) globals = PyFunction_GET_GLOBALS(frame.function.object());
+  if (frame.function.is_virtual()) globals = recorder.virtual_field(frame.function, function_field::kGlobals).object();
+  if (globals == nullptr) return false;
+  if (cpython::dict_lookup(globals, key, &found) == 0) cpython::dict_lookup(PyEval_GetBuiltins(), key, &found);
   if (found == nullptr || Py_TYPE(found) != &PyType_Type || !PyExceptionClass_Check(found)) return false;
   return !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(PyExc_GeneratorExit),
                            reinterpret_cast<PyTypeObject*>(found));
 }
 
 // Closing the generator where it stands only passes by except clauses of other exceptions: no code of the user's runs.
-bool closes_silently(cpython::Frame* frame) {
-  PyCodeObject* code = cpython::code(frame);
+// Its frame may be gone.
+bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
+  PyCodeObject* code = frame.code;
   cpython::Handler handler;
-  if (!cpython::find_handler(code, cpython::instruction_index(frame), &handler)) return true;
+  if (!cpython::find_handler(code, frame.operation, &handler)) return true;
   int at = handler.target;
   if (cpython::base_opcode(code, at) != PUSH_EXC_INFO) return false;
   at = cpython::next_index(code, at);
   while (cpython::base_opcode(code, at) == LOAD_GLOBAL) {
-    if (!cannot_match(frame, cpython::oparg(code, at) >> 1)) return false;
+    if (!cannot_match(recorder, frame, cpython::oparg(code, at) >> 1)) return false;
     at = cpython::next_index(code, at);
     if (cpython::base_opcode(code, at) != CHECK_EXC_MATCH) return false;
     at = cpython::next_index(code, at);
@@ -44,9 +47,9 @@ bool closes_silently(cpython::Frame* frame) {
 
 // ... and nothing that the user sees is closed with it: what it delegates to is a generator that is looked at itself,
 // or has no close().
-bool Recorder::closes_alone(Val generator) const {
+bool Recorder::closes_alone(Val generator) {
   static PyObject* const close = PyUnicode_InternFromString("close");
-  if (!closes_silently(models_[generator.index()]->suspended->frame)) return false;
+  if (!closes_silently(*this, *model(generator).suspended)) return false;
   const Val delegate = delegate_of(generator);
   if (delegate.is_null()) return true;
   if (is_virtual(delegate, VirtualKind::kGenerator)) return may_resume(delegate) || has_ended(delegate);
@@ -80,7 +83,7 @@ bool Recorder::finalize_popped(cpython::Frame* frame) {
 }
 
 // A generator that nobody else has seen was begun and is not at its end: closing it may run code of the user's.
-bool Recorder::leaves_generator() const {
+bool Recorder::leaves_generator() {
   for (size_t i = 0; i < models_.size(); ++i) {
     const auto& content = models_[i];
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr) continue;

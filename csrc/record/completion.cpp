@@ -75,7 +75,7 @@ void Recorder::complete(ShadowFrame& frame) {
     frame.push(Val());
     frame.push(value);
   } else if (pending.pushes == 4) {
-    const Vals items = model(value).items;
+    const Vals items = value.is_virtual() ? model(value).items : Vals();  // or it is the empty tuple
     for (size_t i = items.size(); i-- > 0;) {
       frame.push(items[i]);
       note_item(items[i], stack_real(static_cast<int>(i) + 1));

@@ -134,6 +134,7 @@ void Recorder::begin_taken(PyObject* object, Val taken) {
   model(exception).real = object;
   set_field(exception, kTaken, taken);
   note_raise(top_frame(), 0, exception, true);
+  note_sought(top_frame().pending);
   raise_entry_due_ = true;
   raise_snapshot_ = kNone;
 }
@@ -158,6 +159,7 @@ void Recorder::note_raise(ShadowFrame& frame, int pops, Val exception, bool agai
   raise_entry_due_ = !again;
   raise_path_.clear();
   raise_operands_.clear();
+  raised_sought_ = Val();
   raise_opcode_ = cpython::base_opcode(frame.code, frame.operation);
   for (int i = 1; i <= pops; ++i) raise_operands_.push_back({frame.top(i), real(frame.top(i))});
 }
@@ -205,6 +207,31 @@ bool Recorder::raised_arguments(PyObject* object, Vals* out) {
   return true;
 }
 
+// An AttributeError leaves C code that looked for an attribute.
+void Recorder::note_sought(const Pending& pending) {
+  if (raised_sought_.is_null()) raised_sought_ = pending.sought;
+}
+
+// That code has told the real exception, `object`, if nobody else had.
+void Recorder::add_sought(Val exception, PyObject* object) {
+  static PyObject *const name = PyUnicode_InternFromString("name"), *const of = PyUnicode_InternFromString("obj");
+  const Val pair = std::exchange(raised_sought_, Val());
+  if (pair.is_null() || PyErr_GivenExceptionMatches(object, PyExc_AttributeError) == 0) return;
+  const Val sought = virtual_field(pair, 0), sought_name = virtual_field(pair, 1);
+  if (is_taken(exception) || is_built(exception)) {
+    const uint32_t reg = trace_->virtuals[exception.index()].reg;
+    const Val place = is_taken(exception) ? virtual_field(exception, kTaken) : Val::reg(reg);
+    call_known(context_function(), {place, sought, sought_name});
+    return;
+  }
+  const auto* error = reinterpret_cast<PyAttributeErrorObject*>(object);
+  Val known;
+  if (attr_find(exception, name, &known) || attr_find(exception, of, &known)) return;
+  if (error->name != sought_name.object() || error->obj != real(sought)) return;
+  attr_set(exception, name, sought_name);
+  attr_set(exception, of, sought);
+}
+
 // AttributeError and NameError know what was looked for, and where.
 bool Recorder::note_name(Val exception, PyObject* object) {
   PyObject *name = nullptr, *of = nullptr;
@@ -217,7 +244,9 @@ bool Recorder::note_name(Val exception, PyObject* object) {
   if (name != nullptr && !PyUnicode_CheckExact(name)) return false;
   if (name != nullptr) attr_set(exception, Ref::steal(PyUnicode_InternFromString("name")).get(), owned(name));
   if (of == nullptr) return true;
-  const Val value = given(*this, of, raise_operands_, false);
+  const Val sought = raised_sought_.is_null() ? Val() : virtual_field(raised_sought_, 0);
+  const bool same = !sought.is_null() && real(sought) == of;
+  const Val value = same ? sought : given(*this, of, raise_operands_, false);
   if (value.is_null()) return false;
   attr_set(exception, Ref::steal(PyUnicode_InternFromString("obj")).get(), value);
   return true;
@@ -276,6 +305,7 @@ Val Recorder::raised_exception(PyObject* object) {
     exception = new_exception(object);
     raised_again_ = false;
   }
+  add_sought(exception, object);
   const bool escaped = trace_->virtuals[exception.index()].reg != kNone;
   if (escaped) return raised_again_ && raise_path_.empty() ? exception : Val();
   if (!raised_cause_.is_null()) set_field(exception, kCause, raised_cause_);

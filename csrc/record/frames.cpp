@@ -50,12 +50,19 @@ bool Recorder::is_suspended(uint32_t generator, cpython::Frame* frame) const {
   return models_[generator]->suspended != nullptr && models_[generator]->suspended->frame == frame;
 }
 
+// ... of some virtual generator.
+bool Recorder::is_ours(cpython::Frame* frame) const {
+  for (uint32_t i = 0; i < models_.size(); ++i)
+    if (is_suspended(i, frame)) return true;
+  return false;
+}
+
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   ShadowFrame& outer = top_frame();
   Pending& pending = outer.pending;
   bool expected = pending.active && pending.expects_frame && !pending.entered;
   if (throwflag != 0 && !(expected && pending.throws && is_suspended(pending.generator, frame))) {
-    if (!pending.opaque) drop_generator(frame);
+    if (!pending.active || !pending.opaque || is_ours(frame)) drop_generator(frame);
     return false;
   }
   if (expected && pending.generator != kNone) {
@@ -279,6 +286,7 @@ bool Recorder::is_raised(PyObject* type) const {
 void Recorder::inner_raised(ShadowFrame& outer) {
   Pending& pending = outer.pending;
   bool attribute_error = is_raised(PyExc_AttributeError);
+  if (attribute_error) note_sought(pending);
   switch (pending.then) {
     case Then::kGetAttribute: {
       if (!attribute_error) break;
@@ -288,11 +296,12 @@ void Recorder::inner_raised(ShadowFrame& outer) {
       args.values = {pending.x, pending.y};
       foreseen_ = exception_ = false;
       Then then = pending.outer_then;
-      Val z = pending.z;
+      const Val z = pending.z, sought = pending.sought;
       int pops = pending.pops, pushes = pending.pushes;
       if (invoke_function(outer, Val::constant(fallback), args, then, pops) != Invoke::kStarted)
         return stop(Abort::kUnknownAttribute, "__getattr__");
       outer.pending.z = z;
+      outer.pending.sought = sought;
       outer.pending.pushes = static_cast<uint8_t>(pushes);
       return;
     }

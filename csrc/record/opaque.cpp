@@ -25,12 +25,19 @@ PyObject* finalize(PyObject*, PyObject* object) {
   PyObject_CallFinalizer(object);
   return new_reference(Py_None);
 }
+PyObject* add_context(PyObject*, PyObject* const* args, Py_ssize_t) {
+  cpython::add_attribute_context(args[0], args[1], args[2]);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef context_row = {"add_context", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(add_context)),
+                           METH_FASTCALL, nullptr};
 PyMethodDef finalize_row = {"finalize", finalize, METH_O, nullptr};
 
 struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
       *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add,
-      *finalize;
+      *finalize, *context;
   PyObject *look_at_frames[11], *look_at_heap[4], *count_references;
 };
 
@@ -72,6 +79,7 @@ const Functions& functions() {
     f.add = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), "add");
     f.join = PyObject_GetAttrString(empty.get(), "join");
     f.finalize = PyCFunction_New(&finalize_row, nullptr);
+    f.context = PyCFunction_New(&context_row, nullptr);
     size_t i = 0;
     for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
       f.look_at_frames[i++] = find_object("builtins", name);
@@ -397,6 +405,10 @@ PyObject* getattr_function() {
 
 PyObject* finalize_function() {
   return functions().finalize;
+}
+
+PyObject* context_function() {
+  return functions().context;
 }
 
 PyObject* import_function() {

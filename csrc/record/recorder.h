@@ -214,6 +214,8 @@ class Recorder final : public RecordApi {
   Invoke invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops);
   Invoke after_new(ShadowFrame& frame, Val instance);  // type.__call__ goes on with __init__
   Invoke get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing);
+  Invoke find_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+                        bool* missing);
   Invoke get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
                                bool* missing);
   Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
@@ -350,6 +352,7 @@ class Recorder final : public RecordApi {
   void end_generator(uint32_t generator);
   bool forgets_coroutine();
   bool is_suspended(uint32_t generator, cpython::Frame* frame) const;
+  bool is_ours(cpython::Frame* frame) const;
   void cut(size_t level);  // ends the trace at the instruction of that frame
   void end_events();
   void push_frame(std::unique_ptr<ShadowFrame> shadow);
@@ -439,13 +442,15 @@ class Recorder final : public RecordApi {
   void note_foreign(cpython::Frame* frame);
   void drop_generator(cpython::Frame* frame);
   bool finalize_popped(cpython::Frame* frame);
-  bool closes_alone(Val generator) const;
-  bool leaves_generator() const;
+  bool closes_alone(Val generator);
+  bool leaves_generator();
   void leave_root(ShadowFrame& shadow, PyObject* result);
   bool try_follow(cpython::Frame* frame, int throwflag);
   void left_frame(cpython::Frame* frame, PyObject* result);
   void inner_returned(ShadowFrame& outer, Val value);
   void inner_raised(ShadowFrame& outer);
+  void note_sought(const Pending& pending);
+  void add_sought(Val exception, PyObject* object);
   void go_on(ShadowFrame& outer);
   void go_on_binary(ShadowFrame& outer);
   bool is_adopted(PyObject* object);
@@ -480,6 +485,7 @@ class Recorder final : public RecordApi {
   bool raise_entry_due_ = false;    // ... its traceback gets an entry where it leaves the frame
   int raise_opcode_ = 0;            // ... the instruction, and what it was given
   Vec<Operand> raise_operands_;
+  Val raised_sought_;                           // of what it was to be an attribute, at first: (object, name)
   Vec<TracedFrame> raise_path_;                 // ... the frames that it has left
   bool any_traced_ = false;                     // some exception was caught ...
   bool any_traced_built_ = false;               // ... and built
@@ -572,6 +578,7 @@ PyObject* operator_function(SiteKind kind, int oparg);
 PyObject* string_function(int conversion);
 PyObject* identity_function(bool invert);
 PyObject* getattr_function();
+PyObject* context_function();   // (exception, object, name): what it was that lacks the attribute
 PyObject* import_function();    // builtins.__import__ as it was at first
 PyObject* finalize_function();  // what becomes of an object when it dies
 

@@ -68,6 +68,7 @@ struct Pending {
   bool again = false;             // ... and the instruction has done nothing else
   bool throws = false;            // ... by an exception, x or (Null) a new one; else x is what is sent
   Val result, x, y, z;            // y: what the generator returned
+  Val sought;                     // the frame gets an attribute: (object, name)
   Val x_function;                 // the shadow of `function` ...
   Val names;                      // ... and where its variables are, if it is the body of a class
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__

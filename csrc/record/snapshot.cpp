@@ -106,6 +106,10 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
     if (state.continuation == Continuation::kInit || state.continuation == Continuation::kReplace)
       state.extra = frame.pending.x;
     if (state.continuation == Continuation::kEnter) state.extra = frame.pending.y;
+    if (state.continuation == Continuation::kPush && !frame.pending.sought.is_null()) {
+      state.continuation = Continuation::kAttribute;
+      state.extra = frame.pending.sought;
+    }
     state.resume = cpython::next_index(frame.code, frame.operation);
     state.stack = static_cast<uint32_t>(frame.sp - frame.pending.popped());
   }

@@ -815,3 +815,159 @@ def change():
 def undo():
     global n
     n = 4
+
+
+# %% attribute_errors_know_what_was_sought: leaves
+import operator
+
+
+class Hooked:
+    def __getattr__(self, name):
+        raise AttributeError("hooked " + name)
+
+
+class Asking:
+    def __getattribute__(self, name):
+        raise AttributeError("asked " + name)
+
+    def __getattr__(self, name):
+        raise AttributeError("then " + name)
+
+
+class Described:
+    def __get__(self, instance, owner=None):
+        raise AttributeError("described")
+
+
+class Missing(AttributeError):
+    pass
+
+
+class Meta(type):
+    def __getattr__(cls, name):
+        raise Missing("meta")
+
+
+class Thing(metaclass=Meta):
+    described = Described()
+
+    @property
+    def shown(self):
+        raise AttributeError("shown")
+
+    @property
+    def through(self):
+        return self.shown
+
+    @property
+    def other(self):
+        return self.nothing
+
+    @property
+    def opened(self):
+        return made[0].index(9).bit_count() if n == 7 else open("/nowhere").nothing
+
+    @property
+    def wanting(self):
+        return wanting(self)
+
+
+wanting = operator.attrgetter("nothing.at_all")
+made = [[1]]
+
+
+def attempt(ask):
+    try:
+        return ask()
+    except AttributeError as error:
+        return type(error).__name__, error.args, error.name, error.obj
+    except (OSError, ValueError) as error:
+        return type(error).__name__
+
+
+def f(thing, hooked, asking):
+    return [
+        attempt(lambda: thing.shown),
+        attempt(lambda: thing.through),
+        attempt(lambda: thing.other),
+        attempt(lambda: thing.described),
+        attempt(lambda: thing.opened),
+        attempt(lambda: thing.wanting),
+        attempt(lambda: hooked.x),
+        attempt(lambda: hooked.x()),
+        attempt(lambda: asking.x),
+        attempt(lambda: asking.x()),
+        attempt(lambda: getattr(hooked, "y")),
+        attempt(lambda: getattr(hooked, "y", 5)),
+        attempt(lambda: thing.shown()),
+        attempt(lambda: Thing.none),
+        attempt(lambda: operator.attrgetter("shown")(thing)),
+    ]
+
+
+def args():
+    return objects
+
+
+objects = Thing(), Hooked(), Asking()
+n = 1
+
+
+def change():
+    global n
+    n = 7
+
+
+# %% attribute_errors_that_leave: leaves
+class Late:
+    @property
+    def shown(self):
+        if n > 1:
+            raise AttributeError("shown")
+        return n
+
+
+def f(late):
+    return late.shown
+
+
+def call():
+    late = Late()
+    try:
+        return f(late)
+    except AttributeError as error:
+        return error.args, error.name, error.obj is late
+
+
+n = 1
+
+
+def change():
+    global n
+    n = 2
+
+
+def undo():
+    global n
+    n = 0.5
+
+
+# %% attribute_errors_that_were_told: stops
+class Telling:
+    @property
+    def own(self):
+        raise AttributeError("own", name="its", obj=3)
+
+
+def f(telling):
+    try:
+        return telling.own
+    except AttributeError as error:
+        return error.args, error.name, error.obj
+
+
+def args():
+    return (telling,)
+
+
+telling = Telling()

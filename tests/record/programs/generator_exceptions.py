@@ -619,3 +619,108 @@ def state():
     told = said[:]
     said.clear()
     return told
+
+
+# %% generators_die_right_after_foreign_code: leaves
+import time
+
+heard = []
+
+
+def noisy(n):
+    try:
+        yield n
+        yield n + 1
+    finally:
+        heard.append("finally")
+
+
+def first(n):
+    for x in noisy(n):
+        print(x)
+        return x
+
+
+def f(n, items):
+    for x in noisy(n):
+        print(x)
+        break
+    heard.append("broke")
+    one = noisy(n)
+    next(one)
+    one = time.time()
+    heard.append("bound again")
+    held = [noisy(n)]
+    next(held[0])
+    held = print(n)
+    heard.append("dropped")
+    try:
+        for x in noisy(n):
+            items.index(5)
+    except ValueError:
+        heard.append("caught")
+    return first(n), first(n)
+
+
+def args():
+    return k, [1]
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2.5
+
+
+def state():
+    told = heard[:]
+    heard.clear()
+    return told
+
+
+# %% a_generator_that_a_cell_holds: leaves
+marks = []
+
+
+def held():
+    try:
+        yield 1
+        yield 2
+    finally:
+        marks.append("finally")
+
+
+def f(items):
+    one = held()
+
+    def inside():
+        next(one)
+        match [items]:
+            case [x, *rest]:
+                marks.append(x)
+        return items
+
+    inside()
+    marks.append("after")
+    next(one)
+    return items
+
+
+def args():
+    return ([k],)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+def state():
+    told = [repr(mark) for mark in marks]
+    marks.clear()
+    return told

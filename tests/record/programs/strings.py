@@ -309,7 +309,16 @@ def f(a, b):
     found = [attempt(format, a, b) for format in FORMATS]
     found.append(attempt("{a}", a=a))
     found += "%s|%r" % (a, b), f"{a}|{b!r}", repr([a, b]), str((a,)), type(a.format()).__name__
-    same = "{}".format(a), "{!s}".format(a), "{:s}".format(a), "{0}".format(a), "%s" % a, f"{a}", "".join([a]), a.format()
+    same = (
+        "{}".format(a),
+        "{!s}".format(a),
+        "{:s}".format(a),
+        "{0}".format(a),
+        "%s" % a,
+        f"{a}",
+        "".join([a]),
+        a.format(),
+    )
     found.append([text is a for text in same])
     try:
         sorted([2, 1], **{a: None})

@@ -25,19 +25,20 @@ class Liveness {
         last_(trace.regs.size(), kNone),
         place_(trace.regs.size()),
         states_(trace.frame_states.size()),
-        logs_(trace.virtuals.size()),
+        logs_(trace.virtuals.size(), kNone),
+        walks_(trace.virtuals.size()),
         builds_(trace.virtuals.size()) {}
 
   void run();
   // The last node that may read each register; kNone: nobody.
   const Vec<uint32_t>& last() const { return last_; }
-  // ... and which of its operands, or of the places in its frames, that is.
+  // ... and which of its operands, or of the places in its frames, that is: the last one that lets it go.
   const Vec<uint32_t>& place() const { return place_; }
 
  private:
   void use(Val value, uint32_t time);
   void use_register(uint32_t index) {
-    if (last_[index] != kNone && last_[index] >= node_) return;
+    if (last_[index] != kNone && last_[index] > node_) return;
     last_[index] = node_;
     place_[index] = uses_++;
   }
@@ -54,7 +55,8 @@ class Liveness {
   Vec<uint32_t> last_, place_;
   uint32_t uses_ = 0;
   Vec<bool> states_;                // expanded
-  Vec<bool> logs_;                  // expanded
+  Vec<uint32_t> logs_;              // expanded: at which node; else kNone
+  Vec<uint8_t> walks_;              // ... how often there, for the places
   Vec<uint32_t> builds_;            // ... by which kBuild last
   Vec<uint32_t> undone_;            // entries whose end is still to come, the last one last
   uint32_t built_ = 0, build_ = 0;  // how many; the one under way, or 0
@@ -70,17 +72,30 @@ void Liveness::use(Val value, uint32_t time) {
 }
 
 void Liveness::use_log(uint32_t index, uint32_t time) {
-  if (build_ != 0 ? std::exchange(builds_[index], build_) == build_ : logs_[index]) return;
-  logs_[index] = true;
+  constexpr int kMostWalks = 3;  // an object that is in many places dies with the last of them
+  if (build_ != 0) {
+    if (std::exchange(builds_[index], build_) == build_) return;
+  } else if (logs_[index] != kNone && (logs_[index] != node_ || ++walks_[index] >= kMostWalks)) {
+    return;
+  }
+  logs_[index] = node_;
   use_entries(index, time);
 }
 
 void Liveness::use_entries(uint32_t index, uint32_t time) {
-  for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= time;
-       at = trace_.log[at].next) {
-    if (!is_removed(trace_, trace_.virtuals[index], at, time)) use(trace_.log[at].key, time);
+  const Virtual& object = trace_.virtuals[index];
+  const auto one = [&](uint32_t at) {
+    if (!is_removed(trace_, object, at, time)) use(trace_.log[at].key, time);
     if (trace_.stands(at, time)) use_entry(trace_.log[at], time);
+  };
+  // What a tuple or a list holds dies from its end.
+  const bool backwards = object.kind == VirtualKind::kTuple || object.kind == VirtualKind::kList;
+  Vec<uint32_t> entries;
+  for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
+    if (!backwards) one(at);
+    if (backwards) entries.push_back(at);
   }
+  for (size_t i = entries.size(); i-- > 0;) one(entries[i]);
 }
 
 void Liveness::use_entry(const LogEntry& entry, uint32_t time) {

@@ -502,3 +502,41 @@ k = 1
 def change():
     global k
     k = 5
+
+
+# %% what_a_container_holds_dies_from_its_end
+died = []
+
+
+class Mortal:
+    def __init__(self, n):
+        self.n = n
+
+    def __del__(self):
+        died.append(self.n)
+
+
+def f(n):
+    one, two = Mortal(n), Mortal(n + 1)
+    held = [one, Mortal(n + 2), Mortal(n + 3)]
+    pair = (Mortal(n + 4), two, [Mortal(n + 5), Mortal(n + 6)])
+    again = {"held": held}
+    print(n)
+
+
+def args():
+    return (k,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 0.5
+
+
+def state():
+    said = died[:]
+    died.clear()
+    return said

@@ -181,8 +181,10 @@ void Recorder::pin(Val value) {
     trace_->dropped.push_back({value.object(), static_cast<uint32_t>(trace_->epochs.size())});
 }
 
-// The value that a write takes out of a dict, if a guard proves it alive.
+// The value that a write takes out of a dict, if a guard proves it alive: one that the trace put there is its own.
 void Recorder::pin_item(PyObject* dict, PyObject* key) {
+  for (const auto& [where, written] : overlay_)
+    if (where.first == dict && cpython::keys_equal(where.second, key)) return pin(written);
   PyObject* old = nullptr;
   const Fact* fact = facts_.get(dict, FactKind::kDict);
   if (fact == nullptr || cpython::dict_lookup(dict, key, &old) < 0 || old == nullptr) return;
@@ -271,7 +273,7 @@ bool Recorder::replace_keys(Val set, const Objects& keys, const char* method, co
   const bool real = is_real(set);
   if (real && !call_method(set, method, args)) return false;
   if (real)
-    for (PyObject* key : old) pin(Val::constant(key));
+    for (PyObject* key : old) pin(keep_key(key));
   if (!real && keys.empty()) log(set, LogOp::kClear, Val(), Val());
   for (PyObject* key : old)
     if (!real && !keys.empty() && !holds_key(keys, key)) log(set, LogOp::kDelItem, keep_key(key), Val());

@@ -1041,3 +1041,49 @@ k = 100
 def change():
     global k
     k = 50
+
+
+# %% what_the_call_puts_and_takes_is_its_own
+class Holder:
+    def __init__(self):
+        self.table = {"first": 1}
+        self.keys = {1}
+
+
+def f(holder, given):
+    holder.table["key"] = given
+    listed = list(holder.table)
+    del holder.table["key"]
+    holder.table["key"] = [given]
+    again = sorted(holder.table), [name for name in holder.table]
+    holder.table["key"] = (given, 1)
+    holder.table.update(key={"a": given}, other=2)
+    last = holder.table.pop("key")
+    del holder.table["other"]
+    holder.keys.add(2)
+    seen = sorted(holder.keys)
+    holder.keys.discard(2)
+    return listed, again, last, seen
+
+
+def args():
+    return holder, [k]
+
+
+holder = Holder()
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
+def state():
+    import gc
+    import sys
+
+    fresh = [k]
+    f(holder, fresh)
+    gc.collect()
+    return sys.getrefcount(fresh)

@@ -15,6 +15,10 @@ inline bool untraced(PyThreadState* ts) noexcept {
 inline bool events_are(PyThreadState* ts, Py_tracefunc function) noexcept {
   return ts->c_tracefunc == function;
 }
+// ... and nobody else's besides.
+inline bool only_events_are(PyThreadState* ts, Py_tracefunc function) noexcept {
+  return events_are(ts, function) && ts->c_profilefunc == nullptr;
+}
 
 // Frames entered from now on, and those of the evaluator on top, report to `function`. False: somebody else traces.
 inline bool start_events(PyThreadState* ts, Py_tracefunc function) noexcept {

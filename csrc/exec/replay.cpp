@@ -335,6 +335,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       return step_call(trace, node, regs, root, ts);
     case Op::kEpoch: {
       const Epoch& epoch = trace.epochs[node.aux];
+      if (!cpython::untraced(ts)) return Outcome::kLeave;  // since then
       if (misses_origins(trace.coroutines, ts) || !check_epoch(trace, epoch, regs)) return Outcome::kLeave;
       hold(epoch, regs);
       return Outcome::kNext;

@@ -30,6 +30,7 @@ PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, 
     if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
     return result;
   }
+  if (active_recorder() != &recorder) return plain(ts, frame, throwflag);
   cpython::EventsSuspended quiet(ts);
   return plain(ts, frame, throwflag);
 }

@@ -39,7 +39,7 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
 }
 
 bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
-  if (!live_ || frames_.empty()) return false;
+  if (!live_ || frames_.empty() || lost_events()) return false;
   const bool followed = try_follow(frame, throwflag);
   if (stopping_) resolve_stop();
   return followed;
@@ -126,7 +126,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
 }
 
 void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
-  if (!live_ || frames_.empty()) return;
+  if (!live_ || frames_.empty() || lost_events()) return;
   if (top_frame().pending.run == frame) {
     SavedError error;
     finish_run(top_frame(), result);

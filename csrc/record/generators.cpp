@@ -128,12 +128,13 @@ Task<Val> generator_next(Drive& drive, Arguments args) {
   co_return inner.value;
 }
 
-// One that delegates hands it on to who knows what.
+// One that delegates hands it on to who knows what, and one that has not begun has no place in its code yet.
 Task<Val> generator_throw(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!is_virtual_generator(recorder, args, 2)) co_await drive.unknown();
   const Val generator = args.values[0], thrown = args.values[1];
-  if (!recorder.may_resume(generator) || !recorder.delegate_of(generator).is_null()) co_await drive.unknown();
+  if (!recorder.may_resume(generator) || !recorder.has_begun(generator) || !recorder.delegate_of(generator).is_null())
+    co_await drive.unknown();
   PyObject* type = thrown.object();
   const bool plain_class = type != nullptr && PyExceptionClass_Check(type) &&
                            (reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;

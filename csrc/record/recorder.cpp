@@ -85,6 +85,13 @@ bool Recorder::start() {
   return true;
 }
 
+// Somebody else traces or profiles the thread by now: it is theirs.
+bool Recorder::lost_events() {
+  if (!observing_ || cpython::only_events_are(thread_, on_event)) return false;
+  abandon("a tracer or profiler was switched on");
+  return true;
+}
+
 // Gives the thread back as it was; idempotent.
 void Recorder::end_events() {
   live_ = false;

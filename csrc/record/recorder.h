@@ -449,6 +449,7 @@ class Recorder final : public RecordApi {
   void left_frame(cpython::Frame* frame, PyObject* result);
   void inner_returned(ShadowFrame& outer, Val value);
   void inner_raised(ShadowFrame& outer);
+  bool lost_events();
   void note_sought(const Pending& pending);
   void add_sought(Val exception, PyObject* object);
   void go_on(ShadowFrame& outer);

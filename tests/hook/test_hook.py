@@ -448,6 +448,46 @@ def test_local_trace_function_is_kept() -> None:
     assert events(pijit.jit) == events(plain)
 
 
+@pytest.mark.parametrize("way", ["settrace", "setprofile", "f_trace"])
+@pytest.mark.parametrize("when", [0, 2])
+def test_tracer_that_a_callee_switches_on(way: str, when: int) -> None:
+    """From a call on, while it is recorded or replayed, for what is called after the callee."""
+
+    def events(jit: Callable[[Any], Any]) -> list[Any]:
+        seen: list[Any] = []
+
+        def tracer(frame: Any, what: str, argument: Any) -> Any:
+            if frame.f_code in mine:
+                seen.append((what, frame.f_code.co_name, frame.f_lineno))
+            return tracer
+
+        def switch(on: bool) -> None:
+            if not on:
+                return
+            if way == "f_trace":
+                sys.settrace(lambda *event: None)
+                sys._getframe(1).f_trace = tracer
+            else:
+                getattr(sys, way)(tracer)
+
+        def helper(x: int) -> int:
+            return x + 1
+
+        def f(x: int, on: bool) -> int:
+            switch(on)
+            a = helper(x)
+            b = helper(a)
+            off(None)
+            return b
+
+        off = sys.setprofile if way == "setprofile" else sys.settrace
+        mine = {helper.__code__, f.__code__}
+        f = jit(f)
+        return [(f(1, on), *seen) for on in [False] * when + [True] * 4 + [False] * 2]
+
+    assert events(pijit.jit) == events(plain)
+
+
 def test_profiler_counts_the_same_calls() -> None:
     def counts(jit: Callable[[Any], Any]) -> list[Any]:
         def helper(x: int) -> int:

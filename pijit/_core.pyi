@@ -84,6 +84,9 @@ class RootInfo(TypedDict):
     stopped: int
     opaque_calls: int
     last_stop: StopInfo | None
+    seconds_lost: float
+    seconds_saved: float
+    compared: int
     traces: int
     last_miss: str | None
 
@@ -98,6 +101,7 @@ class ToldInfo(TypedDict):
     file: str
     line: int
     function: str
+    seconds: float
 
 def hook_install() -> None:
     """Become the evaluator of frames, keeping the one that was there for delegation."""
@@ -139,6 +143,9 @@ def set_comparer(callable: Callable[[object, object], str]) -> None:
 
 def keep_dead_roots() -> None:
     """Keep the counters of roots whose function dies, for a report at the end."""
+
+def measure_savings() -> None:
+    """From now on replays are timed, and CPython runs a call now and then to compare with them."""
 
 def roots() -> list[RootInfo]:
     """Every root, those that died first."""

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from pijit import _core
-from pijit.traces import place
+from pijit.traces import duration, place
 
 if TYPE_CHECKING:
     from pijit._core import ToldInfo
@@ -46,7 +46,8 @@ def line(told: "ToldInfo") -> str:
     """The line that people see."""
     code = told["codes"].rpartition(", ")[2]  # the last one says most
     where = f"{place(told['file'], told['line'])} in {told['function']}()"
-    help_ = f"[{told['codes']}] (python -m pijit help {code})"
+    cost = f", {duration(told['seconds'])} a call" if told["seconds"] else ""
+    help_ = f"[{told['codes']}{cost}] (python -m pijit help {code})"
     if told["kind"] == "stopped":
         return f"pijit: {where}: stopped recording {_at(code, told['reason'])}; the rest runs in CPython {help_}"
     if told["kind"] == "left":

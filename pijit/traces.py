@@ -185,6 +185,16 @@ def place(file: str, line: int) -> str:
     return f"{basename(file) or '<unknown>'}:{line}"
 
 
+def duration(seconds: float) -> str:
+    """`1.5 s`, `0.82 ms`, `14 us`: two digits, in the unit that people use for it."""
+    unit, scaled = "us", 1e6 * seconds
+    if abs(seconds) >= 1:
+        unit, scaled = "s", seconds
+    elif abs(seconds) >= 1e-4:
+        unit, scaled = "ms", 1e3 * seconds
+    return f"{scaled:.0f} {unit}" if abs(scaled) >= 10 else f"{scaled:.2g} {unit}"
+
+
 def plural(count: int, things: str) -> str:
     """`1 guard`, `2 guards`."""
     return f"{count} {things if count != 1 else things.removesuffix('s')}"

@@ -141,6 +141,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("set_listener", [](py::object callable) { set_listener(callable.ptr()); }, py::arg("callable"));
   m.def("set_comparer", [](py::object callable) { set_comparer(callable.ptr()); }, py::arg("callable"));
   m.def("keep_dead_roots", [] { keep_dead_roots(); });
+  m.def("measure_savings", [] { measure_savings(); });
   m.def("roots", [] { return roots_view(); });
   m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));
   m.def("root_status", &py_root_status, py::arg("root"));

@@ -153,6 +153,9 @@ py::dict root_report(const Root& root) {
   view["disabled"] = root.disabled;
   view["automatic"] = root.automatic;
   view["alive"] = !root.dead;
+  view["seconds_lost"] = seconds_lost(root);
+  view["seconds_saved"] = seconds_saved(root);
+  view["compared"] = root.compared.times;
   view["traces"] = root.traces.size();
   view["last_miss"] = root.last_miss.empty() ? py::object(py::none()) : py::object(py::str(root.last_miss));
   return view;
@@ -174,8 +177,11 @@ py::list root_traces(const Root& root) {
 py::dict stats_view() {
   const Stats& counters = stats();
   size_t traces = 0, bytes = 0;
+  double saved = 0;
+  for (auto& root : dead_roots()) saved += seconds_saved(*root);
   for (auto& root : all_roots()) {
     traces += root->traces.size();
+    saved += seconds_saved(*root);
     for (auto& trace : root->traces) bytes += bytes_of(*trace);
   }
   py::dict view;
@@ -190,7 +196,7 @@ py::dict stats_view() {
   view["traces"] = traces;
   view["segments"] = 0;
   view["bytes"] = bytes;
-  view["seconds_saved"] = 0.0;
+  view["seconds_saved"] = saved;
   return view;
 }
 

@@ -135,8 +135,23 @@ void reset_root(Root& root) {
   root.wanted = Wanted();
   root.misses_in_a_row = root.aborts_in_a_row = root.forgotten = 0;
   root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;
+  root.stopped = root.opaque_calls = root.asides = 0;
   root.last_miss.clear();
   root.last_stop = StopInfo();
+  root.farewell.reset();
+  root.after = 0;
+  root.plain = root.replayed = root.compared = Spent();
+  root.compare_at = 8;
+}
+
+double seconds_lost(const Root& root) noexcept {
+  const uint64_t plain = root.calls - root.records - root.replays - root.compared.times;
+  return root.after + static_cast<double>(plain) * root.plain.each();
+}
+
+double seconds_saved(const Root& root) noexcept {
+  if (root.compared.times == 0 || root.replayed.times == 0) return 0;
+  return static_cast<double>(root.replays) * (root.compared.each() - root.replayed.each());
 }
 
 namespace {

@@ -5,10 +5,12 @@
 // All members are guarded by the GIL; a trace that runs is kept by a shared pointer.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cache/dispatch.h"
+#include "common/clock.h"
 #include "cpython/frame.h"
 #include "guard/varying.h"
 #include "ir/trace.h"
@@ -37,6 +39,12 @@ struct Wanted {
   int wait = 0;  // calls that are let by before: ways may alternate
 };
 
+// Why calls of a root are CPython's from now on.
+struct Farewell {
+  StopInfo cause;
+  const char* because = nullptr;  // code of what led to it, or null
+};
+
 struct Root {
   int id = 0;
   PyCodeObject* code = nullptr;  // borrowed: lives while function or instance does
@@ -62,6 +70,11 @@ struct Root {
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
   StopInfo last_stop;
   std::string last_miss;
+  std::optional<Farewell> farewell;  // to be said once it is known what the calls take
+  double after = 0;                  // seconds that CPython took where replays stopped or were left
+  Spent plain;                       // calls that CPython ran, the first ones of them
+  Spent replayed, compared;          // while savings are measured: replays, and calls that CPython ran to compare
+  uint64_t compare_at = 8;           // replays before the next one of these
 
   bool matches(cpython::Frame* frame) const noexcept {
     return function != nullptr ? cpython::function(frame) == function : cpython::slots(frame)[0] == instance;
@@ -107,6 +120,10 @@ void remove_root(int id);
 std::shared_ptr<Root> find_root(int id);
 int root_of(PyObject* object) noexcept;
 void reset_root(Root& root);
+// Of all calls: what CPython took for what was left to it; and what replays took less than CPython would have, as far
+// as that was measured.
+double seconds_lost(const Root& root) noexcept;
+double seconds_saved(const Root& root) noexcept;
 // Resets the roots whose traces follow this function.
 void forget_followed(PyObject* function);
 

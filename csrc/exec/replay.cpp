@@ -453,7 +453,11 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
     }
   }
   left->stopped = node.op == Op::kExit;
-  return leave(*trace_, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);
+  const Trace& trace = *trace_;
+  const double start = now();
+  PyObject* result = leave(trace, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);
+  left->seconds = trace.left.since(start);
+  return result;
 }
 
 // Loads the arguments, and checks the guards.

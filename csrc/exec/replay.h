@@ -45,6 +45,7 @@ struct Left {
   bool stopped = false;          // ... at which the recording had stopped
   uint32_t node = 0;
   uint32_t opaque_calls = 0;
+  double seconds = 0;          // in CPython, from there on
   Varying* varying = nullptr;  // takes in the numbers because of which an epoch's guards did not hold ...
   bool learned = false;        // ... and did
 };

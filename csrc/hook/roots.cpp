@@ -3,12 +3,12 @@
 #include "hook/roots.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "exec/links.h"
 #include "exec/registers.h"
 #include "exec/replay.h"
 #include "guard/check.h"
+#include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/log.h"
 #include "hook/stress.h"
@@ -23,7 +23,13 @@
 namespace pijit {
 namespace {
 
+// Calls of a root in CPython that are timed.
+constexpr uint64_t kTimed = 64;
+// How much rarer they become that are run to compare with replays.
+constexpr uint64_t kRarer = 4;
+
 Stance g_stance = Stance::kOn;
+bool g_measures_savings = false;
 
 // Which root's guards are to be timed, and how long they took.
 struct Timing {
@@ -89,14 +95,31 @@ void prepare(Trace& trace) {
   check_trace(trace);
 }
 
-// From now on the root's calls are CPython's; not under stress.
+// Says that CPython runs the calls of the root from now on, if that is still to be said.
+void say_farewell(Root& root) {
+  const auto farewell = std::exchange(root.farewell, std::nullopt);
+  if (farewell) tell(Told::kLeft, root, farewell->cause, root.plain.each(), farewell->because);
+}
+
+// CPython runs the call.
+PyObject* run_plain(Root& root, PyThreadState* ts, cpython::Frame* frame) {
+  if (root.plain.times >= kTimed) return plain(ts, frame, 0);
+  const double start = now();
+  PyObject* result = plain(ts, frame, 0);
+  root.plain.since(start);
+  say_farewell(root);
+  return result;
+}
+
+// From now on the root's calls are CPython's, which the first of them says; not under stress.
 void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause = StopInfo()) {
   if (stress_words() != 0) return;
   root.disabled = why.empty() ? reason.text : std::string(reason.text) + ": " + why;
   const char* because = cause.code;
   cause.code = reason.code;
   cause.reason = root.disabled;
-  tell(Told::kLeft, root, cause, because);
+  root.farewell = Farewell{std::move(cause), because};
+  root.plain = Spent();
 }
 
 // A stop that is in no frame any more is in the root.
@@ -205,10 +228,10 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
     note_abort(root, std::move(stop));
   } else {
     root.asides += 1;
-    if (root.asides == limits().stops) tell(Told::kLeft, root, stop);
+    if (root.asides == limits().stops) root.farewell = Farewell{stop};
     root.last_stop = std::move(stop);
   }
-  return plain(ts, frame, 0);
+  return run_plain(root, ts, frame);
 }
 
 PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
@@ -245,7 +268,7 @@ void note_exit(Root& root, const Left& left) {
   StopInfo cause;
   cause.code = kKeepsLeaving.code;
   cause.reason = kKeepsLeaving.text;
-  tell(Told::kLeaving, root, cause);
+  tell(Told::kLeaving, root, cause, trace.left.each());
 }
 
 bool is_behind_foreign_code(const Trace& trace, uint32_t node) {
@@ -301,15 +324,13 @@ void go_on_from(Root& root, const Left& left) {
 
 // The first time is taken of the trace that lets the call in; the guards of those before it are not counted.
 void take_times(const Root& root, cpython::Frame* frame) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
   g_timing.root = 0;
   for (const auto& trace : root.traces) {
-    const auto start = Clock::now();
+    const double start = now();
     if (!would_replay(*trace, frame)) continue;
-    const auto once = Clock::now();
+    const double once = now();
     for (int i = 0; i < g_timing.repeats; ++i) would_replay(*trace, frame);
-    g_timing.times = {seconds(once - start), seconds(Clock::now() - once) / std::max(g_timing.repeats, 1)};
+    g_timing.times = {once - start, (now() - once) / std::max(g_timing.repeats, 1)};
     return;
   }
 }
@@ -319,13 +340,14 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   if (root.replays == 1) note_replayed(root);
   root.stopped += left.stopped;
   root.opaque_calls += left.opaque_calls;
+  root.after += left.seconds;
   stats().replays += 1;
   stats().opaque_calls += left.opaque_calls;
   root.misses_in_a_row = root.aborts_in_a_row = 0;
   if (left.trace != nullptr) {
     go_on_from(root, left);
   } else if (trace.stop.code != nullptr && trace.replays - trace.exits == limits().stops) {
-    tell(Told::kStopped, root, trace.stop);
+    tell(Told::kStopped, root, trace.stop, trace.left.each());
   }
 }
 
@@ -342,7 +364,9 @@ bool verified(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** r
     if (!may_replay(*trace, ts) || !would_replay(*trace, frame)) continue;
     std::string wrong;
     if (!verify_replay(root, *trace, ts, frame, result, &wrong)) return false;
-    if (!wrong.empty()) leave_alone(root, kWrong, wrong);
+    if (wrong.empty()) return true;
+    leave_alone(root, kWrong, wrong);
+    say_farewell(root);
     return true;
   }
   return false;
@@ -359,12 +383,25 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     const std::shared_ptr<Trace> trace = root.traces[place];
     Left left;
     left.varying = &root.varying;
+    const double start = g_measures_savings ? now() : 0;
     if (!try_replay(*trace, frame, ts, result, &left)) continue;
+    if (g_measures_savings) root.replayed.since(start);
     if (i != 0) root.dispatch.taken(signature, place);
     note_replay(root, *trace, left);
     return true;
   }
   return false;
+}
+
+// CPython runs a call now and then, to say later what replays save.
+bool compares(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
+  if (!g_measures_savings || root.replays < root.compare_at) return false;
+  root.compare_at *= kRarer;
+  Watch watch(frame, nullptr, true);
+  const double start = now();
+  *result = plain(ts, frame, 0);
+  root.compared.since(start);
+  return true;
 }
 
 // This call is to give a side trace.
@@ -412,18 +449,21 @@ PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* fram
 
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   root->calls += 1;
-  if (!root->disabled.empty() || !cpython::untraced(ts)) return plain(ts, frame, 0);
+  if (!cpython::untraced(ts)) return plain(ts, frame, 0);
+  if (!root->disabled.empty()) return run_plain(*root, ts, frame);
   PyObject* result = nullptr;
   if (std::exchange(root->unprepared, false))
     for (const auto& trace : root->traces) prepare(*trace);
   if (g_timing.root == root->id) take_times(*root, frame);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) return plain(ts, frame, 0);
   if (is_wanted(*root, frame)) return record(root, ts, frame, std::exchange(root->wanted, Wanted()));
-  if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result)) return result;
+  if (compares(*root, ts, frame, &result) || verified(*root, ts, frame, &result) ||
+      run_trace(*root, ts, frame, &result))
+    return result;
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
     note_miss(*root, frame);
     if (root->misses_in_a_row >= limits().misses) leave_alone(*root, kDiffers, root->last_miss);
-    return plain(ts, frame, 0);
+    return run_plain(*root, ts, frame);
   }
   if (!root->traces.empty()) note_miss(*root, frame);
   if (!records()) return not_recorded(*root, ts, frame);
@@ -453,6 +493,10 @@ void time_guards(int root, int repeats) noexcept {
 
 GuardTimes guard_times() noexcept {
   return g_timing.times;
+}
+
+void measure_savings() noexcept {
+  g_measures_savings = true;
 }
 
 void set_stance(Stance stance) noexcept {

@@ -26,17 +26,17 @@ void set_listener(PyObject* callable) {
   listener() = Ref::borrow(callable);
 }
 
-void tell(Told kind, const Root& root, const StopInfo& cause, const char* because) {
+void tell(Told kind, const Root& root, const StopInfo& cause, double seconds, const char* because) {
   if (!listener() || stress_words() != 0 || _Py_IsFinalizing()) return;
   SavedError error;
   const bool placed = !cause.file.empty();
   const std::string codes = because == nullptr ? cause.code : std::string(cause.code) + ", " + because;
   Ref callable = Ref::borrow(listener().get());
   Ref done = Ref::steal(PyObject_CallFunction(
-      callable.get(), "{s:s,s:i,s:s,s:s,s:s,s:s,s:i,s:s}", "kind", kKinds[static_cast<size_t>(kind)], "root", root.id,
-      "name", root.name.c_str(), "codes", codes.c_str(), "reason", cause.reason.c_str(), "file",
+      callable.get(), "{s:s,s:i,s:s,s:s,s:s,s:s,s:i,s:s,s:d}", "kind", kKinds[static_cast<size_t>(kind)], "root",
+      root.id, "name", root.name.c_str(), "codes", codes.c_str(), "reason", cause.reason.c_str(), "file",
       (placed ? cause.file : root.file).c_str(), "line", placed ? cause.line : root.line, "function",
-      (placed ? cause.function : root.name).c_str()));
+      (placed ? cause.function : root.name).c_str(), "seconds", seconds));
   if (!done) PyErr_WriteUnraisable(callable.get());
 }
 

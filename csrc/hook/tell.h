@@ -19,7 +19,7 @@ Switches& switches() noexcept;
 // Who is told; null: nobody. Kept until it is replaced.
 void set_listener(PyObject* callable);
 // Runs Python. Where the cause names no place, the root's own is told; `because` is the code of what led to it, or
-// null.
-void tell(Told kind, const Root& root, const StopInfo& cause, const char* because = nullptr);
+// null; `seconds` what CPython takes at each call because of it, 0 where that is not known.
+void tell(Told kind, const Root& root, const StopInfo& cause, double seconds, const char* because = nullptr);
 
 }  // namespace pijit

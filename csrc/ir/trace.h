@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/ref.h"
 #include "ir/executable.h"
 #include "ir/value.h"
@@ -280,6 +281,7 @@ struct Trace {
   Vec<const char*> no_exits;       // ... and why it cannot at some of them
   mutable std::deque<Link> links;  // side traces; a replay may be in one while another is added
   mutable Vec<Leaving> leavings;   // where replays were left
+  mutable Spent left;              // in CPython, from where replays were left or the recording had stopped
   mutable bool forgotten = false;  // no replay comes to its end
 
   // To be called some time before a replay, first the one, then the other.

@@ -1,8 +1,7 @@
 // The recorder's life: start, events, frames entered and left, the outcome.
 #include "record/recorder.h"
 
-#include <chrono>
-
+#include "common/clock.h"
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
 #include "record/limits.h"
@@ -12,10 +11,6 @@ namespace {
 
 // Read at every event: one word of static thread-local storage.
 thread_local Recorder* t_active __attribute__((tls_model("initial-exec"))) = nullptr;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 int on_event(PyObject*, PyFrameObject* object, int what, PyObject* argument) {
   Recorder* recorder = t_active;

@@ -1,16 +1,16 @@
 """What pijit did in a whole process: each function, and the reasons why it did not do more."""
 
 import atexit
+import dataclasses
 import json
 import os
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pijit import _core
 from pijit._config import OFF
-from pijit.traces import place, stop_view, view
+from pijit.traces import duration, place, stop_view, view
 
 if TYPE_CHECKING:
     from pijit._core import RootInfo
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def at_exit(file: str | None, *, in_full: bool) -> None:
     """Write the report when the process ends, after the program's own exit handlers; not in forked children."""
     _core.keep_dead_roots()
+    _core.measure_savings()
     process = os.getpid()
 
     def write() -> None:
@@ -46,31 +47,46 @@ def text(*, in_full: bool) -> str:
     roots = sorted(_core.roots(), key=lambda root: -root["calls"])
     if not roots:
         return "pijit: no function was called twice that runs tensor operators"
-    lines = [f"{'calls':>9}{'recorded':>10}{'replayed':>10}{'in CPython':>12}  function"]
+    lines = [f"{'calls':>9}{'recorded':>10}{'replayed':>10}{'in CPython':>12}{'saved':>9}  function"]
     for root in roots:
         plain = root["calls"] - root["records"] - root["replays"]
         where = f"{root['name']} ({place(root['file'], root['line'])})"
-        lines.append(f"{root['calls']:>9}{root['records']:>10}{root['replays']:>10}{plain:>12}  {where}")
+        saved = duration(root["seconds_saved"]) if root["compared"] else "-"
+        lines.append(f"{root['calls']:>9}{root['records']:>10}{root['replays']:>10}{plain:>12}{saved:>9}  {where}")
         if in_full:
             lines += [f"{'':43}{line}" for line in _details(root)]
     reasons = _reasons(roots)
     if reasons:
-        lines += ["", f"{'calls':>9}  reason (python -m pijit help CODE)"]
-        lines += [f"{calls:>9}  {reason}" for reason, calls in reasons.most_common()]
+        lines += ["", f"{'lost':>9}{'calls':>10}  reason (python -m pijit help CODE)"]
+        worst = sorted(reasons, key=lambda reason: (-reason.seconds, -reason.calls))
+        lines += [f"{duration(reason.seconds):>9}{reason.calls:>10}  {reason.text}" for reason in worst]
     return "\n".join(lines)
 
 
-def _reasons(roots: "list[RootInfo]") -> Counter[str]:
-    """How many calls of functions each reason for stopping or leaving has cost something."""
-    reasons: Counter[str] = Counter()
+@dataclasses.dataclass(slots=True)
+class _Reason:
+    """Why something was left to CPython, and what that cost."""
+
+    text: str
+    calls: int = 0
+    seconds: float = 0.0
+
+
+def _reasons(roots: "list[RootInfo]") -> list[_Reason]:
+    """Each reason for stopping or leaving once."""
+    reasons: dict[str, _Reason] = {}
     for root in roots:
         stop = stop_view(root["last_stop"])
         if root["disabled"]:
-            where = f"{place(root['file'], root['line'])} in {root['name']}()"
-            reasons[f"{where}: left to CPython: {root['disabled']}"] += root["calls"]
+            text = f"{place(root['file'], root['line'])} in {root['name']}(): left to CPython: {root['disabled']}"
         elif stop is not None:
-            reasons[str(stop)] += root["calls"]
-    return reasons
+            text = str(stop)
+        else:
+            continue
+        reason = reasons.setdefault(text, _Reason(text))
+        reason.calls += root["calls"]
+        reason.seconds += root["seconds_lost"]
+    return list(reasons.values())
 
 
 def _details(root: "RootInfo") -> list[str]:

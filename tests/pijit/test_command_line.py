@@ -256,15 +256,54 @@ class TestReport:
         done = execute(["-m", "pijit", "--report", "loop.py"], here, PIJIT_QUIET="1")
         assert (done.returncode, done.stdout) == (0, "done\n")
         lines = done.stderr.splitlines()
-        assert lines[0].split() == ["calls", "recorded", "replayed", "in", "CPython", "function"]
-        assert lines[1].split() == ["20", "1", "19", "0", "f", "(loop.py:4)"]
-        assert lines[2].split()[:4] == ["5", "1", "4", "0"]  # a function that is gone by then
+        assert lines[0].split() == ["calls", "recorded", "replayed", "in", "CPython", "saved", "function"]
+        saved = re.match(r" +20 +1 +18 +1 +(-?[0-9.]+ (us|ms))  f \(loop.py:4\)$", lines[1])  # one call was to compare
+        assert saved, lines[1]
+        assert lines[2].split()[:5] == ["5", "1", "4", "0", "-"]  # a function that is gone by then
         assert lines[2].endswith("make.<locals>.<lambda> (loop.py:11)")
         text = next(row[2] for row in _core.tables()["aborts"] if row[0] == "PJ203")
-        assert lines[-1].split(None, 1) == [
-            "20",
-            f"loop.py:5 in f(): stopped recording: {text}: _getframe(...) [PJ203]",
-        ]
+        assert re.match(r" +[0-9.]+ (us|ms) +20  ", lines[-1]), lines[-1]
+        assert lines[-1].endswith(f"  loop.py:5 in f(): stopped recording: {text}: _getframe(...) [PJ203]")
+
+    def test_times(self, here):
+        """What is saved, and what is lost: the reason that cost most comes first, not the one with most calls."""
+        (here / "loop.py").write_text(
+            textwrap.dedent("""
+            import pijit, sys, time
+
+            @pijit.jit
+            def cheap(x):
+                sys._getframe()
+                return x
+            @pijit.jit
+            def dear(x):
+                sys._getframe()
+                time.sleep(0.01)
+                return x
+            @pijit.jit
+            def counts(x):
+                for i in range(300):
+                    x = (x + i) % 1000
+                return x
+            for n in range(20):
+                dear(1)
+            for n in range(200):
+                cheap(1)
+                counts(1)
+        """)
+        )
+        done = execute(["-m", "pijit", "--report=report.json", "loop.py"], here, PIJIT_QUIET="1")
+        assert (done.returncode, done.stderr) == (0, "")
+        data = json.loads((here / "report.json").read_text())
+        rows = {row["name"]: row for row in data["functions"]}
+        assert rows["dear"]["seconds_lost"] >= 0.01 * 18 > rows["cheap"]["seconds_lost"] > 0
+        assert rows["counts"]["seconds_lost"] == 0 != rows["counts"]["seconds_saved"]
+        assert (rows["counts"]["compared"], rows["dear"]["compared"]) == (3, 1)  # after 8, 32 and 128 replays
+        saved = sum(row["seconds_saved"] for row in rows.values())
+        assert data["stats"]["seconds_saved"] == pytest.approx(saved)
+        done = execute(["-m", "pijit", "--report", "loop.py"], here, PIJIT_QUIET="1")
+        reasons = done.stderr.partition("reason")[2].splitlines()[1:]
+        assert [name for line in reasons for name in ("dear", "cheap") if f" in {name}()" in line] == ["dear", "cheap"]
 
     def test_in_full(self, here):
         (here / "loop.py").write_text(textwrap.dedent(self.LOOP))
@@ -279,7 +318,7 @@ class TestReport:
             assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
         assert "(loop.py:4)" in (here / "report.txt").read_text()
         data = json.loads((here / "report.json").read_text())
-        assert data["stats"]["replays"] == 23
+        assert data["stats"]["replays"] == 22
         assert [row["calls"] for row in data["functions"] if row["name"] == "f"] == [20]
 
     def test_nothing_to_report(self, here):

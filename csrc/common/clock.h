@@ -1,0 +1,26 @@
+// Wall time, in seconds.
+#pragma once
+#include <chrono>
+#include <cstdint>
+
+namespace pijit {
+
+inline double now() noexcept {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What something took that was done a number of times.
+struct Spent {
+  double seconds = 0;
+  uint64_t times = 0;
+
+  double since(double start) noexcept {
+    const double taken = now() - start;
+    seconds += taken;
+    times += 1;
+    return taken;
+  }
+  double each() const noexcept { return times == 0 ? 0 : seconds / static_cast<double>(times); }
+};
+
+}  // namespace pijit

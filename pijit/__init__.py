@@ -5,12 +5,13 @@ fast(batch)                 # runs in CPython, observed
 fast(batch)                 # replayed, bit for bit the same
 """
 
-from pijit import _interpreter, errors  # noqa: F401  the first one before the core is loaded
+from pijit import _built, _interpreter, errors  # noqa: F401  the first two before the core is loaded
 from pijit._config import config
 from pijit._marks import constant, opaque, skip
 from pijit._stance import stance
+from pijit._switch import disable, enable, enabled
 from pijit._version import __version__
-from pijit.api import Status, disable, enable, enabled, jit, reset, stats, status, traces, why
+from pijit.api import Status, jit, reset, stats, status, traces, unjit, why
 from pijit.tools.explain import Report, explain
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "stats",
     "status",
     "traces",
+    "unjit",
     "why",
 ]

@@ -17,8 +17,14 @@ from pijit.errors import ConfigError
 
 logger = logging.getLogger("pijit")
 
+_FLAGS = {"1": 1, "true": 1, "yes": 1, "on": 1, "0": 0, "false": 0, "no": 0, "off": 0, "": 0}
+_SWITCH = os.environ.get("PIJIT", "").strip()
+
 # The switch for everything, read once: with PIJIT=0 a program runs as under plain Python.
-OFF = os.environ.get("PIJIT", "1") == "0"
+OFF = _SWITCH != "" and _FLAGS.get(_SWITCH.lower()) == 0
+WHY_OFF = f"PIJIT={_SWITCH} in the environment" if OFF else ""
+if _SWITCH != "" and _SWITCH.lower() not in _FLAGS:
+    logger.warning("pijit: PIJIT=%s in the environment is neither off (0, off, false, no) nor on; it is on", _SWITCH)
 
 # Bit i of the core's "log" option is channel i. Tag: LOG_CHANNELS.
 LOG_CHANNELS = ("record", "guards", "exits")
@@ -27,8 +33,6 @@ STRESS_WORDS = ("record-all", "observe", "exits")
 
 # Of the options that are sets of words: what one is called, and the words.
 _SETS = {"log": ("channel", LOG_CHANNELS), "stress": ("word", STRESS_WORDS)}
-
-_FLAGS = {"1": 1, "true": 1, "yes": 1, "on": 1, "0": 0, "false": 0, "no": 0, "off": 0, "": 0}
 
 
 class Option(NamedTuple):

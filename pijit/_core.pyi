@@ -85,6 +85,7 @@ class RootInfo(TypedDict):
     opaque_calls: int
     last_stop: StopInfo | None
     seconds_lost: float
+    seconds_recording: float
     seconds_saved: float
     compared: int
     traces: int
@@ -129,11 +130,14 @@ def set_stance(name: str) -> None:
 def get_stance() -> str:
     """The stance in force."""
 
-def set_mark(function: FunctionType, mark: str, reason: str) -> None:
-    """Mark a function "skip", "opaque" or "constant", or take the mark away (""); what followed it is forgotten."""
+def set_mark(thing: object, mark: str, reason: str) -> None:
+    """Mark a function, module or object "skip", "opaque" or "constant", or take the mark away ("").
+
+    What was recorded through a function is forgotten; for a module or an object all traces are.
+    """
 
 def mark_of(obj: object) -> tuple[str, str]:
-    """The mark of a function ("" if none) and its reason."""
+    """The mark of this thing itself ("" if none) and its reason."""
 
 def set_listener(callable: Callable[[ToldInfo], None]) -> None:
     """Who is told what is worth saying."""

@@ -1,19 +1,22 @@
 """What a user says about a function: leave it alone, do not look inside it, its result does not change.
 
-A mark belongs to the function object that is given, which is handed back unchanged. The core keeps it, weakly, and
-forgets the traces that had followed the function (csrc/record/marks.h).
+A mark belongs to the object that is given, which is handed back unchanged: a function, a Python module, or an object
+such as a `torch.nn.Module`. The core keeps it, weakly, and forgets the traces that had followed it
+(csrc/record/marks.h).
 """
 
+import inspect
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, overload
 
 from pijit import _core
 from pijit._config import OFF
+from pijit._wrong import describe
 from pijit.api import function_of, root_of
 from pijit.errors import UsageError
 
-Callee = TypeVar("Callee", bound=Callable[..., Any])
+Callee = TypeVar("Callee", bound=Callable[..., Any] | ModuleType)
 
 
 @overload
@@ -30,7 +33,9 @@ def skip(fn: Any = None, reason: str = "") -> Any:
     What `fn` calls may be recorded by itself. Usable as `@pijit.skip` and `@pijit.skip(reason=...)`.
 
     Args:
-        fn: a function written in Python, or a method, `partial`, `staticmethod` or `classmethod` of one.
+        fn: a function written in Python, or a method, `partial`, `staticmethod` or `classmethod` of one; a Python
+            module, for all functions that are written in it; or an object with a `__call__`, such as a
+            `torch.nn.Module`, for its methods (those of the modules inside it are not marked).
         reason: for people; `pijit.status(fn)` and reports repeat it.
 
     Returns:
@@ -81,7 +86,7 @@ def constant(fn: Callee) -> Callee:
     such as a tensor, `fn` is followed as any other function.
 
     Args:
-        fn: as for `skip`.
+        fn: a function written in Python, or what is made of one.
 
     Returns:
         `fn` itself.
@@ -109,18 +114,26 @@ def _mark(fn: Any, mark: str, reason: str) -> Any:
         raise UsageError(f"pijit.{mark}(): reason is text, not {reason!r}")
     if fn is None:
         return lambda fn: _mark(fn, mark, reason)
-    function = function_of(fn)
-    if type(function) is not FunctionType:
-        raise UsageError(
-            f"pijit.{mark}(): {type(fn).__qualname__} object {fn!r} is not made from a Python function; "
-            f"mark the function that calls it"
-        )
+    thing = function_of(fn)
+    if type(thing) is not FunctionType and (mark == "constant" or not _is_markable(thing)):
+        raise UsageError(f"pijit.{mark}(): {describe(fn)} is not made from a Python function; mark one that calls it")
     if OFF:
         return fn
-    if root_of(function) >= 0:
-        if not _core.root_report(root_of(function))["automatic"]:
-            raise UsageError(f"pijit.{mark}(): {function.__qualname__} was jitted; mark the function it was made from")
+    if root_of(thing) >= 0:
+        if not _core.root_report(root_of(thing))["automatic"]:
+            raise UsageError(
+                f"pijit.{mark}(): {describe(thing)} was jitted; mark the function it was made from, or pijit.unjit() it"
+            )
         if mark != "constant":
-            _core.remove_root(root_of(function))
-    _core.set_mark(function, mark, reason)
+            _core.remove_root(root_of(thing))
+    _core.set_mark(thing, mark, reason)
     return fn
+
+
+def _is_markable(thing: Any) -> bool:
+    """A module, or an object with methods of its own that can be kept weakly."""
+    if isinstance(thing, ModuleType):
+        return True
+    if isinstance(thing, type) or type(inspect.getattr_static(type(thing), "__call__", None)) is not FunctionType:
+        return False
+    return getattr(type(thing), "__weakrefoffset__", 0) != 0

@@ -2,18 +2,17 @@
 
 import difflib
 import functools
-import inspect
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from pijit import _core
+from pijit._switch import SUSPENDABLE
 from pijit.errors import UsageError
 
 Stance = Literal["on", "off", "replay_only", "fail_on_record", "verify"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
-_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 _STANCES = ("on", "off", "replay_only", "fail_on_record", "verify")
 
 
@@ -83,7 +82,7 @@ class stance:
         _core.set_stance(self._before)
         if not callable(fn):
             raise UsageError(f"pijit.stance({self._name!r}) decorates a function, not {fn!r}")
-        if getattr(getattr(fn, "__code__", None), "co_flags", 0) & _SUSPENDABLE:
+        if getattr(getattr(fn, "__code__", None), "co_flags", 0) & SUSPENDABLE:
             raise UsageError(f"pijit.stance({self._name!r}) decorates no generator or coroutine function")
         name = self._name
 

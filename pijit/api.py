@@ -1,43 +1,36 @@
-"""What a user calls: jit, the global switch, and what says how it goes.
+"""What a user calls: jit, unjit, and what says how it goes.
 
 Rules:
 1. A function is never changed: `jit` makes a second one over the same code object, and the root is that function. An
    object is never wrapped: the root is the code of its `__call__`, entered with this instance as first local.
-2. The hook is in place from the first `jit` or `enable` on. `disable` takes it away if `enable` brought it; what was
-   jitted by name goes on. A forked child starts without it.
+2. A generator or coroutine function has a root without traces: CPython runs its body, and what the body calls is found
+   as under `enable()`.
 3. Under `PIJIT=0` all functions check their arguments and return what they would, and the core is asked for nothing.
 """
 
-import difflib
 import functools
 import inspect
-import os
+import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from pijit import _adapters, _core, _messages
-from pijit._config import OFF, config
+from pijit._config import OFF, WHY_OFF
+from pijit._switch import SUSPENDABLE, switch_on_by_name, why_off
+from pijit._wrong import check_keywords, check_thing, describe
 from pijit.errors import BackendError, UsageError
 from pijit.traces import Traces, place, view
 
 State = Literal["cold", "recorded", "replaying", "disabled"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
-_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 _TRY = "jit a Python function that calls it"
 _JIT_OPTIONS = ("backend", "strict", "verify", "name")
-
-
-class _Switch:
-    """Who wants the hook."""
-
-    automatic = False  # enable() is in force
-    by_name = False  # something was jitted
-    fork_handled = False  # forked children are made plain
+_LEFT_OUT: Any = type("_LeftOut", (), {"__repr__": lambda self: "None", "__slots__": ()})()
+_NOT_KNOWN = "neither jitted nor found under enable()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def jit(
 
 
 def jit(
-    fn: Any = None,
+    fn: Any = _LEFT_OUT,
     *,
     backend: str = "native",
     strict: bool = False,
@@ -99,7 +92,8 @@ def jit(
     stays plain; it pickles if it is found under its name, as when `jit` decorates it. A bound method,
     `functools.partial`, `staticmethod` or `classmethod` comes back as one of the new function. An object with a
     `__call__` written in Python, such as a `torch.nn.Module`, comes back as the same object, and only this instance is
-    affected.
+    affected. The body of a generator, coroutine or async generator function runs in CPython; the functions that it
+    calls are found and recorded as under `enable()`.
 
     Args:
         fn: what to record; left out when used as `@pijit.jit(...)`.
@@ -110,8 +104,8 @@ def jit(
         name: how messages call it; the qualified name if left out.
 
     Raises:
-        UsageError: `fn` is a class, a builtin, a generator or coroutine function, or was given to `skip` or `opaque`;
-            or an option does not exist.
+        UsageError: `fn` is None, a class or a builtin, or was given to `skip` or `opaque`; or an option does not exist,
+            or `strict` was asked of a generator or coroutine function.
         BackendError: there is no such backend.
         AdapterError: the adapter was built against another version of the framework that is imported.
 
@@ -126,11 +120,7 @@ def jit(
         >>> triple(2)
         6
     """
-    if unknown:
-        wrong = next(iter(unknown))
-        near = difflib.get_close_matches(wrong, _JIT_OPTIONS, 1)
-        hint = f"; the nearest is {near[0]!r}" if near else ""
-        raise UsageError(f"pijit.jit() has no option {wrong!r} (it has {', '.join(_JIT_OPTIONS)}){hint}")
+    check_keywords(unknown, _JIT_OPTIONS)
     if backend != "native":
         raise BackendError(f"pijit.jit(): there is no backend {backend!r}; there is 'native'")
     if not isinstance(strict, bool):
@@ -140,82 +130,41 @@ def jit(
     if name is not None and not isinstance(name, str):
         raise UsageError(f"pijit.jit(): name is text, not {name!r}")
     options = _Options(strict, verify or 0, name)
-    if fn is None:
+    if fn is _LEFT_OUT:
         return lambda fn: _jit(fn, options)
     return _jit(fn, options)
 
 
-def enable(**options: object) -> None:
-    """Find what to record everywhere: the outermost Python functions under which tensor operators ran.
+def unjit(fn: Callee) -> Callee:
+    """Give back what `jit` took: `fn` runs plain from now on, and its traces are forgotten.
 
-    They are recorded at their second call, methods for each object by itself. Module and class bodies, generators and
-    coroutines are looked through; a function that runs long, such as a `main()` with a loop, passes the role on to the
-    functions that it calls a second time. May be called again at any time. Child processes are plain unless they call
-    it themselves.
+    Under `enable()` it may be found again, as any other function; `skip` leaves a function to CPython.
 
     Args:
-        **options: options of `pijit.config` to set.
+        fn: what `jit` returned.
+
+    Returns:
+        `fn` itself.
 
     Raises:
-        ConfigError: an option does not exist or cannot have this value.
-        AdapterError: the adapter was built against another version of the framework that is imported.
+        UsageError: `fn` was not jitted.
 
     Example:
         >>> import pijit
-        >>> pijit.enable()
-        >>> pijit.disable()
+        >>> double = pijit.jit(lambda x: x + x)
+        >>> double(2)
+        4
+        >>> pijit.unjit(double) is double, double(2), pijit.status(double).reason
+        (True, 4, 'neither jitted nor found under enable()')
     """
+    check_thing(fn, function_of(fn), "unjit")
     if OFF:
-        return
-    _adapters.ensure()
-    config.update(options)
-    _install()
-    _core.set_auto(True)
-    _Switch.automatic = True
-
-
-def disable() -> None:
-    """Undo `enable()`: the evaluator that was there before is there again. May be called at any time.
-
-    What was jitted by name goes on being replayed.
-
-    Example:
-        >>> import pijit
-        >>> pijit.disable()
-    """
-    if not _Switch.automatic:
-        return
-    _Switch.automatic = False
-    _core.set_auto(False)
-    if not _Switch.by_name:
-        _core.hook_remove()
-
-
-@contextmanager
-def enabled(**options: object) -> Iterator[None]:
-    """`enable()` for a `with` block or, as decorator, a function; afterwards the switch and the options are as before.
-
-    Args:
-        **options: options of `pijit.config` to set meanwhile.
-
-    Raises:
-        ConfigError, AdapterError: as `enable`.
-
-    Example:
-        >>> import pijit
-        >>> with pijit.enabled(max_nodes=10_000):
-        ...     sum(range(4))
-        6
-    """
-    was_automatic = _Switch.automatic
-    before = {} if OFF else {option: getattr(config, option) for option in options}
-    enable(**options)
-    try:
-        yield
-    finally:
-        config.update(before)
-        if not was_automatic:
-            disable()
+        return fn
+    root = root_of(fn)
+    if root < 0 or _core.root_report(root)["automatic"]:
+        raise UsageError(f"pijit.unjit(): {describe(fn)} was not jitted; pijit.skip() leaves a function to CPython")
+    _core.remove_root(root)
+    return fn
 
 
 def status(fn: object) -> Status:
@@ -227,19 +176,27 @@ def status(fn: object) -> Status:
     Returns:
         `Status` with `.state` and `.reason`.
 
+    Raises:
+        UsageError: `fn` is nothing that can be called, such as a name.
+
     Example:
         >>> import pijit
         >>> pijit.status(print).state
         'cold'
     """
+    check_thing(fn, function_of(fn), "status")
     if OFF:
-        return Status("disabled", "PIJIT=0 in the environment")
+        return Status("disabled", WHY_OFF)
     mark, why_marked = mark_of(fn)
     if mark in {"skip", "opaque"}:
         return Status("disabled", f"pijit.{mark}()" + (f": {why_marked}" if why_marked else ""))
     root = root_of(fn)
     if root < 0:
-        return Status("cold", "neither jitted nor found under enable()")
+        return Status("cold", _NOT_KNOWN)
+    if kind := _suspendable(function_of(fn)):
+        return Status("disabled", f"the body of {kind} runs in CPython; the functions that it calls are recorded")
+    if why_off() and not _core.root_report(root)["automatic"]:
+        return Status("disabled", why_off())
     state, reason = _core.root_status(root)
     return Status(state, reason)  # type: ignore[arg-type]
 
@@ -266,10 +223,15 @@ def reset(fn: object = None) -> None:
     Args:
         fn: what `jit` returned, or a function that ran under `enable()`; None is everything.
 
+    Raises:
+        UsageError: `fn` is nothing that can be called, such as a name.
+
     Example:
         >>> import pijit
         >>> pijit.reset()
     """
+    if fn is not None:
+        check_thing(fn, function_of(fn), "reset")
     if OFF:
         return
     root = -1 if fn is None else root_of(fn)
@@ -288,11 +250,15 @@ def traces(fn: object) -> Traces:
     Returns:
         A tuple of traces with `.guards`, `.nodes`, `.snapshots`, `.segments`; empty if nothing was recorded.
 
+    Raises:
+        UsageError: `fn` is nothing that can be called, such as a name.
+
     Example:
         >>> import pijit
         >>> print(pijit.traces(print))
         # no trace
     """
+    check_thing(fn, function_of(fn), "traces")
     root = root_of(fn)
     return Traces(map(view, _core.root_traces(root))) if root >= 0 else Traces()
 
@@ -304,7 +270,11 @@ def why(fn: object) -> str:
         fn: what `jit` returned, or a function that ran under `enable()`.
 
     Returns:
-        The value that differs, as it is now and as it was before; "" if no guard has failed.
+        The value that differs, as it is now and as it was before; "" if no guard has failed. Of what pijit does not
+        know, or does not replay, it says that.
+
+    Raises:
+        UsageError: `fn` is nothing that can be called, such as a name.
 
     Example:
         >>> import pijit
@@ -316,8 +286,9 @@ def why(fn: object) -> str:
         >>> print(pijit.why(scale))
         x: 'ab' now, 1.5 before
     """
+    check_thing(fn, function_of(fn), "why")
     root = root_of(fn)
-    return "" if root < 0 else _core.root_report(root)["last_miss"] or ""
+    return status(fn).reason if root < 0 else _core.root_report(root)["last_miss"] or ""
 
 
 def function_of(fn: object) -> object:
@@ -333,8 +304,12 @@ def root_of(fn: object) -> int:
 
 
 def mark_of(fn: object) -> tuple[str, str]:
-    """ "skip", "opaque", "constant" or "", and the reason that was given."""
-    return _core.mark_of(function_of(fn))
+    """ "skip", "opaque", "constant" or "", and the reason that was given; of a function also its module's mark."""
+    thing = function_of(fn)
+    found = _core.mark_of(thing)
+    if not found[0] and isinstance(thing, FunctionType):
+        found = _core.mark_of(sys.modules.get(thing.__globals__.get("__name__", "")))
+    return found
 
 
 def _jit(fn: Any, options: _Options) -> Any:
@@ -355,13 +330,10 @@ def _jit(fn: Any, options: _Options) -> Any:
 
 def _jit_function(fn: FunctionType, options: _Options) -> FunctionType:
     """A new function over the same code, and a root for it."""
-    mark = _core.mark_of(fn)[0]
+    mark = mark_of(fn)[0]
     if mark in {"skip", "opaque"}:
         raise UsageError(f"{_where(fn)}: it was given to pijit.{mark}(); jit a function that calls it")
-    if fn.__code__.co_flags & _SUSPENDABLE:
-        raise UsageError(
-            f"{_where(fn)}: pijit.jit() takes no generator or coroutine function; jit a function that it calls"
-        )
+    _check_strict(fn, options)
     made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     made.__kwdefaults__ = fn.__kwdefaults__ and dict(fn.__kwdefaults__)
     for attribute in ("__module__", "__qualname__", "__doc__", "__type_params__"):
@@ -380,9 +352,8 @@ def _jit_instance(instance: Any, options: _Options) -> Any:
         raise UsageError(f"pijit.jit(): {instance.__qualname__} is a class; jit an instance or one of its methods")
     call = inspect.getattr_static(kind, "__call__", None)
     if not isinstance(call, FunctionType):
-        raise UsageError(f"pijit.jit(): {_say(instance)} has no Python code to observe; {_TRY}")
-    if call.__code__.co_flags & _SUSPENDABLE:
-        raise UsageError(f"{_where(call)}: pijit.jit() takes no object whose __call__ is a generator or coroutine")
+        raise UsageError(f"pijit.jit(): {describe(instance)} has no Python code to observe; {_TRY}")
+    _check_strict(call, options)
     if call.__code__.co_argcount == 0:
         raise UsageError(f"{_where(call)}: pijit.jit() needs a __call__ that names its self; {_TRY}")
     try:
@@ -391,16 +362,36 @@ def _jit_instance(instance: Any, options: _Options) -> Any:
         raise UsageError(
             f"pijit.jit(): a {kind.__qualname__} cannot be referenced weakly; add '__weakref__' to its __slots__"
         ) from None
+    if (mark := mark_of(instance)[0]) in {"skip", "opaque"}:
+        raise UsageError(f"pijit.jit(): this {kind.__qualname__} was given to pijit.{mark}()")
     if (root := root_of(instance)) >= 0:
         _core.remove_root(root)
     _add_root(call.__code__, None, instance, kind.__qualname__, options)
     return instance
 
 
+def _check_strict(fn: FunctionType, options: _Options) -> None:
+    if options.strict and (kind := _suspendable(fn)):
+        raise UsageError(f"{_where(fn)}: strict=True cannot be had: the body of {kind} runs in CPython")
+
+
+def _suspendable(thing: Any) -> str:
+    """ "a generator", "a coroutine" or "an async generator", if calls of `thing` make one; else ""."""
+    if not isinstance(thing, FunctionType):
+        thing = inspect.getattr_static(type(thing), "__call__", None)
+    code = getattr(thing, "__code__", None)
+    flags = code.co_flags & SUSPENDABLE if isinstance(code, CodeType) else 0
+    if not flags:
+        return ""
+    if flags & inspect.CO_ASYNC_GENERATOR:
+        return "an async generator"
+    return "a generator" if flags & inspect.CO_GENERATOR else "a coroutine"
+
+
 def _python_function(function: Any, given: object) -> Any:
     """`function` if it is a Python one, which is what a method made anew needs."""
     if type(function) is not FunctionType:
-        raise UsageError(f"pijit.jit(): {_say(given)} is not made from a Python function; {_TRY}")
+        raise UsageError(f"pijit.jit(): {describe(given)} is not made from a Python function; {_TRY}")
     return function
 
 
@@ -409,32 +400,8 @@ def _add_root(code: Any, function: FunctionType | None, instance: object | None,
         return
     _adapters.ensure()
     _core.add_root(code, function, instance, options.name or name, options.strict, options.verify)
-    _Switch.by_name = True
-    _install()
-
-
-def _install() -> None:
-    if not _Switch.fork_handled:
-        _Switch.fork_handled = True
-        os.register_at_fork(after_in_child=_be_plain)
-    if not _core.hook_installed():
-        _core.set_listener(_messages.tell)
-        _core.set_comparer(_messages.compare)
-        _core.hook_install()
-
-
-def _be_plain() -> None:
-    """In a forked child: as if pijit had not been asked for anything."""
-    _Switch.automatic = _Switch.by_name = False
-    _core.set_auto(False)
-    if _core.hook_installed():
-        _core.hook_remove()
+    switch_on_by_name()
 
 
 def _where(fn: FunctionType) -> str:
     return f"{place(fn.__code__.co_filename, fn.__code__.co_firstlineno)} in {fn.__qualname__}()"
-
-
-def _say(thing: object) -> str:
-    name = getattr(thing, "__qualname__", None)
-    return f"{type(thing).__qualname__} {name!r}" if isinstance(name, str) else f"{type(thing).__qualname__} object"

@@ -104,13 +104,15 @@ void py_set_stance(const std::string& name) {
 
 constexpr const char* kMarks[] = {"", "skip", "opaque", "constant"};
 
-void py_set_mark(py::object function, const std::string& name, std::string reason) {
-  if (Py_TYPE(function.ptr()) != &PyFunction_Type) throw py::type_error("only a Python function is marked");
+// What was recorded through a function that is marked now is forgotten; of a module or an object that is not known.
+void py_set_mark(py::object thing, const std::string& name, std::string reason) {
   size_t mark = 0;
   while (mark < std::size(kMarks) && name != kMarks[mark]) ++mark;
   if (mark == std::size(kMarks)) throw py::value_error(name);
-  if (!set_mark(function.ptr(), static_cast<Mark>(mark), std::move(reason))) throw py::error_already_set();
-  forget_followed(function.ptr());
+  if (!set_mark(thing.ptr(), static_cast<Mark>(mark), std::move(reason))) throw py::error_already_set();
+  if (Py_TYPE(thing.ptr()) == &PyFunction_Type) return forget_followed(thing.ptr());
+  const std::vector<std::shared_ptr<Root>> roots = all_roots();  // what dies meanwhile takes itself off the list
+  for (const auto& root : roots) reset_root(*root);
 }
 
 py::tuple py_mark_of(py::object object) {
@@ -136,7 +138,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("set_auto", [](bool on) { set_automatic(on); }, py::arg("on"));
   m.def("set_stance", &py_set_stance, py::arg("name"));
   m.def("get_stance", [] { return kStances[static_cast<size_t>(stance())]; });
-  m.def("set_mark", &py_set_mark, py::arg("function"), py::arg("mark"), py::arg("reason"));
+  m.def("set_mark", &py_set_mark, py::arg("thing"), py::arg("mark"), py::arg("reason"));
   m.def("mark_of", &py_mark_of, py::arg("obj"));
   m.def("set_listener", [](py::object callable) { set_listener(callable.ptr()); }, py::arg("callable"));
   m.def("set_comparer", [](py::object callable) { set_comparer(callable.ptr()); }, py::arg("callable"));

@@ -154,6 +154,7 @@ py::dict root_report(const Root& root) {
   view["automatic"] = root.automatic;
   view["alive"] = !root.dead;
   view["seconds_lost"] = seconds_lost(root);
+  view["seconds_recording"] = seconds_recording(root);
   view["seconds_saved"] = seconds_saved(root);
   view["compared"] = root.compared.times;
   view["traces"] = root.traces.size();

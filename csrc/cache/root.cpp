@@ -9,6 +9,7 @@ namespace {
 Py_ssize_t g_slot = -1;
 int g_next = 1;
 bool g_keep_dead = false;
+bool g_any_suspends = false;
 
 void free_state(void* state) {
   delete static_cast<CodeState*>(state);
@@ -18,6 +19,30 @@ void free_state(void* state) {
 PyObject* on_death(PyObject* self, PyObject*) {
   remove_root(static_cast<int>(PyLong_AsLong(self)));
   Py_RETURN_NONE;
+}
+
+// The function among these names that stands first in its file; null if there is none.
+PyCodeObject* first_code(PyObject* names) noexcept {
+  PyCodeObject* first = nullptr;
+  PyObject *name = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(names, &at, &name, &value) != 0;) {
+    if (!PyFunction_Check(value)) continue;
+    auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(value));
+    if (first == nullptr || code->co_firstlineno < first->co_firstlineno) first = code;
+  }
+  return first;
+}
+
+// The code whose place is that of the root: of the function under its decorators; of an instance the first method that
+// its own class has, since `__call__` may come from a library.
+PyCodeObject* own_code(PyCodeObject* code, PyObject* function, PyObject* instance) noexcept {
+  if (function != nullptr) return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(undecorated(function)));
+  PyObject* mro = Py_TYPE(instance)->tp_mro;
+  for (Py_ssize_t i = 0; mro != nullptr && i < PyTuple_GET_SIZE(mro); ++i) {
+    PyObject* names = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
+    if (PyCodeObject* first = names == nullptr ? nullptr : first_code(names)) return first;
+  }
+  return code;
 }
 
 PyMethodDef g_on_death = {"root_died", on_death, METH_O, nullptr};
@@ -66,6 +91,22 @@ CodeState* code_state(PyCodeObject* code, bool create) noexcept {
   return state;
 }
 
+PyObject* undecorated(PyObject* function) noexcept {
+  constexpr int kMost = 16;  // a chain that leads back to itself ends
+  for (int i = 0; i < kMost; ++i) {
+    PyObject* names = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
+    PyObject* inner = names == nullptr ? nullptr : _PyDict_GetItemStringWithError(names, "__wrapped__");
+    if (inner == nullptr || !PyFunction_Check(inner)) break;
+    function = inner;
+  }
+  PyErr_Clear();
+  return function;
+}
+
+bool any_suspends() noexcept {
+  return g_any_suspends;
+}
+
 int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict,
              bool automatic) {
   CodeState* state = code_state(code, true);
@@ -84,10 +125,13 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   root->function = function;
   root->instance = instance;
   root->name = std::move(name);
-  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  PyCodeObject* own = own_code(code, function, instance);
+  const char* file = PyUnicode_AsUTF8(own->co_filename);
   if (file == nullptr) PyErr_Clear();
   root->file = file == nullptr ? "?" : file;
-  root->line = code->co_firstlineno;
+  root->line = own->co_firstlineno;
+  root->suspends = (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
+  g_any_suspends = g_any_suspends || root->suspends;
   root->strict = strict;
   root->automatic = automatic;
   state->roots.push_back(root);
@@ -140,8 +184,8 @@ void reset_root(Root& root) {
   root.last_stop = StopInfo();
   root.farewell.reset();
   root.after = 0;
-  root.plain = root.replayed = root.compared = Spent();
-  root.compare_at = 8;
+  root.plain = root.recorded = root.replayed = root.compared = root.first = Spent();
+  root.compare_at = 4;
 }
 
 double seconds_lost(const Root& root) noexcept {
@@ -149,9 +193,25 @@ double seconds_lost(const Root& root) noexcept {
   return root.after + static_cast<double>(plain) * root.plain.each();
 }
 
+namespace {
+
+// What CPython takes for a call, as far as that was measured; no times: not at all.
+const Spent& plain_call(const Root& root) noexcept {
+  return root.compared.times > 0 ? root.compared : root.plain.times > 0 ? root.plain : root.first;
+}
+
+}  // namespace
+
+double seconds_recording(const Root& root) noexcept {
+  const Spent& plain = plain_call(root);
+  return plain.times == 0 ? 0 : root.recorded.seconds - static_cast<double>(root.recorded.times) * plain.each();
+}
+
 double seconds_saved(const Root& root) noexcept {
-  if (root.compared.times == 0 || root.replayed.times == 0) return 0;
-  return static_cast<double>(root.replays) * (root.compared.each() - root.replayed.each());
+  const Spent& plain = plain_call(root);
+  if (plain.times == 0) return 0;
+  const auto replays = static_cast<double>(root.replayed.times);
+  return replays * plain.each() - root.replayed.seconds - seconds_recording(root);
 }
 
 namespace {

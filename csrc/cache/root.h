@@ -52,10 +52,11 @@ struct Root {
   PyObject* instance = nullptr;  // borrowed, compared only; null for a function root
   Ref weak;                      // its callback removes the root
   std::string name;
-  std::string file;  // where the code is written
+  std::string file;  // where the user wrote it: the function that decorators wrap, or the class of the instance
   int line = 0;
   bool strict = false, automatic = false, dead = false;
-  uint64_t verify = 0;  // every how many calls one is compared with CPython; 0: as for all
+  bool suspends = false;  // of a generator or coroutine function: its body is CPython's, and it has no traces
+  uint64_t verify = 0;    // every how many calls one is compared with CPython; 0: as for all
   uint64_t since_verified = 0;
   std::vector<std::shared_ptr<Trace>> traces;
   bool unprepared = false;  // for replays: some of them
@@ -73,8 +74,10 @@ struct Root {
   std::optional<Farewell> farewell;  // to be said once it is known what the calls take
   double after = 0;                  // seconds that CPython took where replays stopped or were left
   Spent plain;                       // calls that CPython ran, the first ones of them
-  Spent replayed, compared;          // while savings are measured: replays, and calls that CPython ran to compare
-  uint64_t compare_at = 8;           // replays before the next one of these
+  // While savings are measured: recordings with the calls that they watched and with what replays need; replays; calls
+  // that CPython ran to compare; the first call under enable().
+  Spent recorded, replayed, compared, first;
+  uint64_t compare_at = 4;  // replays before the next one to compare
 
   bool matches(cpython::Frame* frame) const noexcept {
     return function != nullptr ? cpython::function(frame) == function : cpython::slots(frame)[0] == instance;
@@ -89,6 +92,7 @@ struct CodeState {
   size_t next_seen = 0;
   uint32_t plain_calls = 0;  // watched calls without tensor operators
   int wasted = 0;            // roots in a row that died without a replay
+  Spent watched;           // the last of these calls, while savings are measured
   bool has_operators = false;
   bool recorded = false;   // a trace was made of it ...
   bool replayed = false;   // ... and ran
@@ -114,15 +118,20 @@ CodeState* code_state(PyCodeObject* code, bool create) noexcept;
 // False with an error set.
 bool start_cache() noexcept;
 
+// The function that decorators wrap, as functools.wraps notes it; else the function itself. Borrowed.
+PyObject* undecorated(PyObject* function) noexcept;
+// Some root has been of a generator or coroutine function.
+bool any_suspends() noexcept;
 // Adds a root; -1 with an error set.
 int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict, bool automatic);
 void remove_root(int id);
 std::shared_ptr<Root> find_root(int id);
 int root_of(PyObject* object) noexcept;
 void reset_root(Root& root);
-// Of all calls: what CPython took for what was left to it; and what replays took less than CPython would have, as far
-// as that was measured.
+// Of all calls: what CPython took for what was left to it; what recordings took more than CPython would have; and what
+// all calls took less, recordings counted. The latter two as far as that was measured.
 double seconds_lost(const Root& root) noexcept;
+double seconds_recording(const Root& root) noexcept;
 double seconds_saved(const Root& root) noexcept;
 // Resets the roots whose traces follow this function.
 void forget_followed(PyObject* function);

@@ -29,6 +29,7 @@ constexpr uint64_t kLong = 20'000;
 
 bool g_automatic = false;
 thread_local Watch* t_watch = nullptr;
+thread_local int t_looks = 0;        // LooksInside that live
 thread_local uint64_t t_frames = 0;  // entered while something was watched
 
 bool is_comprehension(PyCodeObject* code) noexcept {
@@ -84,7 +85,12 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
     current_adapter()->count_operators(true);
     watch.counting = true;
   }
+  const double start = measures_savings() ? now() : 0;
   PyObject* result = plain(ts, frame, 0);
+  if (measures_savings()) {
+    state->watched = Spent();
+    state->watched.since(start);
+  }
   if (watch.counting && current_adapter()->operators_counted() == 0) state->plain_calls += 1;
   return result;
 }
@@ -93,7 +99,9 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
 std::string root_name(PyObject* object, cpython::Frame* frame) {
   if (object != nullptr && _PyType_Lookup(Py_TYPE(object), names().call) == cpython::function(frame))
     return Py_TYPE(object)->tp_name;
-  const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);
+  PyObject* function = undecorated(cpython::function(frame));
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  const char* name = PyUnicode_AsUTF8(code->co_qualname);
   if (name == nullptr) PyErr_Clear();
   return name == nullptr ? "?" : name;
 }
@@ -116,7 +124,15 @@ void set_automatic(bool on) noexcept {
 }
 
 bool automatic() noexcept {
-  return g_automatic;
+  return g_automatic || t_looks > 0;
+}
+
+LooksInside::LooksInside() noexcept {
+  t_looks += 1;
+}
+
+LooksInside::~LooksInside() {
+  t_looks -= 1;
 }
 
 Watch::Watch(cpython::Frame* frame, CodeState* state, bool closed) noexcept
@@ -130,14 +146,14 @@ Watch::~Watch() {
 }
 
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept {
-  if (!g_automatic || (t_watch != nullptr && !is_passed_on(ts))) return false;
+  if (!automatic() || (t_watch != nullptr && !is_passed_on(ts))) return false;
   PyCodeObject* code = cpython::code(frame);
   return current_adapter() != nullptr && cpython::untraced(ts) && cpython::is_function_body(code) &&
          !is_comprehension(code);
 }
 
 PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
-  const Mark mark = mark_of(cpython::function(frame));
+  const Mark mark = mark_of_frame(frame);
   if (mark == Mark::kSkip) return plain(ts, frame, 0);
   if (mark == Mark::kOpaque) {
     Watch watch(frame, nullptr, true);
@@ -151,6 +167,7 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
   if (!again || !state->has_operators || stance() == Stance::kReplayOnly || !make_root(object, frame))
     return watch_call(state, ts, frame);
   std::shared_ptr<Root> root = state->roots.back();
+  root->first = state->watched;
   Watch watch(frame, state);
   return enter_root(root, ts, frame);
 }

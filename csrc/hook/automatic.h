@@ -5,7 +5,16 @@
 namespace pijit {
 
 void set_automatic(bool on) noexcept;
+// They are to be found now: everywhere, or in what this thread runs.
 bool automatic() noexcept;
+
+// While it lives, roots are found in what this thread runs: the body of a jitted generator or coroutine function.
+struct LooksInside {
+  LooksInside() noexcept;
+  ~LooksInside();
+  LooksInside(const LooksInside&) = delete;
+  LooksInside& operator=(const LooksInside&) = delete;
+};
 
 // A call on the C stack of this thread under which functions are not looked at: of a root, or of a function that is
 // being watched. Once it has run long in CPython it passes the role on: the functions that it calls are looked at.

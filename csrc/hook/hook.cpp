@@ -12,6 +12,8 @@
 // unwinds.
 #include "hook/hook.h"
 
+#include <algorithm>
+
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/roots.h"
@@ -22,6 +24,8 @@
 
 namespace pijit {
 namespace {
+
+bool g_on = false;  // the hook is asked for
 
 // A frame while a recorder watches this thread.
 PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, int throwflag) {
@@ -38,12 +42,25 @@ PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, 
 // The root that this frame is a call of, if it is not left alone.
 std::shared_ptr<Root> root_of_frame(CodeState& state, cpython::Frame* frame) {
   for (auto& candidate : state.roots)
-    if (candidate->matches(frame) && (!candidate->automatic || automatic())) return candidate;
+    if (!candidate->suspends && candidate->matches(frame) && (!candidate->automatic || automatic())) return candidate;
   return nullptr;
 }
 
+// A frame that goes on, or that cannot be a root's. The body of a jitted generator or coroutine function is CPython's;
+// what it calls is looked at.
+PyObject* not_looked_at(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
+  if (!any_suspends() || !cpython::is_generator_frame(frame)) return plain(ts, frame, throwflag);
+  CodeState* state = code_state(cpython::code(frame), false);
+  if (state == nullptr) return plain(ts, frame, throwflag);
+  const bool jitted = std::any_of(state->roots.begin(), state->roots.end(),
+                                  [&](const auto& root) { return root->suspends && root->matches(frame); });
+  if (!jitted) return plain(ts, frame, throwflag);
+  const LooksInside looks;
+  return plain(ts, frame, throwflag);
+}
+
 PyObject* stressed(PyThreadState* ts, cpython::Frame* frame) {
-  if (is_own_python(frame) || mark_of(cpython::function(frame)) == Mark::kSkip) return plain(ts, frame, 0);
+  if (is_own_python(frame) || mark_of_frame(frame) == Mark::kSkip) return plain(ts, frame, 0);
   if (stresses(Stress::kObserve)) {
     CodeState* state = code_state(cpython::code(frame), true);
     if (state == nullptr || state->observed == kObservedCalls) return plain(ts, frame, 0);
@@ -58,9 +75,13 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (near_stack_end()) return without_hook(ts, frame, throwflag, eval_frame);
   Recorder* recorder = active_recorder();
   if (recorder != nullptr) return watched(*recorder, ts, frame, throwflag);
+  if (!g_on) {  // it was removed while something else stood before it, which has put it back
+    remove_hook();
+    return plain(ts, frame, throwflag);
+  }
   if (stance() == Stance::kOff) return plain(ts, frame, throwflag);
   if (throwflag != 0 || !cpython::is_fresh(frame) || cpython::is_generator_frame(frame))
-    return plain(ts, frame, throwflag);
+    return not_looked_at(ts, frame, throwflag);
   CodeState* state = code_state(cpython::code(frame), false);
   if (state != nullptr && !state->roots.empty()) {
     if (std::shared_ptr<Root> root = root_of_frame(*state, frame)) {
@@ -78,6 +99,7 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
 }  // namespace
 
 void install_hook() noexcept {
+  g_on = true;
   PyThreadState* ts = PyThreadState_Get();
   cpython::FrameEval now = cpython::get_eval_frame(ts);
   if (now == eval_frame) return;
@@ -87,6 +109,7 @@ void install_hook() noexcept {
 }
 
 void remove_hook() noexcept {
+  g_on = false;
   PyThreadState* ts = PyThreadState_Get();
   if (cpython::get_eval_frame(ts) != eval_frame) return;
   cpython::set_eval_frame(ts, evaluator_before() != nullptr ? evaluator_before() : cpython::default_eval_frame());

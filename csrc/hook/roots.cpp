@@ -10,7 +10,9 @@
 #include "guard/check.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
+#include "hook/hook.h"
 #include "hook/log.h"
+#include "hook/stack.h"
 #include "hook/stress.h"
 #include "hook/tell.h"
 #include "hook/verify.h"
@@ -25,8 +27,8 @@ namespace {
 
 // Calls of a root in CPython that are timed.
 constexpr uint64_t kTimed = 64;
-// How much rarer they become that are run to compare with replays.
-constexpr uint64_t kRarer = 4;
+// Calls that are run to compare with replays: as many replays lie between two of them, at least, or this part of all.
+constexpr uint64_t kBetween = 4;
 
 Stance g_stance = Stance::kOn;
 bool g_measures_savings = false;
@@ -236,6 +238,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 
 PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
                  const Wanted& wanted = Wanted()) {
+  const double start = now();
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.set_exit_points(stresses(Stress::kExits));
   if (!recorder.start()) return not_started(*root, ts, frame);
@@ -245,6 +248,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
     SavedError error;
     install_trace(*root, recorder.finish(), recorder, wanted);
   }
+  root->recorded.since(start);
   if (root->strict && result != nullptr && (root->traces.empty() || root->last_stop.code != nullptr)) {
     drop_reference(result);
     result = nullptr;
@@ -396,10 +400,12 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
 // CPython runs a call now and then, to say later what replays save.
 bool compares(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
   if (!g_measures_savings || root.replays < root.compare_at) return false;
-  root.compare_at *= kRarer;
+  root.compare_at = root.replays + std::max(kBetween, root.replays / kBetween);
   Watch watch(frame, nullptr, true);
   const double start = now();
-  *result = plain(ts, frame, 0);
+  // The hook makes calls dearer, and without pijit there is none.
+  const bool alone = evaluator_before() == nullptr && hook_installed();
+  *result = alone ? without_hook(ts, frame, 0, cpython::get_eval_frame(ts)) : plain(ts, frame, 0);
   root.compared.since(start);
   return true;
 }
@@ -452,8 +458,11 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   if (!cpython::untraced(ts)) return plain(ts, frame, 0);
   if (!root->disabled.empty()) return run_plain(*root, ts, frame);
   PyObject* result = nullptr;
-  if (std::exchange(root->unprepared, false))
+  if (std::exchange(root->unprepared, false)) {
+    const double start = now();
     for (const auto& trace : root->traces) prepare(*trace);
+    root->recorded.seconds += now() - start;
+  }
   if (g_timing.root == root->id) take_times(*root, frame);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) return plain(ts, frame, 0);
   if (is_wanted(*root, frame)) return record(root, ts, frame, std::exchange(root->wanted, Wanted()));
@@ -497,6 +506,10 @@ GuardTimes guard_times() noexcept {
 
 void measure_savings() noexcept {
   g_measures_savings = true;
+}
+
+bool measures_savings() noexcept {
+  return g_measures_savings;
 }
 
 void set_stance(Stance stance) noexcept {

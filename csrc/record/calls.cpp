@@ -127,7 +127,8 @@ bool is_plain_new(PyTypeObject* type) {
 }  // namespace
 
 Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
-  const Mark mark = mark_of(function.is_virtual() ? model(function).real : function.object());
+  PyObject* first = args.values.empty() ? nullptr : real(args.values[0]);
+  const Mark mark = mark_of_call(function.is_virtual() ? model(function).real : function.object(), first);
   if (mark == Mark::kSkip || mark == Mark::kOpaque) return Invoke::kUnknown;
   if (mark == Mark::kConstant && then == Then::kPush && call_constant(*this, frame, args, pops))
     return Invoke::kStarted;

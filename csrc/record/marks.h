@@ -1,10 +1,14 @@
-// What a user said about a function, by the function object.
+// What a user said about a function, about all functions of a Python module, or about the methods of one object.
 //
-// Functions are held weakly: a mark goes when its function dies. Guarded by the GIL.
+// The marked thing is held weakly: a mark goes when the thing dies. Guarded by the GIL.
+//
+// A module's mark is kept under its namespace, which every function of the module has as globals: also those that are
+// defined later or inside others. An object's mark holds for the functions of its class and bases that get the object
+// as their first argument.
 #pragma once
 #include <string>
 
-#include "common/python.h"
+#include "cpython/frame.h"
 
 namespace pijit {
 
@@ -15,11 +19,18 @@ enum class Mark : uint8_t {
   kConstant,  // its result does not change
 };
 
-// Marks a Python function; kNone takes the mark away. False with an error set.
-bool set_mark(PyObject* function, Mark mark, std::string reason);
-// A lookup in an empty table where nothing is marked. Null: kNone.
-Mark mark_of(PyObject* function) noexcept;
-// "" if there is none.
-std::string mark_reason(PyObject* function);
+// Marks a Python function, a module or an object; kNone takes the mark away. False with an error set.
+bool set_mark(PyObject* thing, Mark mark, std::string reason);
+// The mark of a call of the function whose first argument is `first` (null: none, or unknown). Costs nothing where
+// nothing is marked. A null function: kNone.
+Mark mark_of_call(PyObject* function, PyObject* first) noexcept;
+// As mark_of_call, of a frame that has not begun.
+inline Mark mark_of_frame(cpython::Frame* frame) noexcept {
+  return mark_of_call(cpython::function(frame),
+                      cpython::code(frame)->co_argcount > 0 ? cpython::slots(frame)[0] : nullptr);
+}
+// The mark that was set on this thing itself, and its reason ("" if there is none).
+Mark mark_of(PyObject* thing) noexcept;
+std::string mark_reason(PyObject* thing);
 
 }  // namespace pijit

@@ -12,18 +12,20 @@ from typing import NamedTuple
 from pijit import _core
 from pijit._config import config
 from pijit._version import __version__
-from pijit.errors import ConfigError
+from pijit.errors import ConfigError, PijitError
 from pijit.tools import doctor, program, report, tables
 
 USAGE = """\
 usage: python -m pijit [options] script.py [arguments]
        python -m pijit [options] -m module [arguments]
+       python -m pijit [options] -c code [arguments]
        python -m pijit subcommand
 
 Runs an unmodified program under pijit.enable(), or one of the subcommands.
 
 options:
-  --report[=FILE]   at the end, say what was recorded and replayed, and why not; to FILE (.json: as JSON) or stderr
+  --report[=FILE]   at the end, say what was recorded and replayed, what that saved, and why not; to stderr, or to
+                    FILE (.json: as JSON, .html: as HTML)
   --explain[=FILE]  the same with the traces of each function and what to change
   --verify[=N]      compare every N-th replay (each, if left out) with CPython, where it changes nothing
   --version         the version of pijit
@@ -33,8 +35,16 @@ subcommands:
 """
 
 
+# What the files of reports end in, and programs do not.
+_REPORTS = (".json", ".html", ".htm", ".txt", ".md", ".log", ".out", ".csv")
+
+
 class _Wrong(Exception):
     """The command line cannot be understood."""
+
+
+class _Failed(Exception):
+    """A subcommand cannot do its work."""
 
 
 class _Command(NamedTuple):
@@ -51,14 +61,22 @@ def main(arguments: Sequence[str]) -> int:
     except _Wrong as error:
         print(f"pijit: {error} (python -m pijit --help)", file=sys.stderr)
         return 2
+    except _Failed as error:
+        print(f"pijit: {error} (python -m pijit doctor)", file=sys.stderr)
+        return 1
 
 
 def _run(rest: list[str]) -> int:
-    while rest and rest[0].startswith("-") and not rest[0].startswith("-m"):
+    asked: list[tuple[str, str | None]] = []  # reports
+    while rest and rest[0].startswith("-") and rest[0][:2] not in {"-m", "-c"}:
         option, equals, value = rest.pop(0).partition("=")
         if option in {"--report", "--explain"}:
-            report.at_exit(value if equals else None, in_full=option == "--explain")
+            if equals and not value:
+                raise _Wrong(f"{option}= needs the name of a file")
+            _check_next(option, equals, rest, _is_report)
+            asked.append((option, value if equals else None))
         elif option == "--verify":
+            _check_next(option, equals, rest, str.isdecimal)
             _configure("verify", value if equals else "1")
         elif option in {"--help", "-h"}:
             print(USAGE + "\n".join(f"  {name:16}  {command.doc}" for name, command in COMMANDS.items()))
@@ -71,17 +89,39 @@ def _run(rest: list[str]) -> int:
                 f"there is no option {option}{_nearest(option, ['--report', '--explain', '--verify', '--version'])}"
             )
     if not rest:
-        raise _Wrong("a script, -m module or a subcommand is needed")
-    if rest[0].startswith("-m"):
-        module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
-        if not module:
-            raise _Wrong("-m needs the name of a module")
-        program.run_module(module, rest)
-        return 0
+        raise _Wrong("a script, -m module, -c code or a subcommand is needed")
     if rest[0] in COMMANDS:
         return COMMANDS[rest[0]].run(rest[1:])
-    program.run_script(rest[0], rest[1:])
+    run, what, rest = _program(rest)
+    for option, file in asked:
+        try:
+            report.at_exit(file, in_full=option == "--explain")
+        except OSError as error:
+            raise _Wrong(f"{option}={file}: the report cannot be written there: {error.strerror}") from None
+    run(what, rest)
     return 0
+
+
+def _program(rest: list[str]) -> tuple[Callable[[str, Sequence[str]], None], str, list[str]]:
+    """How the program is run, what it is, and its own arguments."""
+    kind, joined = rest[0][:2], rest[0][2:]
+    if kind not in {"-m", "-c"}:
+        return program.run_script, rest[0], rest[1:]
+    rest = rest[1:] if not joined else [joined, *rest[1:]]
+    if not rest:
+        raise _Wrong("-m needs the name of a module" if kind == "-m" else "-c needs code")
+    return (program.run_module if kind == "-m" else program.run_code), rest[0], rest[1:]
+
+
+def _check_next(option: str, equals: str, rest: list[str], is_value: Callable[[str], bool]) -> None:
+    """Ask where the word behind an option looks like its value: it would be taken for the program."""
+    if not equals and rest and is_value(rest[0]) and rest[0] not in COMMANDS:
+        raise _Wrong(f"{rest[0]} stands where the program is expected; did you mean {option}={rest[0]}?")
+
+
+def _is_report(word: str) -> bool:
+    """The word ends as the file of a report does."""
+    return word.lower().endswith(_REPORTS)
 
 
 def _configure(name: str, value: str) -> None:
@@ -102,7 +142,11 @@ def _show(make: Callable[[], str]) -> Callable[[list[str]], int]:
     def run(rest: list[str]) -> int:
         if rest:
             raise _Wrong(f"this subcommand takes no {rest[0]!r}")
-        print(make())
+        try:
+            text = make()
+        except PijitError as error:
+            raise _Failed(str(error)) from None
+        print(text)
         return 0
 
     return run

@@ -7,52 +7,30 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pijit import _adapters, _core
-from pijit._config import OFF, OPTIONS, config
+from pijit._config import OFF, OPTIONS, WHY_OFF, config
 from pijit._version import __version__
 from pijit.api import jit, status, traces
 from pijit.errors import AdapterError
+from pijit.tools import installation
+from pijit.tools.installation import Check
 from pijit.traces import plural
-
-
-class Check(NamedTuple):
-    """One check: what is looked at, whether it is as it must be, what was found, and the command that mends it."""
-
-    name: str
-    good: bool
-    found: str
-    mend: str
-
-    def __str__(self) -> str:
-        mend = "" if self.good else f"\n      mend: {self.mend}"
-        return f"{'ok' if self.good else 'NOT'!s:4}{self.name}: {self.found}{mend}"
 
 
 def checks() -> list[Check]:
     """Everything that must fit together."""
     return [
-        _check_python(),
-        _check_system(),
+        *installation.checks(),
         _check_switch(),
         *map(_check_adapter, _adapters.ADAPTERS),
         _check_replay(),
     ]
 
 
-def _check_python() -> Check:
-    found = f"{platform.python_implementation()} {platform.python_version()}"
-    good = platform.python_implementation() == "CPython" and sys.version_info[:2] == (3, 11)
-    return Check("Python", good, found, "python3.11 -m venv .venv && .venv/bin/pip install pijit")
-
-
-def _check_system() -> Check:
-    return Check("system", sys.platform == "linux", platform.platform(), "use Linux, or a container of it")
-
-
 def _check_switch() -> Check:
-    return Check("switch", not OFF, "off by PIJIT=0" if OFF else "on", "unset PIJIT")
+    return Check("switch", not OFF, f"off: {WHY_OFF}" if OFF else "on", "unset PIJIT")
 
 
 def _check_adapter(framework: str) -> Check:
@@ -62,7 +40,9 @@ def _check_adapter(framework: str) -> Check:
         return Check(
             name, False, f"{framework} is not installed", f"pip install --no-build-isolation 'pijit[{framework}]'"
         )
-    version = getattr(importlib.import_module(framework), "__version__", "of unknown version")
+    version, trouble = _import(framework)
+    if trouble:
+        return Check(name, False, f"import {framework} fails: {trouble}", f"python -c 'import {framework}'")
     try:
         _adapters.ensure()
     except AdapterError as error:
@@ -71,16 +51,27 @@ def _check_adapter(framework: str) -> Check:
     return Check(name, True, f"attached to {framework} {version}", "")
 
 
+def _import(framework: str) -> tuple[str, str]:
+    """The version of a framework, and what is wrong with it if it cannot be imported."""
+    try:
+        return str(getattr(importlib.import_module(framework), "__version__", "of unknown version")), ""
+    except Exception as error:  # what is installed may be broken in any way, which is what is asked here
+        return "", f"{type(error).__name__}: {error}"
+
+
 def _check_replay() -> Check:
     """A function is recorded and replayed with the same result."""
     mend = "pip install --no-build-isolation --force-reinstall pijit"
     if OFF:
-        return Check("replay", False, "PIJIT=0 in the environment", "unset PIJIT")
+        return Check("replay", False, WHY_OFF, "unset PIJIT")
 
-    @jit
-    def example(items: list[int]) -> list[int]:
+    def add(items: list[int]) -> list[int]:
         return [item + 1 for item in items]
 
+    try:
+        example = jit(add)
+    except AdapterError:  # the check of the adapter has said what and why
+        return Check("replay", False, "nothing is replayed without the adapter", mend)
     good = all(example([3, 1, 2]) == [4, 2, 3] for _ in range(3)) and status(example).state == "replaying"
     return Check("replay", good, f"the example is {status(example).state}", mend)
 
@@ -102,7 +93,9 @@ def environment() -> str:
 def _framework(framework: str, adapter: str) -> str:
     if importlib.util.find_spec(framework) is None:
         return "not installed"
-    version = getattr(importlib.import_module(framework), "__version__", "of unknown version")
+    version, trouble = _import(framework)
+    if trouble:
+        return f"cannot be imported ({trouble})"
     try:
         return f"{version}; adapter built against {importlib.import_module(adapter).built_against()}"
     except ImportError as error:
@@ -130,10 +123,11 @@ def demo() -> str:
 
 def _example() -> tuple[Callable[[Any], Any], Any, Callable[[Any, Any], bool]]:
     """A function, its argument, and how results are compared: of tensors if there is a framework for them."""
-    if importlib.util.find_spec("torch") is None:
+    if importlib.util.find_spec("torch") is None or _import("torch")[1]:
         return (lambda rows: [sum(row) for row in rows]), [[1, 2], [3, 4]], lambda a, b: a == b
     import torch
 
+    _adapters.ensure()
     weight, bias = torch.randn(16, 16), torch.randn(16)
 
     def layer(x: Any) -> Any:

@@ -1,13 +1,15 @@
 """Runs a call once and says what was recorded, where it stopped and why, what is guarded, and what it cost."""
 
 import dataclasses
+import inspect
 import json
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from pijit import _core
 from pijit.api import Status, jit, root_of, status, traces
+from pijit.errors import UsageError
 from pijit.traces import Stop, Traces, plural, stop_view
 
 # The counters of a root that one call may move, in the order in which they are shown.
@@ -58,6 +60,10 @@ class Report:
             lines += [f"    guard: {guard}" for guard in trace.guards]
         return "\n".join(lines)
 
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        """A report is no function: the call was made already."""
+        raise UsageError("pijit.explain() gives a report, not a function; write pijit.explain(fn, *args)")
+
     def to_json(self) -> str:
         """The report without `result`, as JSON text.
 
@@ -99,7 +105,7 @@ def explain(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
         **kwargs: handed to `fn`.
 
     Raises:
-        UsageError, AdapterError: as `jit`.
+        UsageError, AdapterError: as `jit`. UsageError also where `fn` needs arguments and none are given.
 
     Example:
         >>> import pijit
@@ -108,6 +114,7 @@ def explain(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
         >>> pijit.explain(total, [1, 2, 3]).result
         6
     """
+    _check_arguments(fn, args, kwargs)
     known = root_of(fn) >= 0
     target = fn if known else jit(fn)
     root = root_of(target)
@@ -128,6 +135,30 @@ def explain(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     finally:
         if not known and root >= 0:
             _core.remove_root(root)
+
+
+def _check_arguments(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """`UsageError` for `explain(fn)(x)`: a call without arguments of what needs some."""
+    if args or kwargs or not callable(fn):
+        return
+    needed, takes_any = _needed(fn)
+    forward = getattr(fn, "forward", None)
+    if takes_any and callable(forward):  # of a module: its __call__ takes anything, and hands it on
+        needed, _ = _needed(forward)
+    if needed:
+        names = ", ".join(needed)
+        raise UsageError(f"pijit.explain() makes the call, so give it the arguments: pijit.explain(fn, {names})")
+
+
+def _needed(fn: Callable[..., Any]) -> tuple[list[str], bool]:
+    """The arguments that a call must have, and whether it takes any number of them."""
+    try:
+        parameters = inspect.signature(fn, follow_wrapped=False).parameters.values()
+    except (TypeError, ValueError):  # it has no signature that Python can read
+        return [], False
+    named = [each for each in parameters if each.kind not in {each.VAR_POSITIONAL, each.VAR_KEYWORD}]
+    takes_any = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    return [each.name for each in named if each.default is each.empty], takes_any
 
 
 def _plain(part: object) -> object:

@@ -13,11 +13,11 @@ import pkgutil
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from types import ModuleType, TracebackType
 
 from pijit._config import config
-from pijit.api import enable
+from pijit._switch import enable
 
 _Run = Callable[[], object]
 
@@ -52,6 +52,21 @@ def run_module(name: str, arguments: Sequence[str]) -> None:
     sys.argv = ["-m", *arguments]
     _fresh_main()
     _under_pijit(lambda: runpy._run_module_as_main(name))  # type: ignore[attr-defined]
+
+
+def run_code(text: str, arguments: Sequence[str]) -> None:
+    """`python -c text arguments`."""
+    sys.argv = ["-c", *arguments]
+    if not sys.flags.safe_path:
+        sys.path[0] = ""
+    module = _fresh_main()
+    vars(module).update(__loader__=BuiltinImporter)
+    try:
+        code = compile(f"{text}\n", "<string>", "exec", dont_inherit=True)
+    except BaseException as error:
+        _hide(error, None)
+        raise
+    _under_pijit(lambda: exec(code, vars(module)))
 
 
 def _under_pijit(run: _Run) -> None:

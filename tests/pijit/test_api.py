@@ -270,9 +270,7 @@ class TestRefusals:
             (functools.partial(print), r"'print' has no Python code"),
             (staticmethod(len), r"'len' is not made from a Python function"),
             (property(plain), r"property object has no Python code"),
-            (generator, r"test_api\.py:\d+ in generator\(\): .* no generator or coroutine function"),
-            (coroutine, r"test_api\.py:\d+ in coroutine\(\)"),
-            (async_generator, r"in async_generator\(\)"),
+            (None, r"None has no Python code to observe"),
         ],
     )
     def test_things(self, thing, says):
@@ -280,10 +278,6 @@ class TestRefusals:
             pijit.jit(thing)
 
     def test_objects(self):
-        class Lazy:
-            def __call__(self):
-                yield
-
         class Anonymous:
             def __call__(*args):
                 pass
@@ -294,14 +288,14 @@ class TestRefusals:
             def __call__(self):
                 pass
 
-        for kind, says in ((Lazy, "generator"), (Anonymous, "names its self"), (Slotted, "__weakref__")):
+        for kind, says in ((Anonymous, "names its self"), (Slotted, "__weakref__")):
             with pytest.raises(pijit.errors.UsageError, match=says):
                 pijit.jit(kind())
 
     def test_options(self):
         with pytest.raises(pijit.errors.UsageError, match="no option 'stict' .*nearest is 'strict'"):
             pijit.jit(plain, stict=True)
-        with pytest.raises(pijit.errors.UsageError, match="no option 'dynamic'"):
+        with pytest.raises(pijit.errors.UsageError, match="no option 'dynamic' .*finds out by itself which"):
             pijit.jit(dynamic=True)
         with pytest.raises(pijit.errors.UsageError, match="strict is True or False"):
             pijit.jit(plain, strict="yes")

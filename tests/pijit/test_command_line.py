@@ -49,6 +49,9 @@ SEES = """
 """
 
 
+SEES_CODE = textwrap.dedent(SEES).replace("__file__", "__debug__").replace("__cached__", "__debug__")
+
+
 @pytest.fixture
 def here(tmp_path):
     """A directory with programs."""
@@ -85,6 +88,9 @@ class TestPrograms:
             ["-m", "package", "y"],
             ["-m", "package.inner"],
             ["-m", "sub.sees"],
+            ["-c", SEES_CODE],
+            ["-c", SEES_CODE, "-c", "x", "--report"],
+            ["-cimport sys; print(sys.argv, sys.stdin.read())", "y"],
         ],
     )
     def test_what_it_sees(self, here, arguments):
@@ -174,6 +180,10 @@ class TestEnds:
         (here / "ends.py").write_text(self.ENDS[name])
         same(here, "-m", "ends")
 
+    @pytest.mark.parametrize("name", ENDS)
+    def test_code(self, here, name):
+        same(here, "-c", self.ENDS[name])
+
     def test_statuses_are_what_they_must_be(self, here):
         for name, status in {"exit 3": 3, "exit text": 1, "keyboard": -signal.SIGINT, "raise": 1}.items():
             (here / "ends.py").write_text(self.ENDS[name])
@@ -256,11 +266,14 @@ class TestReport:
         done = execute(["-m", "pijit", "--report", "loop.py"], here, PIJIT_QUIET="1")
         assert (done.returncode, done.stdout) == (0, "done\n")
         lines = done.stderr.splitlines()
-        assert lines[0].split() == ["calls", "recorded", "replayed", "in", "CPython", "saved", "function"]
-        saved = re.match(r" +20 +1 +18 +1 +(-?[0-9.]+ (us|ms))  f \(loop.py:4\)$", lines[1])  # one call was to compare
-        assert saved, lines[1]
-        assert lines[2].split()[:5] == ["5", "1", "4", "0", "-"]  # a function that is gone by then
-        assert lines[2].endswith("make.<locals>.<lambda> (loop.py:11)")
+        assert re.match(
+            r"pijit: the program took .*, and without pijit about .* (saved|lost) \(recording cost", lines[0]
+        )
+        assert lines[2].split() == ["calls", "recorded", "replayed", "in", "CPython", "saved", "function"]
+        saved = re.match(r" +20 +1 +16 +3 +(-?[0-9.]+ (us|ms))  f \(loop.py:4\)$", lines[3])  # three calls to compare
+        assert saved, lines[3]
+        assert lines[4].split()[:5] == ["5", "1", "4", "0", "-"]  # a function that is gone by then
+        assert lines[4].endswith("make.<locals>.<lambda> (loop.py:11)")
         text = next(row[2] for row in _core.tables()["aborts"] if row[0] == "PJ203")
         assert re.match(r" +[0-9.]+ (us|ms) +20  ", lines[-1]), lines[-1]
         assert lines[-1].endswith(f"  loop.py:5 in f(): stopped recording: {text}: _getframe(...) [PJ203]")
@@ -296,9 +309,9 @@ class TestReport:
         assert (done.returncode, done.stderr) == (0, "")
         data = json.loads((here / "report.json").read_text())
         rows = {row["name"]: row for row in data["functions"]}
-        assert rows["dear"]["seconds_lost"] >= 0.01 * 18 > rows["cheap"]["seconds_lost"] > 0
+        assert rows["dear"]["seconds_lost"] >= 0.01 * rows["dear"]["replays"] > rows["cheap"]["seconds_lost"] > 0
         assert rows["counts"]["seconds_lost"] == 0 != rows["counts"]["seconds_saved"]
-        assert (rows["counts"]["compared"], rows["dear"]["compared"]) == (3, 1)  # after 8, 32 and 128 replays
+        assert (rows["counts"]["compared"], rows["dear"]["compared"]) == (15, 3)  # of 200 and 20 calls
         saved = sum(row["seconds_saved"] for row in rows.values())
         assert data["stats"]["seconds_saved"] == pytest.approx(saved)
         done = execute(["-m", "pijit", "--report", "loop.py"], here, PIJIT_QUIET="1")
@@ -318,13 +331,129 @@ class TestReport:
             assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
         assert "(loop.py:4)" in (here / "report.txt").read_text()
         data = json.loads((here / "report.json").read_text())
-        assert data["stats"]["replays"] == 22
+        assert data["stats"]["replays"] == 20
         assert [row["calls"] for row in data["functions"] if row["name"] == "f"] == [20]
 
     def test_nothing_to_report(self, here):
         (here / "empty.py").write_text("pass")
         assert "no function" in execute(["-m", "pijit", "--report", "empty.py"], here).stderr
         assert "switched off by PIJIT=0" in execute(["-m", "pijit", "--report", "empty.py"], here, PIJIT="0").stderr
+
+    DECORATED = """
+        import functools
+        import pijit
+
+        def twice(fn):
+            @functools.wraps(fn)
+            def wrapper(*args):
+                return fn(*args), fn(*args)
+            return wrapper
+
+        @twice
+        def step(x):
+            return [x]
+
+        class Base:
+            def __call__(self, x):
+                return self.forward(x)
+
+        class Net(Base):
+            def forward(self, x):
+                return [x, x]
+
+        step = pijit.jit(step)
+        nets = [pijit.jit(Net()) for _ in range(3)]
+        for _ in range(4):
+            assert step(1) == ([1], [1])
+            assert [net(2) for net in nets] == [[2, 2]] * 3
+        for _ in range(4):
+            pijit.jit(lambda: 3)()  # never replayed
+            pijit.jit(lambda: 4)()
+    """
+
+    def test_names_places_and_folding(self, here):
+        """By the user's own names, what is equal in one row, and what was not replayed in one line."""
+        (here / "many.py").write_text(textwrap.dedent(self.DECORATED))
+        done = execute(["-m", "pijit", "--report", "many.py"], here, PIJIT_QUIET="1")
+        assert done.returncode == 0, done.stderr
+        rows = [line.split() for line in done.stderr.splitlines()[3:6]]
+        assert rows[0][:4] + rows[0][5:] == ["12", "3", "9", "0", "Net", "(many.py:20),", "3", "of", "them"]
+        assert rows[1][:4] + rows[1][5:] == ["4", "1", "3", "0", "step", "(many.py:11)"]
+        assert rows[2][:4] + rows[2][5:] == ["8", "8", "0", "0", "2", "functions", "without", "replays"]
+        done = execute(["-m", "pijit", "--explain", "many.py"], here, PIJIT_QUIET="1")
+        assert len(re.findall(r"<lambda> \(many\.py:\d+\), 4 of them", done.stderr)) == 2
+        assert "functions without replays" not in done.stderr
+
+    @pytest.mark.torch
+    def test_a_decorated_function_that_is_found(self, here):
+        (here / "found.py").write_text(
+            textwrap.dedent("""
+            import torch
+
+            @torch.no_grad()
+            def evaluate(x):
+                return x + x
+
+            x = torch.ones(3)
+            for _ in range(12):
+                assert evaluate(x).sum() == 6
+        """)
+        )
+        done = execute(["-m", "pijit", "--report", "found.py"], here)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r" evaluate \(found\.py:4\)$", done.stderr, re.MULTILINE), done.stderr
+
+    def test_html(self, here):
+        (here / "loop.py").write_text(textwrap.dedent(self.LOOP))
+        for option in ("--report", "--explain"):
+            done = execute(["-m", "pijit", f"{option}=report.html", "loop.py"], here, PIJIT_QUIET="1")
+            assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+            page = (here / "report.html").read_text()
+            assert page.startswith("<!DOCTYPE html>")
+            assert page.rstrip().endswith("</html>")
+            assert "<td>make.&lt;locals&gt;.&lt;lambda&gt; (loop.py:11)</td>" in page
+            assert ("<details>" in page) is (option == "--explain")
+            tags = re.findall(r"<(/?)(\w+)", page.partition("<body>")[2].partition("</body>")[0])
+            opened = [tag for slash, tag in tags if not slash]
+            assert sorted(opened) == sorted(tag for slash, tag in tags if slash)
+
+    @pytest.mark.parametrize("file", ["no/such/report.txt", "."])
+    def test_files_are_opened_before_the_program_runs(self, here, file):
+        (here / "loop.py").write_text("print('runs')")
+        done = execute(["-m", "pijit", f"--report={file}", "loop.py"], here)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"pijit: --report={file}: the report cannot be written there: ")
+        assert "Traceback" not in done.stderr
+
+    def test_the_program_may_go_elsewhere(self, here):
+        (here / "moves.py").write_text("import os; os.chdir('sub'); print('moved')")
+        done = execute(["-m", "pijit", "--report=report.txt", "moves.py"], here)
+        assert (done.returncode, done.stdout) == (0, "moved\n")
+        assert "pijit: no function" in (here / "report.txt").read_text()
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (["--report", "out.json", "loop.py"], "did you mean --report=out.json?"),
+            (["--explain", "out.HTML", "-m", "loop"], "did you mean --explain=out.HTML?"),
+            (["--report", "out.txt"], "did you mean --report=out.txt?"),
+            (["--verify", "5", "loop.py"], "did you mean --verify=5?"),
+            (["--report=", "loop.py"], "--report= needs the name of a file"),
+            (["-c"], "-c needs code"),
+        ],
+    )
+    def test_asks(self, here, arguments, says):
+        (here / "loop.py").write_text("print('runs')")
+        done = execute(["-m", "pijit", *arguments], here)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{says} (python -m pijit --help)" in done.stderr
+        assert not (here / "out.json").exists()
+
+    def test_report_of_code(self, here):
+        code = textwrap.dedent(self.LOOP)
+        done = execute(["-m", "pijit", "--report", "-c", code], here, PIJIT_QUIET="1")
+        assert (done.returncode, done.stdout) == (0, "done\n")
+        assert " f (<string>:4)" in done.stderr
 
     def test_forked_children_report_nothing(self, here):
         (here / "forks.py").write_text("import os\nif os.fork():\n    os.wait()\n")
@@ -372,7 +501,7 @@ class TestSubcommands:
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [
-            ([], "a script, -m module or a subcommand is needed"),
+            ([], "a script, -m module, -c code or a subcommand is needed"),
             (["--repot", "x.py"], "there is no option --repot; the nearest is --report"),
             (["--verfy", "x.py"], "there is no option --verfy; the nearest is --verify"),
             (["-m"], "-m needs the name of a module"),
@@ -413,6 +542,7 @@ class TestSubcommands:
         assert [line[4:].partition(":")[0] for line in lines if line[:4] in {"ok  ", "NOT "}] == [
             "Python",
             "system",
+            "build",
             "switch",
             "adapter of torch",
             "replay",
@@ -423,7 +553,7 @@ class TestSubcommands:
         assert "ok  replay: the example is replaying" in lines
         off = self.run("doctor", PIJIT="0")
         assert off.returncode == 1
-        assert "NOT switch: off by PIJIT=0\n      mend: unset PIJIT" in off.stdout
+        assert "NOT switch: off: PIJIT=0 in the environment\n      mend: unset PIJIT" in off.stdout
 
     @pytest.mark.torch
     def test_demo(self):

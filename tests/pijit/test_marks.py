@@ -7,6 +7,7 @@ import gc
 import os
 import subprocess
 import sys
+import types
 import weakref
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def test_what_may_be_marked():
     assert _core.mark_of(inner)[0] == "opaque"
     for wrong in (len, 3, Thing, thing, functools.partial(print)):
         with pytest.raises(
-            UsageError, match=r"pijit\.skip\(\): .* is not made from a Python function; mark the function"
+            UsageError, match=r"pijit\.skip\(\): .* is not made from a Python function; mark one that calls it"
         ):
             pijit.skip(wrong)
 
@@ -154,7 +155,7 @@ def test_marked_functions_are_not_jitted():
         ):
             pijit.jit(inner)
     fast = pijit.jit(outer)
-    with pytest.raises(UsageError, match="outer was jitted; mark the function it was made from"):
+    with pytest.raises(UsageError, match="'outer' was jitted; mark the function it was made from"):
         pijit.skip(fast)
     pijit.skip(outer)  # the plain one of the same code
     assert pijit.status(fast).state == "cold"
@@ -182,3 +183,135 @@ def test_switched_off():
     environment = {**os.environ, "PIJIT": "0", "PYTHONPATH": str(Path(pijit.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "1 PIJIT=0 in the environment\n"
+
+
+MODULE = """
+def add(x):
+    return [x, 1]
+
+def make(k):
+    def inside(x):
+        return [x, k]
+    return inside
+"""
+
+
+@pytest.fixture
+def module():
+    """A Python module that is the program's own."""
+    made = types.ModuleType("pijit_marked_module")
+    exec(compile(MODULE, "pijit_marked_module.py", "exec"), vars(made))
+    sys.modules[made.__name__] = made
+    yield made
+    del sys.modules[made.__name__]
+
+
+def left_out(fast):
+    """How many calls of each trace are not looked into."""
+    return {sum(node.opaque for node in trace.nodes) for trace in pijit.traces(fast)}
+
+
+@pytest.mark.parametrize("mark", ["skip", "opaque"])
+def test_a_python_module(module, mark):
+    inside = module.make(2)
+    fast = pijit.jit(lambda x: (module.add(x), inside(x)))
+    for x in ("a", "a", "b"):
+        assert fast(x) == ([x, 1], [x, 2])
+    assert left_out(fast) == {0}
+    assert (pijit.skip(module, reason="noise") if mark == "skip" else pijit.opaque(module)) is module
+    assert pijit.traces(fast) == ()
+    for x in ("a", "a", "b"):
+        assert fast(x) == ([x, 1], [x, 2])
+    assert left_out(fast) == {2}
+    for thing in (module, module.add, inside, module.make(3)):
+        assert pijit.status(thing).state == "disabled"
+        assert pijit.status(thing).reason.startswith(f"pijit.{mark}()")
+    with pytest.raises(UsageError, match=r"it was given to pijit"):
+        pijit.jit(module.add)
+    _core.set_mark(module, "", "")
+    pijit.reset(fast)
+    assert fast("a") == fast("a") == (["a", 1], ["a", 2])
+    assert left_out(fast) == {0}
+
+
+class Layer:
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, x):
+        return self.forward(x)
+
+    def forward(self, x):
+        return [x, self.by]
+
+    def other(self, x):
+        return [self.by, x]
+
+
+def use(layer, x):
+    """A function whose first argument is the layer, and which is no method of it."""
+    return layer(x), layer.other(x)
+
+
+@pytest.mark.parametrize("mark", ["skip", "opaque"])
+def test_an_object(mark):
+    one, two = Layer(1), Layer(2)
+    fast = pijit.jit(lambda x: (use(one, x), use(two, x)))
+    expected = (([1, 1], [1, 1]), ([1, 2], [2, 1]))
+    assert [fast(1) for _ in range(3)] == [expected] * 3
+    assert left_out(fast) == {0}
+    assert MARKS[mark](one) is one
+    assert pijit.status(one).state == "disabled"
+    assert pijit.status(two).state == "cold"
+    assert pijit.traces(fast) == ()
+    assert [fast(1) for _ in range(3)] == [expected] * 3
+    assert left_out(fast) == {2}  # the two calls of methods of `one`
+    with pytest.raises(UsageError, match=r"this Layer was given to pijit"):
+        pijit.jit(one)
+
+
+def test_a_jitted_object_is_given_back_first():
+    layer = pijit.jit(Layer(1))
+    with pytest.raises(UsageError, match=r"Layer object was jitted; .* or pijit\.unjit\(\) it"):
+        pijit.skip(layer)
+    assert pijit.skip(pijit.unjit(layer)) is layer
+    assert [layer(1), layer(1)] == [[1, 1], [1, 1]]
+    assert pijit.status(layer).state == "disabled"
+
+
+@pytest.mark.torch
+def test_a_layer_under_enable():
+    """What is found by itself is not the marked one, and a marked module inside is not followed."""
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.second(self.first(x))
+
+    net, x = Net(), torch.ones(1, 3)
+    expected = net(x)
+    pijit.skip(net.first, reason="changes all the time")
+    with pijit.enabled():
+        for _ in range(4):
+            assert torch.equal(net(x), expected)
+    assert left_out(net) == {1}
+    pijit.skip(net)
+    with pijit.enabled():
+        for _ in range(4):
+            assert torch.equal(net(x), expected)
+    assert pijit.traces(net) == ()
+    assert pijit.status(net.first).reason == "pijit.skip(): changes all the time"
+
+
+def test_the_mark_of_an_object_dies_with_it():
+    layer = pijit.skip(Layer(1))
+    dead = weakref.ref(layer)
+    del layer
+    gc.collect()
+    assert dead() is None
+    for _ in range(100):  # objects at reused addresses are not marked
+        assert pijit.status(Layer(1)).state == "cold"

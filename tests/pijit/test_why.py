@@ -21,7 +21,20 @@ def test_nothing_failed():
     assert pijit.why(fast) == ""
     fast(1), fast(1)
     assert pijit.why(fast) == ""
-    assert pijit.why(len) == pijit.why(3) == ""
+
+
+def test_what_was_never_jitted():
+    def plain():
+        return 1
+
+    assert pijit.why(len) == pijit.why(plain) == "neither jitted nor found under enable()"
+    fast = pijit.jit(plain)
+    assert fast() == 1
+    assert pijit.why(fast) == ""
+    assert pijit.why(plain) == "neither jitted nor found under enable()"
+    assert pijit.why(pijit.skip(plain, reason="noise")) == "pijit.skip(): noise"
+    with pytest.raises(pijit.errors.UsageError, match=r"why\(\) takes the function itself, not its name 'fast'"):
+        pijit.why("fast")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""Says so where the native modules are missing: in a source directory without a build, or under another Python.
+
+`import pijit` is an ImportError then that says what to type. `python -m pijit` imports the package first, too: the
+subcommand `doctor` prints its checks, anything else the text of that error, and the process ends.
+"""
+
+import importlib.util
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+INSTALL = "pip install --no-build-isolation ."
+IN_PLACE = "cmake -S . -B build/dev -G Ninja -DPIJIT_INPLACE=ON && cmake --build build/dev"
+REINSTALL = "pip install --no-build-isolation --force-reinstall pijit"
+
+_PACKAGE = Path(__file__).parent
+_SOURCE = _PACKAGE.parent
+
+
+def missing() -> tuple[str, str]:
+    """What is wrong with the native core, and the command that mends it; ("", "") if it is there."""
+    if importlib.util.find_spec("pijit._core") is not None:
+        return "", ""
+    others = sorted(file.name for file in _PACKAGE.glob("_core.*.so"))
+    python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    if others:
+        return f"{_PACKAGE} was built for another Python ({', '.join(others)}), and this is {python}", REINSTALL
+    if not (_SOURCE / "CMakeLists.txt").is_file():
+        return f"{_PACKAGE} has no native core (_core); the installation is not complete", REINSTALL
+    found = f"{_SOURCE} is the source directory of pijit, and nothing is built in it"
+    if (other := _installed_elsewhere()) is not None:
+        return f"{found}; pijit is installed in {other}, which this directory hides", f"cd {Path.home()}"
+    return found, f"cd {_SOURCE} && {INSTALL}"
+
+
+def missing_text() -> str:
+    """The same as one text for an error, "" if the core is there."""
+    found, mend = missing()
+    if not found:
+        return ""
+    if mend.startswith("cd ") and "&&" not in mend:
+        return f"{found}. Start Python in another directory, or build in place: {IN_PLACE}"
+    if mend.endswith(INSTALL):
+        return f"{found}. To install, type: {mend} (then start Python in another directory). In place: {IN_PLACE}"
+    return f"{found}. To mend it, type: {mend}"
+
+
+def _installed_elsewhere() -> Path | None:
+    """Another directory on the path with a pijit that is built."""
+    elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() != _SOURCE.resolve()]
+    spec = PathFinder.find_spec("pijit", elsewhere)
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
+    return next((Path(place) for place in places if PathFinder.find_spec("_core", [place]) is not None), None)
+
+
+def _refuse(text: str) -> None:
+    """The import ends here: with an error, or under `python -m pijit` with what was asked for."""
+    words = sys.orig_argv
+    at = next((i for i, word in enumerate(words) if word in {"-m", "-mpijit"}), len(words))
+    rest = words[at + 1 + (words[at : at + 1] == ["-m"]) :]
+    as_command = sys.argv[:1] == ["-m"] and (words[at : at + 2] == ["-m", "pijit"] or words[at : at + 1] == ["-mpijit"])
+    if as_command and rest[:1] == ["doctor"]:
+        from pijit.tools import installation
+
+        print("\n".join(map(str, installation.checks())))
+    elif as_command:
+        print(f"pijit: {text}", file=sys.stderr)
+    else:
+        raise ImportError(text, name="pijit._core")
+    sys.exit(1)
+
+
+if text := missing_text():
+    _refuse(text)

@@ -104,7 +104,9 @@ def jit(
     Args:
         fn: what to record; left out when used as `@pijit.jit(...)`.
         backend: "native", the only one so far.
-        strict: raise `StrictError` where pijit would step aside.
+        strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is
+            done: a stop, an opaque call, frames that are not followed, a replay that is left; a function that was given
+            up, a tracer, profiler or mode raises before the call. Its first call may be recorded.
         verify: every `verify`-th replay, if it changes nothing, is done beside the call, which CPython runs; where the
             results differ the function is left to CPython from then on, with a message. None: as `pijit.config.verify`.
         name: how messages call it; the qualified name if left out.
@@ -418,6 +420,7 @@ def _install() -> None:
         _Switch.fork_handled = True
         os.register_at_fork(after_in_child=_be_plain)
     if not _core.hook_installed():
+        _adapters.tell_library()
         _core.set_listener(_messages.tell)
         _core.set_comparer(_messages.compare)
         _core.hook_install()

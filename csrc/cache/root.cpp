@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "adapter.h"
+#include "cpython/places.h"
+#include "ir/adapter_slot.h"
+
 namespace pijit {
 namespace {
 
@@ -18,6 +22,25 @@ void free_state(void* state) {
 PyObject* on_death(PyObject* self, PyObject*) {
   remove_root(static_cast<int>(PyLong_AsLong(self)));
   Py_RETURN_NONE;
+}
+
+// The code that stands for a root in messages: of an object, the method that its class has the user write.
+PyCodeObject* written_code(PyCodeObject* code, PyObject* instance) noexcept {
+  Adapter* adapter = current_adapter();
+  const char* name = adapter == nullptr ? nullptr : adapter->written_method();
+  if (instance == nullptr || name == nullptr || !cpython::is_library(code)) return code;
+  Ref unicode = Ref::steal(PyUnicode_InternFromString(name));
+  PyObject* method = unicode ? _PyType_Lookup(Py_TYPE(instance), unicode.get()) : nullptr;
+  if (!unicode) PyErr_Clear();
+  constexpr int kDeepest = 8;
+  for (int i = 0; i < kDeepest && method != nullptr && PyFunction_Check(method); ++i) {  // what a decorator wraps
+    PyObject* attributes = reinterpret_cast<PyFunctionObject*>(method)->func_dict;
+    PyObject* wrapped = attributes == nullptr ? nullptr : PyDict_GetItemString(attributes, "__wrapped__");
+    if (wrapped == nullptr || !PyFunction_Check(wrapped)) break;
+    method = wrapped;
+  }
+  if (method == nullptr || !PyFunction_Check(method)) return code;
+  return reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(method)->func_code);
 }
 
 PyMethodDef g_on_death = {"root_died", on_death, METH_O, nullptr};
@@ -84,10 +107,11 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   root->function = function;
   root->instance = instance;
   root->name = std::move(name);
-  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  PyCodeObject* written = written_code(code, instance);
+  const char* file = PyUnicode_AsUTF8(written->co_filename);
   if (file == nullptr) PyErr_Clear();
   root->file = file == nullptr ? "?" : file;
-  root->line = code->co_firstlineno;
+  root->line = written->co_firstlineno;
   root->strict = strict;
   root->automatic = automatic;
   state->roots.push_back(root);
@@ -137,7 +161,7 @@ void reset_root(Root& root) {
   root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;
   root.stopped = root.opaque_calls = root.asides = 0;
   root.last_miss.clear();
-  root.last_stop = StopInfo();
+  root.last_stop = root.aside = root.given_up = StopInfo();
   root.farewell.reset();
   root.after = 0;
   root.plain = root.replayed = root.compared = Spent();

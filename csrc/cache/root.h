@@ -52,7 +52,7 @@ struct Root {
   PyObject* instance = nullptr;  // borrowed, compared only; null for a function root
   Ref weak;                      // its callback removes the root
   std::string name;
-  std::string file;  // where the code is written
+  std::string file;  // where it is written: the function, or what the class of the object has the user write
   int line = 0;
   bool strict = false, automatic = false, dead = false;
   uint64_t verify = 0;  // every how many calls one is compared with CPython; 0: as for all
@@ -69,6 +69,8 @@ struct Root {
   uint64_t stopped = 0, opaque_calls = 0;  // replays that came to where the recording had stopped; calls they made
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
   StopInfo last_stop;
+  StopInfo aside;     // why the last call was CPython's, because of what was on meanwhile; no code: it was not
+  StopInfo given_up;  // why all are, while `disabled`
   std::string last_miss;
   std::optional<Farewell> farewell;  // to be said once it is known what the calls take
   double after = 0;                  // seconds that CPython took where replays stopped or were left

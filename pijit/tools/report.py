@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pijit import _core
+from pijit import _adapters, _core
 from pijit._config import OFF
 from pijit.traces import duration, place, stop_view, view
 
@@ -46,7 +46,7 @@ def text(*, in_full: bool) -> str:
         return "pijit: switched off by PIJIT=0"
     roots = sorted(_core.roots(), key=lambda root: -root["calls"])
     if not roots:
-        return "pijit: no function was called twice that runs tensor operators"
+        return f"pijit: nothing was recorded: {_why_nothing()}"
     lines = [f"{'calls':>9}{'recorded':>10}{'replayed':>10}{'in CPython':>12}{'saved':>9}  function"]
     for root in roots:
         plain = root["calls"] - root["records"] - root["replays"]
@@ -61,6 +61,27 @@ def text(*, in_full: bool) -> str:
         worst = sorted(reasons, key=lambda reason: (-reason.seconds, -reason.calls))
         lines += [f"{duration(reason.seconds):>9}{reason.calls:>10}  {reason.text}" for reason in worst]
     return "\n".join(lines)
+
+
+def _why_nothing() -> str:
+    """Why no function became a root."""
+    seen = _core.outermost()
+    if seen["functions"]:
+        longest = max(seen["functions"], key=lambda function: function["inside"])
+        name = f"{longest['name']}() ({place(longest['file'], longest['line'])})"
+        if longest["calls"] == 1 and longest["inside"]:
+            return (
+                f"the tensor operators ran inside {name}, which was called once; recorded is a second call. "
+                f"What such a function calls is recorded after {seen['long']:,} calls of Python functions inside it, "
+                f"and there were {longest['inside']:,}. Give the function that it calls again and again to pijit.jit()"
+            )
+        times = "once" if longest["calls"] == 1 else f"{longest['calls']} times, each time for another object"
+        return f"{name} runs tensor operators, and was called {times}; recorded is a second call for the same one"
+    if seen["traced"]:
+        return "a debugger, coverage or a profiler was on, and has to see the Python code run"
+    if not _adapters.attached():
+        return "no tensor framework was imported"
+    return "no function ran tensor operators"
 
 
 @dataclasses.dataclass(slots=True)

@@ -24,7 +24,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 8;
+inline constexpr int kAdapterVersion = 9;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -136,6 +136,8 @@ class Adapter {
   // What Python code has seen of the tensor, borrowed; null: none has.
   virtual PyObject* object_of(void* tensor) const noexcept = 0;
 
+  // The method that users of the framework write for a class of callable objects, or null.
+  virtual const char* written_method() const noexcept { return nullptr; }
   // Why the framework is in a state in which pijit steps aside (unknown modes, FakeTensor, tracing, ...), or null.
   virtual const char* must_step_aside() noexcept = 0;
   virtual std::unique_ptr<StateGuard> capture_state() = 0;

@@ -10,12 +10,14 @@ import contextlib
 import importlib
 import importlib.util
 import logging
+import os
 import sys
 import threading
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from pijit import _core
 from pijit.errors import AdapterError
 
 logger = logging.getLogger("pijit")
@@ -28,6 +30,18 @@ _MEND = "run: pip install --no-build-isolation --force-reinstall pijit"
 _attaching = threading.RLock()
 _attached: set[str] = set()
 _failed: dict[str, str] = {}
+
+
+def tell_library() -> None:
+    """Tell the core whose files are not the user's: places in messages are looked for in others."""
+    frameworks = (sys.modules[framework].__file__ for framework in sorted(_attached))
+    files = [os.__file__, __file__, *(file for file in frameworks if file)]
+    _core.set_library([os.path.join(os.path.dirname(file), "") for file in files])
+
+
+def attached() -> bool:
+    """Whether there is a framework whose operators are seen."""
+    return bool(_attached)
 
 
 def ensure() -> None:
@@ -69,6 +83,7 @@ def _load_and_attach(framework: str) -> None:
         _failed[framework] = f"pijit's adapter {cause}, and {framework} {version} is imported; {_MEND}"
         return
     _attached.add(framework)
+    tell_library()
 
 
 def _attach_on_import(framework: str) -> None:

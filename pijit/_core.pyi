@@ -12,6 +12,7 @@ class StopInfo(TypedDict):
     file: str
     line: int
     function: str
+    inside: str
 
 class GuardInfo(TypedDict):
     """One row of a guard program."""
@@ -84,6 +85,7 @@ class RootInfo(TypedDict):
     stopped: int
     opaque_calls: int
     last_stop: StopInfo | None
+    aside: bool
     seconds_lost: float
     seconds_recording: float
     seconds_saved: float
@@ -102,7 +104,24 @@ class ToldInfo(TypedDict):
     file: str
     line: int
     function: str
+    inside: str
     seconds: float
+
+class OutermostFunction(TypedDict):
+    """A function that `enable()` watched and that was not recorded: calls of it, and of others while it ran."""
+
+    name: str
+    file: str
+    line: int
+    calls: int
+    inside: int
+
+class OutermostInfo(TypedDict):
+    """What `enable()` has seen and not recorded."""
+
+    functions: list[OutermostFunction]
+    long: int
+    traced: int
 
 def hook_install() -> None:
     """Become the evaluator of frames, keeping the one that was there for delegation."""
@@ -150,6 +169,12 @@ def keep_dead_roots() -> None:
 
 def measure_savings() -> None:
     """From now on replays are timed, and CPython runs a call now and then to compare with them."""
+
+def set_library(directories: list[str]) -> None:
+    """Whose files are not the user's, besides those of installed packages."""
+
+def outermost() -> OutermostInfo:
+    """Functions that `enable()` watched, calls after which such a one passes its role on, and calls under a tracer."""
 
 def roots() -> list[RootInfo]:
     """Every root, those that died first."""

@@ -49,7 +49,8 @@ def line(told: "ToldInfo") -> str:
     cost = f", {duration(told['seconds'])} a call" if told["seconds"] else ""
     help_ = f"[{told['codes']}{cost}] (python -m pijit help {code})"
     if told["kind"] == "stopped":
-        return f"pijit: {where}: stopped recording {_at(code, told['reason'])}; the rest runs in CPython {help_}"
+        at = _at(code, told["reason"]) + (f" in {told['inside']}" if told["inside"] else "")
+        return f"pijit: {where}: stopped recording {at}; the rest runs in CPython {help_}"
     if told["kind"] == "left":
         return f"pijit: {where}: left to CPython: {told['reason']} {help_}"
     return f"pijit: {where}: {told['reason']} {help_}"

@@ -211,6 +211,7 @@ def _install() -> None:
         _Switch.fork_handled = True
         os.register_at_fork(after_in_child=_be_plain)
     if not _core.hook_installed():
+        _adapters.tell_library()
         _core.set_listener(_messages.tell)
         _core.set_comparer(_messages.compare)
         _core.hook_install()

@@ -98,7 +98,9 @@ def jit(
     Args:
         fn: what to record; left out when used as `@pijit.jit(...)`.
         backend: "native", the only one so far.
-        strict: raise `StrictError` where pijit would step aside.
+        strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is
+            done: a stop, an opaque call, frames that are not followed, a replay that is left; a function that was given
+            up, a tracer, profiler or mode raises before the call. Its first call may be recorded.
         verify: every `verify`-th replay, if it changes nothing, is done beside the call, which CPython runs; where the
             results differ the function is left to CPython from then on, with a message. None: as `pijit.config.verify`.
         name: how messages call it; the qualified name if left out.

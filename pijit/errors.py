@@ -24,7 +24,10 @@ class AdapterError(PijitError):
 
 
 class StrictError(PijitError):
-    """`strict=True` was asked for, and pijit would have stepped aside here."""
+    """`strict=True` was asked for, and CPython would run this call, or had to run some of it.
+
+    A call that was not begun has changed nothing. One that was begun has come to its end as under plain Python.
+    """
 
 
 class BackendError(PijitError):

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pijit._core import GuardInfo, NodeInfo, SnapshotInfo, StopInfo, TraceInfo
 
+# Codes of what has a call left to CPython while it lasts: a mode, a tracer.
+_ASIDE = {"PJ216", "PJ217"}
+
 
 @dataclass(frozen=True, slots=True)
 class Guard:
@@ -66,16 +69,22 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a recording stopped: `code` of the reason, `reason` in words, user's `file`, `line` and `function`."""
+    """Why CPython ran a call, or the rest of it: `code` of the reason, `reason` in words, and where.
+
+    `file`, `line` and `function` are the user's own; `inside` is the place in a library that they lead to, or "".
+    """
 
     code: str
     reason: str
     file: str
     line: int
     function: str
+    inside: str = ""
 
     def __str__(self) -> str:
-        return f"{place(self.file, self.line)} in {self.function}(): stopped recording: {self.reason} [{self.code}]"
+        what = "left to CPython" if self.code in _ASIDE else "stopped recording"
+        inside = f", in {self.inside}" if self.inside else ""
+        return f"{place(self.file, self.line)} in {self.function}(): {what}: {self.reason}{inside} [{self.code}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +172,7 @@ def view(trace: "TraceInfo") -> Trace:
 
 def stop_view(stop: "StopInfo | None") -> Stop | None:
     """The view of a stop as the core describes it."""
-    return stop and Stop(stop["code"], stop["reason"], stop["file"], stop["line"], stop["function"])
+    return stop and Stop(stop["code"], stop["reason"], stop["file"], stop["line"], stop["function"], stop["inside"])
 
 
 def _guard(guard: "GuardInfo") -> Guard:

@@ -9,6 +9,7 @@
 #include "bind/views.h"
 #include "cache/root.h"
 #include "cpython/objects.h"
+#include "cpython/places.h"
 #include "exec/replay.h"
 #include "hook/automatic.h"
 #include "hook/hook.h"
@@ -48,7 +49,9 @@ int py_add_root(py::object code, py::object function, py::object instance, std::
 
 py::tuple py_root_status(int id) {
   auto root = root_or_raise(id);
-  std::string reason = root->disabled.empty() ? root->last_stop.reason : root->disabled;
+  std::string reason = !root->disabled.empty()       ? root->disabled
+                       : root->aside.code != nullptr ? "the last call was left to CPython: " + root->aside.reason
+                                                     : root->last_stop.reason;
   const char* state = !root->disabled.empty() ? "disabled"
                       : root->traces.empty()  ? "cold"
                       : root->replays > 0     ? "replaying"
@@ -144,6 +147,10 @@ PYBIND11_MODULE(_core, m) {
   m.def("set_comparer", [](py::object callable) { set_comparer(callable.ptr()); }, py::arg("callable"));
   m.def("keep_dead_roots", [] { keep_dead_roots(); });
   m.def("measure_savings", [] { measure_savings(); });
+  m.def(
+      "set_library", [](std::vector<std::string> names) { cpython::set_library(std::move(names)); },
+      py::arg("directories"));
+  m.def("outermost", [] { return outermost_view(); });
   m.def("roots", [] { return roots_view(); });
   m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));
   m.def("root_status", &py_root_status, py::arg("root"));

@@ -2,6 +2,7 @@
 #include "bind/views.h"
 
 #include "cpython/code.h"
+#include "hook/automatic.h"
 #include "ir/print.h"
 
 namespace py = pybind11;
@@ -23,6 +24,7 @@ py::object stop_view(const StopInfo& stop) {
   view["file"] = stop.file;
   view["line"] = stop.line;
   view["function"] = stop.function;
+  view["inside"] = stop.inside;
   return view;
 }
 
@@ -149,7 +151,8 @@ py::dict root_report(const Root& root) {
   view["guard_failures"] = root.misses;
   view["stopped"] = root.stopped;
   view["opaque_calls"] = root.opaque_calls;
-  view["last_stop"] = stop_view(root.last_stop);
+  view["last_stop"] = stop_view(root.aside.code != nullptr ? root.aside : root.last_stop);
+  view["aside"] = root.aside.code != nullptr;
   view["disabled"] = root.disabled;
   view["automatic"] = root.automatic;
   view["alive"] = !root.dead;
@@ -173,6 +176,24 @@ py::list root_traces(const Root& root) {
   py::list views;
   for (auto& trace : root.traces) views.append(trace_view(root, *trace));
   return views;
+}
+
+py::dict outermost_view() {
+  py::list functions;
+  for (const Outermost& seen : outermost()) {
+    py::dict view;
+    view["name"] = seen.name;
+    view["file"] = seen.file;
+    view["line"] = seen.line;
+    view["calls"] = seen.calls;
+    view["inside"] = seen.inside;
+    functions.append(view);
+  }
+  py::dict view;
+  view["functions"] = functions;
+  view["long"] = kLong;
+  view["traced"] = traced_calls();
+  return view;
 }
 
 py::dict stats_view() {

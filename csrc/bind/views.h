@@ -10,6 +10,8 @@ pybind11::dict root_report(const Root& root);
 pybind11::list root_traces(const Root& root);
 // The report of each root: those that died, then those that live, in the order in which they were made.
 pybind11::list roots_view();
+// Functions that enable() has watched and not recorded, and how many calls it did not look at because of a tracer.
+pybind11::dict outermost_view();
 pybind11::dict stats_view();
 pybind11::dict tables_view();
 

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "adapter.h"
+#include "cpython/places.h"
+#include "ir/adapter_slot.h"
+
 namespace pijit {
 namespace {
 
@@ -21,28 +25,18 @@ PyObject* on_death(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// The function among these names that stands first in its file; null if there is none.
-PyCodeObject* first_code(PyObject* names) noexcept {
-  PyCodeObject* first = nullptr;
-  PyObject *name = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(names, &at, &name, &value) != 0;) {
-    if (!PyFunction_Check(value)) continue;
-    auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(value));
-    if (first == nullptr || code->co_firstlineno < first->co_firstlineno) first = code;
-  }
-  return first;
-}
-
-// The code whose place is that of the root: of the function under its decorators; of an instance the first method that
-// its own class has, since `__call__` may come from a library.
-PyCodeObject* own_code(PyCodeObject* code, PyObject* function, PyObject* instance) noexcept {
+// The code that stands for a root in messages: of a function the one under its decorators; of an object, the method
+// that its class has the user write, since `__call__` may come from a library.
+PyCodeObject* written_code(PyCodeObject* code, PyObject* function, PyObject* instance) noexcept {
   if (function != nullptr) return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(undecorated(function)));
-  PyObject* mro = Py_TYPE(instance)->tp_mro;
-  for (Py_ssize_t i = 0; mro != nullptr && i < PyTuple_GET_SIZE(mro); ++i) {
-    PyObject* names = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
-    if (PyCodeObject* first = names == nullptr ? nullptr : first_code(names)) return first;
-  }
-  return code;
+  Adapter* adapter = current_adapter();
+  const char* name = adapter == nullptr ? nullptr : adapter->written_method();
+  if (name == nullptr || !cpython::is_library(code)) return code;
+  Ref unicode = Ref::steal(PyUnicode_InternFromString(name));
+  PyObject* method = unicode ? _PyType_Lookup(Py_TYPE(instance), unicode.get()) : nullptr;
+  if (!unicode) PyErr_Clear();
+  if (method == nullptr || !PyFunction_Check(method)) return code;
+  return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(undecorated(method)));
 }
 
 PyMethodDef g_on_death = {"root_died", on_death, METH_O, nullptr};
@@ -125,11 +119,11 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   root->function = function;
   root->instance = instance;
   root->name = std::move(name);
-  PyCodeObject* own = own_code(code, function, instance);
-  const char* file = PyUnicode_AsUTF8(own->co_filename);
+  PyCodeObject* written = written_code(code, function, instance);
+  const char* file = PyUnicode_AsUTF8(written->co_filename);
   if (file == nullptr) PyErr_Clear();
   root->file = file == nullptr ? "?" : file;
-  root->line = own->co_firstlineno;
+  root->line = written->co_firstlineno;
   root->suspends = (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
   g_any_suspends = g_any_suspends || root->suspends;
   root->strict = strict;
@@ -181,7 +175,7 @@ void reset_root(Root& root) {
   root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;
   root.stopped = root.opaque_calls = root.asides = 0;
   root.last_miss.clear();
-  root.last_stop = StopInfo();
+  root.last_stop = root.aside = root.given_up = StopInfo();
   root.farewell.reset();
   root.after = 0;
   root.plain = root.recorded = root.replayed = root.compared = root.first = Spent();

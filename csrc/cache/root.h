@@ -52,7 +52,7 @@ struct Root {
   PyObject* instance = nullptr;  // borrowed, compared only; null for a function root
   Ref weak;                      // its callback removes the root
   std::string name;
-  std::string file;  // where the user wrote it: the function that decorators wrap, or the class of the instance
+  std::string file;  // where the user wrote it: the function under its decorators, or a method of the object's class
   int line = 0;
   bool strict = false, automatic = false, dead = false;
   bool suspends = false;  // of a generator or coroutine function: its body is CPython's, and it has no traces
@@ -70,6 +70,8 @@ struct Root {
   uint64_t stopped = 0, opaque_calls = 0;  // replays that came to where the recording had stopped; calls they made
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
   StopInfo last_stop;
+  StopInfo aside;     // why the last call was CPython's, because of what was on meanwhile; no code: it was not
+  StopInfo given_up;  // why all are, while `disabled`
   std::string last_miss;
   std::optional<Farewell> farewell;  // to be said once it is known what the calls take
   double after = 0;                  // seconds that CPython took where replays stopped or were left
@@ -92,7 +94,7 @@ struct CodeState {
   size_t next_seen = 0;
   uint32_t plain_calls = 0;  // watched calls without tensor operators
   int wasted = 0;            // roots in a row that died without a replay
-  Spent watched;           // the last of these calls, while savings are measured
+  Spent watched;             // the last of these calls, while savings are measured
   bool has_operators = false;
   bool recorded = false;   // a trace was made of it ...
   bool replayed = false;   // ... and ran

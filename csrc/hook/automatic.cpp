@@ -25,9 +25,11 @@ namespace pijit {
 namespace {
 
 constexpr uint32_t kPlainCalls = 3;
-constexpr uint64_t kLong = 20'000;
+constexpr size_t kNoted = 32;  // functions of which outermost() tells
 
 bool g_automatic = false;
+uint64_t g_traced = 0;
+std::vector<Outermost> g_outermost;
 thread_local Watch* t_watch = nullptr;
 thread_local int t_looks = 0;        // LooksInside that live
 thread_local uint64_t t_frames = 0;  // entered while something was watched
@@ -78,8 +80,29 @@ bool comes_again(CodeState& state, const void* key) {
   return false;
 }
 
+std::string text_of(PyObject* unicode) {
+  const char* text = PyUnicode_AsUTF8(unicode);
+  if (text == nullptr) PyErr_Clear();
+  return text == nullptr ? "?" : text;
+}
+
+// Notes a call that was watched and not recorded.
+void note_outermost(PyCodeObject* code, uint64_t inside) {
+  const SavedError error;
+  for (Outermost& seen : g_outermost)
+    if (seen.code == code) {
+      seen.calls += 1;
+      seen.inside += inside;
+      return;
+    }
+  if (g_outermost.size() == kNoted) return;
+  g_outermost.push_back(
+      {code, text_of(code->co_qualname), text_of(code->co_filename), code->co_firstlineno, 1, inside});
+}
+
 PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame) {
-  Ref keep = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frame)));
+  PyCodeObject* const frame_code = cpython::code(frame);
+  Ref keep = Ref::borrow(reinterpret_cast<PyObject*>(frame_code));
   Watch watch(frame, state);
   if (!state->has_operators) {
     current_adapter()->count_operators(true);
@@ -92,6 +115,8 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
     state->watched.since(start);
   }
   if (watch.counting && current_adapter()->operators_counted() == 0) state->plain_calls += 1;
+  stop_counting(watch);
+  if (state->has_operators) note_outermost(frame_code, t_frames - watch.began);
   return result;
 }
 
@@ -123,6 +148,14 @@ void set_automatic(bool on) noexcept {
   g_automatic = on;
 }
 
+const std::vector<Outermost>& outermost() noexcept {
+  return g_outermost;
+}
+
+uint64_t traced_calls() noexcept {
+  return g_traced;
+}
+
 bool automatic() noexcept {
   return g_automatic || t_looks > 0;
 }
@@ -147,9 +180,9 @@ Watch::~Watch() {
 
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept {
   if (!automatic() || (t_watch != nullptr && !is_passed_on(ts))) return false;
+  if (!cpython::untraced(ts)) return g_traced += 1, false;
   PyCodeObject* code = cpython::code(frame);
-  return current_adapter() != nullptr && cpython::untraced(ts) && cpython::is_function_body(code) &&
-         !is_comprehension(code);
+  return current_adapter() != nullptr && cpython::is_function_body(code) && !is_comprehension(code);
 }
 
 PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {

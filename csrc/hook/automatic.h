@@ -4,6 +4,21 @@
 
 namespace pijit {
 
+// Calls inside a function after which it passes its role on.
+inline constexpr uint64_t kLong = 20'000;
+
+// A function under which tensor operators ran, and which was not recorded.
+struct Outermost {
+  PyCodeObject* code;  // compared only
+  std::string name, file;
+  int line;
+  uint64_t calls = 0, inside = 0;  // of it; of Python functions while it ran
+};
+// The first ones, in the order in which they were seen.
+const std::vector<Outermost>& outermost() noexcept;
+// Calls that were not looked at, because a tracer or profiler was on.
+uint64_t traced_calls() noexcept;
+
 void set_automatic(bool on) noexcept;
 // They are to be found now: everywhere, or in what this thread runs.
 bool automatic() noexcept;

@@ -8,12 +8,14 @@
 #include "exec/registers.h"
 #include "exec/replay.h"
 #include "guard/check.h"
+#include "hook/aside.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/hook.h"
 #include "hook/log.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
+#include "hook/strict.h"
 #include "hook/tell.h"
 #include "hook/verify.h"
 #include "ir/adapter_slot.h"
@@ -40,19 +42,8 @@ struct Timing {
 };
 Timing g_timing;
 
-void raise_strict(const std::string& text) {
-  Ref module = Ref::steal(PyImport_ImportModule("pijit.errors"));
-  Ref type = module ? Ref::steal(PyObject_GetAttrString(module.get(), "StrictError")) : Ref();
-  if (type) PyErr_SetString(type.get(), text.c_str());
-}
-
 std::string place_text(const std::string& file, int line, const std::string& function) {
   return file + ":" + std::to_string(line) + " in " + function + "(): ";
-}
-
-std::string strict_text(const StopInfo& stop) {
-  const std::string text = place_text(stop.file, stop.line, stop.function) + stop.reason;
-  return stop.code == nullptr ? text : text + " [" + stop.code + "]";
 }
 
 std::string stop_text(const StopInfo& stop) {
@@ -113,17 +104,6 @@ PyObject* run_plain(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   return result;
 }
 
-// From now on the root's calls are CPython's, which the first of them says; not under stress.
-void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause = StopInfo()) {
-  if (stress_words() != 0) return;
-  root.disabled = why.empty() ? reason.text : std::string(reason.text) + ": " + why;
-  const char* because = cause.code;
-  cause.code = reason.code;
-  cause.reason = root.disabled;
-  root.farewell = Farewell{std::move(cause), because};
-  root.plain = Spent();
-}
-
 // A stop that is in no frame any more is in the root.
 StopInfo placed(StopInfo stop, const Root& root) {
   if (stop.code == nullptr || !stop.file.empty()) return stop;
@@ -131,6 +111,18 @@ StopInfo placed(StopInfo stop, const Root& root) {
   stop.line = root.line;
   stop.function = root.name;
   return stop;
+}
+
+// From now on the root's calls are CPython's, which the first of them says; not under stress.
+void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause = StopInfo()) {
+  if (stress_words() != 0) return;
+  root.disabled = why.empty() ? reason.text : std::string(reason.text) + ": " + why;
+  const char* because = cause.code;
+  cause.code = reason.code;
+  cause.reason = root.disabled;
+  root.given_up = placed(cause, root);
+  root.farewell = Farewell{std::move(cause), because};
+  root.plain = Spent();
 }
 
 // A call that gave no trace; after a number of them in a row the root is left alone.
@@ -211,28 +203,25 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
   root.unprepared = true;
 }
 
-// A recorder could not start: because of an argument, or of a mode of the framework, which may end.
+// CPython runs the call while a tracer, a profiler or a mode of the framework lasts.
+PyObject* step_aside(Root& root, PyThreadState* ts, cpython::Frame* frame, StopInfo why) {
+  root.aside = std::move(why);
+  if (root.strict) return raise_strict(root.aside);
+  if (!cpython::untraced(ts)) return plain(ts, frame, 0);
+  root.asides += 1;
+  if (root.asides == limits().stops) root.farewell = Farewell{root.aside};
+  return run_plain(root, ts, frame);
+}
+
+// A recorder could not start, because of an argument.
 PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  Adapter* adapter = current_adapter();
-  const char* mode = adapter == nullptr ? nullptr : adapter->must_step_aside();
-  const Reason& reason = kAborts[static_cast<size_t>(mode == nullptr ? Abort::kInput : Abort::kAside)];
+  const Reason& reason = kAborts[static_cast<size_t>(Abort::kInput)];
   StopInfo stop;
   stop.code = reason.code;
-  stop.reason = mode == nullptr ? reason.text : std::string(reason.text) + ": " + mode;
-  stop.file = root.file;
-  stop.line = root.line;
-  stop.function = root.name;
-  if (root.strict) {
-    raise_strict(strict_text(stop));
-    return nullptr;
-  }
-  if (mode == nullptr) {
-    note_abort(root, std::move(stop));
-  } else {
-    root.asides += 1;
-    if (root.asides == limits().stops) root.farewell = Farewell{stop};
-    root.last_stop = std::move(stop);
-  }
+  stop.reason = reason.text;
+  stop = placed(std::move(stop), root);
+  if (root.strict) return raise_strict(stop);
+  note_abort(root, std::move(stop));
   return run_plain(root, ts, frame);
 }
 
@@ -249,11 +238,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
     install_trace(*root, recorder.finish(), recorder, wanted);
   }
   root->recorded.since(start);
-  if (root->strict && result != nullptr && (root->traces.empty() || root->last_stop.code != nullptr)) {
-    drop_reference(result);
-    result = nullptr;
-    raise_strict(strict_text(root->last_stop));
-  }
+  if (root->strict) raise_instead(left_in_recording(*root), &result);
   return result;
 }
 
@@ -392,6 +377,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     if (g_measures_savings) root.replayed.since(start);
     if (i != 0) root.dispatch.taken(signature, place);
     note_replay(root, *trace, left);
+    if (root.strict) raise_instead(left_in_replay(root, *trace, left), result);
     return true;
   }
   return false;
@@ -443,20 +429,32 @@ void learn_numbers(Root& root, cpython::Frame* frame) {
 
 // What the stance says instead of recording.
 PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  if (g_stance != Stance::kFailOnRecord) return plain(ts, frame, 0);
-  std::string text =
-      place_text(root.file, root.line, root.name) + "this call would be recorded, and the stance is \"fail_on_record\"";
+  const bool fails = g_stance == Stance::kFailOnRecord;
+  if (!fails && !root.strict) return plain(ts, frame, 0);
+  std::string text = place_text(root.file, root.line, root.name) + "this call would be recorded, and the stance is " +
+                     (fails ? "\"fail_on_record\"" : "\"replay_only\"");
   if (!root.last_miss.empty()) text += " (" + root.last_miss + ")";
-  raise_strict(text);
-  return nullptr;
+  return raise_strict(text);
+}
+
+// There is no room for one more trace.
+PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
+  note_miss(root, frame);
+  if (root.misses_in_a_row >= limits().misses) leave_alone(root, kDiffers, root.last_miss);
+  if (!root.strict) return run_plain(root, ts, frame);
+  StopInfo stop;
+  stop.code = kDiffers.code;
+  stop.reason = std::string(kDiffers.text) + ": " + root.last_miss;
+  return raise_strict(placed(std::move(stop), root));
 }
 
 }  // namespace
 
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   root->calls += 1;
-  if (!cpython::untraced(ts)) return plain(ts, frame, 0);
-  if (!root->disabled.empty()) return run_plain(*root, ts, frame);
+  if (!cpython::untraced(ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
+  root->aside.code = nullptr;
+  if (!root->disabled.empty()) return root->strict ? raise_strict(root->given_up) : run_plain(*root, ts, frame);
   PyObject* result = nullptr;
   if (std::exchange(root->unprepared, false)) {
     const double start = now();
@@ -464,16 +462,16 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
     root->recorded.seconds += now() - start;
   }
   if (g_timing.root == root->id) take_times(*root, frame);
-  if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) return plain(ts, frame, 0);
+  if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) {
+    if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
+    return plain(ts, frame, 0);
+  }
   if (is_wanted(*root, frame)) return record(root, ts, frame, std::exchange(root->wanted, Wanted()));
   if (compares(*root, ts, frame, &result) || verified(*root, ts, frame, &result) ||
       run_trace(*root, ts, frame, &result))
     return result;
-  if (root->traces.size() >= static_cast<size_t>(limits().traces)) {
-    note_miss(*root, frame);
-    if (root->misses_in_a_row >= limits().misses) leave_alone(*root, kDiffers, root->last_miss);
-    return run_plain(*root, ts, frame);
-  }
+  if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
+  if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
   if (!root->traces.empty()) note_miss(*root, frame);
   if (!records()) return not_recorded(*root, ts, frame);
   learn_numbers(*root, frame);

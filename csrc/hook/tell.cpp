@@ -33,10 +33,10 @@ void tell(Told kind, const Root& root, const StopInfo& cause, double seconds, co
   const std::string codes = because == nullptr ? cause.code : std::string(cause.code) + ", " + because;
   Ref callable = Ref::borrow(listener().get());
   Ref done = Ref::steal(PyObject_CallFunction(
-      callable.get(), "{s:s,s:i,s:s,s:s,s:s,s:s,s:i,s:s,s:d}", "kind", kKinds[static_cast<size_t>(kind)], "root",
+      callable.get(), "{s:s,s:i,s:s,s:s,s:s,s:s,s:i,s:s,s:s,s:d}", "kind", kKinds[static_cast<size_t>(kind)], "root",
       root.id, "name", root.name.c_str(), "codes", codes.c_str(), "reason", cause.reason.c_str(), "file",
       (placed ? cause.file : root.file).c_str(), "line", placed ? cause.line : root.line, "function",
-      (placed ? cause.function : root.name).c_str(), "seconds", seconds));
+      (placed ? cause.function : root.name).c_str(), "inside", cause.inside.c_str(), "seconds", seconds));
   if (!done) PyErr_WriteUnraisable(callable.get());
 }
 

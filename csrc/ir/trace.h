@@ -197,8 +197,9 @@ struct Site {
 struct StopInfo {
   const char* code = nullptr;  // "PJ203", null: recorded to its return
   std::string reason;
-  std::string file, function;
+  std::string file, function;  // the user's own place ...
   int line = 0;
+  std::string inside;  // ... and the one in a library that it leads to: "torch/nn/modules/linear.py:134"
 };
 
 // What is checked anew after an opaque call, when its guards, like those at entry, find all that the trace relies on

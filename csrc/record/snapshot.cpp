@@ -7,6 +7,7 @@
 #include "record/limits.h"
 #include "record/reasons.h"
 #include "record/recorder.h"
+#include "record/stop_place.h"
 
 namespace pijit {
 namespace {
@@ -215,14 +216,7 @@ void Recorder::note_stop(Abort reason, const std::string& detail) {
   const Reason& row = kAborts[static_cast<size_t>(reason)];
   info.code = row.code;
   info.reason = detail.empty() ? row.text : std::string(row.text) + ": " + detail;
-  if (frames_.empty()) return;
-  ShadowFrame& frame = top_frame();
-  const char* file = PyUnicode_AsUTF8(frame.code->co_filename);
-  const char* function = PyUnicode_AsUTF8(frame.code->co_qualname);
-  if (file == nullptr || function == nullptr) PyErr_Clear();
-  info.file = file == nullptr ? "?" : file;
-  info.function = function == nullptr ? "?" : function;
-  info.line = cpython::line_of(frame.code, frame.operation);
+  if (!frames_.empty()) set_place(&info, frames_);
 }
 
 void Recorder::stop(const char* code, std::string reason) {

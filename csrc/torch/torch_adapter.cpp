@@ -41,6 +41,7 @@ class TorchAdapter final : public Adapter {
     return torch_adapter::object_of(static_cast<Impl*>(tensor));
   }
 
+  const char* written_method() const noexcept override { return "forward"; }
   const char* must_step_aside() noexcept override { return torch_adapter::must_step_aside(); }
   std::unique_ptr<StateGuard> capture_state() override { return torch_adapter::capture_state(); }
   std::unique_ptr<InputGuards> new_inputs() override { return std::make_unique<TensorInputs>(); }

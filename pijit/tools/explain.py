@@ -128,7 +128,8 @@ def explain(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
         stop, miss = None, None
         if before is not None and after is not None:
             counts = {name: after[name] - before[name] for name in _COUNTERS}  # type: ignore[literal-required]
-            stop = stop_view(after["last_stop"]) if counts["records"] or counts["aborts"] else None
+            told = counts["records"] or counts["aborts"] or after["aside"]
+            stop = stop_view(after["last_stop"]) if told else None
             miss = after["last_miss"] if counts["guard_failures"] else None
         name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
         return Report(name, status(target), seconds, counts, stop, _advice(stop), miss, traces(target), result)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pijit import _core
+from pijit import _adapters, _core
 from pijit._config import OFF, WHY_OFF
 from pijit.traces import duration, place, plural, stop_view, view
 
@@ -115,7 +115,7 @@ def headline(roots: "list[RootInfo]", seconds: float) -> str:
     if OFF:
         return f"pijit: switched off by {WHY_OFF}"
     if not roots:
-        return "pijit: no function was called twice that runs tensor operators"
+        return f"pijit: nothing was recorded: {_why_nothing()}"
     saved, recording = (sum(root[name] for root in roots) for name in ("seconds_saved", "seconds_recording"))
     took = f"pijit: the program took {duration(seconds)}"
     if not any(root["compared"] for root in roots):
@@ -175,6 +175,27 @@ def _shown(rows: list[_Row], *, in_full: bool) -> list[_Row]:
         return rows
     folded = _Row([root for row in without for root in row.roots], folded=len(without))
     return [row for row in rows if row.sum("replays")] + [folded]
+
+
+def _why_nothing() -> str:
+    """Why no function became a root."""
+    seen = _core.outermost()
+    if seen["functions"]:
+        longest = max(seen["functions"], key=lambda function: function["inside"])
+        name = f"{longest['name']}() ({place(longest['file'], longest['line'])})"
+        if longest["calls"] == 1 and longest["inside"]:
+            return (
+                f"the tensor operators ran inside {name}, which was called once; recorded is a second call. "
+                f"What such a function calls is recorded after {seen['long']:,} calls of Python functions inside it, "
+                f"and there were {longest['inside']:,}. Give the function that it calls again and again to pijit.jit()"
+            )
+        times = "once" if longest["calls"] == 1 else f"{longest['calls']} times, each time for another object"
+        return f"{name} runs tensor operators, and was called {times}; recorded is a second call for the same one"
+    if seen["traced"]:
+        return "a debugger, coverage or a profiler was on, and has to see the Python code run"
+    if not _adapters.attached():
+        return "no tensor framework was imported"
+    return "no function ran tensor operators"
 
 
 @dataclasses.dataclass(slots=True)

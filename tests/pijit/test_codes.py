@@ -249,6 +249,42 @@ def aside():
     return call, [()] * 10
 
 
+@produces("PJ105", needs="torch")
+def another_way():
+    import torch
+
+    def f(x):
+        return (x + 1 if x.sum() > 0 else x - 1).tolist()
+
+    strict = pijit.jit(f, strict=True)
+
+    def call(x):
+        try:
+            return strict(x)
+        except pijit.errors.StrictError as error:
+            logging.getLogger("pijit").warning("%s", error)
+            return f(x)
+
+    call.root = strict
+    return call, [*[(torch.ones(2),)] * 2, (-torch.ones(2),)]
+
+
+@produces("PJ217")
+def traced():
+    f = pijit.jit(lambda x: x + 1)
+
+    def call():
+        before = sys.gettrace()
+        sys.settrace(lambda *_: None)
+        try:
+            return f(1)
+        finally:
+            sys.settrace(before)
+
+    call.root = f
+    return call, [()] * 3
+
+
 # Where these were come to, an opaque call has taken the place of the stop; no program is known that comes to them now.
 UNREACHED = ("PJ207", "PJ215")
 

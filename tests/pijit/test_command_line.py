@@ -336,7 +336,9 @@ class TestReport:
 
     def test_nothing_to_report(self, here):
         (here / "empty.py").write_text("pass")
-        assert "no function" in execute(["-m", "pijit", "--report", "empty.py"], here).stderr
+        assert (
+            "nothing was recorded: no tensor framework" in execute(["-m", "pijit", "--report", "empty.py"], here).stderr
+        )
         assert "switched off by PIJIT=0" in execute(["-m", "pijit", "--report", "empty.py"], here, PIJIT="0").stderr
 
     DECORATED = """
@@ -458,7 +460,7 @@ class TestReport:
     def test_forked_children_report_nothing(self, here):
         (here / "forks.py").write_text("import os\nif os.fork():\n    os.wait()\n")
         done = execute(["-m", "pijit", "--report", "forks.py"], here)
-        assert done.stderr.count("pijit: no function") == 1
+        assert done.stderr.count("pijit: nothing was recorded") == 1
 
 
 class TestSubcommands:

@@ -72,10 +72,14 @@ def test_a_stop_that_replays_keep_reaching(said):
 
 def test_the_form():
     told = {"kind": "stopped", "root": 1, "name": "step", "codes": "PJ203", "file": "/a/train.py", "line": 42}
-    told |= {"function": "step", "reason": f"{_messages.texts()['PJ203']}: print(...)", "seconds": 8e-4}
+    told |= {"function": "step", "inside": "", "reason": f"{_messages.texts()['PJ203']}: print(...)", "seconds": 8e-4}
     assert _messages.line(told) == (
         "pijit: train.py:42 in step(): stopped recording at print(...); the rest runs in CPython"
         " [PJ203, 0.8 ms a call] (python -m pijit help PJ203)"
+    )
+    assert _messages.line(told | {"inside": "torch/nn/modules/linear.py:134", "seconds": 0.0}) == (
+        "pijit: train.py:42 in step(): stopped recording at print(...) in torch/nn/modules/linear.py:134;"
+        " the rest runs in CPython [PJ203] (python -m pijit help PJ203)"
     )
     assert _messages.line(told | {"seconds": 0.0}).endswith("CPython [PJ203] (python -m pijit help PJ203)")
 

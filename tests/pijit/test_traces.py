@@ -65,6 +65,7 @@ def test_print(source):
 
 def test_print_a_stop(source):
     stop = {"code": "PJ203", "reason": "open(...)", "file": str(source), "line": 4, "function": "forward"}
+    stop["inside"] = ""
     text = str(view(described(source, ends="exit", stop=stop)))
     assert text.endswith(
         "    # model.py:4 in forward(): stopped recording: open(...) [PJ203]; the rest runs in CPython"

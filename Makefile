@@ -23,6 +23,8 @@ CXX_FILES := $(shell find csrc bench -name '*.h' -o -name '*.cpp' 2>/dev/null)
 
 DEPS := $(VENV)/.deps
 INSTALLED := $(VENV)/.installed
+CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python
+WHEEL := build/wheel
 CHECKED := build/checked
 SANITIZED := build/sanitized
 
@@ -33,7 +35,7 @@ PYTEST_ALL = $(PYTEST) -n $(JOBS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test test-release test-checked test-cpython test-sweep test-sanitize bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-cpython test-sweep test-sanitize bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -52,22 +54,23 @@ $(INSTALLED): $(DEPS) $(SOURCES) $(PYTHON_SOURCES) README.md LICENSE
 	python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	touch $@
 
-# $(call build,directory,options): builds into the directory, leaves an importable copy in its stage/.
-define build
-	cmake -S . -B $(1) -G Ninja -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python $(2)
-	cmake --build $(1)
-	rm -rf $(1)/stage
-	cmake --install $(1) --prefix $(1)/stage > /dev/null
-	touch $(1)/.built
-endef
-
-$(CHECKED)/.built: $(DEPS) $(SOURCES) $(PYTHON_SOURCES)
-	$(call build,$(CHECKED),-DPIJIT_CHECKED=ON)
+# The objects of the installed build linked once more, and an importable copy.
+$(CHECKED)/.built: $(INSTALLED)
+	cmake --build $(WHEEL) --target checked
+	rm -rf $(CHECKED)
+	cmake --install $(WHEEL) --component checked --prefix $(CHECKED)/stage > /dev/null
+	touch $@
 
 $(SANITIZED)/.built: $(DEPS) $(SOURCES) $(PYTHON_SOURCES)
-	$(call build,$(SANITIZED),-DPIJIT_CHECKED=ON -DPIJIT_TORCH=OFF -DPIJIT_SANITIZE=address$(COMMA)undefined)
+	$(CONFIGURE) -B $(SANITIZED) -DPIJIT_CHECKED=ON -DPIJIT_TORCH=OFF -DPIJIT_SANITIZE=address,undefined
+	cmake --build $(SANITIZED)
+	rm -rf $(SANITIZED)/stage
+	cmake --install $(SANITIZED) --prefix $(SANITIZED)/stage > /dev/null
+	touch $@
 
-COMMA := ,
+dev: $(DEPS) ## build into pijit/, fast to repeat: the source tree can then be imported
+	$(CONFIGURE) -B build/dev -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPIJIT_INPLACE=ON
+	cmake --build build/dev
 
 # --- use --------------------------------------------------------------------------------------
 
@@ -76,15 +79,21 @@ run: setup ## compare eager, pijit and torch.compile on real models: prints a ta
 
 # --- test -------------------------------------------------------------------------------------
 
-test: test-checked test-release ## all tests on the checked build; models and torch on the installed one
-
-# With the slow ones: real models, part of the sweep, memory over thousands of replays.
-test-release: setup
-	mkdir -p build/cwd
-	cd build/cwd && $(PYTEST_ALL) $(addprefix $(ROOT)/tests/,models torch hook)
+test: test-checked test-release ## all tests but the slow ones on the checked build; real models on the installed one
 
 test-checked: $(CHECKED)/.built
 	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) -m "not slow" $(TESTS)
+
+# Slow, but nothing else says whether what users get does what users do.
+test-release: setup
+	mkdir -p build/cwd
+	cd build/cwd && $(PYTEST_ALL) $(addprefix $(ROOT)/tests/,models hook)
+
+# Before a release, with test-cpython and test-sweep.
+test-long: $(CHECKED)/.built test-sanitize ## the slow tests on the checked build, all on the installed one, those of the core sanitized (long)
+	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) -m slow $(TESTS)
+	mkdir -p build/cwd
+	cd build/cwd && $(PYTEST_ALL) $(TESTS)
 
 # Twenty of CPython's own test modules, each under the hook, observed, and recorded and replayed.
 test-cpython: $(CHECKED)/.built ## CPython's own tests while everything is recorded (long)

@@ -19,6 +19,7 @@
 #include "hook/tell.h"
 #include "hook/verify.h"
 #include "ir/adapter_slot.h"
+#include "ir/checked.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "record/reasons.h"
@@ -66,12 +67,11 @@ void note_replayed(const Root& root) noexcept {
   stats().replayed_codes += !std::exchange(state->replayed, true);
 }
 
-// PIJIT_CHECKED: a trace that contradicts itself is a bug and stops the process.
-void check_trace([[maybe_unused]] const Trace& trace) {
-#if PIJIT_CHECKED
+// In a checked build: a trace that contradicts itself is a bug and stops the process.
+void check_trace(const Trace& trace) {
+  if (!kChecked) return;
   const std::string wrong = verify_trace(trace);
   if (!wrong.empty()) Py_FatalError((wrong + "\n" + Printer(trace, false).all()).c_str());
-#endif
 }
 
 // What a recording gave is kept.

@@ -1,4 +1,4 @@
-// PIJIT_CHECKED: the shadow of a frame compared with the real frame before every instruction.
+// In a checked build: the shadow of a frame compared with the real frame before every instruction.
 #include <cstdio>
 #include <cstdlib>
 

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
+#include "ir/checked.h"
 #include "record/limits.h"
 
 namespace pijit {
@@ -331,9 +332,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   frame.operation = index;
   frame.snapshot = kNone;
   if (opcode != CALL && (opcode != PRECALL || frame.kwnames == nullptr)) frame.call_start = -1;
-#if PIJIT_CHECKED
-  check_shadow(*this, frame);
-#endif
+  if (kChecked) check_shadow(*this, frame);
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
   if (limit_ != 0 && !epoch_due_ && !exit_points_ && step_move(frame, opcode, oparg)) {
     limit_ -= 1;

@@ -586,7 +586,7 @@ PyObject* finalize_function();  // what becomes of an object when it dies
 // Cells and free variables, which CPython sets up without events.
 void run_prologue(Recorder& recorder, ShadowFrame& shadow);
 
-// PIJIT_CHECKED: the shadow against the real frame; a difference is a bug and stops the process.
+// In a checked build: the shadow against the real frame; a difference is a bug and stops the process.
 void check_shadow(Recorder& recorder, ShadowFrame& frame);
 
 // Handles one instruction (before it runs). step.cpp.

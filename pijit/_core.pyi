@@ -103,6 +103,8 @@ class ToldInfo(TypedDict):
     function: str
     seconds: float
 
+checked: bool  # a check of the recorder that fails stops the process
+
 def hook_install() -> None:
     """Become the evaluator of frames, keeping the one that was there for delegation."""
 

@@ -124,6 +124,11 @@ PYBIND11_MODULE(_core, m) {
   using namespace pijit;
   m.doc() = "pijit's engine (private).";
   if (!start_cache()) throw py::error_already_set();
+#if PIJIT_CHECKED
+  m.attr("checked") = true;  // a check that fails stops the process
+#else
+  m.attr("checked") = false;
+#endif
   m.def("hook_install", [] {
     build_builtin_table();
     install_hook();

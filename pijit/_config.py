@@ -29,7 +29,7 @@ if _SWITCH != "" and _SWITCH.lower() not in _FLAGS:
 # Bit i of the core's "log" option is channel i. Tag: LOG_CHANNELS.
 LOG_CHANNELS = ("record", "guards", "exits")
 # Bit i of the core's "stress" option is word i. Tag: STRESS_WORDS.
-STRESS_WORDS = ("record-all", "observe", "exits")
+STRESS_WORDS = ("record-all", "observe", "exits", "faults")
 
 # Of the options that are sets of words: what one is called, and the words.
 _SETS = {"log": ("channel", LOG_CHANNELS), "stress": ("word", STRESS_WORDS)}
@@ -65,8 +65,8 @@ class Config:
             such a number is guarded where it stands.
         verify: every so many replays of a function one that changes nothing is compared with CPython; 0: none.
         log: channels to log, separated by commas: "record", "guards", "exits".
-        stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe",
-            "exits".
+        stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe", "exits",
+            "faults".
         quiet: say nothing about functions that hardly gain.
         debug: say what only developers of pijit need.
 

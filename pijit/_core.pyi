@@ -123,6 +123,8 @@ class OutermostInfo(TypedDict):
     long: int
     traced: int
 
+checked: bool  # a check of the recorder that fails stops the process
+
 def hook_install() -> None:
     """Become the evaluator of frames, keeping the one that was there for delegation."""
 

@@ -19,6 +19,7 @@
 #include "hook/tell.h"
 #include "hook/verify.h"
 #include "ir/adapter_slot.h"
+#include "ir/checked.h"
 #include "record/limits.h"
 #include "record/marks.h"
 #include "record/recorder.h"
@@ -129,6 +130,7 @@ PYBIND11_MODULE(_core, m) {
   using namespace pijit;
   m.doc() = "pijit's engine (private).";
   if (!start_cache()) throw py::error_already_set();
+  m.attr("checked") = kChecked;  // a check that fails stops the process
   m.def("hook_install", [] {
     build_builtin_table();
     install_hook();

@@ -136,6 +136,14 @@ void note_abort(Root& root, StopInfo stop) {
     leave_alone(root, kNothingRecorded, root.last_stop.reason, root.last_stop);
 }
 
+// A trace that contradicts itself, or memory is short.
+void note_failure(Root& root, const char* what) {
+  StopInfo stop;
+  stop.code = kAborts[static_cast<size_t>(Abort::kFailed)].code;
+  stop.reason = std::string(kAborts[static_cast<size_t>(Abort::kFailed)].text) + ": " + what;
+  note_abort(root, std::move(stop));
+}
+
 Leaving& leaving_at(const Trace& trace, uint32_t node) {
   for (Leaving& leaving : trace.leavings)
     if (leaving.node == node) return leaving;
@@ -230,12 +238,17 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   const double start = now();
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.set_exit_points(stresses(Stress::kExits));
+  recorder.set_faults(stresses(Stress::kFaults));
   if (!recorder.start()) return not_started(*root, ts, frame);
   PyObject* result = plain(ts, frame, 0);
   if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
   {
     SavedError error;
-    install_trace(*root, recorder.finish(), recorder, wanted);
+    try {
+      install_trace(*root, recorder.finish(), recorder, wanted);
+    } catch (const std::exception& failure) {  // CPython has done the call
+      note_failure(*root, failure.what());
+    }
   }
   root->recorded.since(start);
   if (root->strict) raise_instead(left_in_recording(*root), &result);
@@ -481,6 +494,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
 PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
   Recorder recorder(ts, frame, current_adapter(), nullptr);
   recorder.set_exit_points(stresses(Stress::kExits));
+  recorder.set_faults(stresses(Stress::kFaults));
   const bool started = recorder.start();
   PyObject* result = plain(ts, frame, 0);
   if (!started) return result;

@@ -6,6 +6,9 @@
 //                it is left alone, so that what it calls has its turn
 //   exits        as record-all, and every recording makes an exit point of each instruction: a replay is left at one of
 //                them, each at another one (exec/replay.h)
+//   faults       as record-all, and the recorder's own checks fail at one instruction or another: the recording is
+//   given
+//                up and the program goes on; in a checked build the process stops
 //
 // With `observe` the others are `observe`. pijit's own Python is left alone. Memory stays bounded: a root goes with its
 // function, a code object has at most kStressRoots of them, and a root has as many traces as ever.
@@ -17,7 +20,7 @@
 namespace pijit {
 
 // Bit i is word i of STRESS_WORDS in pijit/_config.py.
-enum class Stress : uint32_t { kRecordAll = 1, kObserve = 2, kExits = 4 };
+enum class Stress : uint32_t { kRecordAll = 1, kObserve = 2, kExits = 4, kFaults = 8 };
 
 inline constexpr size_t kStressRoots = 16;
 inline constexpr uint32_t kObservedCalls = 3;

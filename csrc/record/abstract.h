@@ -29,6 +29,10 @@ Task<Inner> resume_generator(Drive& drive, Val generator, Val sent);
 Task<Vals> collect(Drive& drive, Val iterable);
 // The same by code that first asks how many there are: list(), tuple(), extend, sorted.
 Task<Vals> collect_all(Drive& drive, Val iterable);
+// PyObject_LengthHint: __len__, else __length_hint__, if the class has them in Python.
+Task<bool> ask_length(Drive& drive, Val iterable);
+// Drawing from it may run Python, or end early: what draws must do as CPython does between two items.
+bool is_drawn(Recorder& recorder, Val iterable);
 // The class of the iterator that iter() makes of a built-in container; null: not known.
 PyTypeObject* iterator_type(PyTypeObject* iterable);
 PyTypeObject* range_iterator_type(PyObject* range, bool reversed);  // one of two, by its size

@@ -194,9 +194,11 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
   co_return item;
 }
 
-namespace {
+bool is_drawn(Recorder& recorder, Val iterable) {
+  PyTypeObject* type = recorder.type_of(iterable);
+  return is_iterator(recorder, iterable) || type == nullptr || type->tp_iter == cpython::slot_functions().iter;
+}
 
-// PyObject_LengthHint: __len__, else __length_hint__, if the class has them in Python.
 Task<bool> ask_length(Drive& drive, Val iterable) {
   static PyObject* const hint = PyUnicode_InternFromString("__length_hint__");
   Recorder& recorder = drive.recorder();
@@ -214,7 +216,7 @@ Task<bool> ask_length(Drive& drive, Val iterable) {
   co_return true;
 }
 
-Task<Vals> drain(Drive& drive, Val iterator) {
+static Task<Vals> drain(Drive& drive, Val iterator) {
   Vals items;
   for (;;) {
     Val item = co_await iter_next(drive, iterator);
@@ -223,8 +225,6 @@ Task<Vals> drain(Drive& drive, Val iterator) {
   }
   co_return items;
 }
-
-}  // namespace
 
 Task<Vals> collect(Drive& drive, Val iterable) {
   Val iterator = co_await get_iter(drive, iterable);

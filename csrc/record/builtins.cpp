@@ -232,9 +232,11 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
       if (bound && !recorder.guard_parts(object)) return Invoke::kUnknown;
       if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
     }
+    const TraceMark before = recorder.here();
     Invoke outcome = row->second.driven != nullptr ? drive(recorder, frame, row->second.driven, args, pops)
                                                    : row->second.handler(recorder, frame, args, pops);
     if (outcome != Invoke::kUnknown) return outcome;
+    if (recorder.live() && !recorder.is_untouched(before)) return Invoke::kUnknown;
   }
   if (!recorder.live()) return Invoke::kStopped;
   if (only_computes(object)) {
@@ -246,10 +248,13 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
 
 }  // namespace
 
-// What does not go with a number that varies may go with what it is now.
+// What does not go with a number that varies may go with what it is now. An attempt that consumed an iterator, or
+// wrote, must be taken back first: that is for whoever stops the instruction (Recorder::fix_operands).
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+  const TraceMark before = recorder.here();
   const Invoke outcome = invoke_known(recorder, frame, callable, args, pops);
-  if (outcome != Invoke::kUnknown || !recorder.live() || !recorder.fix_numbers(&args.values)) return outcome;
+  if (outcome != Invoke::kUnknown || !recorder.live() || !recorder.is_untouched(before)) return outcome;
+  if (!recorder.fix_numbers(&args.values)) return outcome;
   return invoke_known(recorder, frame, callable, args, pops);
 }
 

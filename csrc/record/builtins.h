@@ -102,7 +102,7 @@ bool only_computes(PyObject* callable);
 // dict(pairs, **more)
 Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops);
 // list.sort: the items in their new order.
-Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse);
+Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse, bool in_place);
 
 // Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
 bool holds_dict(const Model& content);  // it is a dict, or an instance of a class derived from dict

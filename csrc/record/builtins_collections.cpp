@@ -94,6 +94,10 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
     size_t at = 0;
     while (at < keys.size() && !cpython::keys_equal(keys[at], key)) ++at;
     Val count;
+    const bool known = at < keys.size() || recorder.dict_find(mapping, key, &count);
+    if (at < keys.size()) count = counts[at];
+    PyTypeObject* number = known ? recorder.type_of(count) : &PyLong_Type;
+    if (number != &PyLong_Type && number != &PyFloat_Type) co_await drive.unknown();  // its + may look at the mapping
     if (at < keys.size()) {
       count = co_await binary(drive, NB_ADD, counts[at], one);
     } else if (recorder.dict_find(mapping, key, &count)) {

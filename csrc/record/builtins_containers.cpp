@@ -87,7 +87,8 @@ Invoke container_contains(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 
 Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 1) return Invoke::kUnknown;
-  if (recorder.is_unread(args.values[0])) return recorder.compute(frame, recorder.called, args.values, pops);
+  if (recorder.is_unread(args.values[0]) && !recorder.is_filled(args.values[0]))
+    return recorder.compute(frame, recorder.called, args.values, pops);
   Val value = recorder.content_of(args.values[0]);
   PyTypeObject* type = recorder.type_of(value);
   if (type == nullptr) return Invoke::kUnknown;

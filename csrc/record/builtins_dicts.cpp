@@ -2,6 +2,7 @@
 #include "cpython/keys.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
+#include "record/filling.h"
 
 namespace pijit {
 
@@ -212,6 +213,36 @@ Task<Val> dict_delitem(Drive& drive, Arguments args) {
   co_return none();
 }
 
+// The two values of a pair: OrderedDict draws no more than three of an iterator.
+static Task<Vals> pair_of(Drive& drive, Val dict, Val pair) {
+  Recorder& recorder = drive.recorder();
+  const PyTypeObject* type = recorder.type_of(dict);
+  const bool ordered = type != nullptr && PyType_IsSubtype(const_cast<PyTypeObject*>(type), &PyODict_Type) != 0;
+  if (ordered && is_drawn(recorder, pair)) co_await drive.unknown();
+  const Vals fields = co_await collect(drive, pair);
+  if (fields.size() != 2) co_await drive.unknown();
+  co_return fields;
+}
+
+// dict.update(pairs, **more): each pair is in the dict before the next one is drawn.
+static Task<bool> update_with_pairs(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Val dict = args.values[0];
+  Filling filling(drive, dict, Val(), "update");
+  const Val iterator = co_await get_iter(drive, args.values[1]);
+  for (;;) {
+    const Val pair = co_await iter_next(drive, iterator);
+    if (pair.is_null()) break;
+    const Vals fields = co_await pair_of(drive, dict, pair);
+    PyObject* key = recorder.key_of(fields[0]);
+    if (key == nullptr || !filling.put(key, fields[1])) co_await drive.unknown();
+  }
+  for (size_t i = 0; i < args.names.size(); ++i)
+    if (!filling.put(args.names[i], args.values[args.positional() + i])) co_await drive.unknown();
+  if (!filling.flush()) co_await drive.unknown();
+  co_return true;
+}
+
 // dict.update(other=(), **more): of a mapping, or of pairs.
 Task<Val> dict_update(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
@@ -226,16 +257,8 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
     } else if (!recorder.live() || is_dict_like(recorder, other) || may_be_mapping(recorder, other)) {
       co_await drive.unknown();
     } else {
-      Val iterator = co_await get_iter(drive, other);
-      for (;;) {
-        Val pair = co_await iter_next(drive, iterator);
-        if (pair.is_null()) break;
-        const Vals fields = co_await collect(drive, pair);
-        PyObject* key = fields.size() == 2 ? recorder.key_of(fields[0]) : nullptr;
-        if (key == nullptr) co_await drive.unknown();
-        keys.push_back(key);
-        values.push_back(fields[1]);
-      }
+      co_await update_with_pairs(drive, args);
+      co_return none();
     }
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());

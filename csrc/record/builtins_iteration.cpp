@@ -115,7 +115,7 @@ Task<Val> next_of_callable(Drive& drive, Arguments args) {
   const bool last = co_await equals(drive, item, sentinel);
   if (!last) co_return item;
   recorder.set_field(iterator, 1, Val());
-  recorder.trace().virtuals[iterator.index()].buildable = false;
+  recorder.model(iterator).begun = ++recorder.trace().clock;
   co_return Val();
 }
 
@@ -268,7 +268,7 @@ struct Sorted {
 
 // What list.sort does: the keys of all items first, then a stable order. Only keys of plain values are compared, so the
 // order of comparisons does not show.
-Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse) {
+Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse, bool in_place) {
   std::vector<Sorted> rows(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     Val item_key = items[i];
@@ -292,6 +292,7 @@ Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse) {
   if (reverse) std::reverse(rows.begin(), rows.end());
   std::stable_sort(rows.begin(), rows.end(), less);
   if (reverse) std::reverse(rows.begin(), rows.end());
+  if (failed && in_place) co_await drive.unknown();  // CPython leaves them half sorted
   if (failed) co_await drive.raise();
   Vals sorted;
   for (const Sorted& row : rows) sorted.push_back(row.item);
@@ -307,7 +308,7 @@ Task<Val> builtin_sorted(Drive& drive, Arguments args) {
   bool backwards = false;
   Vals items = co_await collect_all(drive, args.values[0]);
   if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
-  const Vals sorted = co_await sort_items(drive, items, key, backwards);
+  const Vals sorted = co_await sort_items(drive, items, key, backwards, false);
   co_return drive.recorder().new_list(sorted.data(), sorted.size());
 }
 

@@ -1,6 +1,6 @@
 // itertools: each iterator keeps what it draws from in its fields, and is made again from them (virtuals.def, kLazy).
 //
-// One whose state its own constructor cannot express cannot be rebuilt at an exit (`no_rebuild`).
+// One whose state its own constructor cannot express cannot be rebuilt at an exit from then on (`no_rebuild`).
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
 #include "record/abstract.h"
@@ -14,7 +14,8 @@ Val number(Recorder& recorder, Py_ssize_t value) {
 }
 
 void no_rebuild(Recorder& recorder, Val iterator) {
-  recorder.trace().virtuals[iterator.index()].buildable = false;
+  uint32_t& begun = recorder.model(iterator).begun;
+  if (begun == UINT32_MAX) begun = ++recorder.trace().clock;
 }
 
 Val make(Recorder& recorder, PyTypeObject* type, const Vals& fields) {
@@ -47,7 +48,16 @@ constexpr char kChain[] = "chain", kIslice[] = "islice", kRepeat[] = "repeat", k
                kFilterfalse[] = "filterfalse", kAccumulate[] = "accumulate", kPairwise[] = "pairwise",
                kZipLongest[] = "zip_longest", kCompress[] = "compress";
 
-// --- chain: the iterables that are left; the first is an iterator once it is drawn from.
+// What the constructor does not take as an argument, such as how far it is: logged, so that it can be taken back. For
+// iterators that are not rebuilt.
+void set_position(Recorder& recorder, Val iterator, uint32_t position) {
+  if (recorder.model(iterator).position == position) return;
+  recorder.model(iterator).position = position;
+  recorder.log(iterator, LogOp::kIndex, Val(), Val(), position);
+}
+
+// --- chain: the iterables that are left; the first is an iterator once it is drawn from, and an empty tuple at its
+// end.
 
 Task<Val> make_chain(Drive& drive, Arguments args) {
   if (!args.names.empty()) co_await drive.unknown();
@@ -62,18 +72,19 @@ Task<Val> chain_from_iterable(Drive& drive, Arguments args) {
 Task<Val> next_of_chain(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
-  uint32_t& at = recorder.model(self).position;
-  for (;;) {
-    if (at >= recorder.model(self).items.size()) co_return Val();
+  const Val over = recorder.new_tuple(&PyTuple_Type, nullptr, 0);
+  for (uint32_t at = 0; at < recorder.model(self).items.size(); ++at) {
     Val source = recorder.virtual_field(self, at);
+    if (source == over) continue;
     if (!is_iterator(recorder, source)) {
       source = co_await get_iter(drive, source);
-      recorder.set_field(self, recorder.model(self).position, source);
+      recorder.set_field(self, at, source);
     }
     Val item = co_await iter_next(drive, source);
     if (!item.is_null()) co_return item;
-    recorder.model(self).position += 1;
+    recorder.set_field(self, at, over);
   }
+  co_return Val();
 }
 
 // --- islice(iterable, stop) and (iterable, start, stop, step): how many to skip, and what is left of stop.
@@ -195,14 +206,14 @@ Task<Val> next_of_cycle(Drive& drive, Arguments args) {
   if (recorder.model(self).position == 0) {
     Val item = co_await iter_next(drive, recorder.virtual_field(self, 0));
     if (!item.is_null()) {
-      recorder.model(self).items.push_back(item);
+      recorder.set_field(self, static_cast<uint32_t>(recorder.model(self).items.size()), item);
       co_return item;
     }
   }
   const Vals& items = recorder.model(self).items;
   if (items.size() == 1) co_return Val();
-  uint32_t& at = recorder.model(self).position;
-  at = at + 1 >= items.size() ? 1 : at + 1;
+  const uint32_t last = recorder.model(self).position, at = last + 1 >= items.size() ? 1 : last + 1;
+  set_position(recorder, self, at);
   co_return items[at];
 }
 
@@ -249,7 +260,7 @@ Task<Val> next_of_dropwhile(Drive& drive, Arguments args) {
     Val answer = co_await call_one(drive, recorder.virtual_field(self, 0), item);
     const bool drop = co_await is_true(drive, answer);
     if (drop) continue;
-    recorder.model(self).position = 1;
+    set_position(recorder, self, 1);
     no_rebuild(recorder, self);
     co_return item;
   }
@@ -288,10 +299,10 @@ Task<Val> next_of_accumulate(Drive& drive, Arguments args) {
   const Val self = args.values[0], function = recorder.virtual_field(self, 1);
   Val total = recorder.virtual_field(self, 2);
   if (!total.is_null() && recorder.model(self).position == 0) {
-    recorder.model(self).position = 1;
+    set_position(recorder, self, 1);
     co_return total;
   }
-  recorder.model(self).position = 1;
+  set_position(recorder, self, 1);
   Val item = co_await iter_next(drive, recorder.virtual_field(self, 0));
   if (item.is_null()) co_return Val();
   if (total.is_null()) {
@@ -351,7 +362,7 @@ Task<Val> next_of_zip_longest(Drive& drive, Arguments args) {
   for (size_t i = 1; i < fields.size(); ++i) {
     Val item;
     if (!fields[i].is_null()) item = co_await iter_next(drive, fields[i]);
-    if (item.is_null()) recorder.model(self).items[i] = Val();
+    if (item.is_null() && !fields[i].is_null()) recorder.set_field(self, static_cast<uint32_t>(i), Val());
     any = any || !item.is_null();
     row.push_back(item.is_null() ? fill : item);
   }

@@ -4,6 +4,7 @@
 #include "cpython/keys.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
+#include "record/filling.h"
 
 namespace pijit {
 namespace {
@@ -49,14 +50,32 @@ Task<Val> list_append(Drive& drive, Arguments args) {
   co_return none();
 }
 
-Task<Val> list_extend(Drive& drive, Arguments args) {
+// Adds what an iterable gives: a known container at once, of any other each item before the next one is drawn.
+Task<bool> extend(Drive& drive, Val container, Val model, Val source) {
   Recorder& recorder = drive.recorder();
-  Val list = written_list(recorder, args, 1, 1);
-  if (list.is_null()) co_await drive.unknown();
-  const Vals more = co_await collect_all(drive, args.values[1]);
+  if (is_drawn(recorder, source)) {
+    Filling filling(drive, container, model, "extend");
+    const Val iterator = co_await get_iter(drive, source);
+    co_await ask_length(drive, source);
+    for (;;) {
+      const Val item = co_await iter_next(drive, iterator);
+      if (item.is_null()) break;
+      if (!filling.append(item)) co_await drive.unknown();
+    }
+    if (!filling.flush()) co_await drive.unknown();
+    co_return true;
+  }
+  const Vals more = co_await collect_all(drive, source);
   Vals made;
-  if (recorder.is_real(list)) made.push_back(recorder.new_tuple(&PyTuple_Type, more.data(), more.size()));
-  if (!recorder.add_items(list, more, "extend", made)) co_await drive.unknown();
+  if (recorder.is_real(model)) made.push_back(recorder.new_tuple(&PyTuple_Type, more.data(), more.size()));
+  if (!recorder.add_items(model, more, "extend", made)) co_await drive.unknown();
+  co_return true;
+}
+
+Task<Val> list_extend(Drive& drive, Arguments args) {
+  const Val list = written_list(drive.recorder(), args, 1, 1);
+  if (list.is_null()) co_await drive.unknown();
+  co_await extend(drive, args.values[0], list, args.values[1]);
   co_return none();
 }
 
@@ -109,6 +128,7 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
   if (list.is_null()) co_await drive.unknown();
   Vals items = recorder.model(list).items;
   const size_t at = co_await find(drive, items, args.values[1], 0);
+  if (recorder.model(list).items != items) co_await drive.unknown();  // a comparison changed it
   if (at == items.size()) co_await drive.raise();
   items.erase(items.begin() + static_cast<ptrdiff_t>(at));
   Vals real;
@@ -152,7 +172,10 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
   if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
   if (key.object() == Py_None) key = Val();
   const Vals before = recorder.model(list).items;
-  const Vals sorted = co_await sort_items(drive, before, key, backwards);
+  Filling filling(drive, args.values[0], list, "__setitem__");
+  if (!key.is_null() && !(key.is_const() && only_computes(key.object())) && !filling.hide()) co_await drive.unknown();
+  const Vals sorted = co_await sort_items(drive, before, key, backwards, true);
+  if (!filling.show()) co_await drive.unknown();
   // A real list is given its items in the new order: sorting it again would call the key once more.
   Vals real;
   if (recorder.is_real(list)) {
@@ -202,6 +225,18 @@ Task<Val> sequence_index(Drive& drive, Arguments args) {
   co_return number(recorder, static_cast<Py_ssize_t>(at));
 }
 
+// A slice of adjacent items, as bounds and positions, of a list that has another size now.
+Val clip_slice(Recorder& recorder, Py_ssize_t size, Py_ssize_t bounds[3], std::vector<size_t>* positions) {
+  bounds[0] = std::min(bounds[0], size);
+  bounds[1] = std::max(bounds[0], std::min(bounds[1], size));
+  positions->clear();
+  for (Py_ssize_t i = bounds[0]; i < bounds[1]; ++i) positions->push_back(static_cast<size_t>(i));
+  const Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
+  for (uint32_t i = 0; i < 2; ++i) recorder.set_field(slice, i, number(recorder, bounds[i]));
+  recorder.set_field(slice, 2, none());
+  return slice;
+}
+
 // The positions that a subscript names in a list of so many items: one, or those of a slice. False: not known.
 bool read_positions(Recorder& recorder, Val key, size_t size, std::vector<size_t>* positions, bool* slice,
                     Py_ssize_t bounds[3]) {
@@ -239,7 +274,15 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
     real[0] = number(recorder, static_cast<Py_ssize_t>(positions[0]));
     real.push_back(value);
   } else {
+    const size_t epoch = recorder.trace().epochs.size();
     const Vals given = co_await collect(drive, value);
+    if (recorder.is_real(list) && recorder.trace().epochs.size() != epoch) co_await drive.unknown();
+    if (recorder.model(list).items != items) {  // by what gave the values: it is as it is now, the bounds are as before
+      const auto size = static_cast<Py_ssize_t>(recorder.model(list).items.size());
+      if (bounds[2] != 1 && static_cast<size_t>(size) != items.size()) co_await drive.unknown();
+      items = recorder.model(list).items;
+      if (bounds[2] == 1) real[0] = clip_slice(recorder, size, bounds, &positions);
+    }
     if (bounds[2] != 1 && given.size() != positions.size()) co_await drive.raise();
     if (bounds[2] == 1) {
       const auto from = items.begin() + bounds[0];
@@ -325,6 +368,19 @@ Task<Val> of_deque(Drive& drive, Arguments args) {
   co_return result;
 }
 
+Task<Val> deque_extend(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const bool fits = args.names.empty() && args.values.size() == 2;
+  if (!fits || !recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
+  const Val deque = args.values[0];
+  const bool drawn = is_drawn(recorder, args.values[1]);
+  const size_t before = recorder.model(deque).items.size();
+  co_await extend(drive, deque, deque, args.values[1]);
+  if (!drawn && recorder.model(deque).items.size() != before)
+    recorder.reshaped(deque).push_back(++recorder.trace().clock);
+  co_return none();
+}
+
 Task<Val> deque_appendleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Vals real(1, args.values[1]);
@@ -350,7 +406,7 @@ void add_deque_builtins() {
   add_driven("collections", "deque", make_deque);
   add_driven("collections", "deque.append", of_deque<list_append, 1>);
   add_driven("collections", "deque.appendleft", of_deque<deque_appendleft, 1>);
-  add_driven("collections", "deque.extend", of_deque<list_extend, 1>);
+  add_driven("collections", "deque.extend", deque_extend);
   add_driven("collections", "deque.pop", of_deque<list_pop, 0>);
   add_driven("collections", "deque.popleft", of_deque<deque_popleft, 0>);
   add_driven("collections", "deque.clear", of_deque<list_clear, 0>);

@@ -1,8 +1,11 @@
 // Known methods of sets whose keys compare without running Python.
+#include <algorithm>
+
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
+#include "record/filling.h"
 
 namespace pijit {
 namespace {
@@ -141,6 +144,13 @@ Task<Val> set_combine(Drive& drive, Arguments args) {
   Vals operands(1, args.values[0]);
   for (size_t i = 1; i < args.values.size(); ++i) {
     const Keys others = co_await keys_of(drive, args.values[i]);
+    if (const bool looks = kHow == Combine::kIntersection || kHow == Combine::kSymmetric; looks && i == 1) {
+      // CPython looks into the set itself, and not before the items are drawn.
+      Keys now;
+      if (!set_keys(recorder, args.values[0], &now)) co_await drive.unknown();
+      if (kHow == Combine::kIntersection && now != keys) co_await drive.unknown();
+      keys = now;
+    }
     keys = combine(kHow, keys, others);
     operands.push_back(given(recorder, args.values[i], others));
   }
@@ -150,12 +160,54 @@ Task<Val> set_combine(Drive& drive, Arguments args) {
   co_return made;
 }
 
+// s.update(iterator) and the like: what draws from an iterator looks into the set, or writes it, between two items.
+template <Combine kHow>
+Task<bool> update_from(Drive& drive, Val container, Val set, Val source) {
+  Recorder& recorder = drive.recorder();
+  const char* method = kUpdates[static_cast<size_t>(kHow)];
+  const size_t epoch = recorder.trace().epochs.size();
+  Filling filling(drive, container, set, method);
+  Keys found;
+  const Val iterator = co_await get_iter(drive, source);
+  for (;;) {
+    const Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) break;
+    PyObject* key = recorder.key_of(item);
+    bool follows = key != nullptr;
+    if (follows && kHow == Combine::kUnion) {
+      follows = filling.add(key);
+    } else if (follows && kHow == Combine::kDifference) {
+      follows = filling.discard(key);
+    } else if (follows && !holds_key(found, key)) {
+      if (kHow == Combine::kSymmetric || holds_key(recorder.model(set).keys, key)) found.push_back(key);
+    }
+    if (!follows) co_await drive.unknown();
+  }
+  if (!filling.flush()) co_await drive.unknown();
+  if (kHow == Combine::kUnion || kHow == Combine::kDifference) co_return true;
+  const Keys now = recorder.model(set).keys;
+  const bool foreign = recorder.is_real(set) && recorder.trace().epochs.size() != epoch;
+  const bool lost = std::any_of(found.begin(), found.end(), [&](PyObject* key) { return !holds_key(now, key); });
+  if (foreign || (kHow == Combine::kIntersection && lost)) co_await drive.unknown();
+  const Keys keys = combine(kHow, now, found);
+  if (keys.size() > 1 && !recorder.is_real(set)) recorder.materialize(set);
+  const Vals operands(1, given(recorder, source, found));
+  if (!recorder.live() || !recorder.replace_keys(set, keys, method, operands)) co_await drive.unknown();
+  co_return true;
+}
+
 // s.update(*others) and the like. A fresh set is added to key by key, if that is what CPython does.
 template <Combine kHow>
 Task<Val> set_combine_update(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = known_set(recorder, args);
   if (set.is_null()) co_await drive.unknown();
+  const auto drawn = [&](Val source) { return is_drawn(recorder, source); };
+  if (std::any_of(args.values.begin() + 1, args.values.end(), drawn)) {
+    if (args.values.size() != 2) co_await drive.unknown();
+    co_await update_from<kHow>(drive, args.values[0], set, args.values[1]);
+    co_return none();
+  }
   Keys keys = recorder.model(set).keys;
   Vals operands;
   bool by_table = kHow == Combine::kIntersection || kHow == Combine::kSymmetric;
@@ -165,7 +217,7 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
     by_table = by_table || (kHow == Combine::kUnion && has_table(recorder, args.values[i]));
     operands.push_back(given(recorder, args.values[i], others));
   }
-  if (by_table && keys.size() > 1) {
+  if (by_table && keys.size() > 1 && !recorder.is_real(set)) {
     recorder.materialize(set);
     if (!recorder.live()) co_await drive.unknown();
   }
@@ -175,12 +227,38 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
 
 enum class Relation : uint8_t { kSubset, kSuperset, kDisjoint };
 
+// ... of what an iterator gives: as many items are drawn as are needed, and the set may change meanwhile.
+template <Relation kWhich>
+Task<Val> relation_to_items(Drive& drive, Val set, Val source) {
+  Recorder& recorder = drive.recorder();
+  Keys mine, common;
+  const Val iterator = co_await get_iter(drive, source);
+  for (;;) {
+    const Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) break;
+    PyObject* key = recorder.key_of(item);
+    if (key == nullptr) co_await drive.unknown();
+    mine.clear();
+    if (!set_keys(recorder, set, &mine)) co_await drive.unknown();
+    const bool there = holds_key(mine, key);
+    if (kWhich != Relation::kSubset && there == (kWhich == Relation::kDisjoint)) co_return truth_value(false);
+    if (there && !holds_key(common, key)) common.push_back(key);
+  }
+  mine.clear();
+  if (!set_keys(recorder, set, &mine)) co_await drive.unknown();
+  co_return truth_value(kWhich != Relation::kSubset || common.size() == mine.size());
+}
+
 template <Relation kWhich>
 Task<Val> set_relation(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Keys mine;
   if (args.values.size() != 2 || !args.names.empty() || !set_keys(recorder, args.values[0], &mine))
     co_await drive.unknown();
+  if (is_drawn(recorder, args.values[1])) {
+    const Val answer = co_await relation_to_items<kWhich>(drive, args.values[0], args.values[1]);
+    co_return answer;
+  }
   const Keys others = co_await keys_of(drive, args.values[1]);
   const Keys& some = kWhich == Relation::kSuperset ? others : mine;
   const Keys& all = kWhich == Relation::kSuperset ? mine : others;

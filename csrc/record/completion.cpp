@@ -28,6 +28,8 @@ void Recorder::complete_next(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   if (pending.opaque) finish_next(frame);
   if (!live_) return;
+  if (pending.has_result != (cpython::stack_depth(frame.frame) >= frame.sp))
+    return fail("a loop goes on that has ended in the shadow, or the other way round");
   const bool sends = pending.then == Then::kSend;
   const Val item = pending.has_result ? pending.result : pending.y;
   pending.active = false;

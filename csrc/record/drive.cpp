@@ -91,8 +91,10 @@ Invoke Drive::end() {
       return waited_ ? Invoke::kStopped : Invoke::kUnknown;
     case State::kRaises:
       recorder_.will_raise(frame_, pops_, raised_);
-      return Invoke::kStarted;
+      // Behind the place where the trace ends if the exception leaves it.
+      return recorder_.end_fillings(*this) ? Invoke::kStarted : Invoke::kStopped;
     case State::kPassesOn:
+      return recorder_.end_fillings(*this) ? Invoke::kStarted : Invoke::kStopped;
     case State::kLeft:
       return Invoke::kStarted;
     case State::kRunning:

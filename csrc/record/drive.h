@@ -9,7 +9,9 @@
 // 2. A task ends with a shadow, or by raise() and unknown(), which end the drive and never come back.
 // 3. While the instruction is under way CPython's own result is not there: a task says what it is, or hands over a
 //    function that reads it (`observe`) when the instruction is complete.
-// 4. What a task writes it writes last: a write that is repeated cannot be taken back.
+// 4. A task changes what existed before only through logs, nodes and fillings (filling.h). An instruction is tried
+// again
+//    only after these are taken back, or if the first attempt left everything as it was (Recorder::is_untouched).
 #pragma once
 #include <algorithm>
 #include <coroutine>
@@ -166,7 +168,7 @@ struct Task<T>::promise_type : FromPool {
   std::suspend_always initial_suspend() const noexcept { return {}; }
   Final final_suspend() const noexcept { return {}; }
   void return_value(T result) noexcept { value = std::move(result); }
-  [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
+  [[noreturn]] void unhandled_exception() const { throw; }  // caught at the border of the event (Recorder::guarded)
 
   Drive& drive;
   std::coroutine_handle<> caller;

@@ -38,11 +38,13 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
   }
 }
 
-bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) {
-  if (!live_ || frames_.empty() || lost_events()) return false;
-  const bool followed = try_follow(frame, throwflag);
-  if (stopping_) resolve_stop();
-  return followed;
+bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
+  return guarded(throwflag != 0, [&] {
+    if (!live_ || frames_.empty() || lost_events()) return false;
+    const bool followed = try_follow(frame, throwflag);
+    if (stopping_) resolve_stop();
+    return followed;
+  });
 }
 
 // The frame is that of a virtual generator at a yield.
@@ -65,6 +67,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     if (!pending.active || !pending.opaque || is_ours(frame)) drop_generator(frame);
     return false;
   }
+  if (expected && !written_.empty()) refresh_written();  // C code has done what precedes this call
   if (expected && pending.generator != kNone) {
     Model& generator = model(pending.generator);
     if (!is_suspended(pending.generator, frame)) expected = false;
@@ -125,15 +128,17 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   return false;
 }
 
-void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) {
-  if (!live_ || frames_.empty() || lost_events()) return;
-  if (top_frame().pending.run == frame) {
-    SavedError error;
-    finish_run(top_frame(), result);
-  } else if (top_frame().frame == frame) {
-    left_frame(frame, result);
-  }
-  if (stopping_) resolve_stop();
+void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
+  guarded(result == nullptr, [&] {
+    if (!live_ || frames_.empty() || lost_events()) return;
+    if (top_frame().pending.run == frame) {
+      SavedError error;
+      finish_run(top_frame(), result);
+    } else if (top_frame().frame == frame) {
+      left_frame(frame, result);
+    }
+    if (stopping_) resolve_stop();
+  });
 }
 
 void Recorder::left_frame(cpython::Frame*, PyObject* result) {

@@ -335,6 +335,7 @@ bool Recorder::is_scalar_reg(Val value) const {
 }
 
 Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names) {
+  if (!fillings_.empty() && !are_scalars(args)) flush_fillings();
   Vals real;
   for (Val value : args) {
     real.push_back(materialize(value));
@@ -566,10 +567,12 @@ void Recorder::make_real() {
 }
 
 // What cannot be followed with numbers that differ from call to call may be with those of now. True: some are constants
-// now, and the instruction, which CPython has not begun, is to be tried again.
+// now, and the instruction, which CPython has not begun, is to be tried again. The rollback makes good all that the
+// attempt did, as no epoch follows: an attempt that changed more (note_lasting) is not repeated.
 bool Recorder::fix_operands(ShadowFrame& frame) {
   constexpr int kDeepest = 2;
   if (stop_final_ || stop_changed_ || frame.changed || raising_ || &frame != &top_frame()) return false;
+  if (lasting_ != frame.mark.lasting) return false;
   const StopInfo why = trace_->stop;
   rollback(frame);
   frame.pending = Pending();

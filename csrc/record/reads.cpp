@@ -4,6 +4,8 @@
 // 1. A guard is emitted where the first read happens, so everything it names was proven by the guards before it.
 // 2. A container that changed since its guard was taken, and not by a write that the trace itself replays, ends the
 // recording.
+#include <algorithm>
+
 #include "cpython/keys.h"
 #include "guard/instances.h"
 #include "record/recorder.h"
@@ -129,6 +131,8 @@ bool Recorder::read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject
 
 bool Recorder::guard_dict_whole(PyObject* dict) {
   Fact* fact;
+  // CPython has not written yet what the trace writes already: keys and order are not those that the dict shows.
+  if (std::find(written_.begin(), written_.end(), dict) != written_.end()) return false;
   if (!cpython::dict_is_native(dict) || !dict_fact(dict, &fact)) return false;
   auto& items = dict_items_[trace_->guards[fact->guard].aux];
   if (items.size() % 2 == 0) items.push_back(nullptr);  // order and size matter: the tag alone decides
@@ -178,6 +182,7 @@ void Recorder::overlay_set(PyObject* container, PyObject* key, Val value) {
   for (auto& [where, what] : overlay_)
     if (where.first == container && cpython::keys_equal(where.second, key)) {
       what = value;
+      note_lasting();
       return;
     }
   overlay_.push_back({{container, key}, value});

@@ -1,6 +1,10 @@
 // The recorder's life: start, events, frames entered and left, the outcome.
 #include "record/recorder.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
 #include "common/clock.h"
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
@@ -47,7 +51,68 @@ Recorder::~Recorder() {
   if (adapter_ != nullptr) adapter_->forget_recording();
 }
 
-bool Recorder::start() {
+void throw_wrong_shadow() {
+  throw std::out_of_range("a place that the shadow does not have");
+}
+
+void Recorder::fail(const char* what) noexcept {
+  if (kChecked) {
+    std::fprintf(stderr, "pijit: the recorder failed: %s\n", what);
+    std::abort();
+  }
+  const bool first = !std::exchange(abandoned_, true);
+  live_ = stopping_ = false;
+  try {
+    if (first) note_stop(Abort::kFailed, what);
+    end_events();
+  } catch (...) {  // without memory there is no text
+  }
+}
+
+// Under stress: one of the things that must not happen, at one instruction or another.
+void Recorder::inject_fault(ShadowFrame& frame) {
+  constexpr uint32_t kEvery = 7, kKinds = 4;
+  static uint32_t count = 0;
+  if (++count % kEvery != 0) return;
+  switch (count / kEvery % kKinds) {
+    case 0:
+      frame.sp += 1;
+      break;
+    case 1:
+      frame.slots.resize(static_cast<size_t>(frame.locals + frame.sp));
+      break;
+    case 2:
+      frame.sp = -frame.locals - 1;
+      break;
+    default:
+      throw std::bad_alloc();
+  }
+}
+
+bool Recorder::start() noexcept {
+  return guarded(false, [&] { return begin_recording(); });
+}
+
+std::unique_ptr<Trace> Recorder::finish() noexcept {
+  return guarded(false, [&] { return end_recording(); });
+}
+
+TraceMark Recorder::here() const {
+  const Trace& trace = *trace_;
+  const InputGuards* tensors = trace.epochs.empty() ? trace.tensors.get() : trace.epochs.back().tensors.get();
+  return {static_cast<uint32_t>(trace.nodes.size()),
+          trace.clock,
+          static_cast<uint32_t>(trace.guards.size()),
+          static_cast<uint32_t>(trace.epochs.size()),
+          tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size()),
+          static_cast<uint32_t>(arguments_.size()),
+          static_cast<uint32_t>(trace.dropped.size()),
+          static_cast<uint32_t>(facts_.size()),
+          static_cast<uint32_t>(overlay_.size()),
+          lasting_};
+}
+
+bool Recorder::begin_recording() {
   started_ = now();
   make_room(&trace_->log, size_t{1} << 20);
   make_room(&trace_->virtuals, size_t{512} << 10);
@@ -114,7 +179,7 @@ void Recorder::abandon(const char* why) {
   end_events();
 }
 
-std::unique_ptr<Trace> Recorder::finish() {
+std::unique_ptr<Trace> Recorder::end_recording() {
   if (adapter_on_ && adapter_->trouble() != nullptr) abandon(adapter_->trouble());
   end_events();
   const bool learned = learn_places();
@@ -139,7 +204,11 @@ void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
   if (frames_.size() > trace_->depth) trace_->depth = static_cast<uint32_t>(frames_.size());
 }
 
-void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) {
+void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) noexcept {
+  guarded(false, [&] { observe_exception(frame, exception); });
+}
+
+void Recorder::observe_exception(cpython::Frame* frame, PyObject* exception) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
   const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kSend);
@@ -176,6 +245,7 @@ bool Recorder::unwind(ShadowFrame& frame) {
     abandon("an exception was foreseen that was not raised");
     return false;
   }
+  refresh_written();
   PyObject** stack = cpython::slots(frame.frame) + frame.locals + handler.depth;
   const Val exception = raised_exception(stack[handler.push_lasti ? 1 : 0]);
   if (exception.is_null() || (is_taken(exception) && !trace_->virtuals[exception.index()].buildable)) {
@@ -280,10 +350,12 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
     learn(frame, first, opcode == LOAD_ATTR || opcode == LOAD_METHOD, !passed || (opcode == CALL && first == last));
 }
 
-void Recorder::on_instruction(cpython::Frame* object) {
-  if (frames_.empty() || top_frame().frame != object) return;
-  observe_instruction(top_frame());
-  if (stopping_) resolve_stop();
+void Recorder::on_instruction(cpython::Frame* object) noexcept {
+  guarded(false, [&] {
+    if (frames_.empty() || top_frame().frame != object) return;
+    observe_instruction(top_frame());
+    if (stopping_) resolve_stop();
+  });
 }
 
 // What the previous instruction did. False: the recording ended, or the frame is not followed any more.
@@ -333,6 +405,8 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   frame.snapshot = kNone;
   if (opcode != CALL && (opcode != PRECALL || frame.kwnames == nullptr)) frame.call_start = -1;
   if (kChecked) check_shadow(*this, frame);
+  if (faults_) inject_fault(frame);
+  if (cpython::stack_depth(frame.frame) != frame.sp) return fail("the shadow has another stack depth than the frame");
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
   if (limit_ != 0 && !epoch_due_ && !exit_points_ && step_move(frame, opcode, oparg)) {
     limit_ -= 1;

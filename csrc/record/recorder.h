@@ -19,6 +19,7 @@
 //    and its content model is here.
 #pragma once
 #include <array>
+#include <exception>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -40,6 +41,8 @@ enum class Abort : uint8_t {
 
 enum class Invoke : uint8_t { kStarted, kUnknown, kStopped };
 
+class Filling;
+
 class Recorder final : public RecordApi {
  public:
   Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter, Varying* varying);
@@ -47,17 +50,20 @@ class Recorder final : public RecordApi {
 
   // -- life (recorder.cpp)
   void set_exit_points(bool on) { exit_points_ = on; }  // under stress: one at each instruction
-  bool start();                                         // false: cannot record this call now
-  std::unique_ptr<Trace> finish();                      // after the root returned; null: abandoned
+  void set_faults(bool on) { faults_ = on; }            // under stress: the shadow is made wrong
+  bool start() noexcept;                                // false: cannot record this call now
+  std::unique_ptr<Trace> finish() noexcept;             // after the root returned; null: abandoned
   bool live() const { return live_; }
-  void on_instruction(cpython::Frame* frame);
-  void on_exception(cpython::Frame* frame, PyObject* exc_value);
-  bool enter_frame(cpython::Frame* frame, int throwflag);  // true: followed
-  void leave_frame(cpython::Frame* frame, PyObject* result);
+  // Borders: nothing is thrown out of them. What cannot be ends the recording (fail).
+  void on_instruction(cpython::Frame* frame) noexcept;
+  void on_exception(cpython::Frame* frame, PyObject* exc_value) noexcept;
+  bool enter_frame(cpython::Frame* frame, int throwflag) noexcept;  // true: followed
+  void leave_frame(cpython::Frame* frame, PyObject* result) noexcept;
 
   // -- outcome
   void stop(Abort reason, std::string detail);  // cut at the start of the current instruction
   void abandon(const char* why);                // keep nothing
+  void fail(const char* what) noexcept;         // a check failed: in checked builds the process stops, else abandon
   StopInfo stop_info_or_none() const { return trace_ ? trace_->stop : StopInfo(); }
 
   // -- values (values.cpp)
@@ -190,6 +196,16 @@ class Recorder final : public RecordApi {
   bool call_method(Val container, const char* method, Vals args);  // the node of a write
   bool touch_dict(PyObject* dict);                                 // a dict that existed before: see there
   bool write_dict(PyObject* dict, PyObject* key, Val value);       // Null deletes
+  bool put_in_dict(PyObject* dict, PyObject* key, Val value);      // all but the node
+  Vec<Filling*>& fillings() { return fillings_; }                  // that are open (filling.h)
+  bool flush_fillings();                                           // false: stopped
+  bool end_fillings(const Drive& of);                              // ... of C code that raises
+  bool are_scalars(const Vals& values) const;
+  bool is_filled(Val value) const;  // ... one of these containers
+  // The model of what existed before changes, or becomes known: only an epoch makes good what a rollback leaves.
+  void note_lasting() { lasting_ += 1; }
+  bool is_untouched(const TraceMark& mark) const;
+  TraceMark here() const;
   void pin(Val value);
   void pin_item(PyObject* dict, PyObject* key);
   Val call_for(PyTypeObject* type, PyObject* callable, Vals args);  // what it makes, of this class; Null: stopped
@@ -289,7 +305,7 @@ class Recorder final : public RecordApi {
   bool slice_bounds(const Operand fields[3], Py_ssize_t bounds[3]);  // start, stop and step, as PySlice_Unpack gives
   Val new_tuple(PyTypeObject* type, const Val* items, size_t count) override;
   Val new_list(const Val* items, size_t count) override;
-  Val materialize(Operand operand) override { return materialize(operand.value); }
+  Val materialize(Operand operand) override;
   void emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) override;
   void stop(const char* code, std::string reason) override;
 
@@ -319,6 +335,12 @@ class Recorder final : public RecordApi {
   Val real_container(Val object, Val source);
   Val known_container(PyObject* object, Val source);
   Guard& input_guard(GuardOp op, Val source);
+  template <class Body>
+  auto guarded(bool keeps_error, Body body) noexcept -> decltype(body());
+  bool begin_recording();
+  std::unique_ptr<Trace> end_recording();
+  void inject_fault(ShadowFrame& frame);
+  void observe_exception(cpython::Frame* frame, PyObject* exc_value);
   void observe_instruction(ShadowFrame& frame);
   bool finish_instruction(ShadowFrame& frame);
   bool drop_result(ShadowFrame& frame);
@@ -370,19 +392,6 @@ class Recorder final : public RecordApi {
   bool resolve_stop();  // true: the recording goes on
   void rollback(ShadowFrame& frame);
   Vals forget_adopted(size_t mark);
-  TraceMark here() const {
-    const Trace& trace = *trace_;
-    const InputGuards* tensors = trace.epochs.empty() ? trace.tensors.get() : trace.epochs.back().tensors.get();
-    return {static_cast<uint32_t>(trace.nodes.size()),
-            trace.clock,
-            static_cast<uint32_t>(trace.guards.size()),
-            static_cast<uint32_t>(trace.epochs.size()),
-            tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size()),
-            static_cast<uint32_t>(arguments_.size()),
-            static_cast<uint32_t>(trace.dropped.size()),
-            static_cast<uint32_t>(facts_.size()),
-            static_cast<uint32_t>(overlay_.size())};
-  }
   bool go_opaque(ShadowFrame& frame);
   bool fix_operands(ShadowFrame& frame);
   bool fix_number(Val* value, int depth);
@@ -476,7 +485,7 @@ class Recorder final : public RecordApi {
   Map<uint32_t, Number> numbers_;  // of registers with objects
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
-  bool exit_points_ = false;
+  bool exit_points_ = false, faults_ = false;
   PyTypeObject* raised_ = nullptr;  // class of the exception that left the inner frame
   Val raised_value_;                // the exception under way, if it is not a new one
   Val raised_cause_;                // ... raised `from` that
@@ -512,6 +521,8 @@ class Recorder final : public RecordApi {
   Map<uint32_t, PyObject*> singletons_;                // registers known to hold None, True, ...
   uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;  // where the exception under way was raised
   std::unique_ptr<Trace> trace_;
+  Vec<Filling*> fillings_;  // lives longer than the frames, whose drives hold them
+  uint32_t lasting_ = 0;
   Vec<std::unique_ptr<ShadowFrame>> frames_;
   Vec<std::unique_ptr<ShadowFrame>> spare_;
   Vec<std::unique_ptr<Model>> models_;
@@ -559,6 +570,21 @@ class Recorder final : public RecordApi {
   uint64_t limit_;
   double started_ = 0;
 };
+
+// Runs what happens at a border. An exception that comes out of it is a bug, or memory is short: the recording ends and
+// CPython goes on. `keeps_error`: a Python exception was under way before, and is the program's.
+template <class Body>
+auto Recorder::guarded(bool keeps_error, Body body) noexcept -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    fail(error.what());
+  } catch (...) {
+    fail("an unknown exception");
+  }
+  if (!keeps_error) PyErr_Clear();
+  return decltype(body())();
+}
 
 // The recorder of this thread that is watching now, or null.
 Recorder* active_recorder() noexcept;

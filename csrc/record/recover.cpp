@@ -169,7 +169,13 @@ void Recorder::rollback(ShadowFrame& frame) {
     }
     if (object.reg == kNone) restore(*this, static_cast<uint32_t>(&object - trace.virtuals.data()));
   }
+  const auto forget_times = [&](Vec<uint32_t>& times) {
+    while (!times.empty() && times.back() > frame.mark.time) times.pop_back();
+  };
+  for (auto& [dict, times] : reshaped_) forget_times(times);
   for (const auto& model : models_) {
+    if (model->begun > frame.mark.time) model->begun = UINT32_MAX;
+    if (!model->reshaped.empty()) forget_times(model->reshaped.all());
     if (!model->tracebacks.empty())
       std::erase_if(model->tracebacks.all(),
                     [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });

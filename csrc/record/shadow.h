@@ -26,6 +26,9 @@ struct DriveDeleter {
 };
 using DrivePointer = std::unique_ptr<Drive, DriveDeleter>;
 
+// The shadow is not that of the frame. Caught at the border of the event (Recorder::guarded).
+[[noreturn]] void throw_wrong_shadow();
+
 using Finish = void (*)(Recorder&, ShadowFrame&, PyObject* result);
 
 // What the C code of an instruction does with the result of the frame it entered.
@@ -83,6 +86,7 @@ struct TraceMark {
   uint32_t nodes = 0, time = 0, guards = 0, epochs = 0, tensors = 0;  // time: the clock; tensors: of the last epoch
   uint32_t arguments = 0;                                             // containers that were loaded
   uint32_t dropped = 0, facts = 0, overlay = 0;
+  uint32_t lasting = 0;  // changes that a rollback does not take back (Recorder::note_lasting)
 };
 
 // A frame as it was when it began the instruction that raised what it handles now.
@@ -125,15 +129,29 @@ struct ShadowFrame : FromPool {
   Vals handled;        // innermost last: exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
   std::unique_ptr<BeforeRaise> before_raise;  // of the outermost of them
 
-  Val& local(int i) { return slots[i]; }
-  Val& top(int depth = 1) { return slots[locals + sp - depth]; }
+  Val& local(int i) { return slots[checked(i)]; }
+  Val& top(int depth = 1) { return slots[checked(locals + sp - depth)]; }
   bool is_loose(int slot) const {
     for (int at : loose)
       if (slot == at || slot == at + 1) return true;
     return false;
   }
-  void push(Val value) { slots[locals + sp++] = value; }
-  Val pop() { return slots[locals + --sp]; }
+  void push(Val value) {
+    slots[checked(locals + sp)] = value;
+    sp += 1;
+  }
+  Val pop() {
+    if (sp <= 0) [[unlikely]]
+      throw_wrong_shadow();
+    sp -= 1;
+    return slots[checked(locals + sp)];
+  }
+  // A place of the shadow. Whatever else is wrong, nothing is written beside it.
+  size_t checked(int place) const {
+    if (static_cast<size_t>(place) >= slots.size()) [[unlikely]]
+      throw_wrong_shadow();
+    return static_cast<size_t>(place);
+  }
 };
 
 // An entry of a traceback.
@@ -156,6 +174,7 @@ struct Model : FromPool {
   uint32_t dict = kNone;                   // ... and the other way round
   uint32_t address = kNone;                // what id() gives of it
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
+  uint32_t begun = UINT32_MAX;             // ... since when no call of their class makes them what they are
   Seldom<uint32_t> reshaped;               // when keys came or went
   Seldom<Val> ahead;                       // iterators over sets: all the items, in order ...
   size_t ahead_epoch = 0;                  // ... as they were there

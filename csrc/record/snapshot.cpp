@@ -178,6 +178,7 @@ uint32_t Recorder::snapshot_of(size_t level) {
 }
 
 Node& Recorder::emit_node(Op op) {
+  if (!fillings_.empty() && (op == Op::kEpoch || (writes(op) && op != Op::kAdapter))) flush_fillings();
   const uint32_t taken = !leaves(op) ? kNone : computes(op) ? exit_snapshot() : snapshot();
   Node node{};
   node.op = op;
@@ -200,6 +201,7 @@ void Recorder::emit_exit_point() {
 }
 
 void Recorder::emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) {
+  if (!fillings_.empty() && !are_scalars(inputs)) flush_fillings();
   Node& node = emit_node(check_only ? Op::kCheck : Op::kAdapter);
   node.adapter_op = op.get();
   trace_->adapter_ops.push_back(std::move(op));

@@ -175,6 +175,7 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
 
 // The object is real already: what is done to it now is done by a node.
 void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
+  note_lasting();
   Op node_op;
   switch (op) {
     case LogOp::kSetItem:
@@ -385,6 +386,7 @@ bool Recorder::dict_delete(Val dict, PyObject* key) {
 void Recorder::dict_put(Val dict, PyObject* key, Val value) {
   const uint32_t owner = model(dict).owner;
   Model& content = owner == kNone ? model(dict) : model(owner);
+  note_lasting();
   Objects& keys = owner == kNone ? content.keys : content.names;
   Vals& values = owner == kNone ? content.items : content.attrs;
   const ptrdiff_t at = key_position(keys, key);
@@ -482,7 +484,7 @@ Val Recorder::force(Val value) {
 }
 
 bool Recorder::can_build(uint32_t index, uint32_t time) {
-  if (!trace_->virtuals[index].buildable) return false;
+  if (!trace_->virtuals[index].buildable || model(index).begun <= time) return false;
   return model(index).kind != VirtualKind::kIterator || !is_stale(index, time);
 }
 
@@ -524,7 +526,16 @@ void Recorder::materialize_suspended(uint32_t generator) {
   for (uint32_t i = 0; i < frame.locals + frame.stack && live_; ++i) materialize(trace_->slots[frame.first + i]);
 }
 
+// What the adapter is given, it may look into.
+Val Recorder::materialize(Operand operand) {
+  const Val value = operand.value;
+  const bool real = value.is_virtual() ? is_built(value) : !are_scalars({value});
+  if (!fillings_.empty() && real) flush_fillings();
+  return live_ ? materialize(value) : Val();
+}
+
 Val Recorder::materialize(Val value) {
+  if (!fillings_.empty() && is_filled(value)) flush_fillings();
   if (value.is_const() || value.is_null()) return value;
   if (value.is_reg()) {
     const RegInfo info = trace_->regs[value.index()];

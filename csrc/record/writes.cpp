@@ -133,6 +133,7 @@ Val Recorder::content_of(Val container) {
   Model& content = model(found);
   if (!content.unread) return found;
   if (content.original.size() > 4096) return Val();
+  note_lasting();
   content.unread = false;
   Guard guard{};
   guard.op = content.kind == VirtualKind::kList ? GuardOp::kList : GuardOp::kSet;
@@ -171,6 +172,7 @@ Val Recorder::content_to_drop(Val container) {
   guard.op = GuardOp::kQuiet;
   guard.subject = container;
   add_guard(guard);
+  note_lasting();
   content.unread = false;
   content.original.clear();
   return made;
@@ -229,6 +231,7 @@ bool Recorder::set_items(Val list, Vals items, const char* method, const Vals& a
   const Vals old = model(list).items;
   if (is_real(list)) {
     if (!call_method(list, method, args)) return false;
+    note_lasting();
     for (Val value : old) pin(value);
     model(list).items = std::move(items);
     return true;
@@ -257,6 +260,7 @@ bool Recorder::set_items(Val list, Vals items, const char* method, const Vals& a
 bool Recorder::add_items(Val list, const Vals& more, const char* method, const Vals& args) {
   if (is_real(list)) {
     if (!call_method(list, method, args)) return false;
+    note_lasting();
     model(list).items.insert(model(list).items.end(), more.begin(), more.end());
     return true;
   }
@@ -272,6 +276,7 @@ bool Recorder::replace_keys(Val set, const Objects& keys, const char* method, co
   const Objects old = model(set).keys;
   const bool real = is_real(set);
   if (real && !call_method(set, method, args)) return false;
+  if (real) note_lasting();
   if (real)
     for (PyObject* key : old) pin(keep_key(key));
   if (!real && keys.empty()) log(set, LogOp::kClear, Val(), Val());
@@ -318,7 +323,7 @@ Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callab
 bool Recorder::touch_dict(PyObject* dict) {
   Fact* fact;
   if (!dict_fact(dict, &fact)) return false;
-  written_.push_back(dict);
+  if (written_.empty() || written_.back() != dict) written_.push_back(dict);
   if (written_dicts_.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
   auto& items = written_dicts_[fact->guard];
   Py_ssize_t position = 0;
@@ -351,6 +356,19 @@ void Recorder::guard_written_keys(PyObject* dict, const Fact& fact) {
     if (cpython::is_scalar(value)) owned(value);
   }
   add_guard(guard);
+}
+
+// What the recording knows of a dict that existed before follows dict[key] = value; a node writes it later.
+bool Recorder::put_in_dict(PyObject* dict, PyObject* key, Val value) {
+  PyObject* old = nullptr;
+  Val before;
+  if (cpython::dict_lookup(dict, key, &old) < 0 || !touch_dict(dict)) return false;
+  const bool written = overlay_find(dict, key, &before);
+  pin_item(dict, key);
+  note_write(dict, key, old, value);
+  if (written ? before.is_null() : old == nullptr) reshaped(Val::constant(dict)).push_back(++trace_->clock);
+  overlay_set(dict, key, value);
+  return live_;
 }
 
 // dict[key] = value or (Null) del dict[key], of a dict that existed before: the node and the overlay. False: stopped.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pijit
+from pijit import _core
 
 
 def run_apart(words: str, program: str) -> subprocess.CompletedProcess[str]:
@@ -138,3 +140,52 @@ assert [number for number, _ in traces[0]["exit_points"]] == list(range(traces[0
 assert traces[0]["exits"] == 0, "that is not the trace's fault"
 """,
     )
+
+
+FAULTS = """
+import pijit
+from pijit import _core
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+    def __eq__(self, other):
+        return self.x == other.x
+
+def numbers(n):
+    try:
+        for i in range(n):
+            yield i
+    finally:
+        log.append("closed")
+
+def work(n):
+    found = {}
+    for i in numbers(n):
+        found.setdefault(i % 3, []).append(Point(i))
+    try:
+        found["none"]
+    except KeyError as error:
+        log.append(str(error))
+    return sum(p.x for row in found.values() for p in row), sorted(map(str, range(n)), key=len), Point(1) == Point(1)
+
+log = []
+expected = [work(n) for n in range(20)] , log[:]
+log.clear()
+pijit.enable()
+actual = [work(n) for n in range(20)], log[:]
+pijit.disable()
+assert actual == expected, (actual, expected)
+assert pijit.stats()["aborts"] > 20, pijit.stats()
+assert {root["last_stop"]["code"] for root in _core.roots() if root["last_stop"]} == {"PJ218"}
+"""
+
+
+def test_the_program_outlives_a_recorder_that_is_wrong() -> None:
+    if _core.checked:
+        done = run_apart("faults", FAULTS)
+        assert done.returncode == -signal.SIGABRT
+        assert "pijit: the recorder failed: " in done.stderr
+    else:
+        assert_passes("faults", FAULTS)

@@ -285,6 +285,16 @@ def traced():
     return call, [()] * 3
 
 
+def failed():
+    def f(n):
+        return [{"n": n, "square": n * n} for n in range(n)]
+
+    return f, [(9,)] * 3
+
+
+PROGRAMS["PJ218"] = (failed, [pytest.mark.skipif(_core.checked, reason="such a build stops the process")])
+
+
 # Where these were come to, an opaque call has taken the place of the stop; no program is known that comes to them now.
 UNREACHED = ("PJ207", "PJ215")
 
@@ -305,7 +315,9 @@ def test_produced_by_a_program(code, caplog):
     caplog.set_level(logging.WARNING, "pijit")
     function, calls = PROGRAMS[code][0]()
     fast = function if hasattr(function, "root") else pijit.jit(function)
-    before = pijit.config.update({"PJ208": {"max_operations": 500}, "PJ104": {"verify": 1}}.get(code, {}))
+    before = pijit.config.update(
+        {"PJ208": {"max_operations": 500}, "PJ104": {"verify": 1}, "PJ218": {"stress": "faults"}}.get(code, {})
+    )
     results = [outcome(fast, arguments) for arguments in calls]
     pijit.config.update(before)
     with pijit.stance("off"):

@@ -25,18 +25,35 @@ PyObject* on_death(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// The code that stands for a root in messages: of a function the one under its decorators; of an object, the method
-// that its class has the user write, since `__call__` may come from a library.
-PyCodeObject* written_code(PyCodeObject* code, PyObject* function, PyObject* instance) noexcept {
-  if (function != nullptr) return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(undecorated(function)));
+// The function among these names that stands first in its file; null if there is none.
+PyObject* first_function(PyObject* names) noexcept {
+  const auto line = [](PyObject* function) {
+    return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_firstlineno;
+  };
+  PyObject *first = nullptr, *name = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(names, &at, &name, &value) != 0;)
+    if (PyFunction_Check(value) && (first == nullptr || line(value) < line(first))) first = value;
+  return first;
+}
+
+// The method of an object that stands for it in messages, since its `__call__` may come from a library: what its class
+// has the user write, or else the first method of its own class. Null: there is none.
+PyObject* written_method(PyCodeObject* code, PyTypeObject* type) noexcept {
   Adapter* adapter = current_adapter();
-  const char* name = adapter == nullptr ? nullptr : adapter->written_method();
-  if (name == nullptr || !cpython::is_library(code)) return code;
-  Ref unicode = Ref::steal(PyUnicode_InternFromString(name));
-  PyObject* method = unicode ? _PyType_Lookup(Py_TYPE(instance), unicode.get()) : nullptr;
-  if (!unicode) PyErr_Clear();
-  if (method == nullptr || !PyFunction_Check(method)) return code;
-  return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(undecorated(method)));
+  const char* name = adapter == nullptr || !cpython::is_library(code) ? nullptr : adapter->written_method();
+  Ref text = Ref::steal(PyUnicode_InternFromString(name == nullptr ? "__call__" : name));
+  if (!text) PyErr_Clear();
+  if (name != nullptr && text) return _PyType_Lookup(type, text.get());
+  PyObject* names = type->tp_dict;
+  if (names == nullptr || (text && PyDict_Contains(names, text.get()) == 1)) return nullptr;
+  return first_function(names);
+}
+
+// The code that stands for a root in messages: of the function under its decorators, or of a method of the object.
+PyCodeObject* written_code(PyCodeObject* code, PyObject* function, PyObject* instance) noexcept {
+  PyObject* written = function != nullptr ? function : written_method(code, Py_TYPE(instance));
+  if (written == nullptr || !PyFunction_Check(written)) return code;
+  return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(undecorated(written)));
 }
 
 PyMethodDef g_on_death = {"root_died", on_death, METH_O, nullptr};

@@ -30,8 +30,8 @@ SANITIZED := build/sanitized
 
 # Tests run away from the source tree, so that what they import is what was built for them.
 PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_ARGS)
-# As many tests at once as there are processors; benchmarks run alone.
-PYTEST_ALL = $(PYTEST) -n $(JOBS)
+# As many tests at once as there are processors, each on one thread; benchmarks run alone.
+PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

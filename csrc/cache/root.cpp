@@ -133,6 +133,7 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   root->weak = Ref::steal(PyWeakref_NewRef(function != nullptr ? function : instance, callback.get()));
   if (!root->weak) return -1;
   root->code = code;
+  root->held_code = Ref::borrow(reinterpret_cast<PyObject*>(code));
   root->function = function;
   root->instance = instance;
   root->name = std::move(name);

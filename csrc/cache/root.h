@@ -47,7 +47,8 @@ struct Farewell {
 
 struct Root {
   int id = 0;
-  PyCodeObject* code = nullptr;  // borrowed: lives while function or instance does
+  PyCodeObject* code = nullptr;
+  Ref held_code;  // the same: the function may be given another, and this one is asked for its roots when they go
   PyObject* function = nullptr;  // borrowed, compared only; null for an instance root
   PyObject* instance = nullptr;  // borrowed, compared only; null for a function root
   Ref weak;                      // its callback removes the root

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
+import subprocess
+import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -248,3 +252,28 @@ def test_no_root_is_left() -> None:
     del f
     gc.collect()
     assert _core.stats()["traces"] == before
+
+
+def test_a_function_with_other_code_goes_after_its_traces() -> None:
+    """The code that it was jitted with is held by nobody else then, and still has to be told."""
+    program = """
+import gc, pijit
+def make():
+    names = {}
+    exec("def f(n): return n + 1", names)
+    exec("def other(n): return n * 100", names)
+    f = names["f"] = pijit.jit(names["f"])
+    assert [f(2), f(2), f(2)] == [3, 3, 3]
+    f.__code__ = names["other"].__code__
+    assert [f(2), f(2), f(2)] == [200, 200, 200]
+    pijit.reset(f)
+    gc.collect()
+for _ in range(5):
+    make()
+    gc.collect()
+assert pijit.stats()["traces"] == 0
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(pijit.__file__).parents[1]), "PYTHONMALLOC": "debug"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

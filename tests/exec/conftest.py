@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for describe.py
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("cpython", "ir", "guard", "exec")
-FLAGS = ("-std=c++20", "-O1", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
+FLAGS = ("-std=c++20", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
 
 
 def compile_one(compiler: str, source: Path, target: Path) -> None:
@@ -28,19 +29,28 @@ def compile_one(compiler: str, source: Path, target: Path) -> None:
     subprocess.run(command, check=True)
 
 
-@pytest.fixture(scope="session")
-def probe_module(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
-    if compiler is None or not (ROOT / "csrc").is_dir():
-        pytest.skip("needs a C++ compiler and the sources")
-    folder = tmp_path_factory.mktemp("probe")
+def build(compiler: str, folder: Path, library: Path) -> None:
     sources = [source for room in ROOMS for source in sorted((ROOT / "csrc" / room).glob("*.cpp"))]
     sources.append(Path(__file__).with_name("probe.cpp"))
     objects = [folder / f"{source.parent.name}_{source.stem}.o" for source in sources]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         list(pool.map(compile_one, [compiler] * len(sources), sources, objects))
-    library = folder / f"probe{sysconfig.get_config_var('EXT_SUFFIX')}"
     subprocess.run([compiler, "-shared", *map(str, objects), "-o", str(library)], check=True)
+
+
+@pytest.fixture(scope="session")
+def probe_module(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+    if compiler is None or not (ROOT / "csrc").is_dir():
+        pytest.skip("needs a C++ compiler and the sources")
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers: one of them builds
+    library = folder / f"probe{sysconfig.get_config_var('EXT_SUFFIX')}"
+    with open(folder / "probe.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists():
+            build(compiler, folder, library)
     spec = importlib.util.spec_from_file_location("probe", library)
     assert spec is not None
     assert spec.loader is not None

@@ -77,8 +77,13 @@ def leave(program: observe.Program, mode: str, choose: Callable[[Points], Iterab
         roots.append(pijit.jit(function))
         return roots[-1]
 
+    def forget() -> None:
+        """Traces hold the program's classes: all collections to come would look through them."""
+        while roots:
+            pijit.reset(roots.pop())
+
     def leave_at(point: int) -> None:
-        roots.clear()
+        forget()
         _core.choose_exit(point)
         actual = observe.run(program, mode, jit, api.root_of).entries
         if _core.choose_exit() > 0:
@@ -92,6 +97,7 @@ def leave(program: observe.Program, mode: str, choose: Callable[[Points], Iterab
         collect_points(roots, exits)
         for point in choose(exits.points):
             leave_at(point)
+    forget()
     return exits
 
 

@@ -1,8 +1,12 @@
-"""A replay that is left at any instruction of any small program goes on exactly as plain Python."""
+"""A replay that is left at any instruction of any small program goes on exactly as plain Python.
+
+`make test` leaves programs that do not repeat themselves at up to MOST instructions, described at once, and at some in
+one other mode; `make test-long` all programs, and at more in every mode.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 from exits import Points, evenly, leave
@@ -10,21 +14,49 @@ from observe import MODES, load_programs
 
 PROGRAMS = load_programs()
 MOST, FEW = 500, 50  # exits of a program: of more, so many are taken evenly
+VERY_FEW = 5
+REPEATS = 1000  # a program with so many instructions does the same ones over and over
+
+
+def once(most: int) -> Callable[[Points], Iterable[int]]:
+    """All points, or at most so many; few of a program that repeats itself, where each costs most."""
+    return lambda points: evenly(most if len(points) < REPEATS else VERY_FEW)(points)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_same_from_every_exit(name: str) -> None:
-    exits = leave(PROGRAMS[name], MODES[0], evenly(MOST))
+def test_same_from_exits(name: str) -> None:
+    exits = leave(PROGRAMS[name], MODES[0], once(MOST))
     assert not exits.wrong
     assert exits.left or not exits.points or "stops" in PROGRAMS[name].flags
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_same_however_it_is_described(name: str) -> None:
+    """Each program in one of the modes that do not look at once."""
+    mode = MODES[1 + list(PROGRAMS).index(name) % (len(MODES) - 1)]
+    assert not leave(PROGRAMS[name], mode, once(VERY_FEW)).wrong
+
+
+def test_most_have_exits() -> None:
+    """Or the comparisons would prove little."""
+    some = list(PROGRAMS)[::20]
+    assert sum(bool(leave(PROGRAMS[name], MODES[0], lambda points: ()).points) for name in some) > 0.8 * len(some)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_same_from_every_exit(name: str) -> None:
+    assert not leave(PROGRAMS[name], MODES[0], evenly(MOST)).wrong
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES[1:])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_same_however_it_is_described(name: str, mode: str) -> None:
+def test_same_in_every_mode(name: str, mode: str) -> None:
     assert not leave(PROGRAMS[name], mode, evenly(FEW)).wrong
 
 
+@pytest.mark.slow
 def test_every_continuation_is_taken() -> None:
     """Who adds one adds a program in which a frame waits that way. There are so many that this proves much."""
     from pijit import _core

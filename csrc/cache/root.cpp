@@ -78,7 +78,6 @@ CodeState* code_state(PyCodeObject* code, bool create) noexcept {
   if (state != nullptr || !create) return state;
   state = new (std::nothrow) CodeState();
   if (state != nullptr && !cpython::set_code_extra(code, g_slot, state)) {
-    PyErr_Clear();
     delete state;
     return nullptr;
   }
@@ -115,6 +114,7 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   if (!callback) return -1;
   root->weak = Ref::steal(PyWeakref_NewRef(function != nullptr ? function : instance, callback.get()));
   if (!root->weak) return -1;
+  root->owned_code = Ref::borrow(reinterpret_cast<PyObject*>(code));
   root->code = code;
   root->function = function;
   root->instance = instance;

@@ -47,7 +47,8 @@ struct Farewell {
 
 struct Root {
   int id = 0;
-  PyCodeObject* code = nullptr;  // borrowed: lives while function or instance does
+  PyCodeObject* code = nullptr;
+  Ref owned_code;                // the same: the function may be given another code, and outlive this one
   PyObject* function = nullptr;  // borrowed, compared only; null for an instance root
   PyObject* instance = nullptr;  // borrowed, compared only; null for a function root
   Ref weak;                      // its callback removes the root

@@ -95,7 +95,6 @@ CodeState* code_state(PyCodeObject* code, bool create) noexcept {
   if (state != nullptr || !create) return state;
   state = new (std::nothrow) CodeState();
   if (state != nullptr && !cpython::set_code_extra(code, g_slot, state)) {
-    PyErr_Clear();
     delete state;
     return nullptr;
   }

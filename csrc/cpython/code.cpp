@@ -64,4 +64,22 @@ bool find_handler(PyCodeObject* code, int index, Handler* handler) noexcept {
   return false;
 }
 
+// _PyCode_SetExtra makes room for everybody's slot. Code that dies then calls everybody's free function, with null
+// where nothing was kept; and at the interpreter's end that of a ctypes callback may be gone by then. So there is room
+// only for the slots up to this one.
+bool set_code_extra(PyCodeObject* code, Py_ssize_t slot, void* value) noexcept {
+  auto* extra = static_cast<CodeExtra*>(code->co_extra);
+  Py_ssize_t size = extra == nullptr ? 0 : extra->size;
+  if (size <= slot) {
+    const size_t bytes = sizeof(CodeExtra) + static_cast<size_t>(slot) * sizeof(void*);
+    extra = static_cast<CodeExtra*>(PyMem_Realloc(extra, bytes));
+    if (extra == nullptr) return false;
+    for (; size <= slot; ++size) extra->items[size] = nullptr;
+    extra->size = size;
+    code->co_extra = extra;
+  }
+  extra->items[slot] = value;
+  return true;
+}
+
 }  // namespace pijit::cpython

@@ -86,9 +86,7 @@ inline void* code_extra(PyCodeObject* code, Py_ssize_t slot) noexcept {
   auto* extra = static_cast<const CodeExtra*>(code->co_extra);
   return extra == nullptr || extra->size <= slot ? nullptr : extra->items[slot];
 }
-// False with an error set when memory is short.
-inline bool set_code_extra(PyCodeObject* code, Py_ssize_t slot, void* value) noexcept {
-  return _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), slot, value) == 0;
-}
+// Fills an empty slot; false when memory is short.
+bool set_code_extra(PyCodeObject* code, Py_ssize_t slot, void* value) noexcept;
 
 }  // namespace pijit::cpython

@@ -15,7 +15,7 @@ inline bool untraced(PyThreadState* ts) noexcept {
 inline bool events_are(PyThreadState* ts, Py_tracefunc function) noexcept {
   return ts->c_tracefunc == function;
 }
-// ... and nobody else's besides.
+// `function` traces this thread (null: nobody does), and nobody profiles it.
 inline bool only_events_are(PyThreadState* ts, Py_tracefunc function) noexcept {
   return events_are(ts, function) && ts->c_profilefunc == nullptr;
 }
@@ -29,7 +29,7 @@ inline bool start_events(PyThreadState* ts, Py_tracefunc function) noexcept {
   return true;
 }
 
-// Call only while events_are(ts, our function); may be called inside the trace function.
+// Call only while our function traces, or is detached and nobody traces; may be called inside the trace function.
 inline void stop_events(PyThreadState* ts) noexcept {
   ts->c_tracefunc = nullptr;
   ts->c_traceobj = nullptr;
@@ -37,23 +37,20 @@ inline void stop_events(PyThreadState* ts) noexcept {
   for (_PyCFrame* frame = ts->cframe; frame != nullptr; frame = frame->previous) frame->use_tracing = state;
 }
 
-// No events while it lives (the trace function itself already runs without).
-class EventsSuspended {
- public:
-  explicit EventsSuspended(PyThreadState* ts) noexcept : ts_(ts) {
-    ts->tracing++;
-    ts->cframe->use_tracing = 0;
-  }
-  ~EventsSuspended() {
-    ts_->tracing--;
-    ts_->cframe->use_tracing = ts_->c_tracefunc != nullptr || ts_->c_profilefunc != nullptr ? 255 : 0;
-  }
-  EventsSuspended(const EventsSuspended&) = delete;
-  EventsSuspended& operator=(const EventsSuspended&) = delete;
-
- private:
-  PyThreadState* ts_;
-};
+// The frames that are entered from now on, and what the evaluator on top does next, are as if nobody had traced them:
+// a tracer or profiler that the program switches on there is the thread's. Counting `tracing` up instead would keep it
+// from every event. The C frames further out still say that tracing is on; each hears from the one inside when that
+// returns.
+inline void detach_events(PyThreadState* ts) noexcept {
+  ts->c_tracefunc = nullptr;
+  ts->c_traceobj = nullptr;
+  ts->cframe->use_tracing = ts->c_profilefunc != nullptr ? 255 : 0;
+}
+// The evaluator on top goes on reporting to `function`. Call only while nobody traces.
+inline void attach_events(PyThreadState* ts, Py_tracefunc function) noexcept {
+  ts->c_tracefunc = function;
+  ts->cframe->use_tracing = 255;
+}
 
 // The event switches of a frame object.
 struct EventFlags {

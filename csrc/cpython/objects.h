@@ -153,6 +153,12 @@ inline initproc builtin_init(PyTypeObject* type) noexcept {
   return type->tp_init;
 }
 
+// The next allocation starts no collection; one after it may.
+inline void postpone_collection() noexcept {
+  gc_generation& youngest = PyInterpreterState_Get()->gc.generations[0];
+  if (youngest.threshold > 0 && youngest.count >= youngest.threshold) youngest.count = youngest.threshold - 1;
+}
+
 // Stops automatic garbage collection, so that allocation cannot run Python.
 class GcPause {
  public:

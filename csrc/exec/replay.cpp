@@ -399,8 +399,12 @@ class Replay {
     hold(*trace_, regs_);
     for (size_t at = 0;;) {
       const Node& node = trace_->nodes[at];
-      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_))
+      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_)) {
+        // If this counted, a trace that is left each time would pass for one that was of use, and be kept for ever.
+        trace_->replays -= 1;
+        left->interrupted = true;
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
+      }
       Outcome outcome = step(*trace_, node, regs_, root_, ts_);
       if (outcome == Outcome::kWarned) outcome = issue_warnings(*trace_, node, regs_, root_, ts_);
       left->opaque_calls += is_opaque(node.op);

@@ -41,6 +41,7 @@ inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
 
 // Where a replay was left to CPython before the end of its trace, and what it did on the way.
 struct Left {
+  bool interrupted = false;      // something wanted the evaluator's attention: the trace is not to blame
   const Trace* trace = nullptr;  // null: it came to the end ...
   bool stopped = false;          // ... at which the recording had stopped
   uint32_t node = 0;

@@ -35,8 +35,10 @@ PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, 
     return result;
   }
   if (active_recorder() != &recorder) return plain(ts, frame, throwflag);
-  cpython::EventsSuspended quiet(ts);
-  return plain(ts, frame, throwflag);
+  recorder.step_aside();
+  PyObject* result = plain(ts, frame, throwflag);
+  if (active_recorder() == &recorder) recorder.come_back();
+  return result;
 }
 
 // The root that this frame is a call of, if it is not left alone.

@@ -348,7 +348,7 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   root.misses_in_a_row = root.aborts_in_a_row = 0;
   if (left.trace != nullptr) {
     go_on_from(root, left);
-  } else if (trace.stop.code != nullptr && trace.replays - trace.exits == limits().stops) {
+  } else if (!left.interrupted && trace.stop.code != nullptr && trace.replays - trace.exits == limits().stops) {
     tell(Told::kStopped, root, trace.stop, trace.left.each());
   }
 }

@@ -62,7 +62,7 @@ bool Recorder::is_ours(cpython::Frame* frame) const {
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   ShadowFrame& outer = top_frame();
   Pending& pending = outer.pending;
-  bool expected = pending.active && pending.expects_frame && !pending.entered;
+  bool expected = aside_ == 0 && pending.active && pending.expects_frame && !pending.entered;
   if (throwflag != 0 && !(expected && pending.throws && is_suspended(pending.generator, frame))) {
     if (!pending.active || !pending.opaque || is_ours(frame)) drop_generator(frame);
     return false;
@@ -133,6 +133,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
     if (!live_ || frames_.empty() || lost_events()) return;
     if (top_frame().pending.run == frame) {
       SavedError error;
+      come_back();
       finish_run(top_frame(), result);
     } else if (top_frame().frame == frame) {
       left_frame(frame, result);

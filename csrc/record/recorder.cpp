@@ -31,6 +31,22 @@ int on_event(PyObject*, PyFrameObject* object, int what, PyObject* argument) {
   return 0;
 }
 
+// While a thread is traced CPython binds a C method to its object before it calls it. Garbage that this allocation
+// collected would have its finalizers run between the evaluation of the arguments and the call. The frame is that of a
+// trace event: a running one keeps its stack to itself.
+bool binds_method(const ShadowFrame& frame) {
+  const int opcode = cpython::base_opcode(frame.code, frame.operation);
+  const int oparg = cpython::full_oparg(frame.code, frame.operation);
+  PyObject* callable = nullptr;
+  if (opcode == CALL_FUNCTION_EX) {
+    callable = cpython::peek(frame.frame, 2 + (oparg & 1));
+  } else if (opcode == CALL) {
+    callable = cpython::peek(frame.frame, oparg + 2);
+    if (callable == nullptr) callable = cpython::peek(frame.frame, oparg + 1);
+  }
+  return callable != nullptr && Py_IS_TYPE(callable, &PyMethodDescr_Type);
+}
+
 }  // namespace
 
 Recorder* active_recorder() noexcept {
@@ -148,9 +164,18 @@ bool Recorder::begin_recording() {
 
 // Somebody else traces or profiles the thread by now: it is theirs.
 bool Recorder::lost_events() {
-  if (!observing_ || cpython::only_events_are(thread_, on_event)) return false;
+  if (!observing_ || cpython::only_events_are(thread_, aside_ > 0 ? nullptr : on_event)) return false;
   abandon("a tracer or profiler was switched on");
   return true;
+}
+
+void Recorder::step_aside() noexcept {
+  if (aside_++ == 0) cpython::detach_events(thread_);
+}
+
+void Recorder::come_back() noexcept {
+  if (lost_events()) return;
+  if (--aside_ == 0) cpython::attach_events(thread_, on_event);
 }
 
 // Gives the thread back as it was; idempotent.
@@ -158,7 +183,7 @@ void Recorder::end_events() {
   live_ = false;
   if (observing_) {
     observing_ = false;
-    if (cpython::events_are(thread_, on_event)) cpython::stop_events(thread_);
+    if (cpython::events_are(thread_, aside_ > 0 ? nullptr : on_event)) cpython::stop_events(thread_);
     for (auto& shadow : frames_) {
       PyFrameObject* object = cpython::frame_object(shadow->frame);
       if (object != nullptr) cpython::set_event_flags(object, cpython::kDefaultEvents);
@@ -355,6 +380,8 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
     if (frames_.empty() || top_frame().frame != object) return;
     observe_instruction(top_frame());
     if (stopping_) resolve_stop();
+    if (!live_ || frames_.empty() || top_frame().frame != object) return;
+    if (top_frame().pending.opaque && binds_method(top_frame())) cpython::postpone_collection();
   });
 }
 

@@ -59,6 +59,10 @@ class Recorder final : public RecordApi {
   void on_exception(cpython::Frame* frame, PyObject* exc_value) noexcept;
   bool enter_frame(cpython::Frame* frame, int throwflag) noexcept;  // true: followed
   void leave_frame(cpython::Frame* frame, PyObject* result) noexcept;
+  // CPython runs frames that are not followed: until it comes back the recorder has no events, and follows nothing.
+  // Calls nest.
+  void step_aside() noexcept;
+  void come_back() noexcept;
 
   // -- outcome
   void stop(Abort reason, std::string detail);  // cut at the start of the current instruction
@@ -486,6 +490,7 @@ class Recorder final : public RecordApi {
   cpython::Frame* root_;
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false, faults_ = false;
+  uint32_t aside_ = 0;              // times that it stepped aside and has not come back
   PyTypeObject* raised_ = nullptr;  // class of the exception that left the inner frame
   Val raised_value_;                // the exception under way, if it is not a new one
   Val raised_cause_;                // ... raised `from` that

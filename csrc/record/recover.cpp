@@ -310,6 +310,7 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   pending.run_out = out.index();
   pending.opaque = pending.ignores_frames = true;
   unfollow(level);
+  step_aside();
   return true;
 }
 

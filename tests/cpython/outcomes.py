@@ -6,8 +6,9 @@
 
 Modes: `plain` (pijit is not imported), `hook` (the hook is in place and records nothing), `observe` (every function is
 recorded at its first calls, nothing is kept) and `record-all` (every function is recorded at its first call and
-replayed from then on; three runs of a test so that it is) and `exits` (as `record-all`, and each replay is left at
-another instruction). A mode runs in a process of its own, which writes
+replayed from then on; three runs of a test so that it is), `outermost` (as `record-all`, and what runs the tests is
+recorded, too: most of a test then runs under a recording that began far outside of it) and `exits` (as `record-all`,
+and each replay is left at another instruction). A mode runs in a process of its own, which writes
 one line of JSON when a test starts and one when it ends, so that a crash says where it was.
 """
 
@@ -29,7 +30,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-MODES = ("plain", "hook", "observe", "record-all", "exits")
+MODES = ("plain", "hook", "observe", "record-all", "outermost", "exits")
+STRESS = {"hook": "", "outermost": "record-all"}  # by mode; else it is the mode
 TURNS = 3
 SECONDS = 420
 
@@ -118,8 +120,8 @@ def run_inside(module: str, mode: str, out: str, chosen: str) -> None:
             import pijit
             from pijit import _core as core
 
-            pijit.enable(stress="" if mode == "hook" else mode)
-            for function in runners():
+            pijit.enable(stress=STRESS.get(mode, mode))
+            for function in () if mode == "outermost" else runners():
                 pijit.skip(function)
         loader = unittest.TestLoader()
         tests = flatten(loader.loadTestsFromModule(importlib.import_module(f"test.{module}")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import cProfile
+import ctypes
 import os
 import pstats
 import random
@@ -1208,6 +1209,39 @@ def test_a_trace_that_is_always_left_is_recorded_anew() -> None:
     assert found["exits"] == 2
     assert found["records"] == 2
     assert found["replays"] == 5
+
+
+def test_a_replay_that_was_interrupted_does_not_save_its_trace() -> None:
+    """A trace that is always left is recorded anew, too, when a signal came into its first replay."""
+    seen: list[int] = []
+
+    def f(ticks: Iterator[None], source: random.Random) -> str:
+        next(ticks)
+        return "low" if source.random() < 0.5 else "high"
+
+    before = signal.signal(signal.SIGUSR1, lambda *arguments: seen.append(1))
+    send = getattr(ctypes.PyDLL(None), "raise")  # unlike signal.raise_signal it leaves the handler to the evaluator
+    ticks = map(send, [0, signal.SIGUSR1, *[0] * 6])  # signal 0 is none
+    source, jitted = random.Random(), pijit.jit(f)
+    try:
+        while (state := source.getstate()) and source.random() >= 0.5:  # a state after which "low" is next
+            pass
+        source.setstate(state)
+        assert jitted(ticks, source) == "low"
+        while (state := source.getstate()) and source.random() < 0.5:  # one after which "high" is
+            pass
+        results = []
+        for _ in range(7):
+            source.setstate(state)
+            results.append(jitted(ticks, source))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert results == ["high"] * 7
+    assert seen == [1]
+    found = report(jitted)
+    assert found["exits"] == 2
+    assert found["records"] == 2
+    assert found["replays"] == 6
 
 
 # --------------------------------------------------------------------------------------------- debuggers, interpreters

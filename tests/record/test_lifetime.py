@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import sys
 import types
 import weakref
@@ -885,6 +886,40 @@ def test_collection_at_every_moment() -> None:
             assert repr(jitted(30)) == expected
     finally:
         gc.set_threshold(*threshold)
+
+
+def test_nothing_is_collected_between_arguments_and_call() -> None:
+    """CPython makes a method object for a C method that it calls under a tracer: that must not start a collection."""
+    queue_module = pytest.importorskip("_queue")
+
+    def f(n: int) -> list[int]:
+        queue = queue_module.SimpleQueue()
+        numbers = itertools.count()
+
+        class Circular:
+            def __init__(self) -> None:
+                self.circular = self
+
+            def __del__(self) -> None:
+                queue.put(next(numbers))
+
+        results: list[int] = []
+        while len(results) < n:
+            made = Circular()
+            queue.put(next(numbers))
+            del made
+            results.append(queue.get())
+        return results
+
+    jitted = pijit.jit(f)
+    before = gc.get_threshold()
+    gc.set_threshold(40)
+    try:
+        for n in (500, 500, 500, 600, 600):
+            assert jitted(n) == f(n) == list(range(n))
+    finally:
+        gc.set_threshold(*before)
+    assert replays(jitted) >= 2
 
 
 def test_collector_is_given_back() -> None:

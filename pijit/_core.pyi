@@ -52,6 +52,9 @@ class TraceInfo(TypedDict):
     code: str
     file: str
     line: int
+    signature: str
+    modes: str
+    loaded: list[tuple[str, str, str, bool]]
     guards: list[GuardInfo]
     nodes: list[NodeInfo]
     snapshots: list[SnapshotInfo]

@@ -3,11 +3,15 @@
 A view is a copy: it keeps no trace, tensor or function alive and does not change when the trace does.
 """
 
-import linecache
+import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os.path import basename
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pijit import _listing
+from pijit.errors import UsageError
 
 if TYPE_CHECKING:
     from pijit._core import GuardInfo, NodeInfo, SnapshotInfo, StopInfo, TraceInfo
@@ -28,9 +32,42 @@ class Guard:
         return self.text
 
 
+class Guards(tuple[Guard, ...]):
+    """The guards of a trace, in the order in which they are checked; `print()` gives them all, one a line."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    __repr__ = __str__
+
+    def summary(self) -> str:
+        """How many there are of each sort, in words."""
+        counts = Counter(_SORTS.get(guard.kind, "attributes and globals") for guard in self)
+        return ", ".join(f"{count} of {sort}" for sort, count in counts.most_common())
+
+
+# What guards of a kind are about; all others are about what was found where.
+_SORTS = {
+    "tensor": "tensors",
+    "state": "modes",
+    "function": "functions",
+    "type": "classes",
+    "type_version": "classes",
+    "instance": "classes",
+    "scalar": "values",
+    "value": "values",
+    "equal": "values",
+    "is": "identity",
+    "same": "identity",
+    "not_same": "identity",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: `text` as printed, `op`, the user's `file` and `line`, `inputs`, `outputs`, is it `opaque`."""
+    """One operation: `text` as Python, `op`, the user's `file` and `line`, `inputs`, `outputs`, is it `opaque`."""
 
     text: str
     op: str
@@ -89,7 +126,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One guarded trace; `print()` gives it as Python.
+    """One guarded trace; `print()` gives it as Python, `print(trace.guards)` all of its guards.
+
+    A loop in the text stands for nodes that come again, `new(...)` for an object that is made without its class being
+    called, `rest_of('f')` for what CPython runs of a function.
 
     `ends` is "return" or "exit"; `stop` says why a trace that ends in an exit does. `operations` are the bytecodes that
     were observed, `record_seconds` what observing cost, `bytes` the memory held; `replays` and `exits` count its uses.
@@ -98,7 +138,7 @@ class Trace:
     name: str
     file: str
     line: int
-    guards: tuple[Guard, ...]
+    guards: Guards
     nodes: tuple[Node, ...]
     snapshots: tuple[Snapshot, ...]
     segments: tuple[object, ...]
@@ -111,32 +151,100 @@ class Trace:
     record_seconds: float
     replays: int
     exits: int
+    signature: str = "*arguments"
+    modes: str = ""
+    loaded: tuple[tuple[str, str, str, bool], ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return _html(str(self))
+
+    def to_text(self, *, guards: Literal["summary", "all", "none"] = "summary") -> str:
+        """The trace as Python.
+
+        Args:
+            guards: "all" has each guard as a comment, "summary" what is asked of the arguments, and counts.
+
+        Raises:
+            UsageError: `guards` is something else.
+
+        Example:
+            >>> import pijit
+            >>> double = pijit.jit(lambda x: 2 * x)
+            >>> double(4)
+            8
+            >>> "return" in pijit.traces(double)[0].to_text(guards="none")
+            True
+        """
+        if guards not in {"summary", "all", "none"}:
+            raise UsageError(f"Trace.to_text(): guards is 'summary', 'all' or 'none', not {guards!r}")
+        return "\n".join(self._lines(guards))
 
     def sizes(self) -> str:
         """How much there is of everything, in words."""
         parts = [plural(len(getattr(self, part)), part) for part in ("guards", "nodes", "snapshots", "segments")]
         return ", ".join([*parts, plural(self.opaque_calls, "opaque calls")])
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self, guards: str) -> Iterator[str]:
         yield f"# {place(self.file, self.line)}: {self.sizes()}"
-        yield f"def {identifier(self.name)}(*arguments):"
-        for guard in self.guards:
-            yield f"    assert {guard.text}" + ("" if guard.source in guard.text else f"  # {guard.source}")
-        shown = ("", 0)
-        for node in self.nodes:
-            if node.file and (node.file, node.line) != shown:
-                shown = (node.file, node.line)
-                yield f"    # {place(*shown)}: {linecache.getline(*shown).strip()}"
-            yield f"    {node.text}" + ("  # opaque call" if node.opaque else "")
+        yield f"def {identifier(self.name)}({self.signature}):"
+        if guards == "all":
+            yield from (f"    # {guard}" for guard in self.guards)
+        elif guards == "summary":
+            yield from (f"    # {line}" for line in self._summary())
+        lines = [_listing.Line(_marked(node), node.file, node.line) for node in self.nodes]
+        text = list(_listing.with_sources(_listing.body(lines)))
+        used = set(re.findall(r"\br\d+\b", "\n".join(text)))
+        for name, source, _, constant in self.loaded:
+            if name in used and not constant and name != source:
+                yield f"    {name} = {_listing.readable(source)}"
+        yield from text
         if self.stop is not None:
             yield f"    # {self.stop}; the rest runs in CPython"
         elif self.ends != "return":
             yield "    # the rest runs in CPython"
-        if not self.guards and not self.nodes:
+        if all(not line.strip() or line.lstrip().startswith("#") for line in text):
             yield "    pass"
+
+    def _summary(self) -> Iterator[str]:
+        """What people look for in guards: the modes, and what is asked of the arguments."""
+        if not self.guards:
+            return
+        yield f"guards, all with print(trace.guards): {self.guards.summary()}"
+        if self.modes:
+            yield f"modes: {self.modes}"
+        names = set(re.findall(r"[A-Za-z_]\w*", self.signature))
+        asked = [
+            f"{_listing.readable(name if name == source else source)}: {facts}"
+            for name, source, facts, constant in self.loaded
+            if facts and not constant
+        ]
+        for guard in self.guards:
+            root = re.match(r"[A-Za-z_]\w*", guard.source)
+            if guard.kind in {"scalar", "value", "equal", "is"} and root and root[0] in names and root[0] != "self":
+                asked.append(guard.text.removeprefix(f"{guard.kind} "))
+        yield from asked[:_MOST_ASKED]
+        if len(asked) > _MOST_ASKED:
+            yield f"and {len(asked) - _MOST_ASKED} more about the arguments"
+
+
+# What is asked of arguments: lines in the summary.
+_MOST_ASKED = 12
+
+
+def _marked(node: Node) -> str:
+    return f"{node.text}  # opaque call" if node.opaque and node.text else node.text
+
+
+def _html(text: str) -> str:
+    import html  # a table of entities that few processes need
+
+    return f"<pre>{html.escape(text)}</pre>"
 
 
 class Traces(tuple[Trace, ...]):
@@ -147,6 +255,11 @@ class Traces(tuple[Trace, ...]):
     def __str__(self) -> str:
         return "\n\n".join(map(str, self)) if self else "# no trace"
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _html(str(self))
+
 
 def view(trace: "TraceInfo") -> Trace:
     """The view of a trace as the core describes it."""
@@ -154,7 +267,7 @@ def view(trace: "TraceInfo") -> Trace:
         name=trace["name"],
         file=trace["file"],
         line=trace["line"],
-        guards=tuple(map(_guard, trace["guards"])),
+        guards=Guards(map(_guard, trace["guards"])),
         nodes=tuple(map(_node, trace["nodes"])),
         snapshots=tuple(map(_snapshot, trace["snapshots"])),
         segments=tuple(trace["segments"]),
@@ -167,6 +280,9 @@ def view(trace: "TraceInfo") -> Trace:
         record_seconds=trace["record_seconds"],
         replays=trace["replays"],
         exits=trace["exits"],
+        signature=trace["signature"],
+        modes=trace["modes"],
+        loaded=tuple(trace["loaded"]),
     )
 
 
@@ -176,7 +292,7 @@ def stop_view(stop: "StopInfo | None") -> Stop | None:
 
 
 def _guard(guard: "GuardInfo") -> Guard:
-    return Guard(guard["text"], guard["source"], guard["kind"])
+    return Guard(_listing.readable(guard["text"]), _listing.readable(guard["source"]), guard["kind"])
 
 
 def _node(node: "NodeInfo") -> Node:

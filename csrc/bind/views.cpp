@@ -2,8 +2,11 @@
 #include "bind/views.h"
 
 #include "cpython/code.h"
+#include "cpython/places.h"
+#include "guard/proven.h"
 #include "hook/automatic.h"
 #include "ir/print.h"
+#include "ir/python.h"
 
 namespace py = pybind11;
 
@@ -28,13 +31,27 @@ py::object stop_view(const StopInfo& stop) {
   return view;
 }
 
-py::dict node_view(const Trace& trace, const Printer& printer, const Node& node) {
+// The innermost frame whose code is no framework's and not of the standard library, else the innermost.
+Site written_site(const Trace& trace, const Node& node) {
+  Site innermost{nullptr, 0};
+  if (node.op == Op::kReturn) return innermost;
+  if (node.site < trace.sites.size()) innermost = trace.sites[node.site];
+  if (innermost.code != nullptr && !cpython::is_library(innermost.code, false)) return innermost;
+  if (node.snapshot == kNone) return innermost;
+  for (uint32_t at = trace.snapshots[node.snapshot].frame; at != kNone; at = trace.frame_states[at].parent) {
+    const FrameState& state = trace.frame_states[at];
+    if (!cpython::is_library(state.code, false)) return {state.code, state.call};
+  }
+  return innermost;
+}
+
+py::dict node_view(const Trace& trace, const Printer& printer, PythonText* python, const Node& node) {
   py::dict view;
-  view["text"] = printer.node(node);
+  view["text"] = python->node(node);
   view["op"] = op_name(node.op);
-  const bool placed = node.site < trace.sites.size();
-  view["file"] = placed ? text_of(trace.sites[node.site].code->co_filename) : py::str("");
-  view["line"] = placed ? cpython::line_of(trace.sites[node.site].code, trace.sites[node.site].instruction) : 0;
+  const Site site = written_site(trace, node);
+  view["file"] = site.code != nullptr ? text_of(site.code->co_filename) : py::str("");
+  view["line"] = site.code != nullptr ? cpython::line_of(site.code, site.instruction) : 0;
   py::list inputs, outputs;
   for (uint32_t i = 0; i < node.count; ++i) inputs.append(printer.value(trace.operands[node.first + i]));
   for (uint32_t i = 0; i < node.outs_count; ++i)
@@ -89,14 +106,53 @@ size_t bytes_of(const Trace& trace) {
          trace.owned.capacity() * sizeof(Ref);
 }
 
+PyObject* start_of(const Root& root) {
+  return root.function != nullptr ? root.function : root.instance;
+}
+
+// "self, *args, **kwargs"
+std::string signature_of(PyCodeObject* code) {
+  std::string text;
+  int at = 0;
+  const auto add = [&](const char* before, int index) {
+    text += text.empty() ? "" : ", ";
+    text += before;
+    if (index >= 0) text += std::string(text_of(PyTuple_GET_ITEM(code->co_localsplusnames, index)));
+  };
+  const int keywords = code->co_argcount + code->co_kwonlyargcount;
+  for (; at < code->co_argcount; ++at) {
+    add("", at);
+    if (at + 1 == code->co_posonlyargcount) add("/", -1);
+  }
+  if ((code->co_flags & CO_VARARGS) != 0)
+    add("*", keywords);
+  else if (code->co_kwonlyargcount > 0)
+    add("*", -1);
+  for (; at < keywords; ++at) add("", at);
+  if ((code->co_flags & CO_VARKEYWORDS) != 0) add("**", keywords + ((code->co_flags & CO_VARARGS) != 0));
+  return text;
+}
+
 py::dict trace_view(const Root& root, const Trace& trace) {
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
-  Printer printer(trace, false);
+  const ObjectSet proven = proven_objects(trace, root.dead ? nullptr : start_of(root));
+  const Printer printer(trace, false, &proven);
+  PythonText python(trace, printer);
   py::dict view;
   view["name"] = root.name;
   view["code"] = text_of(code->co_qualname);
   view["file"] = text_of(code->co_filename);
   view["line"] = code->co_firstlineno;
+  if (root.instance != nullptr) {
+    view["file"] = root.file;
+    view["line"] = root.line;
+  }
+  view["signature"] = signature_of(code);
+  view["modes"] = trace.state != nullptr ? trace.state->summary() : "";
+  py::list loaded;
+  for (const Loaded& each : python.loaded())
+    loaded.append(py::make_tuple(each.name, each.source, each.facts, each.constant));
+  view["loaded"] = loaded;
   py::list guards, nodes;
   auto add_guard = [&](const std::string& text, const std::string& source, const char* kind) {
     py::dict row;
@@ -109,10 +165,12 @@ py::dict trace_view(const Root& root, const Trace& trace) {
   for (const Guard& guard : trace.guards)
     add_guard(printer.guard(guard), printer.source(guard.subject), guard_name(guard.op));
   if (trace.tensors != nullptr)
-    for (size_t i = 0; i < trace.tensors->size(); ++i) add_guard(trace.tensors->describe(i), "", "tensor");
+    for (size_t i = 0; i < trace.tensors->size(); ++i)
+      add_guard(printer.source(trace.tensors->source(i)) + ": " + trace.tensors->facts(i),
+                printer.source(trace.tensors->source(i)), "tensor");
   size_t opaque = 0;
   for (const Node& node : trace.nodes) {
-    nodes.append(node_view(trace, printer, node));
+    nodes.append(node_view(trace, printer, &python, node));
     opaque += is_opaque(node.op);
   }
   view["guards"] = guards;

@@ -19,6 +19,8 @@ class AdapterOp : public FromPool {
   virtual bool is_repeatable() const noexcept { return false; }
   // One line for people, e.g. "aten::linear(r4, r5, r6)".
   virtual std::string describe() const = 0;
+  // The same as Python: an expression, or a statement if it writes no register. Registers are r0, r1, ...
+  virtual std::string python() const { return describe(); }
 };
 
 // The modes of thread and process under which the trace was recorded (grad mode, autocast, default dtype, ...).
@@ -27,6 +29,8 @@ class StateGuard {
   virtual ~StateGuard() = default;
   virtual bool check() noexcept = 0;
   virtual std::string describe() const = 0;
+  // A few words: those modes that people care for, and any that is not as it is at the start of a program.
+  virtual std::string summary() const { return describe(); }
   // After check() failed: which mode, with both values.
   virtual std::string explain() = 0;
 };
@@ -40,6 +44,12 @@ class InputGuards {
   // Only the first `count` inputs remain.
   virtual void truncate(size_t count) = 0;
   virtual std::string describe(size_t index) const = 0;
+  // Where the tensor is found: a Const, or the register with the object.
+  virtual Val source(size_t index) const = 0;
+  // The register that it is loaded into.
+  virtual uint32_t register_of(size_t index) const = 0;
+  // What is checked: "float32[*, *] on cpu".
+  virtual std::string facts(size_t index) const = 0;
   // Why check() failed on these registers: "float64[4] now, float32[*] before", and where that tensor is found.
   virtual std::string explain(Reg* regs, Val* source) = 0;
 

@@ -22,12 +22,6 @@ std::string shortened(std::string text) {
   return text;
 }
 
-bool prints_itself(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
-         type == &PyBytes_Type || type == &PyComplex_Type || object == Py_None || object == Py_Ellipsis;
-}
-
 std::string hex(uint64_t number) {
   char text[32];
   snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
@@ -51,6 +45,12 @@ bool is_identifier(PyObject* object) {
 
 }  // namespace
 
+bool prints_itself(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
+         type == &PyBytes_Type || type == &PyComplex_Type || object == Py_None || object == Py_Ellipsis;
+}
+
 std::string describe(PyObject* object) {
   if (object == nullptr) return "nothing";
   if (prints_itself(object)) {
@@ -71,15 +71,22 @@ std::string describe(PyObject* object) {
   return std::string("<") + Py_TYPE(object)->tp_name + ">";
 }
 
-Printer::Printer(const Trace& trace, bool alive) : trace_(trace), alive_(alive) {
+Printer::Printer(const Trace& trace, bool alive, const ObjectSet* proven)
+    : trace_(trace), alive_(alive), proven_(proven) {
   for (const Ref& object : trace.owned) owned_.insert(object.get());
   find_sources();
 }
 
+bool Printer::is_known(PyObject* object) const {
+  return alive_ || owned_.count(object) != 0 || object == Py_None || object == Py_True || object == Py_False ||
+         object == Py_Ellipsis || (proven_ != nullptr && proven_->count(object) != 0);
+}
+
 std::string Printer::object(PyObject* object) const {
   if (object == nullptr) return "nothing";
-  if (!alive_ && owned_.count(object) == 0 && object != Py_None && object != Py_True && object != Py_False)
-    return "<object at " + hex(reinterpret_cast<uintptr_t>(object)) + ">";
+  if (proven_ != nullptr && !(is_known(object) && prints_itself(object)))
+    if (auto found = names_.find(object); found != names_.end()) return found->second;
+  if (!is_known(object)) return "<object at " + hex(reinterpret_cast<uintptr_t>(object)) + ">";
   return describe(object);
 }
 
@@ -109,8 +116,34 @@ std::string Printer::source(Val value) const {
 }
 
 void Printer::name_item(PyObject* object, std::string text) {
-  if (object != nullptr && (alive_ || owned_.count(object) != 0) && prints_itself(object)) return;
+  if (object != nullptr && is_known(object) && prints_itself(object)) return;
   if (object != nullptr) names_.emplace(object, std::move(text));
+}
+
+// The variables that a function has from around it.
+void Printer::name_cells(PyObject* function) {
+  if (function == nullptr || proven_ == nullptr || !is_known(function) || !PyFunction_Check(function)) return;
+  auto* of = reinterpret_cast<PyFunctionObject*>(function);
+  if (of->func_closure == nullptr) return;
+  auto* code = reinterpret_cast<PyCodeObject*>(of->func_code);
+  const Py_ssize_t first = code->co_nlocalsplus - code->co_nfreevars;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(of->func_closure) && first + i < code->co_nlocalsplus; ++i)
+    cells_.emplace(PyTuple_GET_ITEM(of->func_closure, i),
+                   text_of(PyTuple_GET_ITEM(code->co_localsplusnames, first + i)));
+}
+
+// A dict that is guarded as a whole names all that it holds now.
+void Printer::name_all(PyObject* dict, const std::string& subject, const std::string* owner) {
+  if (proven_ == nullptr || dict == nullptr || !is_known(dict) || !PyDict_Check(dict)) return;
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(dict, &at, &key, &value)) {
+    if (!PyUnicode_CheckExact(key)) continue;
+    if (owner != nullptr && is_identifier(key))
+      name_item(value, *owner + "." + text_of(key));
+    else
+      name_item(value, subject + "[" + describe(key) + "]");
+  }
 }
 
 // Follows the guards from the arguments inwards: each container that is guarded names what was found in it.
@@ -118,6 +151,10 @@ void Printer::find_sources() {
   auto* code = reinterpret_cast<PyCodeObject*>(trace_.code.get());
   for (uint32_t i = 0; code != nullptr && i < trace_.inputs; ++i)
     registers_.emplace(i, text_of(PyTuple_GET_ITEM(code->co_localsplusnames, i)));
+  if (proven_ != nullptr)
+    for (PyObject* object : *proven_)
+      if (PyFunction_Check(object) && reinterpret_cast<PyFunctionObject*>(object)->func_code == trace_.code.get())
+        name_cells(object);
   std::unordered_map<PyObject*, std::string> owners;  // dict -> the object whose attributes it holds
   for (const Guard& guard : trace_.guards) {
     const std::string subject = source(guard.subject);
@@ -128,6 +165,8 @@ void Printer::find_sources() {
         break;
       case GuardOp::kDict: {
         auto owner = owners.find(guard.subject.object());
+        if (guard.count == 0 && (owner != owners.end() || names_.count(guard.subject.object()) != 0))
+          name_all(guard.subject.object(), subject, owner == owners.end() ? nullptr : &owner->second);
         const bool named = names_.count(guard.subject.object()) != 0;
         for (uint32_t i = 0; i + 1 < guard.count; i += 2) {
           if (owned_.count(item(i)) == 0) continue;
@@ -156,9 +195,14 @@ void Printer::find_sources() {
           for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
         }
         break;
-      case GuardOp::kCell:
-        name_item(guard.expected, subject + ".cell_contents");
+      case GuardOp::kFunction:
+        name_cells(guard.subject.object());
         break;
+      case GuardOp::kCell: {
+        auto cell = cells_.find(guard.subject.object());
+        name_item(guard.expected, cell != cells_.end() ? cell->second : subject + ".cell_contents");
+        break;
+      }
       case GuardOp::kContextVar:
         name_item(guard.expected, subject + ".get()");
         break;
@@ -179,7 +223,10 @@ void Printer::find_sources() {
         registers_.emplace(guard.out, subject + ".<slot " + std::to_string(guard.aux) + ">");
         break;
       case GuardOp::kLoadDictItem:
-        registers_.emplace(guard.out, subject + "[" + object(guard.expected) + "]");
+        if (auto owner = owners.find(guard.subject.object()); owner != owners.end() && is_identifier(guard.expected))
+          registers_.emplace(guard.out, owner->second + "." + text_of(guard.expected));
+        else
+          registers_.emplace(guard.out, subject + "[" + object(guard.expected) + "]");
         break;
       case GuardOp::kLoadDictKeyAt:
         registers_.emplace(guard.out, "list(" + subject + ")[" + std::to_string(guard.number) + "]");

@@ -14,14 +14,23 @@ namespace pijit {
 
 // An object that is alive: a scalar's repr, the name of a type, function or module, or the type's name.
 std::string describe(PyObject* object);
+// A scalar that is written as its repr.
+bool prints_itself(PyObject* object);
+// As repr() of a float, and as Python where that is none.
+std::string python_number(double number);
 
 class Printer {
  public:
-  Printer(const Trace& trace, bool alive);
+  // `proven`: objects that are known to be alive besides those that the trace owns; see guard/proven.h.
+  Printer(const Trace& trace, bool alive, const ObjectSet* proven = nullptr);
 
   std::string value(Val value) const;
   // describe(), or the address of an object that may be dead.
   std::string object(PyObject* object) const;
+  // As Python: the expression that leads to the object, else a scalar or a name, else a name made of its address.
+  std::string python(PyObject* object) const;
+  // A text as a word of Python.
+  std::string word(PyObject* name) const;
   // Where a value is found, as source text ("self.layers[0].weight"), or its value() when unknown.
   std::string source(Val value) const;
   std::string guard(const Guard& guard) const;
@@ -36,12 +45,17 @@ class Printer {
 
  private:
   void find_sources();
+  void name_cells(PyObject* function);
+  void name_all(PyObject* dict, const std::string& subject, const std::string* owner);
+  bool is_known(PyObject* object) const;
   void name_item(PyObject* object, std::string text);
   std::string items(const Guard& guard) const;
 
   const Trace& trace_;
   bool alive_;
+  const ObjectSet* proven_;
   std::unordered_set<PyObject*> owned_;
+  std::unordered_map<PyObject*, std::string> cells_;     // of functions: the variable that each is
   std::unordered_map<PyObject*, std::string> names_;     // of constants
   std::unordered_map<uint32_t, std::string> registers_;  // of registers that guards load
 };

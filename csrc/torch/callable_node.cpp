@@ -50,6 +50,15 @@ class CallableOp final : public AdapterOp {
     }
   }
 
+  std::string python() const override {
+    if (callable_.family == Family::kMethod || callable_.family == Family::kAttribute)
+      return "torch.Tensor." + describe();
+    if (callable_.family == Family::kCore) return "torch._C." + describe();
+    const bool builtin = callable_.object == reinterpret_cast<PyObject*>(&PyLong_Type) ||
+                         callable_.object == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
+                         callable_.object == reinterpret_cast<PyObject*>(&PyBool_Type);
+    return builtin ? describe() : "torch." + describe();
+  }
   std::string describe() const override {
     std::ostringstream text;
     text << callable_.name << "(";

@@ -20,6 +20,7 @@ class GradIsNone final : public AdapterOp {
   explicit GradIsNone(uint32_t self) : self_(self) {}
   bool run(Reg* regs) noexcept override { return !static_cast<const Impl*>(regs[self_].tensor)->grad().defined(); }
   std::string describe() const override { return "check r" + std::to_string(self_) + ".grad is None"; }
+  std::string python() const override { return "assert r" + std::to_string(self_) + ".grad is None"; }
 
  private:
   uint32_t self_;

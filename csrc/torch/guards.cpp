@@ -1,42 +1,11 @@
 // Checks and loads tensor inputs.
 #include "torch/guards.h"
 
-#include <algorithm>
 #include <sstream>
 
+#include "torch/python_text.h"
+
 namespace pijit::torch_adapter {
-namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
-std::string type_words(c10::ScalarType dtype) {
-  switch (dtype) {
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kHalf:
-      return "float16";
-    case at::kLong:
-      return "int64";
-    case at::kInt:
-      return "int32";
-    case at::kShort:
-      return "int16";
-    case at::kChar:
-      return "int8";
-    case at::kByte:
-      return "uint8";
-    default:
-      return lower(c10::toString(dtype));
-  }
-}
-
-}  // namespace
-
 uint64_t kind_of(PyObject* tensor) noexcept {
   const Impl* impl = impl_of(tensor);
   const auto dtype = static_cast<uint64_t>(c10::typeMetaToScalarType(impl->dtype()));
@@ -87,7 +56,14 @@ std::string TensorInputs::describe(size_t index) const {
     text << entry.type->tp_name << " constant";
   else
     text << entry.type->tp_name << " r" << entry.source;
-  text << ": " << type_words(entry.dtype) << "[";
+  text << ": " << facts(index);
+  return text.str();
+}
+
+std::string TensorInputs::facts(size_t index) const {
+  const Entry& entry = entries_[index];
+  std::ostringstream text;
+  text << type_words(entry.dtype) << "[";
   for (int32_t i = 0; i < entry.dim; ++i) text << (i != 0 ? ", *" : "*");
   text << "] on " << entry.device;
   return text.str();

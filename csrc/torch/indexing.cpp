@@ -7,6 +7,7 @@
 
 #include "torch/calls.h"
 #include "torch/lowered.h"
+#include "torch/python_text.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -179,6 +180,17 @@ class SetItemOp final : public AdapterOp {
     }
   }
   std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "] = ..."; }
+  std::string python() const override {
+    std::ostringstream text;
+    text << "r" << self_ << "[" << program_.describe() << "] = ";
+    if (value_.kind == ArgKind::kTensor || value_.dynamic)
+      text << "r" << value_.value.index();
+    else if (value_.kind == ArgKind::kFloat)
+      text << python_text(value_.number);
+    else
+      text << value_.integer;
+    return text.str();
+  }
 
  private:
   // A number becomes a tensor of the dtype of what is written to, as in the binding.

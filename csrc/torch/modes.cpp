@@ -16,6 +16,9 @@ class SetGradOp final : public AdapterOp {
     return true;
   }
   std::string describe() const override { return enabled_ ? "grad_mode = True" : "grad_mode = False"; }
+  std::string python() const override {
+    return enabled_ ? "torch.set_grad_enabled(True)" : "torch.set_grad_enabled(False)";
+  }
 
  private:
   bool enabled_;
@@ -34,6 +37,12 @@ class GetterCheck final : public AdapterOp {
     return same == 1 || refuse();
   }
   std::string describe() const override { return "check " + getter_.name + "()"; }
+  std::string python() const override {
+    const Ref text = Ref::steal(PyObject_Repr(expected_));
+    const char* repr = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    if (repr == nullptr) PyErr_Clear();
+    return "assert torch._C." + getter_.name + "() == " + (repr == nullptr ? "None" : repr);
+  }
 
  private:
   const Callable& getter_;

@@ -1,6 +1,7 @@
 // Tensors as Python numbers, and the bindings that look at a tensor or change it without dispatching.
 #include "torch/calls.h"
 #include "torch/metadata.h"
+#include "torch/python_text.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -87,6 +88,12 @@ class ContiguousOp final : public AdapterOp {
     }
   }
   std::string describe() const override { return "contiguous(r" + std::to_string(self_) + ")"; }
+  std::string python() const override {
+    const std::string format = format_ == at::MemoryFormat::Contiguous
+                                   ? ""
+                                   : "memory_format=" + memory_format_words(static_cast<int64_t>(format_));
+    return "r" + std::to_string(self_) + ".contiguous(" + format + ")";
+  }
 
  private:
   uint32_t self_, out_;

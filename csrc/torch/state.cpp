@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "common/ref.h"
+#include "torch/python_text.h"
 #include "torch/tensor.h"
 
 namespace pijit::torch_adapter {
@@ -75,6 +76,23 @@ class ModeGuard final : public StateGuard {
     std::ostringstream text;
     for (size_t i = 0; i < kModes; ++i) text << (i != 0 ? ", " : "") << kWords[i] << "=" << saved_[i];
     return text.str();
+  }
+
+  std::string summary() const override {
+    std::string text = saved_[kGrad] != 0 ? "grad on" : "grad off";
+    const auto say = [&](const std::string& words) { text += ", " + words; };
+    if (saved_[kInference] != 0) say("inference mode");
+    const c10::DispatchKeySet excluded(c10::DispatchKeySet::RAW, static_cast<uint64_t>(saved_[kExcluded]));
+    for (const auto& [key, mode, device] : {std::tuple(c10::DispatchKey::AutocastCPU, kAutocastCpu, " on cpu"),
+                                            std::tuple(c10::DispatchKey::AutocastCUDA, kAutocastCuda, " on cuda")})
+      if (!excluded.has(key)) say("autocast to " + type_words(static_cast<c10::ScalarType>(saved_[mode])) + device);
+    const auto dtype = static_cast<c10::ScalarType>(saved_[kDefaultDtype]);
+    if (dtype != at::kFloat) say("default dtype " + type_words(dtype));
+    if (saved_[kDeterministic] != 0) say("deterministic algorithms");
+    if (saved_[kCudnn] == 0) say("cudnn off");
+    if (saved_[kForwardGrad] == 0) say("forward-mode grad off");
+    if (saved_[kMultithreading] == 0) say("one-threaded backward");
+    return text;
   }
 
   std::string explain() override {

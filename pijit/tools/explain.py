@@ -57,7 +57,9 @@ class Report:
             lines.append(f"    cost: {observed}, {trace.bytes:,} bytes; used: {used}")
             if trace.stop is not None and trace.stop != self.stop:
                 lines.append(f"    {trace.stop}")
-            lines += [f"    guard: {guard}" for guard in trace.guards]
+            if trace.guards:
+                modes = f"; modes: {trace.modes}" if trace.modes else ""
+                lines.append(f"    guards: {trace.guards.summary()}{modes}")
         return "\n".join(lines)
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:

@@ -562,4 +562,4 @@ class TestSubcommands:
         done = self.run("demo")
         assert done.returncode == 0
         assert "results: the same" in done.stdout
-        assert "def example(*arguments):" in done.stdout
+        assert "def example(x):" in done.stdout

@@ -55,9 +55,9 @@ def test_state_of_a_module() -> None:
     assert trace.ends == "return"
     assert trace.stop is None
     assert trace.opaque_calls == 0
-    assert [node.op for node in trace.nodes if "aten::" in node.text] != []
-    assert sum("aten::linear" in node.text for node in trace.nodes) == 2
-    assert sum("aten::relu" in node.text for node in trace.nodes) == 1
+    assert [node.op for node in trace.nodes if "torch.ops.aten." in node.text] != []
+    assert sum("aten.linear(" in node.text for node in trace.nodes) == 2
+    assert sum("aten.relu(" in node.text for node in trace.nodes) == 1
     assert trace.guards
 
 

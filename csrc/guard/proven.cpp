@@ -1,0 +1,79 @@
+// The walk that finds living objects by the guards of a trace.
+#include "guard/proven.h"
+
+#include "guard/check.h"
+
+namespace pijit {
+namespace {
+
+class Walk {
+ public:
+  explicit Walk(const Trace& trace) : trace_(trace) {
+    for (const Ref& object : trace.owned) add(object.get());
+    PyObject *key = nullptr, *builtin = nullptr;
+    Py_ssize_t at = 0;
+    PyObject* builtins = PyEval_GetBuiltins();
+    while (builtins != nullptr && PyDict_Next(builtins, &at, &key, &builtin)) add(builtin);
+  }
+
+  void add(PyObject* object) {
+    if (object == nullptr || !found_.insert(object).second) return;
+    if (PyType_Check(object)) add_class(reinterpret_cast<PyTypeObject*>(object));
+    if (PyFunction_Check(object)) add_function(reinterpret_cast<PyFunctionObject*>(object));
+    add_parts(object);
+  }
+
+  void follow(const Guard& guard) {
+    PyObject* subject = guard.subject.object();
+    if (is_load(guard.op) || subject == nullptr || found_.count(subject) == 0) return;
+    if (guard.op == GuardOp::kSame || guard.op == GuardOp::kNotSame) return;
+    if (!check_guard(trace_, guard, nullptr)) return;
+    add(reinterpret_cast<PyObject*>(Py_TYPE(subject)));
+    add(guard.expected);
+    for (uint32_t i = 0; i < guard.count; ++i) add(trace_.guard_items[guard.first + i]);
+    if (guard.op == GuardOp::kInstance) add(reinterpret_cast<PyObject*>(guard.number));
+  }
+
+  ObjectSet take() { return std::move(found_); }
+
+ private:
+  void add_class(PyTypeObject* type) {
+    if (type->tp_mro == nullptr) return;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+      auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+      add(reinterpret_cast<PyObject*>(base));
+      PyObject *key = nullptr, *value = nullptr;
+      Py_ssize_t at = 0;
+      while (base->tp_dict != nullptr && PyDict_Next(base->tp_dict, &at, &key, &value)) add(value);
+    }
+  }
+  void add_function(PyFunctionObject* function) {
+    for (PyObject* part : {function->func_code, function->func_globals, function->func_builtins, function->func_closure,
+                           function->func_defaults, function->func_kwdefaults})
+      add(part);
+  }
+  // What cannot be replaced in them.
+  void add_parts(PyObject* object) {
+    if (PyTuple_CheckExact(object))
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) add(PyTuple_GET_ITEM(object, i));
+    if (PyMethod_Check(object)) {
+      add(PyMethod_GET_FUNCTION(object));
+      add(PyMethod_GET_SELF(object));
+    }
+  }
+
+  const Trace& trace_;
+  ObjectSet found_;
+};
+
+}  // namespace
+
+ObjectSet proven_objects(const Trace& trace, PyObject* start) {
+  Walk walk(trace);
+  walk.add(start);
+  if (start != nullptr) walk.add(reinterpret_cast<PyObject*>(Py_TYPE(start)));
+  for (size_t i = 0; i < trace.entry_guards(); ++i) walk.follow(trace.guards[i]);
+  return walk.take();
+}
+
+}  // namespace pijit

@@ -1,0 +1,371 @@
+// Nodes as Python.
+#include "ir/python.h"
+
+#include <cstring>
+
+#include "ir/log.h"
+
+namespace pijit {
+namespace {
+
+constexpr int kDeepest = 6;  // of objects in objects
+// Begins the name of a register; arguments of the program seldom have it.
+const std::string kRegister = "r";
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+bool is_name(const std::string& text) {
+  for (char letter : text)
+    if (!(isalnum(static_cast<unsigned char>(letter)) || letter == '_')) return false;
+  return !text.empty() && !isdigit(static_cast<unsigned char>(text[0]));
+}
+
+// "torch.Size" of a class of C, the last part of the name of any other.
+std::string class_name(const Printer& printer, PyTypeObject* type) {
+  std::string text = printer.python(reinterpret_cast<PyObject*>(type));
+  return text;
+}
+
+std::string operator_text(ScalarOp op) {
+  constexpr const char* kNames[] = {
+#define PIJIT_SCALAR(name, print, arity) print,
+#include "ir/scalars.def"
+#undef PIJIT_SCALAR
+  };
+  return kNames[static_cast<size_t>(op)];
+}
+
+}  // namespace
+
+PythonText::PythonText(const Trace& trace, const Printer& printer) : trace_(trace), printer_(printer) {
+  names_.reserve(trace.regs.size());
+  for (size_t i = 0; i < trace.regs.size(); ++i) names_.push_back(kRegister + std::to_string(i));
+  name_inputs();
+}
+
+// Arguments have their names; a tensor that is a constant of the trace has the expression that leads to it.
+void PythonText::name_inputs() {
+  for (uint32_t i = 0; i < trace_.inputs && i < names_.size(); ++i) names_[i] = printer_.source(Val::reg(i));
+  const auto load = [&](uint32_t out, Val from, const std::string& facts) {
+    const std::string source = from.is_const() ? value(from, 0) : printer_.source(from);
+    const bool inlined = from.is_const() || is_name(source);
+    if (inlined) names_[out] = source;
+    loaded_.push_back({names_[out], source, facts, from.is_const()});
+  };
+  for (size_t i = 0; i < trace_.entry_guards(); ++i) {
+    const Guard& guard = trace_.guards[i];
+    if (guard.out != kNone) loaded_.push_back({names_[guard.out], printer_.source(Val::reg(guard.out)), "", false});
+  }
+  for (size_t i = 0; trace_.tensors != nullptr && i < trace_.tensors->size(); ++i)
+    load(trace_.tensors->register_of(i), trace_.tensors->source(i), trace_.tensors->facts(i));
+  for (const Epoch& epoch : trace_.epochs)
+    for (size_t i = 0; epoch.tensors != nullptr && i < epoch.tensors->size(); ++i)
+      if (const Val from = epoch.tensors->source(i); from.is_const())
+        names_[epoch.tensors->register_of(i)] = value(from, 0);
+}
+
+std::string PythonText::name_of(uint32_t reg) const {
+  return reg < names_.size() ? names_[reg] : kRegister + std::to_string(reg);
+}
+
+// "r5" outside of quotes becomes the name of register 5.
+std::string PythonText::renamed(const std::string& text) const {
+  std::string made;
+  char quote = 0;
+  for (size_t at = 0; at < text.size();) {
+    const char letter = text[at];
+    if (quote != 0) {
+      if (letter == '\\' && at + 1 < text.size()) made += text[at++];
+      quote = letter == quote ? 0 : quote;
+    } else if (letter == '\'' || letter == '"') {
+      quote = letter;
+    }
+    const bool starts = quote == 0 && letter == 'r' && (at == 0 || !(isalnum(text[at - 1]) || text[at - 1] == '_'));
+    size_t end = at + 1;
+    while (starts && end < text.size() && isdigit(text[end])) ++end;
+    const bool whole = end == text.size() || !(isalnum(text[end]) || text[end] == '_');
+    if (starts && end > at + 1 && whole) {
+      made += name_of(static_cast<uint32_t>(std::stoul(text.substr(at + 1, end - at - 1))));
+      at = end;
+    } else {
+      made += text[at++];
+    }
+  }
+  return made;
+}
+
+std::string PythonText::value(Val value, uint32_t time, int depth) const {
+  switch (value.kind()) {
+    case ValueKind::kNull:
+      return "None";
+    case ValueKind::kConst:
+      return printer_.python(value.object());
+    case ValueKind::kReg:
+      return name_of(value.index());
+    case ValueKind::kVirtual:
+      break;
+  }
+  const Virtual& made = trace_.virtuals[value.index()];
+  if (made.is_real(time)) return name_of(made.reg);
+  return depth > kDeepest ? "..." : object(made, time, depth + 1);
+}
+
+std::string PythonText::container(const Virtual& object, uint32_t time, int depth) const {
+  const bool keyed = object.kind == VirtualKind::kDict;
+  Vec<std::string> items;
+  std::vector<std::pair<Val, std::string>> pairs;
+  for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
+    const LogEntry& entry = trace_.log[at];
+    if (entry.op == LogOp::kField) continue;
+    if (entry.op == LogOp::kClear) {
+      items.clear();
+      pairs.clear();
+    } else if (keyed || object.kind == VirtualKind::kSet) {
+      const Val key = key_of(entry);
+      std::erase_if(pairs,
+                    [&](const auto& pair) { return pair.first == key && (entry.op == LogOp::kDelItem || keyed); });
+      if (entry.op == LogOp::kDelItem) continue;
+      std::string text = value(key, time, depth);
+      if (keyed) text += ": " + value(entry.value, time, depth);
+      pairs.emplace_back(key, std::move(text));
+    } else {
+      apply_item(items, entry, value(entry.value, time, depth));
+    }
+  }
+  for (auto& [key, text] : pairs) items.push_back(std::move(text));
+  const std::string text = joined({items.begin(), items.end()});
+  const std::string type = object.type == nullptr ? "" : class_name(printer_, object.type);
+  switch (object.kind) {
+    case VirtualKind::kTuple: {
+      const std::string tuple = "(" + text + (items.size() == 1 ? ",)" : ")");
+      return object.type == nullptr || object.type == &PyTuple_Type ? tuple : type + "(" + tuple + ")";
+    }
+    case VirtualKind::kList:
+      return "[" + text + "]";
+    case VirtualKind::kDeque:
+      return type + "([" + text + "])";
+    case VirtualKind::kSet:
+      return object.type == &PySet_Type && !items.empty() ? "{" + text + "}" : type + "([" + text + "])";
+    default:
+      return object.type == nullptr || object.type == &PyDict_Type ? "{" + text + "}" : type + "({" + text + "})";
+  }
+}
+
+// The objects that are made of a few fields.
+std::string PythonText::fields(const Virtual& object, uint32_t time, int depth) const {
+  std::vector<std::string> parts, items;
+  for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
+    const LogEntry& entry = trace_.log[at];
+    if (entry.op == LogOp::kItem) items.push_back(value(entry.value, time, depth));
+    if (entry.op != LogOp::kField || entry.index > 9) continue;
+    if (parts.size() <= entry.index) parts.resize(entry.index + 1, "None");
+    parts[entry.index] = value(entry.value, time, depth);
+  }
+  const auto part = [&](size_t i) { return i < parts.size() ? parts[i] : std::string("None"); };
+  switch (object.kind) {
+    case VirtualKind::kSlice:
+      return "slice(" + part(0) + ", " + part(1) + ", " + part(2) + ")";
+    case VirtualKind::kBoundMethod:
+    case VirtualKind::kBuiltinMethod:
+      return part(0) + ".__get__(" + part(1) + ")";
+    case VirtualKind::kIterator:
+      return "iter(" + part(0) + ")";
+    case VirtualKind::kEnumerate:
+      return "enumerate(" + part(0) + ")";
+    case VirtualKind::kZip:
+      return "zip(" + joined(items) + ")";
+    case VirtualKind::kPartial:
+      return "functools.partial(" + part(0) + ", *" + part(1) + ", **" + part(2) + ")";
+    case VirtualKind::kException:
+      return class_name(printer_, object.type) + "(*" + part(0) + ")";
+    case VirtualKind::kFunction:
+      return "function(" + part(function_field::kQualname) + ")";
+    case VirtualKind::kAddress:
+      return "id(" + part(0) + ")";
+    case VirtualKind::kCell:
+      return "types.CellType(" + part(0) + ")";
+    case VirtualKind::kLazy:
+    case VirtualKind::kView:
+      return class_name(printer_, object.type) + "(" + joined(parts) + ")";
+    default:
+      return "new(" + std::string("'") + virtual_name(object.kind) + "')";
+  }
+}
+
+std::string PythonText::object(const Virtual& object, uint32_t time, int depth) const {
+  switch (object.kind) {
+    case VirtualKind::kTuple:
+    case VirtualKind::kList:
+    case VirtualKind::kDeque:
+    case VirtualKind::kDict:
+    case VirtualKind::kSet:
+      return container(object, time, depth);
+    case VirtualKind::kInstance:
+      break;
+    default:
+      return fields(object, time, depth);
+  }
+  std::vector<std::pair<Val, std::string>> attributes;
+  std::string items;
+  for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
+    const LogEntry& entry = trace_.log[at];
+    if (entry.op == LogOp::kSetItem)
+      items += (items.empty() ? "" : ", ") + value(entry.key, time, depth) + ": " + value(entry.value, time, depth);
+    if (entry.op != LogOp::kSetAttr && entry.op != LogOp::kDelAttr) continue;
+    std::erase_if(attributes, [&](const auto& attribute) { return attribute.first == entry.key; });
+    if (entry.op == LogOp::kSetAttr) attributes.emplace_back(entry.key, value(entry.value, time, depth));
+  }
+  std::vector<std::string> parts = {class_name(printer_, object.type)};
+  if (!items.empty()) parts.push_back("{" + items + "}");
+  for (const auto& [key, text] : attributes) parts.push_back(printer_.word(key.object()) + "=" + text);
+  return "new(" + joined(parts) + ")";
+}
+
+std::string PythonText::outputs(const Node& node) const {
+  std::vector<std::string> outs;
+  if (node.out != kNone) outs.push_back(name_of(node.out));
+  for (uint32_t i = 0; i < node.outs_count; ++i) outs.push_back(name_of(trace_.outs[node.outs_first + i]));
+  return joined(outs);
+}
+
+std::string PythonText::scalar(const Node& node) const {
+  const auto op = static_cast<ScalarOp>(node.aux);
+  double number = 0;
+  std::memcpy(&number, &node.imm, sizeof number);
+  std::string constant = std::to_string(static_cast<int64_t>(node.imm));
+  if (node.rep == Rep::kFloat) constant = python_number(number);
+  if (node.rep == Rep::kBool) constant = node.imm != 0 ? "True" : "False";
+  const std::string a = node.a.is_null() ? constant : value(node.a, node.time);
+  const std::string b = node.b.is_null() ? constant : value(node.b, node.time);
+  switch (op) {
+    case ScalarOp::kNegative:
+      return "-" + a;
+    case ScalarOp::kTruth:
+      return "bool(" + a + ")";
+    case ScalarOp::kNot:
+      return "not " + a;
+    default:
+      return a + " " + operator_text(op) + " " + b;
+  }
+}
+
+std::string PythonText::call(const Node& node) const {
+  std::vector<std::string> parts;
+  for (uint32_t i = 0; i < node.count; ++i) parts.push_back(value(trace_.operands[node.first + i], node.time));
+  if (node.aux == kNone) {
+    if (!parts.empty()) parts[0] = "*" + parts[0];
+    if (parts.size() > 1) parts[1] = "**" + parts[1];
+  }
+  PyObject* names = node.aux == kNone || node.aux == 0 ? nullptr : node.b.object();
+  for (uint32_t i = 0; names != nullptr && PyTuple_Check(names) && i < node.aux && i < node.count; ++i) {
+    std::string& part = parts[node.count - node.aux + i];
+    part = printer_.word(PyTuple_GET_ITEM(names, i)) + "=" + part;
+  }
+  return value(node.a, node.time) + "(" + joined(parts) + ")";
+}
+
+// What a node gives; empty: it gives nothing.
+std::string PythonText::expression(const Node& node) const {
+  switch (node.op) {
+    case Op::kAdapter:
+      return renamed(node.adapter_op->python());
+    case Op::kCheck:
+      return node.outs_count != 0 ? renamed(node.adapter_op->python()) : "";
+    case Op::kBuild:
+      return object(trace_.virtuals[node.a.index()], node.time, 0);
+    case Op::kCall:
+    case Op::kPure:
+    case Op::kOpaque:
+    case Op::kOpaqueRaise:
+      return call(node);
+    case Op::kNext:
+      if (node.count == 0) return "next(" + value(node.a, node.time) + ")";
+      return value(node.a, node.time) + ".send(" + value(trace_.operands[node.first], node.time) + ")";
+    case Op::kScalar:
+      return scalar(node);
+    case Op::kRun:
+    case Op::kRunRaise: {
+      uint32_t at = trace_.snapshots[node.snapshot].frame;
+      uint32_t level = 0;
+      for (uint32_t up = at; up != kNone; up = trace_.frame_states[up].parent) ++level;
+      for (; level > node.aux + 1 && trace_.frame_states[at].parent != kNone; --level)
+        at = trace_.frame_states[at].parent;
+      return "rest_of('" + printer_.word(trace_.frame_states[at].code->co_qualname) + "')";
+    }
+    case Op::kLoadCell:
+      return value(node.a, node.time) + ".cell_contents";
+    case Op::kBox:
+    case Op::kUnbox:
+      return value(node.op == Op::kBox ? node.b : node.a, node.time);
+    default:
+      return "";
+  }
+}
+
+std::string PythonText::guard(const Node& node) const {
+  const std::string a = value(node.a, node.time);
+  double number = 0;
+  std::memcpy(&number, &node.imm, sizeof number);
+  switch (node.op) {
+    case Op::kGuardBool:
+      return "assert " + a + (node.aux != 0 ? " is True" : " is False");
+    case Op::kGuardInt:
+      return "assert " + a + " == " + std::to_string(static_cast<int64_t>(node.imm));
+    case Op::kGuardFloat:
+      return "assert " + a + " == " + python_number(number);
+    case Op::kGuardIs:
+      return "assert " + a + " is " + value(node.b, node.time);
+    default:
+      return "assert type(" + a + ") is " + value(node.b, node.time);
+  }
+}
+
+std::string PythonText::statement(const Node& node) const {
+  const auto of = [&](Val operand) { return value(operand, node.time); };
+  switch (node.op) {
+    case Op::kCheck:
+      return renamed(node.adapter_op->python());
+    case Op::kGuard:
+      return "# checked: " + printer_.guard(trace_.guards[node.aux]);
+    case Op::kGuardBool:
+    case Op::kGuardInt:
+    case Op::kGuardFloat:
+    case Op::kGuardIs:
+    case Op::kGuardType:
+      return guard(node);
+    case Op::kStoreAttr:
+      return of(node.a) + "." + printer_.word(node.b.object()) + " = " + of(node.c);
+    case Op::kDelAttr:
+      return "del " + of(node.a) + "." + printer_.word(node.b.object());
+    case Op::kStoreItem:
+      return of(node.a) + "[" + of(node.b) + "] = " + of(node.c);
+    case Op::kDelItem:
+      return "del " + of(node.a) + "[" + of(node.b) + "]";
+    case Op::kStoreCell:
+      return of(node.a) + ".cell_contents = " + of(node.b);
+    case Op::kEpoch:
+      return "# checked again, as the call before may have changed it: " +
+             std::to_string(trace_.epochs[node.aux].count) + " guards";
+    case Op::kReturn:
+      return "return " + of(node.a);
+    default:
+      return "";
+  }
+}
+
+std::string PythonText::node(const Node& node) {
+  if (node.op == Op::kBox || node.op == Op::kUnbox) {
+    names_[node.out] = expression(node);
+    return "";
+  }
+  const std::string made = expression(node);
+  if (made.empty()) return statement(node);
+  const std::string outs = outputs(node);
+  return outs.empty() ? made : outs + " = " + made;
+}
+
+}  // namespace pijit

@@ -10,7 +10,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 INSTALL = "pip install --no-build-isolation ."
-IN_PLACE = "cmake -S . -B build/dev -G Ninja -DPIJIT_INPLACE=ON && cmake --build build/dev"
+IN_PLACE = "make dev"
 REINSTALL = "pip install --no-build-isolation --force-reinstall pijit"
 
 _PACKAGE = Path(__file__).parent
@@ -41,7 +41,7 @@ def missing_text() -> str:
     if mend.startswith("cd ") and "&&" not in mend:
         return f"{found}. Start Python in another directory, or build in place: {IN_PLACE}"
     if mend.endswith(INSTALL):
-        return f"{found}. To install, type: {mend} (then start Python in another directory). In place: {IN_PLACE}"
+        return f"{found}. To install, type: {mend} (then leave this directory). To build in place: {IN_PLACE}"
     return f"{found}. To mend it, type: {mend}"
 
 

@@ -32,7 +32,7 @@ def options() -> str:
     """The options with their values now."""
     return _columns(
         [(name, repr(getattr(config, name)), row.variable, row.doc) for name, row in OPTIONS.items()]
-        + [("", "", "PIJIT", "0: pijit does nothing")]
+        + [("", "", "PIJIT", "0, off, false or no: pijit does nothing")]
     )
 
 

@@ -237,10 +237,17 @@ def test_reset_of_all() -> None:
 
 
 def test_root_of_odd_things() -> None:
-    for thing in (None, 1, "text", print, int, object(), types, lambda: 1, [].append, functools.partial(print)):
+    for thing in (print, int, object, types, lambda: 1, [].append, functools.partial(print)):
         assert api.root_of(thing) == -1
         assert pijit.status(thing).state == "cold"
-        pijit.reset(thing) if thing is not None else None
+        pijit.reset(thing)
+    for thing in (None, 1, "text", object()):
+        assert api.root_of(thing) == -1
+        with pytest.raises(pijit.errors.UsageError, match=r"pijit\.status\(\) takes"):
+            pijit.status(thing)
+        if thing is not None:  # that is everything
+            with pytest.raises(pijit.errors.UsageError, match=r"pijit\.reset\(\) takes"):
+                pijit.reset(thing)
 
 
 def test_no_root_is_left() -> None:

@@ -431,7 +431,7 @@ class TestReport:
         (here / "moves.py").write_text("import os; os.chdir('sub'); print('moved')")
         done = execute(["-m", "pijit", "--report=report.txt", "moves.py"], here)
         assert (done.returncode, done.stdout) == (0, "moved\n")
-        assert "pijit: no function" in (here / "report.txt").read_text()
+        assert "pijit: nothing was recorded" in (here / "report.txt").read_text()
 
     @pytest.mark.parametrize(
         ("arguments", "says"),

@@ -400,8 +400,7 @@ class Replay {
     for (size_t at = 0;;) {
       const Node& node = trace_->nodes[at];
       if (node.snapshot != kNone && cpython::eval_breaker_set(ts_)) {
-        // If this counted, a trace that is left each time would pass for one that was of use, and be kept for ever.
-        trace_->replays -= 1;
+        trace_->interruptions += 1;
         left->interrupted = true;
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
       }

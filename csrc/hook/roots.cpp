@@ -307,7 +307,7 @@ void forget_useless(Root& root, size_t index, uint32_t node) {
   // Tensors of another shape: this one may come back, and a side trace serves the other.
   if (left_at == Op::kAdapter || (left_at == Op::kCheck && !is_behind_foreign_code(trace, node))) return;
   const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
-  if (trace.exits < (raised ? 1 : limits().useless) || trace.exits != trace.replays ||
+  if (trace.exits < (raised ? 1 : limits().useless) || trace.exits + trace.interruptions != trace.replays ||
       root.forgotten >= limits().forgotten)
     return;
   root.forgotten += 1;

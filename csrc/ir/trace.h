@@ -244,6 +244,7 @@ struct Trace {
   uint32_t inputs = 0;      // argument slots of the root frame
   mutable size_t room = 0;  // registers that a replay needs, side traces included
   mutable uint64_t replays = 0, exits = 0;
+  mutable uint64_t interruptions = 0;    // replays left for signals and other threads
   std::unique_ptr<StateGuard> state;     // thread and global modes of the adapter; may be null
   std::unique_ptr<InputGuards> tensors;  // tensor inputs: checked and loaded after all `guards`; may be null
   Vec<FastGuard> fast_guards;            // as `guards`, in the same order (filled by compile_guards)

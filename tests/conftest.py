@@ -14,6 +14,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _small_heap() -> None:
+    """What the modules before left alive is not looked through: many tests collect, at each of their programs."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def no_collections() -> Iterator[None]:
     """For tests that watch when things die: when cyclic garbage goes is outside the promise."""

@@ -134,6 +134,13 @@ inline bool dies_unnoticed(PyTypeObject* type) noexcept {
   return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
 }
 
+// An object of C that shows its memory (the buffer protocol), such as an array; no scalar.
+inline bool shows_memory(PyObject* object) noexcept {
+  const PyTypeObject* type = Py_TYPE(object);
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && type->tp_as_buffer != nullptr &&
+         type->tp_as_buffer->bf_getbuffer != nullptr && !is_scalar(object);
+}
+
 // What an object holds at that byte; borrowed, may be null.
 inline PyObject* object_at(PyObject* object, Py_ssize_t offset) noexcept {
   return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);

@@ -230,6 +230,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return is_same(cpython::object_at(subject, static_cast<Py_ssize_t>(guard.number)), guard.expected, guard.scalar);
     case GuardOp::kContextVar:
       return check_context_var(guard, subject);
+    case GuardOp::kLoadSelf:
+      return load(guard, regs, subject);
     case GuardOp::kLoadTupleItem:
     case GuardOp::kLoadListItem:
       return load(guard, regs, item_at(subject, guard.number));

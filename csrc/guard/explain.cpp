@@ -104,6 +104,7 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     case GuardOp::kRecursionLimit:
       return "recursion limit: " + std::to_string(Py_GetRecursionLimit()) + " now, " + std::to_string(guard.number) +
              " before";
+    case GuardOp::kLoadSelf:
     case GuardOp::kLoadTupleItem:
     case GuardOp::kLoadListItem:
     case GuardOp::kLoadCell:

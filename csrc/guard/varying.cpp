@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "adapter.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/check.h"
 #include "guard/instances.h"
+#include "ir/adapter_slot.h"
 #include "ir/scalars.h"
 
 namespace pijit {
@@ -31,8 +33,54 @@ bool is_other_number(PyObject* now, PyObject* before) noexcept {
          number_of(before, &b) && a.rep != Rep::kBool;
 }
 
-// What differs in the dict, one or more items, are numbers.
-Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying* varying) {
+// What may be taken by kind, where a trace has seen another object. That one may be dead: it is not looked into.
+bool is_other_object(PyObject* now, PyObject* before, bool scalar) noexcept {
+  if (now == nullptr || before == nullptr || now == before) return false;
+  if (scalar || before == Py_None || before == Py_True || before == Py_False) return false;
+  const Adapter* adapter = current_adapter();
+  return PyTuple_CheckExact(now) || PyList_CheckExact(now) || PyDict_CheckExact(now) || cpython::shows_memory(now) ||
+         (adapter != nullptr && adapter->is_tensor(now));
+}
+
+bool is_other(PyObject* now, PyObject* before, bool scalar) noexcept {
+  return scalar ? is_other_number(now, before) : is_other_object(now, before, scalar);
+}
+
+// What guards found where something else is now, and what they found in that: it may be dead, so the guards that look
+// into it are passed over.
+class Gone {
+ public:
+  bool any() const noexcept { return !objects_.empty(); }
+  void add(PyObject* before, bool scalar) {
+    if (!scalar && before != nullptr && before != Py_None) objects_.insert(before);
+  }
+  // The guard looks into such an object. What it found there is such, too.
+  bool takes(const Trace& trace, const Guard& guard) {
+    if (!any() || !looks_at(guard)) return false;
+    for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
+      add(trace.guard_items[i], trace.guard_item_scalar[i] != 0);
+    if (guard.op == GuardOp::kInstance) objects_.insert(reinterpret_cast<PyObject*>(guard.number));
+    if (guard.op == GuardOp::kCell || guard.op == GuardOp::kSlot || guard.op == GuardOp::kIs)
+      add(guard.expected, guard.scalar);
+    if (guard.out != kNone) registers_.insert(guard.out);
+    return true;
+  }
+
+ private:
+  bool has(PyObject* object) const { return object != nullptr && objects_.count(object) != 0; }
+  bool looks_at(const Guard& guard) const {
+    if (guard.subject.is_reg() && registers_.count(guard.subject.index()) != 0) return true;
+    const bool compares = guard.op == GuardOp::kSame || guard.op == GuardOp::kNotSame;
+    if (compares && registers_.count(static_cast<uint32_t>(guard.number)) != 0) return true;
+    return has(guard.subject.object()) || has(guard.expected);
+  }
+
+  ObjectSet objects_;
+  std::unordered_set<uint32_t> registers_;
+};
+
+// What differs in the dict, one or more items, may vary.
+Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying* varying, Gone* gone) {
   bool differs = false, all = true;
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* now = nullptr;
@@ -41,31 +89,60 @@ Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying
       return Miss::kOther;
     const bool scalar = trace.guard_item_scalar[i + 1] != 0;
     if (now == before || (scalar && now != nullptr && cpython::same_scalar(now, before))) continue;
-    if (!scalar || !is_other_number(now, before)) return Miss::kOther;
+    if (!is_other(now, before, scalar)) return Miss::kOther;
     differs = true;
+    gone->add(before, scalar);
     all = varying->miss(dict, trace.guard_items[i]) && all;
   }
   return differs ? number_miss(all) : Miss::kOther;
 }
 
-Miss learn_inline(const Trace& trace, const Guard& guard, PyObject* object, Varying* varying) {
+Miss learn_inline(const Trace& trace, const Guard& guard, PyObject* object, Varying* varying, Gone* gone) {
   PyTypeObject* type = Py_TYPE(object);
   if (type != reinterpret_cast<PyTypeObject*>(guard.expected) || cpython::inline_values(object) == nullptr ||
       cpython::shared_keys_id(type) != guard.number)
     return Miss::kOther;
   PyObject* name = cpython::shared_key(type, guard.aux);
-  if (name == nullptr || trace.guard_item_scalar[guard.first] == 0 ||
-      !is_other_number(cpython::inline_value(object, guard.aux), trace.guard_items[guard.first]))
-    return Miss::kOther;
+  PyObject* before = trace.guard_items[guard.first];
+  const bool scalar = trace.guard_item_scalar[guard.first] != 0;
+  if (name == nullptr || !is_other(cpython::inline_value(object, guard.aux), before, scalar)) return Miss::kOther;
+  gone->add(before, scalar);
   return number_miss(varying->miss(object, name));
+}
+
+Miss learn_slot(const Guard& guard, PyObject* object, Varying* varying, Gone* gone) {
+  std::vector<Slot> slots;
+  if (!find_slots(Py_TYPE(object), &slots)) return Miss::kOther;
+  for (const Slot& slot : slots) {
+    if (static_cast<uint64_t>(slot.offset) != guard.number) continue;
+    if (!is_other(cpython::object_at(object, slot.offset), guard.expected, guard.scalar)) return Miss::kOther;
+    gone->add(guard.expected, guard.scalar);
+    return number_miss(varying->miss(object, slot.name));
+  }
+  return Miss::kOther;
+}
+
+// A list of as many items, some of which are others.
+Miss learn_list(const Trace& trace, const Guard& guard, PyObject* list, Varying* varying, Gone* gone) {
+  if (PyList_GET_SIZE(list) != static_cast<Py_ssize_t>(guard.count)) return Miss::kOther;
+  for (uint32_t i = 0; i < guard.count; ++i) {
+    PyObject *now = PyList_GET_ITEM(list, i), *before = trace.guard_items[guard.first + i];
+    const bool scalar = trace.guard_item_scalar[guard.first + i] != 0;
+    const bool same = now == before || (scalar && cpython::same_scalar(now, before));
+    if (same) continue;
+    if (!is_other(now, before, scalar)) return Miss::kOther;
+    gone->add(before, scalar);
+  }
+  return number_miss(varying->miss(list, Py_None));
 }
 
 // The guard that an argument is this very object, of whose class the next one is. What is there now is of that class.
 bool names_instance(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
   if (guard.op != GuardOp::kIs || !guard.subject.is_reg() || &guard == &trace.guards.back()) return false;
   const Guard& next = *(&guard + 1);
+  PyObject* now = regs[guard.subject.index()].object;
   return next.op == GuardOp::kType && next.subject == guard.subject && check_guard(trace, next, regs) &&
-         PyType_HasFeature(Py_TYPE(regs[guard.subject.index()].object), Py_TPFLAGS_HEAPTYPE);
+         (PyType_HasFeature(Py_TYPE(now), Py_TPFLAGS_HEAPTYPE) || cpython::shows_memory(now));
 }
 
 // The guard that names the argument from which those before `last` led to the object, or null.
@@ -111,10 +188,11 @@ bool learn_instance(const Trace& trace, const Guard& guard, Reg* regs, Varying* 
   if (argument == nullptr) return false;
   Room room;
   const uint64_t way = argument_way(trace, argument->subject);
-  return way != 0 && instance_fits(regs[argument->subject.index()].object, 0, &room) && varying->miss_argument(way);
+  PyObject* now = regs[argument->subject.index()].object;
+  return way != 0 && (cpython::shows_memory(now) || instance_fits(now, 0, &room)) && varying->miss_argument(way);
 }
 
-Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varying* varying) {
+Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varying* varying, Gone* gone) {
   if (guard.subject.is_reg()) {
     if (guard.op != GuardOp::kScalar || guard.aux != 0) return Miss::kOther;
     const uint64_t way = argument_way(trace, guard.subject);
@@ -124,16 +202,28 @@ Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varyin
   PyObject* subject = guard.subject.object();
   switch (guard.op) {
     case GuardOp::kDict:
-      return PyDict_Check(subject) ? learn_items(trace, guard, subject, varying) : Miss::kOther;
+      return PyDict_Check(subject) ? learn_items(trace, guard, subject, varying, gone) : Miss::kOther;
     case GuardOp::kCell:
-      if (!PyCell_Check(subject) || !guard.scalar || !is_other_number(PyCell_GET(subject), guard.expected))
-        return Miss::kOther;
+      if (!PyCell_Check(subject) || !is_other(PyCell_GET(subject), guard.expected, guard.scalar)) return Miss::kOther;
+      gone->add(guard.expected, guard.scalar);
       return number_miss(varying->miss(subject, Py_None));
     case GuardOp::kInlineSlot:
-      return learn_inline(trace, guard, subject, varying);
+      return learn_inline(trace, guard, subject, varying, gone);
+    case GuardOp::kSlot:
+      return learn_slot(guard, subject, varying, gone);
+    case GuardOp::kList:
+      return PyList_Check(subject) ? learn_list(trace, guard, subject, varying, gone) : Miss::kOther;
     default:
       return Miss::kOther;
   }
+}
+
+}  // namespace
+
+namespace {
+
+uint64_t place_of(const void* container, PyObject* key) noexcept {
+  return reinterpret_cast<uintptr_t>(container) ^ (static_cast<uint64_t>(PyObject_Hash(key)) << 1);
 }
 
 }  // namespace
@@ -142,8 +232,12 @@ uint64_t argument_way(const Trace& trace, Val source) noexcept {
   if (source.index() < trace.inputs) return source.index() + 1;
   for (const Guard& guard : trace.guards)
     if (is_load(guard.op) && guard.out == source.index()) {
-      const uint64_t way = guard.subject.is_reg() ? argument_way(trace, guard.subject) : 0;
-      const uint64_t which = guard.number + (uint64_t{guard.aux} << 32) + 1;
+      const bool inside = guard.subject.is_reg();
+      const uint64_t way = inside ? argument_way(trace, guard.subject)
+                                  : reinterpret_cast<uintptr_t>(guard.subject.object()) | uint64_t{1} << 62;
+      const bool keyed = guard.op == GuardOp::kLoadDictItem;
+      const auto key = static_cast<uint64_t>(keyed ? PyObject_Hash(guard.expected) : 0);
+      const uint64_t which = (keyed ? key : guard.number) + (uint64_t{guard.aux} << 32) + 1;
       return way == 0 ? 0 : (way * 31 + static_cast<uint64_t>(guard.op)) * 1000003 + which;
     }
   return result_way(trace, source);
@@ -151,11 +245,12 @@ uint64_t argument_way(const Trace& trace, Val source) noexcept {
 
 bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs, Varying* varying) {
   bool misses = false, all = true;
+  Gone gone;
   for (size_t i = first; i < first + count; ++i) {
     const Guard& guard = trace.guards[i];
-    if (check_guard(trace, guard, regs)) continue;
-    const Miss miss = learn_guard(trace, guard, regs, varying);
-    if (miss == Miss::kOther) return learn_instance(trace, guard, regs, varying);
+    if (gone.takes(trace, guard) || check_guard(trace, guard, regs)) continue;
+    const Miss miss = learn_guard(trace, guard, regs, varying, &gone);
+    if (miss == Miss::kOther) return !gone.any() && learn_instance(trace, guard, regs, varying);
     misses = true;
     all = all && miss == Miss::kVaries;
   }
@@ -179,8 +274,8 @@ bool Varying::miss_argument(uint64_t way) {
 
 bool Varying::miss(const void* container, PyObject* key) {
   if (has(container, key)) return true;
-  const auto place = reinterpret_cast<uintptr_t>(container) ^ (static_cast<uint64_t>(PyObject_Hash(key)) << 1);
-  if (!is_second_miss(place) || missed_.size() >= kMaxContainers) return false;
+  const uint64_t place = place_of(container, key);
+  if (fixed_places_.count(place) != 0 || !is_second_miss(place) || missed_.size() >= kMaxContainers) return false;
   missed_[container].push_back(Ref::borrow(key));
   return true;
 }
@@ -195,8 +290,16 @@ bool Varying::has(const void* container, PyObject* key) const noexcept {
   return holds(changed_) || holds(missed_);
 }
 
+void Varying::fix(const void* container, PyObject* key) {
+  fixed_places_.insert(place_of(container, key));
+  for (Places* places : {&changed_, &missed_})
+    if (const auto found = places->find(container); found != places->end())
+      std::erase_if(found->second, [&](const Ref& other) { return cpython::keys_equal(other.get(), key); });
+}
+
 bool Varying::add(const void* container, PyObject* key) {
-  if (has(container, key) || changed_.size() >= kMaxContainers) return false;
+  if (has(container, key) || fixed_places_.count(place_of(container, key)) != 0 || changed_.size() >= kMaxContainers)
+    return false;
   changed_[container].push_back(Ref::borrow(key));
   return true;
 }

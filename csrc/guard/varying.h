@@ -1,12 +1,14 @@
 // Places whose scalar differs from call to call: a counter that is an attribute, a global or a variable of a closure; a
-// learning rate; an argument. And arguments that are another instance of the same class, or have other objects in their
-// attributes: those are loaded one by one then.
+// learning rate; an argument. Places that hold another tensor or container in each call: a hidden state, an average, a
+// cache. And arguments that are another instance of the same class, or have other objects in their attributes: those
+// are loaded one by one then.
 //
 // A trace reads such a place into a register instead of guarding its content. A place is learned from the first
 // recording that leaves another scalar of the same type there, or when a second call misses a trace because another
 // number is there (two values may be two ways of using a program, each with its trace); traces that guard the number
 // give way then. Where a recording needs the number after all (the rounds of a loop), the guard of its type becomes one
-// of its value again.
+// of its value again. A tensor is taken by kind: it is an input of the trace, with the guards of one; a container is
+// loaded item by item. Where a recording cannot load what a place holds, the place is fixed: it is guarded for good.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -19,7 +21,8 @@ namespace pijit {
 
 class Varying {
  public:
-  // container is an address only: what is found there later is looked at anew. key: None for the content of a cell.
+  // container is an address only: what is found there later is looked at anew. key: None for the content of a cell, and
+  // for the items of a list.
   bool has(const void* container, PyObject* key) const noexcept;
   // False: it was there already, or there are too many.
   bool add(const void* container, PyObject* key);
@@ -33,6 +36,8 @@ class Varying {
     fixed_.insert(way);
   }
   bool miss(const void* container, PyObject* key);
+  // What is there cannot be left open.
+  void fix(const void* container, PyObject* key);
   // Misses from here on are of another call.
   void begin_call() noexcept { call_ += 1; }
   // Recordings do worse with what was learned from misses: nothing more is, and that is constant again.
@@ -52,7 +57,7 @@ class Varying {
   bool is_second_miss(uint64_t place);
 
   Places changed_, missed_;
-  std::unordered_set<uint64_t> arguments_, fixed_;
+  std::unordered_set<uint64_t> arguments_, fixed_, fixed_places_;
   std::unordered_map<uint64_t, uint64_t> misses_;  // the first call that missed because of a place
   uint64_t call_ = 0;
   int learned_ = 0;

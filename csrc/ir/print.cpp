@@ -209,6 +209,9 @@ void Printer::find_sources() {
       case GuardOp::kIs:
         if (guard.subject.is_reg()) name_item(guard.expected, subject);
         break;
+      case GuardOp::kLoadSelf:
+        registers_.emplace(guard.out, subject);
+        break;
       case GuardOp::kLoadTupleItem:
       case GuardOp::kLoadListItem:
         registers_.emplace(guard.out, subject + "[" + std::to_string(guard.number) + "]");

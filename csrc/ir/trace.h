@@ -56,7 +56,7 @@ inline constexpr uint32_t kNone = UINT32_MAX;
 
 // A guard that writes a register.
 constexpr bool is_load(GuardOp op) noexcept {
-  return op >= GuardOp::kLoadTupleItem && op <= GuardOp::kLoadDictValueAt;
+  return op >= GuardOp::kLoadSelf && op <= GuardOp::kLoadDictValueAt;
 }
 
 // One entry guard; see guards.def for the meaning of the fields of each op.

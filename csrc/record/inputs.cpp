@@ -211,7 +211,8 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     return tensor;
   }
   if (cpython::is_scalar(object)) {
-    if (varying_ != nullptr && may_vary_argument(object) && varying_->has_argument(argument_way(*trace_, source)))
+    if (varying_ != nullptr && may_vary_argument(object) &&
+        (by_kind_ || varying_->has_argument(argument_way(*trace_, source))))
       return vary(source, object);
     input_guard(GuardOp::kScalar, source).expected = object;
     return owned(object);
@@ -228,8 +229,12 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   }
   const uint64_t way = varying_ != nullptr ? argument_way(*trace_, source) : 0;
   const bool differs = way != 0 && varying_->has_argument(way);
+  if ((differs || by_kind_) && cpython::shows_memory(object)) {
+    input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    return source;
+  }
   const bool named = std::find(named_.begin(), named_.end(), object) != named_.end();
-  if (!named && (differs || adopting_ > 0)) {
+  if (!named && !by_kind_ && (differs || adopting_ > 0)) {
     if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
       return is_found(object) || is_found(cpython::instance_dict(object)) ? Val()
                                                                           : input_instance(object, source, depth);

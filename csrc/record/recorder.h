@@ -165,13 +165,14 @@ class Recorder final : public RecordApi {
 
   // -- places that vary (varying.cpp)
   int find_item(PyObject* dict, PyObject* key, Val* value);  // 1: *value, 0: absent, -1: not known
-  bool varies(PyObject* container, PyObject* key, PyObject* value) const noexcept;
+  bool varies(PyObject* container, PyObject* key, PyObject* value);
   Val load_varying(PyObject* container, PyObject* key, PyObject* value, Guard guard);
   Val vary(Val reg, PyObject* value);
   bool is_varying(Val reg) const;  // a register that was loaded so
   bool fix(Val reg, PyObject* value);
   bool has_moved(PyObject* container, PyObject* key, Val loaded) const;
   void note_write(PyObject* container, PyObject* key, PyObject* old, Val value);
+  Val list_by_kind(PyObject* list);  // one whose items differ from call to call; Null: it is none
 
   // -- foreign code (opaque.cpp, epoch.cpp, recover.cpp)
   bool foreign_code_ran() const { return epoch_due_; }  // just now: what objects are is not known again yet
@@ -388,6 +389,12 @@ class Recorder final : public RecordApi {
   bool dict_fact(PyObject* dict, Fact** out);
   void close_dict_guards();
   bool learn_places();
+  bool is_read(PyObject* container, PyObject* key);
+  bool has_other_items(const Model& list) const;
+  bool changes_kind(PyObject* old, Val value) const;
+  bool may_load(PyObject* object, int depth, Py_ssize_t* room);
+  bool is_untouched(PyObject* container);
+  Val take_by_kind(PyObject* object, const Guard& load);
   void write_through(Val object, LogOp op, Val key, Val value);
   bool set_items_in_order(const Model& set, Vals* out);
   bool view_items(const Model& view, Vals* out);
@@ -542,8 +549,9 @@ class Recorder final : public RecordApi {
   Vec<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
   struct Changed {
     PyObject *container, *key, *original;
+    bool scalar;  // original is; else it is an address only
   };
-  Vec<Changed> changed_;  // places where the trace leaves another scalar than it found
+  Vec<Changed> changed_;  // places where the trace leaves another scalar, or another object by kind, than it found
   Vec<std::pair<Val, std::pair<Val, Val>>> tokens_;
   Map<PyObject*, Vec<uint32_t>> reshaped_;  // existing dicts, by nodes
   Map<uint32_t, Objects> written_dicts_;    // by guard: keys and values before a write
@@ -566,6 +574,7 @@ class Recorder final : public RecordApi {
   Vec<Found> found_;
   bool any_written_ = false;              // of them
   Objects named_;                         // arguments that are these very objects
+  bool by_kind_ = false;                  // what a place holds is being loaded
   int adopting_ = 0;                      // instances among them whose attributes are being loaded ...
   Py_ssize_t adopted_ = 0;                // ... and how many attributes so far
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's

@@ -129,8 +129,10 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
     if (old == nullptr && value.is_null()) return false;
     dict = nullptr;
   } else if (storage == cpython::Storage::kDict) {
+    // What was there is not looked at, unless it is to be deleted: it may be another object in each call.
     Val before;
-    if (dict != nullptr && recorder.find_item(dict, name, &before) < 0) return false;
+    if (dict != nullptr && value.is_null() && recorder.find_item(dict, name, &before) < 0) return false;
+    if (dict != nullptr && !recorder.touch_dict(dict)) return false;
     if (cpython::dict_lookup(cpython::instance_dict(self), name, &old) < 0) return false;
   } else if (storage == cpython::Storage::kInline) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);

@@ -62,6 +62,8 @@ Val Recorder::constant(PyObject* object) {
   if (!arguments_.empty())
     if (const Val found = argument(object); !found.is_null()) return found;
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
+  if (PyList_CheckExact(object))
+    if (const Val loaded = list_by_kind(object); !loaded.is_null()) return loaded;
   return Val::constant(object);
 }
 

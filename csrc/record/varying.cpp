@@ -5,6 +5,7 @@
 
 #include "cpython/keys.h"
 #include "cpython/objects.h"
+#include "guard/instances.h"
 #include "ir/scalars.h"
 #include "record/limits.h"
 
@@ -35,19 +36,30 @@ PyObject* content_now(PyObject* container, PyObject* key) noexcept {
 
 }  // namespace
 
-bool Recorder::varies(PyObject* container, PyObject* key, PyObject* value) const noexcept {
+// A place that varies. What is there is a scalar, or can be loaded.
+bool Recorder::varies(PyObject* container, PyObject* key, PyObject* value) {
   if (value == nullptr) return false;
   Reg number;
   if (!record_limits().constant_propagation && number_of(value, &number)) return true;
-  return varying_ != nullptr && may_vary(Py_TYPE(value)) && varying_->has(container, key);
+  if (varying_ == nullptr || !varying_->has(container, key)) return false;
+  if (cpython::is_scalar(value)) return may_vary(Py_TYPE(value));
+  Py_ssize_t room = kMaxAttributes;
+  if (may_load(value, 0, &room)) return true;
+  varying_->fix(container, key);
+  return false;
 }
 
 // The guard loads what is there, which the overlay has from now on.
 Val Recorder::load_varying(PyObject* container, PyObject* key, PyObject* value, Guard guard) {
-  const Val loaded = add_reg(Rep::kObject, Py_TYPE(value), value);
-  guard.out = loaded.index();
-  add_guard(guard);
-  vary(loaded, value);
+  Val loaded;
+  if (cpython::is_scalar(value)) {
+    loaded = add_reg(Rep::kObject, Py_TYPE(value), value);
+    guard.out = loaded.index();
+    add_guard(guard);
+    vary(loaded, value);
+  } else {
+    loaded = take_by_kind(value, guard);
+  }
   owned(key);
   overlay_set(container, key, loaded);
   return loaded;
@@ -68,9 +80,16 @@ bool Recorder::is_varying(Val reg) const {
   return guard.subject == reg && (guard.op == GuardOp::kType || guard.op == GuardOp::kScalar);
 }
 
-// Code that the recording does not follow has put something else where the register was loaded from.
+// Code that the recording does not follow has put something else where what the overlay has was found, or written.
 bool Recorder::has_moved(PyObject* container, PyObject* key, Val loaded) const {
-  return loaded.is_reg() && is_varying(loaded) && reg_objects_[loaded.index()] != content_now(container, key);
+  PyObject* seen = nullptr;
+  if (loaded.is_reg()) {
+    const bool known = is_varying(loaded) || (touches_tensor(loaded) && !tensor_source(loaded).is_null());
+    if (known) seen = reg_objects_[loaded.index()];
+  } else if (loaded.is_virtual() && trace_->virtuals[loaded.index()].is_real(0)) {
+    seen = real(loaded);
+  }
+  return seen != nullptr && seen != content_now(container, key);
 }
 
 // A scalar that the trace reads anew at each call: its guard asks for its value from now on.
@@ -112,22 +131,30 @@ int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
 // Before the trace writes `value` where `old` is. What it puts back in the end does not vary.
 void Recorder::note_write(PyObject* container, PyObject* key, PyObject* old, Val value) {
   if (varying_ == nullptr) return;
-  const auto same = [&](PyObject* original) {
+  const auto same = [&](PyObject* original, bool scalar) {
+    if (!scalar) return !value.is_const() && real(value) == original;
     return value.is_const() && cpython::same_scalar(value.object(), original);
   };
   for (auto place = changed_.begin(); place != changed_.end(); ++place) {
     if (place->container != container || !cpython::keys_equal(place->key, key)) continue;
-    if (same(place->original)) changed_.erase(place);
+    if (same(place->original, place->scalar)) changed_.erase(place);
     return;
   }
-  if (old == nullptr || !may_vary(Py_TYPE(old)) || type_of(value) != Py_TYPE(old) || same(old)) return;
-  changed_.push_back({container, owned(key).object(), owned(old).object()});
+  if (old == nullptr) return;
+  if (cpython::is_scalar(key) && changes_kind(old, value) && is_read(container, key)) {
+    changed_.push_back({container, owned(key).object(), old, false});
+  } else if (may_vary(Py_TYPE(old)) && type_of(value) == Py_TYPE(old) && !same(old, true)) {
+    changed_.push_back({container, owned(key).object(), owned(old).object(), true});
+  }
 }
 
 // At the end: what it changed varies. True: that was not known, so the next call is recorded in place of this one.
 bool Recorder::learn_places() {
   bool learned = false;
   for (const Changed& place : changed_) learned = varying_->add(place.container, place.key) || learned;
+  for (const auto& content : models_)
+    if (content != nullptr && varying_ != nullptr && has_other_items(*content))
+      learned = varying_->add(content->home.object(), Py_None) || learned;
   return learned && varying_->learns_again();
 }
 

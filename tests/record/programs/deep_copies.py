@@ -353,7 +353,7 @@ def change():
     k = 2
 
 
-# %% attributes_by_name_of_classes_that_write_themselves
+# %% attributes_by_name_of_classes_that_write_themselves: leaves
 class Doubles:
     def __init__(self):
         self.__dict__["log"] = []

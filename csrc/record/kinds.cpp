@@ -1,0 +1,158 @@
+// Places that hold another tensor or container in each call: state that a program keeps on an object, in a variable of
+// a closure or in a list. A trace takes what is there by kind and not by identity.
+//
+// A tensor becomes an input of the trace: dtype, device, layout and number of dimensions are guarded as for an
+// argument. A tuple, list, dict or instance is loaded item by item, as arguments are (inputs.cpp); numbers in it are
+// left open. A list that stays the same object while its items change is loaded that way, too. Rejected: a guard of the
+// identity of what is there, which is another object after every call that writes it.
+//
+// 1. The loads stand among the guards at entry (or those of an epoch), so they show what was there then. A place that
+//    the trace has written since is in the overlay. A container that the trace has read by identity, or written under
+//    another name, is not loaded: it would be known under two names (is_untouched).
+// 2. Whether it can be loaded is found out before the first guard is taken. If it cannot be, the place is fixed.
+// 3. Instances within what is loaded stay what they are, by identity.
+#include "cpython/keys.h"
+#include "cpython/objects.h"
+#include "guard/instances.h"
+#include "record/recorder.h"
+
+#include <structmember.h>
+
+namespace pijit {
+namespace {
+
+// Of a dict: all are such that a trace may keep them.
+bool has_lasting_keys(PyObject* dict) {
+  PyObject *key, *value;
+  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;)
+    if (!cpython::is_lasting_key(key)) return false;
+  return true;
+}
+
+// What a container holds. False: it is none that could be loaded.
+bool held_objects(PyObject* object, int depth, Objects* held) {
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    held->assign(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + Py_SIZE(object));
+    return true;
+  }
+  PyObject* dict = PyDict_CheckExact(object) ? object : nullptr;
+  if (dict == nullptr) {
+    Room room;
+    std::vector<Slot> slots;
+    if (depth > 0 || !instance_fits(object, depth, &room)) return false;
+    find_slots(Py_TYPE(object), &slots);
+    for (const Slot& slot : slots)
+      if (PyObject* value = cpython::object_at(object, slot.offset)) held->push_back(value);
+    if (cpython::attribute_storage(object) == cpython::Storage::kInline)
+      for (Py_ssize_t i = 0; cpython::shared_key(Py_TYPE(object), i) != nullptr; ++i)
+        if (PyObject* value = cpython::inline_value(object, i)) held->push_back(value);
+    dict = cpython::instance_dict(object);
+    if (dict == nullptr) return true;
+  }
+  PyObject *key, *value;
+  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) held->push_back(value);
+  return has_lasting_keys(dict);
+}
+
+bool is_container(PyObject* object) {
+  return PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
+}
+
+}  // namespace
+
+// The trace has neither read nor written what the container holds, and knows it under no other name.
+bool Recorder::is_untouched(PyObject* container) {
+  if (PyTuple_CheckExact(container)) return true;
+  if (has_met(container) || !is_new_here(container)) return false;
+  PyObject* dict = PyDict_CheckExact(container) ? nullptr : cpython::instance_dict(container);
+  return dict == nullptr || (!has_met(dict) && is_new_here(dict));
+}
+
+// What a place holds can be loaded. At depth 0 an instance, too; within it those stay what they are.
+bool Recorder::may_load(PyObject* object, int depth, Py_ssize_t* room) {
+  if (cpython::is_scalar(object) || cpython::shows_memory(object)) return true;
+  if (adapter_ != nullptr && adapter_->is_tensor(object)) return true;
+  if (depth > 0 && !is_container(object)) return true;
+  if (!PyTuple_CheckExact(object) && facts_.get(object, FactKind::kArgument) != nullptr) return true;
+  Objects held;
+  if (depth > kMaxLoadedDepth || !held_objects(object, depth, &held) || !is_untouched(object)) return false;
+  const auto count = static_cast<Py_ssize_t>(held.size());
+  *room -= count;
+  if (count > kMaxLoadedItems || *room < 0) return false;
+  for (PyObject* item : held)
+    if (!may_load(item, depth + 1, room)) return false;
+  return true;
+}
+
+// ... is loaded. It may be loaded.
+Val Recorder::take_by_kind(PyObject* object, const Guard& load) {
+  const Val loaded = load_input(load, object);
+  const bool instance = !is_container(object) && !cpython::shows_memory(object) && !cpython::is_scalar(object) &&
+                        (adapter_ == nullptr || !adapter_->is_tensor(object)) &&
+                        facts_.get(object, FactKind::kArgument) == nullptr;
+  by_kind_ = true;
+  const Val taken = instance ? input_instance(object, loaded, 0) : input(object, loaded, 0);
+  by_kind_ = false;
+  if (taken.is_null()) stop(Abort::kChanged, "what a place holds");
+  return taken;
+}
+
+// A list that existed before, whose items differ from call to call. Null: they do not, or cannot be loaded.
+Val Recorder::list_by_kind(PyObject* list) {
+  Py_ssize_t room = kMaxAttributes;
+  if (varying_ == nullptr || !varying_->has(list, Py_None)) return Val();
+  if (is_adopted(list) || !may_load(list, 0, &room)) return varying_->fix(list, Py_None), Val();
+  Guard guard{};
+  guard.op = GuardOp::kLoadSelf;
+  guard.subject = Val::constant(list);
+  return take_by_kind(list, guard);
+}
+
+// The place was read, so a guard says what it holds.
+bool Recorder::is_read(PyObject* container, PyObject* key) {
+  if (PyCell_Check(container)) return facts_.get(container, FactKind::kCell) != nullptr;
+  if (PyDict_Check(container)) {
+    const Fact* fact = facts_.get(container, FactKind::kDict);
+    if (fact == nullptr) return false;
+    const auto& items = dict_items_[trace_->guards[fact->guard].aux];
+    if (items.size() % 2 != 0) return true;
+    for (size_t i = 0; i < items.size(); i += 2)
+      if (cpython::keys_equal(items[i], key)) return true;
+    return false;
+  }
+  const void* place = nullptr;
+  PyObject* member = _PyType_Lookup(Py_TYPE(container), key);
+  if (member != nullptr && Py_TYPE(member) == &PyMemberDescr_Type) {
+    place = reinterpret_cast<char*>(container) + reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
+  } else if (cpython::attribute_storage(container) == cpython::Storage::kInline) {
+    const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(container), key);
+    if (index >= 0) place = &cpython::inline_values(container)->values[index];
+  }
+  return place != nullptr && facts_.get(place, FactKind::kSlot) != nullptr;
+}
+
+// A tensor, or a container that the trace has made, takes the place of another one, or of None.
+bool Recorder::changes_kind(PyObject* old, Val value) const {
+  const bool tensor = touches_tensor(value);
+  if ((!tensor && !value.is_virtual()) || real(value) == old) return false;
+  if (old == Py_None) return true;
+  return tensor ? adapter_->is_tensor(old) : type_of(value) == Py_TYPE(old);
+}
+
+// A list that existed before, was read, and is written: at the end it has as many items, and others.
+bool Recorder::has_other_items(const Model& list) const {
+  if (list.kind != VirtualKind::kList || list.home.object() == nullptr || list.unread) return false;
+  if (list.original.size() != list.items.size()) return false;
+  bool differs = false;
+  for (size_t i = 0; i < list.items.size(); ++i) {
+    const Val item = list.items[i];
+    const Val place = touches_tensor(item) ? tensor_source(item) : item;
+    if (place.object() != nullptr && place.object() == list.original[i]) continue;
+    const PyTypeObject* type = type_of(item);
+    if (!touches_tensor(item) && type != &PyLong_Type && type != &PyFloat_Type) return false;
+    differs = true;
+  }
+  return differs;
+}
+
+}  // namespace pijit

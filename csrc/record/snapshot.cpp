@@ -232,7 +232,7 @@ void Recorder::stop(Abort reason, std::string detail) {
   if (!live_) return;
   note_stop(reason, detail);
   if (frames_.empty()) return end_here();
-  request_stop(reason == Abort::kTooLong || reason == Abort::kForeign);
+  request_stop(reason == Abort::kTooLong || reason == Abort::kOverBudget || reason == Abort::kForeign);
 }
 
 // The trace ends at the start of the instruction under way, if its shadow is intact and usable; else at the last usable
@@ -410,8 +410,8 @@ void Recorder::check_snapshots() {
     }
     if (trace_->stop.code == nullptr) {
       trace_->stop.code = kAborts[static_cast<size_t>(Abort::kUnbuildable)].code;
-      trace_->stop.reason =
-          std::string(kAborts[static_cast<size_t>(Abort::kUnbuildable)].text) + ": " + unusable_reason_;
+      trace_->stop.reason = kAborts[static_cast<size_t>(Abort::kUnbuildable)].text;
+      trace_->stop.reason.append(": ").append(unusable_reason_);
       const FrameState& state = trace_->frame_states[trace_->snapshots[taken].frame];
       const char* file = PyUnicode_AsUTF8(state.code->co_filename);
       const char* function = PyUnicode_AsUTF8(state.code->co_qualname);

@@ -19,6 +19,12 @@ double lower_median(std::array<float, N> samples, size_t first, size_t count) no
   return static_cast<double>(*middle);
 }
 
+// After a reset within a timed call on another thread a round may have more calls of a kind than its share.
+template <size_t N>
+void add(std::array<float, N>* samples, uint8_t* count, float sample) noexcept {
+  if (*count < N) (*samples)[(*count)++] = sample;
+}
+
 }  // namespace
 
 Ledger::Verdict Ledger::end(Kind kind, double seconds) noexcept {
@@ -26,17 +32,19 @@ Ledger::Verdict Ledger::end(Kind kind, double seconds) noexcept {
   const auto taken = static_cast<float>(seconds);
   switch (kind) {
     case Kind::kPlain:
-      plain_times_[plains_++] = taken;
+      add(&plain_times_, &plains_, taken);
       break;
     case Kind::kReplayed:
-      replayed_[replays_++] = taken;
+      add(&replayed_, &replays_, taken);
       break;
     case Kind::kRecorded:
       recordings_ += 1;
+      if (2 * rounds_ < static_cast<int>(kRounds) && !retries_) break;
+      late_ += 1;
       recorded_ += taken;
       break;
     case Kind::kOther:
-      others_[other_count_++] = taken;
+      add(&others_, &other_count_, taken);
   }
   if (++turn_ < 2 * kPairs) return Verdict::kNone;
   turn_ = 0;
@@ -46,13 +54,13 @@ Ledger::Verdict Ledger::end(Kind kind, double seconds) noexcept {
   return verdict;
 }
 
-// Of all samples, or of those behind the first round; with what recordings took, or without.
+// Of all samples, or of those behind the first ones; with what late recordings took, or without.
 void Ledger::weigh(size_t first, bool all) noexcept {
   plain_ = lower_median(plain_times_, first, plains_);
   const double replay = lower_median(replayed_, replays_ > first ? first : 0, replays_);
   const double others = std::accumulate(others_.begin(), others_.begin() + other_count_, 0.0);
   const double sum = replay * replays_ + others + (all ? static_cast<double>(recorded_) : 0);
-  const int count = replays_ + other_count_ + (all ? recordings_ : 0);
+  const int count = replays_ + other_count_ + (all ? late_ : 0);
   ratio_ = plain_ == 0 || count == 0 ? 0 : sum / count / plain_;
   replay_ratio_ = plain_ == 0 ? 0 : replay / plain_;
 }
@@ -63,7 +71,7 @@ Ledger::Verdict Ledger::judge() noexcept {
     return ratio_ > kGainAgain ? Verdict::kLoses : Verdict::kPays;
   }
   const bool last = rounds_ == kRounds;
-  weigh(last ? kPairs : 0, last);
+  weigh(last ? kPairs : 0, last && late_ >= kMany);
   if (last) return ratio_ > kLoss ? Verdict::kLoses : Verdict::kPays;
   if (ratio_ == 0 || recordings_ > 0) return Verdict::kNone;
   return ratio_ < kClearGain ? Verdict::kPays : ratio_ > kClearLoss ? Verdict::kLoses : Verdict::kNone;
@@ -78,7 +86,7 @@ void Ledger::begin_rounds() noexcept {
   }
   wait_ = gap_;
   gap_ = std::min(gap_ * kRarer, kRarest);
-  replays_ = plains_ = other_count_ = recordings_ = rounds_ = 0;
+  replays_ = plains_ = other_count_ = recordings_ = late_ = rounds_ = 0;
   recorded_ = 0;
   retries_ = false;
 }

@@ -5,7 +5,8 @@
 //
 // 1. A clear gain or a clear loss decides after one round. What lies between takes up to kRounds of them, of which the
 //    first is left out: CPython specialises code at its first plain calls.
-// 2. A recording is paid once and used for long: only where all rounds are needed is it counted.
+// 2. A recording is paid once and used for long: it counts only where calls are still being recorded, many of them, in
+//    the second half of the rounds.
 // 3. The lower median stands for the replays, and for the plain calls. What came of missed guards, exits and recordings
 //    is counted in full.
 // 4. A root that was given up is tried again after many calls, with the traces that it has; each time it loses, after
@@ -49,6 +50,7 @@ class Ledger {
   static constexpr size_t kPairs = 4;   // of a timed and a plain call, in a round
   static constexpr size_t kRounds = 4;  // without a clear result
   static constexpr size_t kMost = kPairs * kRounds;
+  static constexpr uint8_t kMany = 3;     // recordings in the second half of the rounds
   static constexpr uint32_t kBefore = 3;  // calls before the first round
   static constexpr uint64_t kNext = 64;   // calls before the next round, at first ...
   static constexpr uint64_t kRarer = 4;   // ... and how much rarer they become
@@ -61,10 +63,11 @@ class Ledger {
   void begin_rounds() noexcept;
 
   std::array<float, kMost> replayed_{}, plain_times_{}, others_{};
-  uint8_t replays_ = 0, plains_ = 0, other_count_ = 0, recordings_ = 0;
+  uint8_t replays_ = 0, plains_ = 0, other_count_ = 0, recordings_ = 0,
+          late_ = 0;  // of recordings: all, those of the second half
   uint8_t turn_ = 0, rounds_ = 0;
   bool busy_ = false, retries_ = false;
-  float recorded_ = 0;
+  float recorded_ = 0;  // seconds of the late ones
   uint64_t wait_ = kBefore, gap_ = kNext, rest_ = 0, rests_ = 0;
   double ratio_ = 0, replay_ratio_ = 0, plain_ = 0;
 };

@@ -84,6 +84,12 @@ void note_cost(Root& root) {
   root.last_cost = pace.taken();
   root.owed += pace.taken();
   root.plain_seconds = pace.plain();
+  if (logs(Channel::kRecord)) {
+    char text[80];
+    std::snprintf(text, sizeof text, ": took %.2f ms beside the call's %.2f ms", 1e3 * pace.taken(),
+                  1e3 * pace.plain());
+    log_line(Channel::kRecord, "record " + root.name + text);
+  }
   if (pace.is_over()) pass_on(root, "");
 }
 

@@ -13,7 +13,7 @@ Pace& recording_pace() noexcept {
 }
 
 uint64_t& record_budget() noexcept {
-  static uint64_t value = 10;
+  static uint64_t value = 4;
   return value;
 }
 

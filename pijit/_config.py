@@ -59,11 +59,15 @@ class Config:
 
     Attributes:
         max_operations: bytecodes that one recording may observe before it stops.
+        record_budget: times the plain call that a recording may take, up to a second; over it, what the function calls
+            is recorded instead; 0: any.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
         constant_propagation: what is read of configuration is a constant behind one guard; without it each branch on
             such a number is guarded where it stands.
         verify: every so many replays of a function one that changes nothing is compared with CPython; 0: none.
+        give_up: replays that take longer than CPython are given up: a few calls of each function are run by CPython
+            and timed, to compare; without it no call is.
         log: channels to log, separated by commas: "record", "guards", "exits".
         stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe", "exits",
             "faults".
@@ -85,10 +89,12 @@ class Config:
 
     __slots__ = ()
     max_operations: int
+    record_budget: int
     max_nodes: int
     max_traces: int
     constant_propagation: bool
     verify: int
+    give_up: bool
     log: str
     stress: str
     quiet: bool

@@ -1,11 +1,19 @@
-"""For all tests."""
+"""For all tests.
+
+What depends on time is off, here and in processes that tests start: calls that CPython runs to compare, and budgets of
+recordings. Tests of these switch them on.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
+
+os.environ.setdefault("PIJIT_GIVE_UP", "0")
+os.environ.setdefault("PIJIT_RECORD_BUDGET", "0")
 
 
 def pytest_collection_finish() -> None:

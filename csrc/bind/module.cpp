@@ -14,6 +14,7 @@
 #include "hook/automatic.h"
 #include "hook/hook.h"
 #include "hook/log.h"
+#include "hook/payoff.h"
 #include "hook/roots.h"
 #include "hook/stress.h"
 #include "hook/tell.h"
@@ -22,6 +23,7 @@
 #include "ir/checked.h"
 #include "record/limits.h"
 #include "record/marks.h"
+#include "record/pace.h"
 #include "record/recorder.h"
 
 namespace py = pybind11;

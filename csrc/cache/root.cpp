@@ -2,6 +2,7 @@
 #include "cache/root.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "adapter.h"
 #include "cpython/places.h"
@@ -14,6 +15,7 @@ Py_ssize_t g_slot = -1;
 int g_next = 1;
 bool g_keep_dead = false;
 bool g_any_suspends = false;
+bool g_changed = true, g_any_live = false;
 
 void free_state(void* state) {
   delete static_cast<CodeState*>(state);
@@ -73,6 +75,16 @@ Stats& stats() noexcept {
 std::vector<std::shared_ptr<Root>>& all_roots() noexcept {
   static auto* roots = new std::vector<std::shared_ptr<Root>>();
   return *roots;
+}
+
+void roots_changed() noexcept {
+  g_changed = true;
+}
+
+bool any_live_root() noexcept {
+  if (std::exchange(g_changed, false))
+    g_any_live = std::any_of(all_roots().begin(), all_roots().end(), [](const auto& root) { return root->is_live(); });
+  return g_any_live;
 }
 
 std::vector<std::shared_ptr<Root>>& dead_roots() noexcept {
@@ -147,6 +159,7 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   root->automatic = automatic;
   state->roots.push_back(root);
   all_roots().push_back(root);
+  roots_changed();
   return root->id;
 }
 
@@ -154,6 +167,7 @@ void remove_root(int id) {
   auto root = find_root(id);
   if (root == nullptr) return;
   root->dead = true;
+  roots_changed();
   auto erase = [&](std::vector<std::shared_ptr<Root>>& roots) {
     roots.erase(std::remove(roots.begin(), roots.end(), root), roots.end());
   };
@@ -161,7 +175,7 @@ void remove_root(int id) {
   CodeState* state = code_state(root->code, false);
   if (state != nullptr) {
     erase(state->roots);
-    state->wasted += root->automatic && root->replays == 0;
+    state->wasted += root->automatic && root->replays < limits().worth * std::max<uint64_t>(root->records, 1);
   }
   auto traces = std::move(root->traces);
   root->traces.clear();
@@ -197,6 +211,11 @@ void reset_root(Root& root) {
   root.after = 0;
   root.plain = root.recorded = root.replayed = root.compared = root.first = Spent();
   root.compare_at = 4;
+  root.ledger = Ledger();
+  root.gave_up = root.closed = root.passes = false;
+  root.plain_seconds = root.owed = root.last_cost = 0;
+  root.drivers.clear();
+  roots_changed();
 }
 
 double seconds_lost(const Root& root) noexcept {

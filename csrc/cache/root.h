@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/dispatch.h"
+#include "cache/ledger.h"
 #include "common/clock.h"
 #include "cpython/frame.h"
 #include "guard/varying.h"
@@ -24,12 +25,13 @@ struct Limits {
   uint64_t misses = 64;         // calls in a row that no trace took, before the root is left alone
   uint64_t stops = 8;           // times that one stop is reached in replays, before it is worth saying
   uint64_t exits = 32;          // times that a trace without a stop is left, before that is worth saying
-  int wasted = 16;              // roots in a row, found by enable() in one code object, that died without a replay
-  size_t seen = 256;            // functions and objects that enable() remembers of one code object
-  uint64_t hot = 3;             // times that a trace is left at one node, before a side trace is recorded ...
-  int tries = 4;                // ... and how often that is tried
-  uint64_t useless = 2;         // replays of a trace, all left before its end, before it is forgotten ...
-  uint64_t forgotten = 4;       // ... and how often that is done for one root
+  int wasted = 8;          // roots in a row, found by enable() in one code object, that died before they were worth it
+  uint64_t worth = 8;      // ... replays for each recording
+  size_t seen = 256;       // functions and objects that enable() remembers of one code object
+  uint64_t hot = 3;        // times that a trace is left at one node, before a side trace is recorded ...
+  int tries = 4;           // ... and how often that is tried
+  uint64_t useless = 2;    // replays of a trace, all left before its end, before it is forgotten ...
+  uint64_t forgotten = 4;  // ... and how often that is done for one root
 };
 
 // A call that the guards of a trace let in is to be recorded, to become the side trace of a node.
@@ -67,6 +69,13 @@ struct Root {
   Wanted wanted;            // null: none
   Varying varying;
   std::string disabled;  // why it is left alone; empty: it is not
+  bool gave_up = false;  // it was left alone before because its replays lost
+  bool closed = false;   // what it calls is not looked at while it is left alone
+  Ledger ledger;
+  bool passes = false;             // the role of root has passed to what it calls
+  double plain_seconds = 0;        // of a call in CPython, as far as it is known without the ledger
+  double owed = 0, last_cost = 0;  // seconds of recordings that no call could use so far, of the last one
+  std::vector<Ref> drivers;        // functions that took most of the last long recording, and were called once
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;
   uint64_t stopped = 0, opaque_calls = 0;  // replays that came to where the recording had stopped; calls they made
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
@@ -82,6 +91,9 @@ struct Root {
   Spent recorded, replayed, compared, first;
   uint64_t compare_at = 4;  // replays before the next one to compare
 
+  bool is_live() const noexcept { return disabled.empty() || passes; }
+  // Seconds of a call in CPython; 0: not known.
+  double plain_call() const noexcept { return ledger.plain() > 0 ? ledger.plain() : plain_seconds; }
   bool matches(cpython::Frame* frame) const noexcept {
     return function != nullptr ? cpython::function(frame) == function : cpython::slots(frame)[0] == instance;
   }
@@ -94,13 +106,14 @@ struct CodeState {
   std::vector<const void*> seen;  // functions and objects whose calls were watched; addresses only
   size_t next_seen = 0;
   uint32_t plain_calls = 0;  // watched calls without tensor operators
-  int wasted = 0;            // roots in a row that died without a replay
+  int wasted = 0;            // roots in a row that died before they were worth it
   Spent watched;             // the last of these calls, while savings are measured
   bool has_operators = false;
-  bool recorded = false;   // a trace was made of it ...
-  bool replayed = false;   // ... and ran
-  uint32_t observed = 0;   // under PIJIT_STRESS=observe: calls that were recorded
-  bool passes_on = false;  // what it calls is looked at instead
+  bool recorded = false;     // a trace was made of it ...
+  bool replayed = false;     // ... and ran
+  uint32_t observed = 0;     // under PIJIT_STRESS=observe: calls that were recorded
+  bool passes_on = false;    // what it calls is looked at instead
+  double plain_seconds = 0;  // of the last call that was watched
 };
 
 struct Stats {
@@ -111,6 +124,9 @@ struct Stats {
 Limits& limits() noexcept;
 Stats& stats() noexcept;
 std::vector<std::shared_ptr<Root>>& all_roots() noexcept;
+// Some root is not left to CPython, or has passed its role on. To be told when a root is left or taken up again.
+bool any_live_root() noexcept;
+void roots_changed() noexcept;
 
 // Roots whose function or object died, without their traces; kept only after keep_dead_roots().
 std::vector<std::shared_ptr<Root>>& dead_roots() noexcept;

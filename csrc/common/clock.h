@@ -1,5 +1,7 @@
-// Wall time, in seconds.
+// Time, in seconds: of the wall, and of the thread.
 #pragma once
+#include <ctime>
+
 #include <chrono>
 #include <cstdint>
 
@@ -7,6 +9,13 @@ namespace pijit {
 
 inline double now() noexcept {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Seconds that this thread has computed: other processes, and waiting, do not count.
+inline double computed() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // What something took that was done a number of times.

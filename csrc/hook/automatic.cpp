@@ -11,7 +11,9 @@
 // 1. Module and class bodies, generators and coroutines are not looked at; what they call is outermost. Comprehensions
 //    are part of the frame that they stand in.
 // 2. A code object is left alone after kPlainCalls calls without operators, or limits().wasted roots in a row that died
-//    without one replay.
+//    before they were worth their recordings, such as those of objects that are made anew at each call.
+// 3. A root whose recordings cost more than their budget passes the role on to what it calls, through the functions
+//    that it calls once (record/pace.h); a jitted one, too.
 #include "hook/automatic.h"
 
 #include "adapter.h"
@@ -31,7 +33,7 @@ bool g_automatic = false;
 uint64_t g_traced = 0;
 std::vector<Outermost> g_outermost;
 thread_local Watch* t_watch = nullptr;
-thread_local int t_looks = 0;        // LooksInside that live
+thread_local int t_looks = 0;        // LooksInside that live, and Passing
 thread_local uint64_t t_frames = 0;  // entered while something was watched
 
 bool is_comprehension(PyCodeObject* code) noexcept {
@@ -108,8 +110,9 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
     current_adapter()->count_operators(true);
     watch.counting = true;
   }
-  const double start = measures_savings() ? now() : 0;
+  const double start = measures_savings() ? now() : 0, began = computed();
   PyObject* result = plain(ts, frame, 0);
+  state->plain_seconds = computed() - began;
   if (measures_savings()) {
     state->watched = Spent();
     state->watched.since(start);
@@ -178,6 +181,17 @@ Watch::~Watch() {
   t_watch = outer;
 }
 
+Passing::Passing(bool always) noexcept : outer(t_watch), always(always) {
+  for (Watch* open = outer; open != nullptr; open = open->outer) stop_counting(*open);
+  t_watch = nullptr;
+  t_looks += always;
+}
+
+Passing::~Passing() {
+  t_looks -= always;
+  t_watch = outer;
+}
+
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept {
   if (!automatic() || (t_watch != nullptr && !is_passed_on(ts))) return false;
   if (!cpython::untraced(ts)) return g_traced += 1, false;
@@ -193,7 +207,11 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
     return plain(ts, frame, 0);
   }
   CodeState* state = code_state(cpython::code(frame), true);
-  if (state == nullptr || state->passes_on || state->plain_calls >= kPlainCalls || state->wasted >= limits().wasted)
+  if (state != nullptr && state->passes_on) {
+    const Passing passing(false);
+    return plain(ts, frame, 0);
+  }
+  if (state == nullptr || state->plain_calls >= kPlainCalls || state->wasted >= limits().wasted)
     return plain(ts, frame, 0);
   PyObject* object = method_object(frame);
   const bool again = comes_again(*state, object != nullptr ? object : cpython::function(frame));
@@ -201,6 +219,7 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
     return watch_call(state, ts, frame);
   std::shared_ptr<Root> root = state->roots.back();
   root->first = state->watched;
+  root->plain_seconds = state->plain_seconds;
   Watch watch(frame, state);
   return enter_root(root, ts, frame);
 }

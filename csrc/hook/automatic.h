@@ -47,6 +47,17 @@ struct Watch {
   bool counting = false;
 };
 
+// A call on the C stack of this thread that has passed its role on: what it calls is looked at. `always`: even where
+// enable() is off.
+struct Passing {
+  explicit Passing(bool always) noexcept;
+  ~Passing();
+  Passing(const Passing&) = delete;
+  Passing& operator=(const Passing&) = delete;
+
+  Watch* const outer;
+  const bool always;
+};
 // Whether this fresh frame of a function is one to look at: the outermost, or called where the role is passed on.
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept;
 // Evaluates such a frame: watched, or as the root that it has become.

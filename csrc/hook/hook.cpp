@@ -87,8 +87,11 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   CodeState* state = code_state(cpython::code(frame), false);
   if (state != nullptr && !state->roots.empty()) {
     if (std::shared_ptr<Root> root = root_of_frame(*state, frame)) {
-      if (!root->disabled.empty() && automatic()) return enter_root(root, ts, frame);  // what it calls is looked at
-      Watch watch(frame, state);
+      if (!root->disabled.empty() && (root->passes || (!root->closed && automatic()))) {
+        const Passing passing(root->passes);
+        return enter_root(root, ts, frame);
+      }
+      Watch watch(frame, state, root->closed);
       return enter_root(root, ts, frame);
     }
   }
@@ -99,6 +102,15 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
 }
 
 }  // namespace
+
+PyObject* evaluate_alone(PyThreadState* ts, cpython::Frame* frame) {
+  if (any_live_root() || evaluator_before() != nullptr || cpython::get_eval_frame(ts) != eval_frame)
+    return plain(ts, frame, 0);
+  cpython::set_eval_frame(ts, cpython::default_eval_frame());
+  PyObject* result = cpython::eval_default(ts, frame, 0);
+  if (g_on && cpython::get_eval_frame(ts) == cpython::default_eval_frame()) cpython::set_eval_frame(ts, eval_frame);
+  return result;
+}
 
 void install_hook() noexcept {
   g_on = true;

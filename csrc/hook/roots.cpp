@@ -13,6 +13,7 @@
 #include "hook/evaluate.h"
 #include "hook/hook.h"
 #include "hook/log.h"
+#include "hook/payoff.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
 #include "hook/strict.h"
@@ -63,7 +64,6 @@ void note_recorded(const Trace& trace) noexcept {
 void note_replayed(const Root& root) noexcept {
   CodeState* state = code_state(root.code, true);
   if (state == nullptr) return;
-  if (root.automatic) state->wasted = 0;
   stats().replayed_codes += !std::exchange(state->replayed, true);
 }
 
@@ -96,9 +96,10 @@ void say_farewell(Root& root) {
 
 // CPython runs the call.
 PyObject* run_plain(Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  if (root.plain.times >= kTimed) return plain(ts, frame, 0);
+  const bool alone = root.gave_up && (root.closed || !automatic());
+  if (root.plain.times >= kTimed) return alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
   const double start = now();
-  PyObject* result = plain(ts, frame, 0);
+  PyObject* result = alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
   root.plain.since(start);
   say_farewell(root);
   return result;
@@ -111,18 +112,6 @@ StopInfo placed(StopInfo stop, const Root& root) {
   stop.line = root.line;
   stop.function = root.name;
   return stop;
-}
-
-// From now on the root's calls are CPython's, which the first of them says; not under stress.
-void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause = StopInfo()) {
-  if (stress_words() != 0) return;
-  root.disabled = why.empty() ? reason.text : std::string(reason.text) + ": " + why;
-  const char* because = cause.code;
-  cause.code = reason.code;
-  cause.reason = root.disabled;
-  root.given_up = placed(cause, root);
-  root.farewell = Farewell{std::move(cause), because};
-  root.plain = Spent();
 }
 
 // A call that gave no trace; after a number of them in a row the root is left alone.
@@ -236,6 +225,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
                  const Wanted& wanted = Wanted()) {
   const double start = now();
+  begin_recording(*root);
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));
@@ -244,8 +234,11 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
   {
     SavedError error;
+    recording_pace().end();
+    root->drivers = recording_pace().drivers();
     try {
       install_trace(*root, recorder.finish(), recorder, wanted);
+      note_cost(*root);
     } catch (const std::exception& failure) {  // CPython has done the call
       note_failure(*root, failure.what());
     }
@@ -340,15 +333,17 @@ void take_times(const Root& root, cpython::Frame* frame) {
 void note_replay(Root& root, const Trace& trace, const Left& left) {
   root.replays += 1;
   if (root.replays == 1) note_replayed(root);
+  if (root.automatic && root.replays == limits().worth * root.records)
+    if (CodeState* state = code_state(root.code, false)) state->wasted = 0;
   root.stopped += left.stopped;
   root.opaque_calls += left.opaque_calls;
   root.after += left.seconds;
   stats().replays += 1;
   stats().opaque_calls += left.opaque_calls;
   root.misses_in_a_row = root.aborts_in_a_row = 0;
-  if (left.trace != nullptr) {
-    go_on_from(root, left);
-  } else if (!left.interrupted && trace.stop.code != nullptr && trace.replays - trace.exits == limits().stops) {
+  if (left.trace != nullptr) return go_on_from(root, left);
+  root.owed = 0;
+  if (!left.interrupted && trace.stop.code != nullptr && trace.replays - trace.exits == limits().stops) {
     tell(Told::kStopped, root, trace.stop, trace.left.each());
   }
 }
@@ -461,13 +456,8 @@ PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   return raise_strict(placed(std::move(stop), root));
 }
 
-}  // namespace
-
-PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
-  root->calls += 1;
-  if (!cpython::untraced(ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
-  root->aside.code = nullptr;
-  if (!root->disabled.empty()) return root->strict ? raise_strict(root->given_up) : run_plain(*root, ts, frame);
+// Replays the call, or records it, or leaves it to CPython.
+PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   PyObject* result = nullptr;
   if (std::exchange(root->unprepared, false)) {
     const double start = now();
@@ -479,19 +469,74 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
     if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
     return plain(ts, frame, 0);
   }
-  if (is_wanted(*root, frame)) return record(root, ts, frame, std::exchange(root->wanted, Wanted()));
+  if (is_wanted(*root, frame)) {
+    const Wanted wanted = std::exchange(root->wanted, Wanted());
+    return may_record(*root) ? record(root, ts, frame, wanted) : plain(ts, frame, 0);
+  }
   if (compares(*root, ts, frame, &result) || verified(*root, ts, frame, &result) ||
       run_trace(*root, ts, frame, &result))
     return result;
+  if (root->ledger.retries()) return plain(ts, frame, 0);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
   if (!root->traces.empty()) note_miss(*root, frame);
   if (!records()) return not_recorded(*root, ts, frame);
+  if (!may_record(*root)) return run_plain(*root, ts, frame);
   learn_numbers(*root, frame);
   return record(root, ts, frame);
 }
 
+// A call that is timed: replayed or recorded as any other, or CPython's to compare.
+PyObject* timed(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame, Ledger::Turn turn) {
+  const uint64_t records = root->records, replays = root->replays, exits = root->exits;
+  root->ledger.begin();
+  PyObject* result = nullptr;
+  const double start = computed();
+  if (turn == Ledger::Turn::kPlain) {
+    Watch watch(frame, nullptr, true);
+    result = plain(ts, frame, 0);
+  } else {
+    result = serve(root, ts, frame);
+  }
+  const double taken = computed() - start;
+  Ledger::Kind kind = Ledger::Kind::kOther;
+  if (turn == Ledger::Turn::kPlain) {
+    kind = Ledger::Kind::kPlain;
+  } else if (root->records != records) {
+    kind = Ledger::Kind::kRecorded;
+  } else if (root->replays != replays && root->exits == exits) {
+    kind = Ledger::Kind::kReplayed;
+  }
+  note_timed(*root, kind, taken);
+  return result;
+}
+
+}  // namespace
+
+void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause) {
+  if (stress_words() != 0) return;
+  root.disabled = why.empty() ? reason.text : std::string(reason.text) + ": " + why;
+  const char* because = cause.code;
+  cause.code = reason.code;
+  cause.reason = root.disabled;
+  root.given_up = placed(cause, root);
+  root.farewell = Farewell{std::move(cause), because};
+  root.plain = Spent();
+  roots_changed();
+}
+
+PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
+  root->calls += 1;
+  if (!cpython::untraced(ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
+  root->aside.code = nullptr;
+  if (!root->disabled.empty() && !is_tried_again(*root))
+    return root->strict ? raise_strict(root->given_up) : run_plain(*root, ts, frame);
+  const Ledger::Turn turn = is_measured(*root) ? root->ledger.next() : Ledger::Turn::kFree;
+  return turn == Ledger::Turn::kFree ? serve(root, ts, frame) : timed(root, ts, frame, turn);
+}
+
 PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
+  recording_pace().begin(false, 0, 0);
   Recorder recorder(ts, frame, current_adapter(), nullptr);
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));

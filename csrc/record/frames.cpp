@@ -2,6 +2,7 @@
 #include "cpython/keys.h"
 #include "cpython/opcodes.h"
 #include "record/drive.h"
+#include "record/pace.h"
 
 namespace pijit {
 namespace {
@@ -41,8 +42,10 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
 bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
   return guarded(throwflag != 0, [&] {
     if (!live_ || frames_.empty() || lost_events()) return false;
+    recording_pace().enter();
     const bool followed = try_follow(frame, throwflag);
     if (stopping_) resolve_stop();
+    recording_pace().leave();
     return followed;
   });
 }
@@ -131,6 +134,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
 void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
   guarded(result == nullptr, [&] {
     if (!live_ || frames_.empty() || lost_events()) return;
+    recording_pace().enter();
     if (top_frame().pending.run == frame) {
       SavedError error;
       come_back();
@@ -139,6 +143,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
       left_frame(frame, result);
     }
     if (stopping_) resolve_stop();
+    recording_pace().leave();
   });
 }
 

@@ -10,6 +10,7 @@
 #include "cpython/opcodes.h"
 #include "ir/checked.h"
 #include "record/limits.h"
+#include "record/pace.h"
 
 namespace pijit {
 namespace {
@@ -225,6 +226,7 @@ std::unique_ptr<Trace> Recorder::end_recording() {
 
 void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
   owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
+  recording_pace().follow(shadow->code);
   frames_.push_back(std::move(shadow));
   if (frames_.size() > trace_->depth) trace_->depth = static_cast<uint32_t>(frames_.size());
 }
@@ -378,10 +380,17 @@ void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
 void Recorder::on_instruction(cpython::Frame* object) noexcept {
   guarded(false, [&] {
     if (frames_.empty() || top_frame().frame != object) return;
+    Pace& pace = recording_pace();
+    pace.enter();
     observe_instruction(top_frame());
     if (stopping_) resolve_stop();
-    if (!live_ || frames_.empty() || top_frame().frame != object) return;
-    if (top_frame().pending.opaque && binds_method(top_frame())) cpython::postpone_collection();
+    const bool look = pace.leave_instruction();
+    if (live_ && !frames_.empty() && top_frame().frame == object && top_frame().pending.opaque &&
+        binds_method(top_frame()))
+      cpython::postpone_collection();
+    if (!look) return;
+    for (const auto& frame : frames_) pace.look(frame->code);
+    pace.looked();
   });
 }
 
@@ -449,6 +458,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   frame.sp_mark = frame.sp;
   frame.changed = false;
   if (limit_-- == 0 || frame.mark.nodes > record_limits().nodes) return stop(Abort::kTooLong, "");
+  if (recording_pace().is_over()) return stop(Abort::kOverBudget, "");
   if (epoch_due_) {
     epoch_due_ = false;
     begin_epoch();

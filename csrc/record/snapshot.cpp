@@ -232,7 +232,7 @@ void Recorder::stop(Abort reason, std::string detail) {
   if (!live_) return;
   note_stop(reason, detail);
   if (frames_.empty()) return end_here();
-  request_stop(reason == Abort::kTooLong || reason == Abort::kForeign);
+  request_stop(reason == Abort::kTooLong || reason == Abort::kOverBudget || reason == Abort::kForeign);
 }
 
 // The trace ends at the start of the instruction under way, if its shadow is intact and usable; else at the last usable

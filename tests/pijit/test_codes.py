@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import bisect
 import ctypes
 import logging
 import operator
@@ -81,6 +82,33 @@ class Poked(list[tuple[Any, ...]]):
 def wrong():
     held = [float("1.5")]
     return lambda: held[0] + 1, Poked(held[0])
+
+
+@produces("PJ106")
+def does_not_pay():
+    def f(numbers):
+        kept = []
+        for number in numbers:
+            bisect.insort(kept, number)
+        return kept
+
+    return f, [([(7 * i) % 41 for i in range(40)],)] * 60
+
+
+def add(left, *, right=1):
+    return left + right
+
+
+def long_loop():
+    total = 0
+    for n in range(100_000):
+        total = add(total, right=n % 7)
+    return total
+
+
+@produces("PJ107")
+def passes_on():
+    return lambda: long_loop(), [()] * 3
 
 
 @produces("PJ201")
@@ -295,6 +323,20 @@ def failed():
 PROGRAMS["PJ218"] = (failed, [pytest.mark.skipif(_core.checked, reason="such a build stops the process")])
 
 
+@produces("PJ219")
+def over_budget():
+    return lambda: long_loop(), [()]
+
+
+OPTIONS = {
+    "PJ104": {"verify": 1},
+    "PJ106": {"give_up": True},
+    "PJ107": {"record_budget": 1},
+    "PJ208": {"max_operations": 500},
+    "PJ218": {"stress": "faults"},
+    "PJ219": {"record_budget": 1},
+}
+
 # Where these were come to, an opaque call has taken the place of the stop; no program is known that comes to them now.
 UNREACHED = ("PJ207", "PJ215")
 
@@ -315,9 +357,7 @@ def test_produced_by_a_program(code, caplog):
     caplog.set_level(logging.WARNING, "pijit")
     function, calls = PROGRAMS[code][0]()
     fast = function if hasattr(function, "root") else pijit.jit(function)
-    before = pijit.config.update(
-        {"PJ208": {"max_operations": 500}, "PJ104": {"verify": 1}, "PJ218": {"stress": "faults"}}.get(code, {})
-    )
+    before = pijit.config.update(OPTIONS.get(code, {}))
     results = [outcome(fast, arguments) for arguments in calls]
     pijit.config.update(before)
     with pijit.stance("off"):

@@ -1,0 +1,96 @@
+// What is given up, and to whom the role of root passes.
+#include "hook/payoff.h"
+
+#include <cstdio>
+#include <string>
+
+#include "hook/log.h"
+#include "hook/roots.h"
+#include "hook/stress.h"
+#include "hook/verify.h"
+
+namespace pijit {
+namespace {
+
+// Where calls lose that no trace serves to their end, what the function calls may do better alone; else that would be
+// as slow.
+void give_up(Root& root) {
+  const Ledger& ledger = root.ledger;
+  char text[80];
+  std::snprintf(text, sizeof text, "a call takes %.2f times as long as in CPython", ledger.ratio());
+  const bool again = root.gave_up;
+  root.closed = ledger.replay_ratio() > 1;
+  root.gave_up = true;
+  log_line(Channel::kRecord, "record " + root.name + ": given up, " + text);
+  leave_alone(root, kDoesNotPay, text);
+  if (again || root.automatic) root.farewell.reset();  // nobody asked for it by name
+}
+
+// What the root calls is looked at from now on, through the functions that its recordings showed to be called once.
+void pass_on(Root& root, const std::string& why) {
+  leave_alone(root, kPassesOn, why, root.last_stop);
+  if (root.disabled.empty()) return;
+  root.passes = true;
+  root.traces.clear();
+  root.wanted = Wanted();
+  root.dispatch.clear();
+  const CodeState* own = code_state(root.code, false);
+  for (const Ref& code : root.drivers) {
+    CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(code.get()), true);
+    if (state != nullptr && state != own) state->passes_on = true;
+  }
+  root.drivers.clear();
+  if (root.automatic) root.farewell.reset();
+  log_line(Channel::kRecord, "record " + root.name + ": what it calls is recorded instead");
+}
+
+}  // namespace
+
+bool& gives_up() noexcept {
+  static bool value = true;
+  return value;
+}
+
+bool is_measured(const Root& root) noexcept {
+  return gives_up() && root.records > 0 && stance() == Stance::kOn && !root.strict && root.verify == 0 &&
+         verify_every() == 0 && stress_words() == 0 && root.wanted.from == nullptr;
+}
+
+bool is_tried_again(Root& root) {
+  if (!root.ledger.rested() || !is_measured(root)) return false;
+  root.disabled.clear();
+  roots_changed();
+  return true;
+}
+
+void note_timed(Root& root, Ledger::Kind kind, double seconds) {
+  if (root.ledger.end(kind, seconds) != Ledger::Verdict::kLoses || !root.disabled.empty()) return;
+  SavedError error;
+  give_up(root);
+}
+
+bool may_record(Root& root) {
+  if (root.owed == 0 || root.strict || Pace::allows(root.plain_call(), root.owed, root.last_cost)) return true;
+  pass_on(root, "its recordings were of no use");
+  return false;
+}
+
+void begin_recording(const Root& root) noexcept {
+  recording_pace().begin(!root.strict && stress_words() == 0, root.plain_call(), root.owed);
+}
+
+void note_cost(Root& root) {
+  const Pace& pace = recording_pace();
+  root.last_cost = pace.taken();
+  root.owed += pace.taken();
+  root.plain_seconds = pace.plain();
+  if (logs(Channel::kRecord)) {
+    char text[80];
+    std::snprintf(text, sizeof text, ": took %.2f ms beside the call's %.2f ms", 1e3 * pace.taken(),
+                  1e3 * pace.plain());
+    log_line(Channel::kRecord, "record " + root.name + text);
+  }
+  if (pace.is_over()) pass_on(root, "");
+}
+
+}  // namespace pijit

@@ -1,0 +1,25 @@
+// Whether recordings and replays of a root pay: what is done where they do not.
+#pragma once
+#include "cache/root.h"
+#include "record/pace.h"
+
+namespace pijit {
+
+// Whether replays that take longer than CPython are given up; an option.
+bool& gives_up() noexcept;
+
+// Calls of the root are timed now and then.
+bool is_measured(const Root& root) noexcept;
+// The root was given up because its replays lost, long ago; it is not any more.
+bool is_tried_again(Root& root);
+// What a timed call came to is noted; replays that lose are given up.
+void note_timed(Root& root, Ledger::Kind kind, double seconds);
+
+// A recording begins; false: recordings that no call could use have used up the budget, and the role of root has passed
+// to what the root calls.
+bool may_record(Root& root);
+void begin_recording(const Root& root) noexcept;
+// It has ended; over its budget the role passes on.
+void note_cost(Root& root);
+
+}  // namespace pijit

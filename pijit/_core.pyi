@@ -205,6 +205,9 @@ def root_traces(root: int) -> list[TraceInfo]:
 def reset(root: int) -> None:
     """Forget the traces of a root, of all if -1."""
 
+def work_so_far() -> int:
+    """Steps of recording and replay so far, the same on every machine."""
+
 def stats() -> dict[str, int | float]:
     """Counters of the process."""
 

@@ -8,6 +8,7 @@
 #include "adapter.h"
 #include "bind/views.h"
 #include "cache/root.h"
+#include "common/work.h"
 #include "cpython/objects.h"
 #include "cpython/places.h"
 #include "exec/replay.h"
@@ -165,6 +166,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("reset", &py_reset, py::arg("root"));
   m.def("stats", [] { return stats_view(); });
   m.def("choose_exit", [](uint64_t point) { return choose_exit(point); }, py::arg("point") = kAnywhere);
+  m.def("work_so_far", [] { return work_done; });
   m.def("tables", [] { return tables_view(); });
   m.def("attach_adapter", &py_attach, py::arg("capsule"));
   m.def("set_option", &py_set_option, py::arg("name"), py::arg("value"));

@@ -71,12 +71,13 @@ bool dict_is_native(PyObject* dict) noexcept {
 
 int dict_lookup(PyObject* dict, PyObject* key, PyObject** value) noexcept {
   *value = nullptr;
-  if (!is_native_key(key) || !dict_is_native(dict)) return -1;
-  Py_hash_t hash = PyObject_Hash(key);
+  if (!is_native_key(key)) return -1;
+  const Py_hash_t hash = PyObject_Hash(key);
   if (hash == -1) {
     PyErr_Clear();
     return -1;
   }
+  if (!meets_native_keys(dict, hash)) return -1;
   *value = _PyDict_GetItem_KnownHash(dict, key, hash);
   if (*value != nullptr) return 1;
   if (PyErr_Occurred() != nullptr) {
@@ -84,18 +85,6 @@ int dict_lookup(PyObject* dict, PyObject* key, PyObject** value) noexcept {
     return -1;
   }
   return 0;
-}
-
-int set_contains(PyObject* set, PyObject* key) noexcept {
-  if (!is_native_key(key)) return -1;
-  Py_ssize_t position = 0;
-  PyObject* item;
-  Py_hash_t hash;
-  while (_PySet_NextEntry(set, &position, &item, &hash))
-    if (!is_native_key(item)) return -1;
-  int found = PySet_Contains(set, key);
-  if (found < 0) PyErr_Clear();
-  return found;
 }
 
 bool odict_in_dict_order(PyObject* odict) noexcept {
@@ -115,6 +104,13 @@ bool odict_in_dict_order(PyObject* odict) noexcept {
     }
   }
   return true;
+}
+
+void dict_entry(PyObject* dict, Py_ssize_t position, PyObject** key, PyObject** value) noexcept {
+  const auto* object = reinterpret_cast<PyDictObject*>(dict);
+  const bool dense = object->ma_values != nullptr || object->ma_keys->dk_nentries == object->ma_used;
+  Py_ssize_t next = dense ? position : 0;
+  for (Py_ssize_t i = dense ? position : 0; i <= position; ++i) PyDict_Next(dict, &next, key, value);
 }
 
 Storage attribute_storage(PyObject* object) noexcept {

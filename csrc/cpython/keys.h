@@ -21,9 +21,12 @@ bool same_key(PyObject* a, PyObject* b) noexcept;
 bool dict_is_native(PyObject* dict) noexcept;
 // Looks `key` up without running Python. 1: found (*value borrowed), 0: absent, -1: not natively comparable.
 int dict_lookup(PyObject* dict, PyObject* key, PyObject** value) noexcept;
-int set_contains(PyObject* set, PyObject* key) noexcept;
 // Whether an OrderedDict iterates in the order of its underlying dict.
 bool odict_in_dict_order(PyObject* odict) noexcept;
+// Changes with its order, and only with that.
+uint64_t odict_state(PyObject* odict) noexcept;
+// Key and value number `position` of the dict itself: at once, if nothing was ever deleted from it.
+void dict_entry(PyObject* dict, Py_ssize_t position, PyObject** key, PyObject** value) noexcept;
 
 // Counts registrations with abstract base classes (abc.get_cache_token), so that what isinstance answered can be
 // trusted.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/ref.h"
+#include "cpython/keys.h"
 
 namespace pijit::cpython {
 
@@ -101,7 +102,11 @@ struct OrderedNode {
 };
 struct OrderedDict {
   PyDictObject dict;
-  OrderedNode* first;
+  OrderedNode *first, *last;
+  OrderedNode** fast_nodes;
+  Py_ssize_t fast_nodes_size;
+  void* resize_sentinel;
+  size_t state;
 };
 
 }  // namespace
@@ -206,6 +211,20 @@ PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept {
   return keys == nullptr || index >= keys->dk_nentries ? nullptr : DK_UNICODE_ENTRIES(keys)[index].me_key;
 }
 
+bool meets_native_keys(PyObject* dict, Py_hash_t hash) noexcept {
+  PyDictKeysObject* keys = reinterpret_cast<PyDictObject*>(dict)->ma_keys;
+  if (keys->dk_kind != DICT_KEYS_GENERAL) return true;
+  const size_t mask = (size_t{1} << keys->dk_log2_size) - 1;
+  auto perturb = static_cast<size_t>(hash);
+  for (size_t slot = perturb & mask;; slot = (slot * 5 + perturb + 1) & mask) {
+    const Py_ssize_t index = index_at(keys, slot);
+    if (index == DKIX_EMPTY) return true;
+    const PyDictKeyEntry* entry = index < 0 ? nullptr : &DK_ENTRIES(keys)[index];
+    if (entry != nullptr && entry->me_hash == hash && !is_native_key(entry->me_key)) return false;
+    perturb >>= 5;  // PERTURB_SHIFT
+  }
+}
+
 int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept {
   auto* object = reinterpret_cast<PyDictObject*>(dict);
   PyDictKeysObject* keys = object->ma_keys;
@@ -218,6 +237,10 @@ int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** v
     *value = DK_IS_UNICODE(keys) ? DK_UNICODE_ENTRIES(keys)[index].me_value : DK_ENTRIES(keys)[index].me_value;
   }
   return *value != nullptr;
+}
+
+uint64_t odict_state(PyObject* odict) noexcept {
+  return reinterpret_cast<OrderedDict*>(odict)->state;
 }
 
 int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept {

@@ -32,7 +32,9 @@ inline uint32_t current_function_version(PyObject* function) noexcept {
 // --- dicts ------------------------------------------------------------------------------------
 // 1 found (*value borrowed), 0 absent, -1 undecided: only user code could compare the keys.
 int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept;
-// The same for a key of any class, with this hash.
+// All keys of the dict that a key with this hash is compared with are native.
+bool meets_native_keys(PyObject* dict, Py_hash_t hash) noexcept;
+// As dict_lookup_exact, for a key of any class, with this hash.
 int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept;
 // Both of exactly the same immutable scalar type (int, float, complex, bool, None, Ellipsis, str, bytes) with the same
 // bits.

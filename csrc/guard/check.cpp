@@ -127,13 +127,27 @@ bool check_context_var(const Guard& guard, PyObject* var) noexcept {
   return is_same(value, guard.expected, guard.scalar);
 }
 
+// Entry number `position`, in order. An OrderedDict is walked: guards ask for one entry after the other, so the walk
+// goes on where it was, if nothing has changed since.
+bool find_entry(PyObject* dict, uint64_t position, PyObject** key, PyObject** value) noexcept {
+  if (position >= static_cast<uint64_t>(PyDict_GET_SIZE(dict))) return false;
+  if (!PyODict_Check(dict)) return cpython::dict_entry(dict, static_cast<Py_ssize_t>(position), key, value), true;
+  static struct {
+    uint64_t version, state, next;
+    cpython::DictCursor cursor;
+  } walk;
+  const uint64_t version = cpython::dict_version(dict), state = cpython::odict_state(dict);
+  if (walk.version != version || walk.state != state || walk.next > position) walk = {version, state, 0, {}};
+  for (; walk.next <= position; ++walk.next)
+    if (!cpython::dict_next(dict, &walk.cursor, key, value)) return walk.version = 0, false;
+  return true;
+}
+
 bool load_from_dict(const Guard& guard, Reg* regs, PyObject* dict) noexcept {
   PyObject *key, *value = nullptr;
   if (guard.op == GuardOp::kLoadDictItem)
     return cpython::dict_lookup_exact(dict, guard.expected, &value) > 0 && load(guard, regs, value);
-  cpython::DictCursor cursor;
-  for (uint64_t i = 0; i <= guard.number; ++i)
-    if (!cpython::dict_next(dict, &cursor, &key, &value)) return false;
+  if (!find_entry(dict, guard.number, &key, &value)) return false;
   return load(guard, regs, guard.op == GuardOp::kLoadDictKeyAt ? key : value);
 }
 

@@ -12,9 +12,15 @@ bool is_removed(const Trace& trace, const Virtual& object, uint32_t entry, uint3
   const LogOp op = trace.log[entry].op;
   if (op == LogOp::kDelItem) return true;
   if (op != LogOp::kItem && op != LogOp::kSetItem) return false;
-  for (uint32_t at = trace.log[entry].next; at != kNone && trace.log[at].time <= time; at = trace.log[at].next) {
-    const LogEntry& later = trace.log[at];
-    if (later.op == LogOp::kClear || (later.op == LogOp::kDelItem && key_of(later) == key)) return true;
+  // What ends an entry is the one of that time: it overwrites the value, and may be ended itself, or takes the key out.
+  const auto ends = [&](uint32_t at) {
+    const auto by = std::lower_bound(trace.log.begin() + at, trace.log.end(), trace.undone[at],
+                                     [](const LogEntry& known, uint32_t when) { return known.time < when; });
+    return static_cast<uint32_t>(by - trace.log.begin());
+  };
+  for (uint32_t at = entry; !trace.stands(at, time);) {
+    at = ends(at);
+    if (trace.log[at].op == LogOp::kClear || trace.log[at].op == LogOp::kDelItem) return true;
   }
   return false;
 }

@@ -23,7 +23,7 @@ Val merge_dicts(Recorder& recorder, Val left, Val right) {
 
 }  // namespace
 
-bool set_keys(Recorder& recorder, Val set, Objects* keys) {
+bool set_keys(Recorder& recorder, Val set, KeyList* keys) {
   set = recorder.content_of(set);
   if (recorder.is_virtual(set, VirtualKind::kSet)) {
     *keys = recorder.model(set).keys;
@@ -41,18 +41,22 @@ bool set_keys(Recorder& recorder, Val set, Objects* keys) {
   return true;
 }
 
-Val new_set(Recorder& recorder, PyTypeObject* type, const Objects& keys) {
+Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys) {
   Val set = recorder.new_virtual(VirtualKind::kSet, type);
   for (PyObject* key : keys) recorder.dict_set(set, key, recorder.keep_key(key));
   return set;
 }
 
-Val new_set(Recorder& recorder, PyTypeObject* type, const Objects& keys, PyObject* callable, const Vals& args) {
+Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys, PyObject* callable, const Vals& args) {
   if (keys.size() < 2) return new_set(recorder, type, keys);
   Val set = recorder.new_by_call(VirtualKind::kSet, type, callable, args);
   if (set.is_null()) return set;
   recorder.model(set).keys = keys;
-  for (PyObject* key : keys) recorder.model(set).items.push_back(recorder.keep_key(key));
+  Vals& items = recorder.model(set).items;
+  for (PyObject* key : keys) {
+    items.push_back(recorder.keep_key(key));
+    recorder.mention(set, items.back(), items.size() - 1);
+  }
   return set;
 }
 
@@ -64,26 +68,26 @@ bool has_table(Recorder& recorder, Val iterable) {
 Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
   PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
   if (op == NB_OR && a == &PyDict_Type && b == &PyDict_Type) return merge_dicts(recorder, left, right);
-  Objects x, y, made;
+  KeyList x, y, made;
   if (!is_set(a) || !is_set(b) || !set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
   switch (op) {
     case NB_OR:
       made = x;
       for (PyObject* key : y)
-        if (!holds_key(x, key)) made.push_back(key);
+        if (!x.holds(key)) made.push_back(key);
       break;
     case NB_AND:
       // The smaller one is walked, the larger one asked: its items are those of the result.
       for (PyObject* key : y.size() > x.size() ? x : y)
-        if (holds_key(y.size() > x.size() ? y : x, key)) made.push_back(key);
+        if ((y.size() > x.size() ? y : x).holds(key)) made.push_back(key);
       break;
     case NB_SUBTRACT:
     case NB_XOR:
       for (PyObject* key : x)
-        if (!holds_key(y, key)) made.push_back(key);
+        if (!y.holds(key)) made.push_back(key);
       if (op == NB_XOR)
         for (PyObject* key : y)
-          if (!holds_key(x, key)) made.push_back(key);
+          if (!x.holds(key)) made.push_back(key);
       break;
     default:
       return Val();
@@ -98,11 +102,11 @@ Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
 
 Val compare_sets(Recorder& recorder, int op, Val left, Val right) {
   if (!is_set(recorder.type_of(right))) return Val::constant(Py_NotImplemented);
-  Objects x, y;
+  KeyList x, y;
   if (!set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
-  auto within = [](const Objects& some, const Objects& all) {
+  auto within = [](const KeyList& some, const KeyList& all) {
     for (PyObject* key : some)
-      if (!holds_key(all, key)) return false;
+      if (!all.holds(key)) return false;
     return true;
   };
   const bool sub = within(x, y), super = within(y, x);

@@ -132,10 +132,10 @@ Task<Val> set_update(Drive& drive, Arguments args);
 Task<Val> set_inplace(Drive& drive, int op, Val set, Val other);
 
 // Sets of native keys. False or Null: not known.
-bool set_keys(Recorder& recorder, Val set, Objects* keys);
-Val new_set(Recorder& recorder, PyTypeObject* type, const Objects& keys);
+bool set_keys(Recorder& recorder, Val set, KeyList* keys);
+Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys);
 // ... made by this callable, when there is an order that its table decides.
-Val new_set(Recorder& recorder, PyTypeObject* type, const Objects& keys, PyObject* callable, const Vals& args);
+Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys, PyObject* callable, const Vals& args);
 // A container that a set takes over or merges by the order of its table.
 bool has_table(Recorder& recorder, Val iterable);
 Val combine_containers(Recorder& recorder, int op, Val left, Val right);

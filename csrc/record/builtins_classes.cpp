@@ -63,7 +63,10 @@ Task<Val> build_class(Drive& drive, Arguments args) {
   const Val made = recorder.call_for(&PyType_Type, reinterpret_cast<PyObject*>(&PyType_Type), {given[1], bases, names});
   if (made.is_null()) co_await drive.unknown();
   // The body returned the cell in which its functions find the class; type() has put it there.
-  if (recorder.is_virtual(body.value, VirtualKind::kCell)) recorder.model(body.value).items[0] = made;
+  if (recorder.is_virtual(body.value, VirtualKind::kCell)) {
+    recorder.model(body.value).items[0] = made;
+    recorder.mention(body.value, made, 0);
+  }
   co_return made;
 }
 

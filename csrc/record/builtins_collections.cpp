@@ -82,7 +82,7 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
       !leaves_methods_of_dict(recorder, type) || is_iterator(recorder, iterable) ||
       (iterator_type(of) == nullptr && of != &PyUnicode_Type))
     co_await drive.unknown();
-  Objects keys;
+  KeyList keys;
   Vals counts;
   const Val one = recorder.owned(Ref::steal(PyLong_FromLong(1)).get());
   const Val iterator = co_await get_iter(drive, iterable);
@@ -91,8 +91,8 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
     if (item.is_null()) break;
     PyObject* key = recorder.key_of(item);
     if (key == nullptr) co_await drive.unknown();
-    size_t at = 0;
-    while (at < keys.size() && !cpython::keys_equal(keys[at], key)) ++at;
+    const ptrdiff_t place = keys.find(key);
+    const size_t at = place < 0 ? keys.size() : static_cast<size_t>(place);
     Val count;
     const bool known = at < keys.size() || recorder.dict_find(mapping, key, &count);
     if (at < keys.size()) count = counts[at];

@@ -72,14 +72,14 @@ Task<Val> dict_setdefault(Drive& drive, Arguments args) {
 
 Task<Val> dict_popitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Objects keys;
-  Vals values;
-  if (!fits(recorder, args, 0, 0) || recorder.type_of(args.values[0]) != &PyDict_Type ||
-      !recorder.dict_content(args.values[0], &keys, &values))
-    co_await drive.unknown();
-  if (keys.empty()) co_await drive.raise();
-  Val pair[2] = {recorder.keep_key(keys.back()), values.back()};
-  if (!write_item(recorder, args.values[0], keys.back(), Val())) co_await drive.unknown();
+  PyObject* key = nullptr;
+  Val value;
+  if (!fits(recorder, args, 0, 0) || recorder.type_of(args.values[0]) != &PyDict_Type) co_await drive.unknown();
+  const int found = recorder.entry_at(args.values[0], 0, true, &key, &value);
+  if (found < 0) co_await drive.unknown();
+  if (found == 0) co_await drive.raise();
+  Val pair[2] = {recorder.keep_key(key), value};
+  if (!write_item(recorder, args.values[0], key, Val())) co_await drive.unknown();
   co_return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
 
@@ -180,14 +180,17 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   const Model& content = recorder.model(args.values[0]);
   const Objects keys = content.keys;
   const Vals values = content.items;
-  PyObject* const given = recorder.key_in(args.values[0], args.values[1]);
-  const auto is_given = [&](PyObject* known) { return cpython::keys_equal(known, given); };
-  PyObject* const key = *std::find_if(keys.begin(), keys.end(), is_given);  // not the one that is only equal to it
+  const ptrdiff_t at = content.keys.find(recorder.key_in(args.values[0], args.values[1]));
+  PyObject* const key = keys[static_cast<size_t>(at)];  // not the one that is only equal to it
+  if (last) {
+    recorder.dict_delete(args.values[0], key);
+    recorder.dict_set(args.values[0], key, value);
+    co_return none();
+  }
   for (PyObject* other : keys) recorder.dict_delete(args.values[0], other);
-  if (!last) recorder.dict_set(args.values[0], key, value);
+  recorder.dict_set(args.values[0], key, value);
   for (size_t i = 0; i < keys.size(); ++i)
     if (keys[i] != key) recorder.dict_set(args.values[0], keys[i], values[i]);
-  if (last) recorder.dict_set(args.values[0], key, value);
   co_return none();
 }
 

@@ -44,7 +44,7 @@ Task<Val> make_set(Drive& drive, Arguments args) {
   if (args.values.size() > 1 || !args.names.empty()) co_await drive.unknown();
   if (kType == &PyFrozenSet_Type && !args.values.empty() && recorder.type_of(args.values[0]) == kType)
     co_return args.values[0];
-  Objects keys;
+  KeyList keys;
   if (args.values.empty()) co_return new_set(recorder, kType, keys);
   const bool table = has_table(recorder, args.values[0]);
   if (!set_keys(recorder, args.values[0], &keys)) {
@@ -52,7 +52,7 @@ Task<Val> make_set(Drive& drive, Arguments args) {
     for (Val item : items) {
       PyObject* key = recorder.key_of(item);
       if (key == nullptr) co_await drive.unknown();
-      if (!holds_key(keys, key)) keys.push_back(key);
+      if (!keys.holds(key)) keys.push_back(key);
     }
   }
   if (!table) co_return new_set(recorder, kType, keys);
@@ -115,7 +115,7 @@ Task<Val> next_of_callable(Drive& drive, Arguments args) {
   const bool last = co_await equals(drive, item, sentinel);
   if (!last) co_return item;
   recorder.set_field(iterator, 1, Val());
-  recorder.model(iterator).begun = ++recorder.trace().clock;
+  recorder.note_begun(iterator);
   co_return Val();
 }
 

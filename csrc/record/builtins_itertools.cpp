@@ -14,8 +14,7 @@ Val number(Recorder& recorder, Py_ssize_t value) {
 }
 
 void no_rebuild(Recorder& recorder, Val iterator) {
-  uint32_t& begun = recorder.model(iterator).begun;
-  if (begun == UINT32_MAX) begun = ++recorder.trace().clock;
+  recorder.note_begun(iterator);
 }
 
 Val make(Recorder& recorder, PyTypeObject* type, const Vals& fields) {

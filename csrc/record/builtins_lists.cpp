@@ -84,14 +84,13 @@ Task<Val> list_insert(Drive& drive, Arguments args) {
   Val list = known_list(recorder, args, 2, 2);
   Py_ssize_t at = 0;
   if (list.is_null() || !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
-  Vals items = recorder.model(list).items;
-  const auto size = static_cast<Py_ssize_t>(items.size());
+  const auto size = static_cast<Py_ssize_t>(recorder.model(list).items.size());
   at = at < 0 ? std::max<Py_ssize_t>(at + size, 0) : std::min(at, size);
-  items.insert(items.begin() + at, args.values[2]);
+  const Vals more(1, args.values[2]);
   Vals real;
   real.push_back(number(recorder, at));
   real.push_back(args.values[2]);
-  if (!recorder.set_items(list, items, "insert", real)) co_await drive.unknown();
+  if (!recorder.splice(list, static_cast<size_t>(at), 0, more, "insert", real)) co_await drive.unknown();
   co_return none();
 }
 
@@ -101,15 +100,14 @@ Task<Val> list_pop(Drive& drive, Arguments args) {
   Py_ssize_t at = -1;
   if (list.is_null()) co_await drive.unknown();
   if (args.values.size() == 2 && !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
-  Vals items = recorder.model(list).items;
-  const auto size = static_cast<Py_ssize_t>(items.size());
+  const auto size = static_cast<Py_ssize_t>(recorder.model(list).items.size());
   if (at < 0) at += size;
   if (at < 0 || at >= size) co_await drive.raise();
-  Val item = items[static_cast<size_t>(at)];
-  items.erase(items.begin() + at);
+  Val item = recorder.model(list).items[static_cast<size_t>(at)];
+  const Vals nothing;
   Vals real;
   if (recorder.type_of(list) == &PyList_Type) real.push_back(number(recorder, at));
-  if (!recorder.set_items(list, items, "pop", real)) co_await drive.unknown();
+  if (!recorder.splice(list, static_cast<size_t>(at), 1, nothing, "pop", real)) co_await drive.unknown();
   co_return item;
 }
 
@@ -126,14 +124,14 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val list = known_list(recorder, args, 1, 1);
   if (list.is_null()) co_await drive.unknown();
-  Vals items = recorder.model(list).items;
+  const Vals items = recorder.model(list).items;
   const size_t at = co_await find(drive, items, args.values[1], 0);
   if (recorder.model(list).items != items) co_await drive.unknown();  // a comparison changed it
   if (at == items.size()) co_await drive.raise();
-  items.erase(items.begin() + static_cast<ptrdiff_t>(at));
+  const Vals nothing;
   Vals real;
   real.push_back(number(recorder, static_cast<Py_ssize_t>(at)));
-  if (!recorder.set_items(list, items, "__delitem__", real)) co_await drive.unknown();
+  if (!recorder.splice(list, at, 1, nothing, "__delitem__", real)) co_await drive.unknown();
   co_return none();
 }
 
@@ -265,35 +263,37 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
   bool slice = false;
   Py_ssize_t bounds[3];
   if (list.is_null()) co_await drive.unknown();
-  Vals items = recorder.model(list).items, real;
-  if (!read_positions(recorder, key, items.size(), &positions, &slice, bounds)) co_await drive.unknown();
-  real.push_back(key);
+  const size_t size = recorder.model(list).items.size();
+  if (!read_positions(recorder, key, size, &positions, &slice, bounds)) co_await drive.unknown();
+  Vals real(1, key), given(1, value);
+  bool written = false;
   if (!slice) {
     if (positions.empty()) co_await drive.raise();
-    items[positions[0]] = value;
     real[0] = number(recorder, static_cast<Py_ssize_t>(positions[0]));
     real.push_back(value);
+    written = recorder.splice(list, positions[0], 1, given, "__setitem__", real);
   } else {
     const size_t epoch = recorder.trace().epochs.size();
-    const Vals given = co_await collect(drive, value);
+    const Vals before = recorder.model(list).items;
+    given = co_await collect(drive, value);
     if (recorder.is_real(list) && recorder.trace().epochs.size() != epoch) co_await drive.unknown();
-    if (recorder.model(list).items != items) {  // by what gave the values: it is as it is now, the bounds are as before
-      const auto size = static_cast<Py_ssize_t>(recorder.model(list).items.size());
-      if (bounds[2] != 1 && static_cast<size_t>(size) != items.size()) co_await drive.unknown();
-      items = recorder.model(list).items;
-      if (bounds[2] == 1) real[0] = clip_slice(recorder, size, bounds, &positions);
+    if (recorder.model(list).items !=
+        before) {  // by what gave the values: it is as it is now, the bounds are as before
+      const auto now = static_cast<Py_ssize_t>(recorder.model(list).items.size());
+      if (bounds[2] != 1 && static_cast<size_t>(now) != size) co_await drive.unknown();
+      if (bounds[2] == 1) real[0] = clip_slice(recorder, now, bounds, &positions);
     }
     if (bounds[2] != 1 && given.size() != positions.size()) co_await drive.raise();
-    if (bounds[2] == 1) {
-      const auto from = items.begin() + bounds[0];
-      const auto place = items.erase(from, from + static_cast<ptrdiff_t>(positions.size()));
-      items.insert(place, given.begin(), given.end());
-    } else {
-      for (size_t i = 0; i < positions.size(); ++i) items[positions[i]] = given[i];
-    }
     if (recorder.is_real(list)) real.push_back(recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
+    if (bounds[2] == 1) {
+      written = recorder.splice(list, static_cast<size_t>(bounds[0]), positions.size(), given, "__setitem__", real);
+    } else {
+      Vals items = recorder.model(list).items;
+      for (size_t i = 0; i < positions.size(); ++i) items[positions[i]] = given[i];
+      written = recorder.set_items(list, items, "__setitem__", real);
+    }
   }
-  if (!recorder.set_items(list, items, "__setitem__", real)) co_await drive.unknown();
+  if (!written) co_await drive.unknown();
   co_return none();
 }
 
@@ -305,13 +305,23 @@ Task<Val> list_delitem(Drive& drive, Arguments args) {
   bool slice = false;
   Py_ssize_t bounds[3];
   if (list.is_null()) co_await drive.unknown();
-  const Vals items = recorder.model(list).items;
-  if (!read_positions(recorder, key, items.size(), &positions, &slice, bounds)) co_await drive.unknown();
+  const size_t size = recorder.model(list).items.size();
+  if (!read_positions(recorder, key, size, &positions, &slice, bounds)) co_await drive.unknown();
   if (!slice && positions.empty()) co_await drive.raise();
-  Vals rest, real(1, slice ? key : number(recorder, static_cast<Py_ssize_t>(positions[0])));
-  for (size_t i = 0; i < items.size(); ++i)
-    if (std::find(positions.begin(), positions.end(), i) == positions.end()) rest.push_back(items[i]);
-  if (!recorder.set_items(list, rest, "__delitem__", real)) co_await drive.unknown();
+  const Vals nothing, real(1, slice ? key : number(recorder, static_cast<Py_ssize_t>(positions[0])));
+  const bool together = !slice || bounds[2] == 1;
+  const size_t first = !positions.empty() ? positions[0] : 0;
+  bool written = false;
+  if (together) {
+    written = recorder.splice(list, first, positions.size(), nothing, "__delitem__", real);
+  } else {
+    Vals items = recorder.model(list).items, rest;
+    for (size_t at : positions) items[at] = Val();
+    for (Val item : items)
+      if (!item.is_null()) rest.push_back(item);
+    written = recorder.set_items(list, rest, "__delitem__", real);
+  }
+  if (!written) co_await drive.unknown();
   co_return none();
 }
 
@@ -363,8 +373,7 @@ Task<Val> of_deque(Drive& drive, Arguments args) {
   if (!fits || !recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
   const size_t before = recorder.model(args.values[0]).items.size();
   const Val result = co_await kMethod(drive, args);
-  if (recorder.model(args.values[0]).items.size() != before)
-    recorder.reshaped(args.values[0]).push_back(++recorder.trace().clock);
+  if (recorder.model(args.values[0]).items.size() != before) recorder.reshape(args.values[0]);
   co_return result;
 }
 
@@ -376,28 +385,23 @@ Task<Val> deque_extend(Drive& drive, Arguments args) {
   const bool drawn = is_drawn(recorder, args.values[1]);
   const size_t before = recorder.model(deque).items.size();
   co_await extend(drive, deque, deque, args.values[1]);
-  if (!drawn && recorder.model(deque).items.size() != before)
-    recorder.reshaped(deque).push_back(++recorder.trace().clock);
+  if (!drawn && recorder.model(deque).items.size() != before) recorder.reshape(deque);
   co_return none();
 }
 
 Task<Val> deque_appendleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Vals real(1, args.values[1]);
-  Vals items = recorder.model(args.values[0]).items;
-  items.insert(items.begin(), args.values[1]);
-  if (!recorder.set_items(args.values[0], items, "appendleft", real)) co_await drive.unknown();
+  if (!recorder.splice(args.values[0], 0, 0, real, "appendleft", real)) co_await drive.unknown();
   co_return none();
 }
 
 Task<Val> deque_popleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Vals items = recorder.model(args.values[0]).items;
-  if (items.empty()) co_await drive.raise();
-  const Val item = items.front();
-  items.erase(items.begin());
+  if (recorder.model(args.values[0]).items.empty()) co_await drive.raise();
+  const Val item = recorder.model(args.values[0]).items.front();
   const Vals nothing;
-  if (!recorder.set_items(args.values[0], items, "popleft", nothing)) co_await drive.unknown();
+  if (!recorder.splice(args.values[0], 0, 1, nothing, "popleft", nothing)) co_await drive.unknown();
   co_return item;
 }
 

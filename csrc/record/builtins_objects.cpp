@@ -322,7 +322,7 @@ Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
 }
 
 void take_token(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  recorder.trace().regs[frame.pending.x.index()].type = Py_TYPE(result);
+  recorder.set_type(frame.pending.x, Py_TYPE(result));
   frame.pending.result = frame.pending.x;
 }
 

@@ -18,7 +18,7 @@ Val truth_value(bool yes) {
   return Val::constant(yes ? Py_True : Py_False);
 }
 
-using Keys = Objects;
+using Keys = KeyList;
 
 // The set that a method writes; Null: not such a call.
 Val written_set(Recorder& recorder, const Arguments& args) {
@@ -42,7 +42,7 @@ Task<Keys> keys_of(Drive& drive, Val iterable) {
   for (Val item : items) {
     PyObject* key = recorder.key_of(item);
     if (key == nullptr) co_await drive.unknown();
-    if (!holds_key(keys, key)) keys.push_back(key);
+    if (!keys.holds(key)) keys.push_back(key);
   }
   co_return keys;
 }
@@ -63,10 +63,9 @@ Task<Val> set_add(Drive& drive, Arguments args) {
   Val set = written_set(recorder, args);
   if (set.is_null() || args.values.size() != 2) co_await drive.unknown();
   PyObject* key = co_await identity_key(drive, args.values[1]);
-  Keys keys = recorder.model(set).keys;
-  if (!holds_key(keys, key)) keys.push_back(key);
+  const Objects keys(1, key);
   const Vals real(1, args.values[1]);
-  if (!recorder.replace_keys(set, keys, "add", real)) co_await drive.unknown();
+  if (!recorder.add_keys(set, keys, "add", real)) co_await drive.unknown();
   co_return none();
 }
 
@@ -76,14 +75,11 @@ Task<Val> set_remove(Drive& drive, Arguments args) {
   Val set = known_set(recorder, args);
   PyObject* key = args.values.size() == 2 ? recorder.key_of(args.values[1]) : nullptr;
   if (set.is_null() || key == nullptr) co_await drive.unknown();
-  Keys rest;
-  for (PyObject* other : recorder.model(set).keys)
-    if (!cpython::keys_equal(other, key)) rest.push_back(other);
-  const bool found = rest.size() < recorder.model(set).keys.size();
-  if (!found && kMustBeThere) co_await drive.raise();
-  if (!found) co_return none();
+  const ptrdiff_t at = recorder.model(set).keys.find(key);
+  if (at < 0 && kMustBeThere) co_await drive.raise();
+  if (at < 0) co_return none();
   const Vals real(1, args.values[1]);
-  if (!recorder.replace_keys(set, rest, "discard", real)) co_await drive.unknown();
+  if (!recorder.remove_key(set, static_cast<size_t>(at), "discard", real)) co_await drive.unknown();
   co_return none();
 }
 
@@ -104,9 +100,8 @@ Task<Val> set_pop(Drive& drive, Arguments args) {
   if (set.is_null() || recorder.model(set).keys.size() > 1) co_await drive.unknown();
   if (recorder.model(set).keys.empty()) co_await drive.raise();
   Val item = recorder.keep_key(recorder.model(set).keys[0]);
-  const Keys nothing;
   const Vals real(1, item);
-  if (!recorder.replace_keys(set, nothing, "discard", real)) co_await drive.unknown();
+  if (!recorder.remove_key(set, 0, "discard", real)) co_await drive.unknown();
   co_return item;
 }
 
@@ -117,15 +112,21 @@ Keys combine(Combine how, const Keys& mine, const Keys& others) {
   if (how == Combine::kUnion) {
     made = mine;
     for (PyObject* key : others)
-      if (!holds_key(mine, key)) made.push_back(key);
+      if (!mine.holds(key)) made.push_back(key);
     return made;
   }
   for (PyObject* key : mine)
-    if (holds_key(others, key) == (how == Combine::kIntersection)) made.push_back(key);
+    if (others.holds(key) == (how == Combine::kIntersection)) made.push_back(key);
   if (how == Combine::kSymmetric)
     for (PyObject* key : others)
-      if (!holds_key(mine, key)) made.push_back(key);
+      if (!mine.holds(key)) made.push_back(key);
   return made;
+}
+
+// Those of the keys that are neither among the known ones nor in `more` yet.
+void add_new(const Keys& known, const Keys& keys, Keys* more) {
+  for (PyObject* key : keys)
+    if (!known.holds(key) && !more->holds(key)) more->push_back(key);
 }
 
 constexpr const char* kMethods[] = {"union", "intersection", "difference", "symmetric_difference"};
@@ -178,8 +179,8 @@ Task<bool> update_from(Drive& drive, Val container, Val set, Val source) {
       follows = filling.add(key);
     } else if (follows && kHow == Combine::kDifference) {
       follows = filling.discard(key);
-    } else if (follows && !holds_key(found, key)) {
-      if (kHow == Combine::kSymmetric || holds_key(recorder.model(set).keys, key)) found.push_back(key);
+    } else if (follows && !found.holds(key)) {
+      if (kHow == Combine::kSymmetric || recorder.model(set).keys.holds(key)) found.push_back(key);
     }
     if (!follows) co_await drive.unknown();
   }
@@ -187,7 +188,7 @@ Task<bool> update_from(Drive& drive, Val container, Val set, Val source) {
   if (kHow == Combine::kUnion || kHow == Combine::kDifference) co_return true;
   const Keys now = recorder.model(set).keys;
   const bool foreign = recorder.is_real(set) && recorder.trace().epochs.size() != epoch;
-  const bool lost = std::any_of(found.begin(), found.end(), [&](PyObject* key) { return !holds_key(now, key); });
+  const bool lost = std::any_of(found.begin(), found.end(), [&](PyObject* key) { return !now.holds(key); });
   if (foreign || (kHow == Combine::kIntersection && lost)) co_await drive.unknown();
   const Keys keys = combine(kHow, now, found);
   if (keys.size() > 1 && !recorder.is_real(set)) recorder.materialize(set);
@@ -208,20 +209,29 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
     co_await update_from<kHow>(drive, args.values[0], set, args.values[1]);
     co_return none();
   }
-  Keys keys = recorder.model(set).keys;
+  Keys keys, more;  // all that it has in the end; what a union adds
+  if (kHow != Combine::kUnion) keys = recorder.model(set).keys;
   Vals operands;
   bool by_table = kHow == Combine::kIntersection || kHow == Combine::kSymmetric;
   for (size_t i = 1; i < args.values.size(); ++i) {
     const Keys others = co_await keys_of(drive, args.values[i]);
-    keys = combine(kHow, keys, others);
+    if (kHow == Combine::kUnion) {
+      add_new(recorder.model(set).keys, others, &more);
+    } else {
+      keys = combine(kHow, keys, others);
+    }
     by_table = by_table || (kHow == Combine::kUnion && has_table(recorder, args.values[i]));
     operands.push_back(given(recorder, args.values[i], others));
   }
-  if (by_table && keys.size() > 1 && !recorder.is_real(set)) {
+  const size_t size = kHow == Combine::kUnion ? recorder.model(set).keys.size() + more.size() : keys.size();
+  if (by_table && size > 1 && !recorder.is_real(set)) {
     recorder.materialize(set);
     if (!recorder.live()) co_await drive.unknown();
   }
-  if (!recorder.replace_keys(set, keys, kUpdates[static_cast<size_t>(kHow)], operands)) co_await drive.unknown();
+  const char* const method = kUpdates[static_cast<size_t>(kHow)];
+  if (!(kHow == Combine::kUnion ? recorder.add_keys(set, more, method, operands)
+                                : recorder.replace_keys(set, keys, method, operands)))
+    co_await drive.unknown();
   co_return none();
 }
 
@@ -240,9 +250,9 @@ Task<Val> relation_to_items(Drive& drive, Val set, Val source) {
     if (key == nullptr) co_await drive.unknown();
     mine.clear();
     if (!set_keys(recorder, set, &mine)) co_await drive.unknown();
-    const bool there = holds_key(mine, key);
+    const bool there = mine.holds(key);
     if (kWhich != Relation::kSubset && there == (kWhich == Relation::kDisjoint)) co_return truth_value(false);
-    if (there && !holds_key(common, key)) common.push_back(key);
+    if (there && !common.holds(key)) common.push_back(key);
   }
   mine.clear();
   if (!set_keys(recorder, set, &mine)) co_await drive.unknown();
@@ -263,7 +273,7 @@ Task<Val> set_relation(Drive& drive, Arguments args) {
   const Keys& some = kWhich == Relation::kSuperset ? others : mine;
   const Keys& all = kWhich == Relation::kSuperset ? mine : others;
   for (PyObject* key : some)
-    if (holds_key(all, key) == (kWhich == Relation::kDisjoint)) co_return truth_value(false);
+    if (all.holds(key) == (kWhich == Relation::kDisjoint)) co_return truth_value(false);
   co_return truth_value(true);
 }
 

@@ -98,19 +98,14 @@ bool Recorder::leaves_generator() {
 void Recorder::drop_generator(cpython::Frame* frame) {
   SavedError thrown;
   if (finalize_popped(frame)) return;
-  for (auto& content : models_) {
-    if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr || content->suspended->frame != frame)
-      continue;
-    const auto index = static_cast<uint32_t>(&content - models_.data());
-    const bool silent = closes_alone(Val::virtual_object(index));
-    end_generator(index);
-    if (silent) return;
-    // What it does on the way out is not in the trace, and no snapshot can rebuild it: the trace ends before it began.
-    stop(Abort::kGenerator, "closed before its end");
-    stop_final_ = stop_changed_ = true;
-    return;
-  }
-  note_foreign(frame);
+  if (!is_ours(frame)) return note_foreign(frame);
+  const uint32_t index = generators_.find(frame)->second;
+  const bool silent = closes_alone(Val::virtual_object(index));
+  end_generator(index);
+  if (silent) return;
+  // What it does on the way out is not in the trace, and no snapshot can rebuild it: the trace ends before it began.
+  stop(Abort::kGenerator, "closed before its end");
+  stop_final_ = stop_changed_ = true;
 }
 
 // Code that nobody called: what a finalizer or a signal handler may have changed is checked anew. In the middle of an

@@ -1,6 +1,5 @@
 // What known containers hold: items of sequences, keys and values of dicts, fields of slices.
 #include <algorithm>
-#include <unordered_set>
 
 #include "cpython/keys.h"
 #include "record/builtins.h"
@@ -110,9 +109,8 @@ int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key,
   if (object == nullptr || !PyDict_Check(object) || !guard_dict_order(object)) return -1;
   const auto size = static_cast<size_t>(PyDict_GET_SIZE(object));
   if (position >= size) return 0;
-  Py_ssize_t next = 0;
   PyObject* content = nullptr;
-  for (size_t i = 0; i <= (reversed ? size - 1 - position : position); ++i) PyDict_Next(object, &next, key, &content);
+  cpython::dict_entry(object, static_cast<Py_ssize_t>(reversed ? size - 1 - position : position), key, &content);
   if (!cpython::is_native_key(*key)) return -1;
   if (!overlay_find(object, *key, value)) *value = constant(content);
   return 1;
@@ -153,7 +151,7 @@ Py_ssize_t Recorder::count_items(Val sequence) {
   if (object == nullptr) return -1;
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter)
     return is_plain_const(object) || guard_parts(object) ? PyTuple_GET_SIZE(object) : -1;
-  if (PyList_CheckExact(object)) return guard_list(object) ? PyList_GET_SIZE(object) : -1;
+  if (PyList_CheckExact(object)) return guard_list(object, kSize) ? PyList_GET_SIZE(object) : -1;
   if (!PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyBytes_CheckExact(object)) return -1;
   const Py_ssize_t size = PyObject_Length(object);
   if (size < 0) PyErr_Clear();
@@ -213,10 +211,11 @@ int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
   PyObject* object = source.object();
   const bool tuple = object != nullptr && PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter;
   if (tuple || (object != nullptr && PyList_CheckExact(object))) {
-    if (tuple ? !is_plain_const(object) && !guard_parts(object) : !guard_list(object)) return -1;
     const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
+    const Py_ssize_t at = position < size ? static_cast<Py_ssize_t>(place(size)) : kSize;
+    if (tuple ? !is_plain_const(object) && !guard_parts(object) : !guard_list(object, at)) return -1;
     if (position >= size) return 0;
-    *item = constant(PySequence_Fast_GET_ITEM(object, place(size)));
+    *item = constant(PySequence_Fast_GET_ITEM(object, at));
     return 1;
   }
   if (object != nullptr && (PyRange_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object))) {
@@ -238,12 +237,11 @@ bool Recorder::set_items_in_order(const Model& set, Vals* out) {
   if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
       PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
     return false;
-  const std::unordered_set<PyObject*> same(set.keys.begin(), set.keys.end());
   Py_ssize_t position = 0;
   PyObject* item;
   Py_hash_t hash;
   while (_PySet_NextEntry(set.real, &position, &item, &hash)) {
-    if (!cpython::is_scalar(item) || (same.count(item) == 0 && !holds_key(set.keys, item))) return false;
+    if (!cpython::is_scalar(item) || !set.keys.holds(item)) return false;
     out->push_back(owned(item));
   }
   return true;

@@ -63,7 +63,7 @@ void Recorder::begin_epoch() {
     if (kind == FactKind::kInstance || kind == FactKind::kFunction || kind == FactKind::kTypeVersion)
       known_.insert(static_cast<PyObject*>(const_cast<void*>(object)));
   });
-  facts_ = Facts();
+  facts_.clear();
   reads_.fill(Read());
   begin_finding();
   overlay_.clear();
@@ -86,65 +86,78 @@ void Recorder::begin_epoch() {
 
 // An instance may have another class now.
 void Recorder::forget_types() {
-  for (RegInfo& info : trace_->regs)
-    if (info.rep == Rep::kObject && is_heap_type(info.type)) info.type = nullptr;
+  for (uint32_t reg : typed_) {
+    RegInfo& info = trace_->regs[reg];
+    if (is_heap_type(info.type)) info.type = nullptr;
+  }
+  typed_.clear();
 }
 
-// Objects that escaped are what their registers hold: nothing is known of their content any more.
+// A generator's frame that nobody runs is found through what it has.
+void Recorder::note_suspended(uint32_t generator) {
+  each_value(*model(generator).suspended, [&](Val value) { holders_.note(value, generator, Holders::kSuspended); });
+}
+
+// Objects that escaped are what their registers hold: nothing is known of their content any more. Those that became
+// real since the last epoch are looked at, and whatever mentions them.
 void Recorder::go_stale() {
-  Vals by(models_.size());
-  bool any = false;
-  for (size_t i = 0; i < models_.size(); ++i) {
+  stale_regs_.resize(models_.size(), kNone);
+  for (uint32_t i : std::exchange(due_, {})) {
     const Virtual& object = trace_->virtuals[i];
-    if (object.reg == kNone || !is_mutable(object.kind) || models_[i] == nullptr) continue;
-    by[i] = Val::reg(object.reg);
-    stale_.push_back({static_cast<uint32_t>(trace_->nodes.size()), static_cast<uint32_t>(i), object.reg});
-    any = true;
+    if (object.reg == kNone || !is_mutable(object.kind)) continue;
+    if (stale_regs_[i] == kNone) stale_.push_back({static_cast<uint32_t>(trace_->nodes.size()), i, object.reg});
+    stale_regs_[i] = object.reg;
     if (!is_heap_type(models_[i]->type)) trace_->regs[object.reg].type = models_[i]->type;
     if (reg_objects_[object.reg] == nullptr) reg_objects_[object.reg] = models_[i]->real;
+    replace_in_models(Val::virtual_object(i), Val::reg(object.reg));
   }
-  if (any) replace(by);
+  if (stale_.empty()) return;
+  for (auto& frame : frames_)
+    each_value(*frame, [&](Val& value) {
+      if (value.is_virtual() && stale_regs_[value.index()] != kNone) value = Val::reg(stale_regs_[value.index()]);
+    });
 }
 
 // They are the virtual objects again that they were at that node; those that were not adopted then are registers.
 void Recorder::undo_stale(uint32_t nodes, const Vals& forgotten) {
-  Vals by(trace_->regs.size());
-  bool any = false;
+  Map<uint32_t, Val> by;
   for (; !stale_.empty() && stale_.back().nodes > nodes; stale_.pop_back()) {
-    if (!forgotten.empty() && !forgotten[stale_.back().object].is_null()) continue;
-    by[stale_.back().reg] = Val::virtual_object(stale_.back().object);
-    any = true;
+    const Stale& last = stale_.back();
+    stale_regs_[last.object] = kNone;
+    if (last.object < forgotten.size() && !forgotten[last.object].is_null()) continue;
+    by[last.reg] = Val::virtual_object(last.object);
+    due_.push_back(last.object);
+    replace_in_models(Val::reg(last.reg), Val::virtual_object(last.object));
   }
-  if (any) replace(by, ValueKind::kReg);
+  if (by.empty()) return;
+  for (auto& frame : frames_)
+    each_value(*frame, [&](Val& value) {
+      const auto found = value.is_reg() ? by.find(value.index()) : by.end();
+      if (found != by.end()) value = found->second;
+    });
 }
 
-namespace {
-
-void replace_one(Val& value, const Vals& by, ValueKind kind) {
-  if (value.kind() != kind || value.index() >= by.size() || by[value.index()].is_null()) return;
-  value = by[value.index()];
-}
-
-}  // namespace
-
-void Recorder::replace_in(ShadowFrame& frame, const Vals& by, ValueKind kind) {
-  const auto one = [&](Val& value) { replace_one(value, by, kind); };
-  for (Val& value : frame.slots) one(value);
-  for (Val& value : frame.saved) one(value);
-  for (Val& value : frame.collected) one(value);
-  for (Val* value : {&frame.function, &frame.result, &frame.pending.result, &frame.pending.x, &frame.pending.y,
-                     &frame.pending.z, &frame.pending.x_function})
-    one(*value);
-}
-
-// Every mention of a virtual object (or register) becomes by[its index], where that is not empty.
-void Recorder::replace(const Vals& by, ValueKind kind) {
-  for (auto& frame : frames_) replace_in(*frame, by, kind);
-  for (auto& content : models_) {
-    for (auto* values : {&content->items, &content->attrs})
-      for (Val& value : *values) replace_one(value, by, kind);
-    if (content->suspended != nullptr) replace_in(*content->suspended, by, kind);
-  }
+// Every mention of it in a model, or in the frame of a generator, becomes a mention of the other.
+void Recorder::replace_in_models(Val value, Val by) {
+  const auto one = [&](Val& known) {
+    const bool same = known == value;
+    if (same) known = by;
+    return same;
+  };
+  holders_.each(value, [&](uint32_t holder, uint32_t place) {
+    Model& content = *models_[holder];
+    note_work();
+    if (place == Holders::kSuspended) {
+      if (content.suspended != nullptr) each_value(*content.suspended, one);
+      return;
+    }
+    if (place < content.items.size() && one(content.items[place])) return;
+    if (place < content.attrs.size() && one(content.attrs[place])) return;
+    note_work(content.items.size() + content.attrs.size());
+    for (auto* values : {&content.items, &content.attrs})
+      for (Val& known : *values) one(known);
+  });
+  holders_.move(value, by);
 }
 
 // A tensor that foreign code returned is an input of the epoch.

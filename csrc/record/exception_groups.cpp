@@ -246,6 +246,7 @@ Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& part
   Model& content = recorder.model(group);
   content.names = {group_names().message, group_names().exceptions};
   content.attrs = {message, held};
+  for (size_t i = 0; i < content.attrs.size(); ++i) recorder.mention(group, content.attrs[i], i);
   return group;
 }
 

@@ -415,6 +415,7 @@ void Recorder::init_exception(Val exception, const Vals& args) {
   const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
   set_field(exception, kInitArgs, items);
   model(exception).items[kArgs] = items;
+  mention(exception, items, kArgs);
 }
 
 Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops) {

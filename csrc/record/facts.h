@@ -32,6 +32,7 @@ enum class FactKind : uint8_t {
   kArgument,  // the index of the model of an argument
   kResult,    // by number of the register
   kNoDictYet,
+  kNativeKeys,  // of a dict: stamp is the version for which that was looked at
 };
 
 struct Fact {
@@ -41,7 +42,7 @@ struct Fact {
 
 class Facts {
  public:
-  Facts() : places_(1024) {}
+  Facts() : places_(kFew) {}
 
   // The fact about `key`, at an address that stays; `created` says that it is new and to be filled in.
   Fact& find(const void* key, FactKind kind, bool* created) {
@@ -71,12 +72,17 @@ class Facts {
       use(reinterpret_cast<const void*>(name & ((uint64_t{1} << 58) - 1)), static_cast<FactKind>((name >> 58) - 1));
   }
 
-  // Forgets all but the first `count`.
+  void clear() {
+    if (names_.size() * 8 < places_.size()) return truncate(0);
+    places_.assign(kFew, Place());
+    names_.clear();
+    facts_.clear();
+  }
+
+  // Forgets all but the first `count`. The last one goes first: those that it was put behind are still there then.
   void truncate(size_t count) {
-    if (count >= names_.size()) return;
-    names_.resize(count);
-    facts_.resize(count);
-    fill(places_.size());
+    for (; names_.size() > count; names_.pop_back()) place(names_.back()) = Place();
+    if (count < facts_.size()) facts_.resize(count);
   }
 
  private:
@@ -101,6 +107,7 @@ class Facts {
     for (Fact& fact : facts_) place(names_[i]) = {names_[i], &fact}, ++i;
   }
 
+  static constexpr size_t kFew = 1024;
   Vec<Place> places_;
   std::deque<Fact, Pooled<Fact>> facts_;
   Vec<uint64_t> names_;

@@ -36,9 +36,10 @@ bool Filling::append(Val item) {
   const bool real = recorder_.is_real(model_);
   if (real && !follows()) return false;
   content.items.push_back(item);
-  if (content.kind == VirtualKind::kDeque) recorder_.reshaped(model_).push_back(++recorder_.trace().clock);
+  if (content.kind == VirtualKind::kDeque) recorder_.reshape(model_);
   if (real) {
     recorder_.note_lasting();
+    recorder_.mention(model_, item, content.items.size() - 1);
     waiting_.push_back(item);
   } else {
     recorder_.log(model_, LogOp::kItem, Val(), item);
@@ -50,13 +51,14 @@ bool Filling::add(PyObject* key) {
   Model& content = recorder_.model(model_);
   const bool real = recorder_.is_real(model_);
   if (real && !follows()) return false;
-  if (holds_key(content.keys, key)) return true;
+  if (content.keys.holds(key)) return true;
   const Val item = recorder_.keep_key(key);
   content.keys.push_back(key);
   content.items.push_back(item);
-  recorder_.reshaped(model_).push_back(++recorder_.trace().clock);
+  recorder_.reshape(model_);
   if (real) {
     recorder_.note_lasting();
+    recorder_.mention(model_, item, content.items.size() - 1);
     waiting_.push_back(item);
   } else {
     recorder_.log(model_, LogOp::kItem, Val(), item);
@@ -68,13 +70,12 @@ bool Filling::discard(PyObject* key) {
   Model& content = recorder_.model(model_);
   const bool real = recorder_.is_real(model_);
   if (real && !follows()) return false;
-  size_t at = 0;
-  while (at < content.keys.size() && !cpython::keys_equal(content.keys[at], key)) ++at;
-  if (at == content.keys.size()) return true;
-  const Val item = recorder_.keep_key(content.keys[at]);
-  content.keys.erase(content.keys.begin() + static_cast<ptrdiff_t>(at));
-  content.items.erase(content.items.begin() + static_cast<ptrdiff_t>(at));
-  recorder_.reshaped(model_).push_back(++recorder_.trace().clock);
+  const ptrdiff_t at = content.keys.find(key);
+  if (at < 0) return true;
+  const Val item = recorder_.keep_key(content.keys[static_cast<size_t>(at)]);
+  content.keys.erase(at);
+  content.items.erase(content.items.begin() + at);
+  recorder_.reshape(model_);
   if (real) {
     recorder_.note_lasting();
     recorder_.pin(item);

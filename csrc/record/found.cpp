@@ -9,12 +9,15 @@
 //    node), and an object that the trace has written under another name since then is not.
 // 2. Two names of one object: the containers of one class that an epoch finds are told apart by guards, and each from
 //    the objects that are read under guards of their own, once one of the two is written; instances always.
-// 3. Modules, functions and classes that the trace has met before the foreign code ran are taken to be these again.
+// 3. Such loads are few beside the instructions that the program executes: a container that foreign code fills further
+//    and further would be loaded whole after each call. One that costs too much is left to the calls that look into it.
+// 4. Modules, functions and classes that the trace has met before the foreign code ran are taken to be these again.
 #include <algorithm>
 
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/instances.h"
+#include "record/limits.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -23,6 +26,7 @@ namespace {
 constexpr Py_ssize_t kMaxItems = 256;
 constexpr int kMaxDepth = 4;
 constexpr size_t kMaxFound = 64;  // of one epoch: each is told apart from all others
+constexpr uint64_t kFreeLoads = 2048, kInstructionsOfLoad = 4;
 
 // A tuple or list within itself, as deep as it would be adopted: it would be there under two names.
 bool holds_itself(PyObject* object, Objects* within) {
@@ -100,6 +104,7 @@ bool lasts(PyObject* object) {
 void Recorder::begin_finding() {
   looked_nodes_ = static_cast<uint32_t>(trace_->nodes.size());
   written_here_.clear();
+  are_written_here_.clear();
   found_.clear();
   any_written_ = false;
 }
@@ -140,10 +145,7 @@ void Recorder::becomes(Val reg, Val found) {
   for (auto& frame : frames_)
     for (Val& value : frame->slots)
       if (value == reg) value = found;
-  for (auto& content : models_)
-    for (auto* values : {&content->items, &content->attrs})
-      for (Val& value : *values)
-        if (value == reg) value = found;
+  replace_in_models(reg, found);
 }
 
 // Which objects the nodes since the last look write.
@@ -167,12 +169,11 @@ void Recorder::look_for_writes() {
 }
 
 void Recorder::note_write_here(PyObject* object) {
-  if (!is_written_here(object)) written_here_.emplace_back(object, Py_TYPE(object));
+  if (are_written_here_.insert(object).second) written_here_.emplace_back(object, Py_TYPE(object));
 }
 
 bool Recorder::is_written_here(PyObject* object) const {
-  return std::any_of(written_here_.begin(), written_here_.end(),
-                     [&](const auto& pair) { return pair.first == object; });
+  return are_written_here_.count(object) != 0;
 }
 
 // It is to be told apart from all objects of its class that this epoch reads.
@@ -203,6 +204,12 @@ void Recorder::guard_found() {
   }
 }
 
+// What has been loaded so far, and that many items, is little beside what the program has done.
+bool Recorder::may_load(Py_ssize_t items) const {
+  const uint64_t done = record_limits().operations - limit_;
+  return loaded_items_ + static_cast<uint64_t>(items) <= kFreeLoads + done / kInstructionsOfLoad;
+}
+
 // What stands at `source`: a tensor, a container whose items are loaded, or a register of known type.
 Val Recorder::adopted(PyObject* object, Val source, int depth) {
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return input(object, source, depth);
@@ -212,11 +219,11 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
   }
   if (!cpython::is_importable(Py_TYPE(object))) return source;
   input_guard(GuardOp::kType, source).expected = owned(reinterpret_cast<PyObject*>(Py_TYPE(object))).object();
-  trace_->regs[source.index()].type = Py_TYPE(object);
+  set_type(source, Py_TYPE(object));
   const bool tuple = PyTuple_CheckExact(object);
   if (!tuple && !PyList_CheckExact(object)) return source;
   const Py_ssize_t size = Py_SIZE(object);
-  if (size > kMaxItems || depth > kMaxDepth) return source;
+  if (size > kMaxItems || depth > kMaxDepth || !may_load(size)) return source;
   if (const Val first = known_container(object, source); !first.is_null()) return first;
   if (!tuple && !is_new_here(object)) return source;
   if (!tuple) note_container(object, source);
@@ -264,9 +271,11 @@ Val Recorder::found_container(PyObject* object, Val source) {
   // attributes.
   const bool given = !is_loaded(source);
   if (dict && given && (is_held(source) || !PyDict_CheckExact(object))) return Val();
+  PyObject* const attributes = dict ? nullptr : cpython::instance_dict(object);
+  PyObject* const loaded = dict ? object : attributes;
+  if (!may_load(loaded != nullptr && PyDict_Check(loaded) ? PyDict_GET_SIZE(loaded) : 1)) return Val();
   if (dict ? !has_lasting_keys(object) : !is_open(object)) return Val();
   if (const Val first = known_container(object, source); !first.is_null()) return first;
-  PyObject* attributes = dict ? nullptr : cpython::instance_dict(object);
   if (found_.size() + 2 > kMaxFound || !is_new_here(object)) return Val();
   if (attributes != nullptr && (has_met(attributes) || !is_new_here(attributes))) return Val();
   return dict ? input_dict(object, source, 0, false, &Recorder::found_part)
@@ -284,7 +293,7 @@ bool Recorder::adopt(Val reg, PyObject* object) {
     input_guard(GuardOp::kType, reg).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     found = Val::constant(object);
   } else if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
-    found = holds_itself(object, &within) ? Val() : adopted(object, reg, 0);
+    found = !may_load(Py_SIZE(object)) || holds_itself(object, &within) ? Val() : adopted(object, reg, 0);
   } else {
     found = found_container(object, reg);
   }

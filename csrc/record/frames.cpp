@@ -57,9 +57,8 @@ bool Recorder::is_suspended(uint32_t generator, cpython::Frame* frame) const {
 
 // ... of some virtual generator.
 bool Recorder::is_ours(cpython::Frame* frame) const {
-  for (uint32_t i = 0; i < models_.size(); ++i)
-    if (is_suspended(i, frame)) return true;
-  return false;
+  const auto found = generators_.find(frame);
+  return found != generators_.end() && is_suspended(found->second, frame);
 }
 
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {

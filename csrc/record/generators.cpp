@@ -44,6 +44,7 @@ bool Recorder::forgets_coroutine() {
   const Node& last = trace_->nodes.back();
   ++visit_;
   visited_.resize(trace_->virtuals.size(), 0);
+  usable_.restart();  // all objects are to be visited
   if (last.op == Op::kExit) snapshot_usable(last.snapshot);
   if (last.op == Op::kReturn && last.a.is_virtual()) virtual_usable(last.a.index(), last.time);
   for (uint32_t i = 0; i < models_.size(); ++i) {

@@ -39,6 +39,7 @@ Val Recorder::load_input(Guard guard, PyObject* object) {
   if (!trace_->epochs.empty()) {
     loaded_.resize(trace_->regs.size());
     loaded_[reg.index()] = true;
+    loaded_items_ += 1;
   }
   guard.out = reg.index();
   trace_->guards.push_back(guard);
@@ -50,6 +51,7 @@ Val Recorder::real_container(Val object, Val source) {
   Virtual& record = trace_->virtuals[object.index()];
   record.reg = source.index();
   record.birth = record.reg_time = 0;
+  due_.push_back(object.index());
   note_argument(model(object).real, object);
   arguments_.push_back(object);
   return object;
@@ -233,14 +235,14 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     return source;
   }
-  const bool named = std::find(named_.begin(), named_.end(), object) != named_.end();
+  const bool named = named_.count(object) != 0;
   if (!named && !by_kind_ && (differs || adopting_ > 0)) {
     if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
       return is_found(object) || is_found(cpython::instance_dict(object)) ? Val()
                                                                           : input_instance(object, source, depth);
     if (differs) varying_->fix_argument(way);
   }
-  named_.push_back(object);
+  named_.insert(object);
   input_guard(GuardOp::kIs, source).expected = object;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);

@@ -20,7 +20,8 @@ class Nesting {
   ~Nesting() { --depth_; }
   Nesting(const Nesting&) = delete;
   Nesting& operator=(const Nesting&) = delete;
-  bool too_deep() const noexcept { return depth_ > kMaxDepth; }
+  // `more`: what is below is known to be so deep.
+  bool too_deep(int more = 0) const noexcept { return depth_ + more > kMaxDepth; }
 
  private:
   static constexpr int kMaxDepth = 2000;

@@ -311,7 +311,7 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
 void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Trace& trace = recorder.trace();
   const Val out = frame.pending.x;
-  trace.regs[out.index()].type = Py_TYPE(result);
+  recorder.set_type(out, Py_TYPE(result));
   trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
   frame.pending.result = out;
 }
@@ -476,7 +476,7 @@ void Recorder::learn(ShadowFrame& frame, int depth, bool tensors, bool inside) {
       frame.top(depth) = Val::constant(object);
       return;
     }
-    trace_->regs[index].type = Py_TYPE(object);
+    set_type(value, Py_TYPE(object));
   }
   if (inside && !tensor) adopt(value, object);
 }

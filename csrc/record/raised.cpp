@@ -84,8 +84,7 @@ Val Recorder::as_exception(Val value, PyObject* object) {
   if (object == nullptr || !PyExceptionInstance_Check(object)) return value;
   const Val exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
   model(exception).real = object;
-  trace_->virtuals[exception.index()].reg = value.index();
-  trace_->virtuals[exception.index()].reg_time = ++trace_->clock;
+  becomes_real(exception, value.index(), ++trace_->clock);
   return exception;
 }
 

@@ -133,7 +133,11 @@ bool Recorder::guard_dict_whole(PyObject* dict) {
   Fact* fact;
   // CPython has not written yet what the trace writes already: keys and order are not those that the dict shows.
   if (std::find(written_.begin(), written_.end(), dict) != written_.end()) return false;
-  if (!cpython::dict_is_native(dict) || !dict_fact(dict, &fact)) return false;
+  const Fact* native = facts_.get(dict, FactKind::kNativeKeys);
+  const bool known = native != nullptr && native->stamp == cpython::dict_version(dict);
+  if ((!known && !cpython::dict_is_native(dict)) || !dict_fact(dict, &fact)) return false;
+  bool created;
+  facts_.find(dict, FactKind::kNativeKeys, &created).stamp = fact->stamp;
   auto& items = dict_items_[trace_->guards[fact->guard].aux];
   if (items.size() % 2 == 0) items.push_back(nullptr);  // order and size matter: the tag alone decides
   guard_written_keys(dict, *fact);
@@ -144,48 +148,51 @@ bool Recorder::guard_dict_whole(PyObject* dict) {
 bool Recorder::guard_dict_order(PyObject* dict) {
   if (!guard_dict_whole(dict)) return false;
   if (!PyODict_Check(dict) || PyDict_GET_SIZE(dict) < 2) return true;
+  const uint64_t state = cpython::odict_state(dict);
+  if (const Fact* known = facts_.get(dict, FactKind::kDictWhole); known != nullptr && known->stamp == state)
+    return true;
   if (!cpython::odict_in_dict_order(dict)) return false;
+  cpython::DictCursor cursor;
+  PyObject *key, *value;
+  while (cpython::dict_next(dict, &cursor, &key, &value))
+    if (!cpython::is_scalar(key)) return false;
   bool created;
-  facts_.find(dict, FactKind::kDictWhole, &created);
+  facts_.find(dict, FactKind::kDictWhole, &created).stamp = state;
   if (!created) return true;
   Guard guard = make_guard(GuardOp::kDictSize, dict);
   guard.number = static_cast<uint64_t>(PyDict_GET_SIZE(dict));
   guard.first = static_cast<uint32_t>(trace_->guard_items.size());
   guard.count = static_cast<uint32_t>(guard.number);
   Py_ssize_t position = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(dict, &position, &key, &value)) {
-    if (!cpython::is_scalar(key)) return false;
-    trace_->guard_items.push_back(owned(key).object());
-  }
+  while (PyDict_Next(dict, &position, &key, &value)) trace_->guard_items.push_back(owned(key).object());
   add_guard(guard);
   return true;
 }
 
 // After our own write: the tag moved on, and the trace repeats the write.
 void Recorder::written_dict(PyObject* dict) {
-  Fact* fact = facts_.get(dict, FactKind::kDict);
-  if (fact != nullptr) fact->stamp = cpython::dict_version(dict);
+  Fact *fact = facts_.get(dict, FactKind::kDict), *native = facts_.get(dict, FactKind::kNativeKeys);
+  if (fact == nullptr) return;
+  const uint64_t version = cpython::dict_version(dict);
+  if (native != nullptr && native->stamp == fact->stamp) native->stamp = version;  // the trace writes native keys
+  fact->stamp = version;
 }
 
 bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {
-  for (auto& [where, what] : overlay_)
-    if (where.first == container && cpython::keys_equal(where.second, key)) {
-      *value = what;
-      if (has_moved(container, key, what)) stop(Abort::kChanged, "a number that varies");
-      return true;
-    }
-  return false;
+  const Val* known = overlay_.find(container, key);
+  if (known == nullptr) return false;
+  *value = *known;
+  if (has_moved(container, key, *known)) stop(Abort::kChanged, "a number that varies");
+  return true;
 }
 
 void Recorder::overlay_set(PyObject* container, PyObject* key, Val value) {
-  for (auto& [where, what] : overlay_)
-    if (where.first == container && cpython::keys_equal(where.second, key)) {
-      what = value;
-      note_lasting();
-      return;
-    }
-  overlay_.push_back({{container, key}, value});
+  if (Val* known = overlay_.find(container, key)) {
+    *known = value;
+    note_lasting();
+  } else {
+    overlay_.add(container, key, value);
+  }
 }
 
 namespace {
@@ -196,13 +203,20 @@ uint64_t mix(uint64_t hash, const void* pointer) {
 
 }  // namespace
 
-bool Recorder::guard_list(PyObject* list) {
+bool Recorder::guard_list(PyObject* list, Py_ssize_t at) {
   if (is_adopted(list)) {
     stop(Abort::kChanged, "a list that the trace writes");
     return false;
   }
   Py_ssize_t size = PyList_GET_SIZE(list);
   if (size > 4096) return false;
+  if (const Fact* known = at == kWhole ? nullptr : facts_.get(list, FactKind::kList)) {
+    const Guard& guard = trace_->guards[known->guard];
+    const bool same = size == static_cast<Py_ssize_t>(guard.count) &&
+                      (at < 0 || PyList_GET_ITEM(list, at) == trace_->guard_items[guard.first + at]);
+    if (!same) stop(Abort::kChanged, "a list");
+    return live_;
+  }
   uint64_t stamp = static_cast<uint64_t>(size);
   for (Py_ssize_t i = 0; i < size; ++i) stamp = mix(stamp, PyList_GET_ITEM(list, i));
   bool created;
@@ -259,13 +273,17 @@ void Recorder::guard_value(PyObject* object) {
   fact.guard = add_guard(guard);
 }
 
-bool Recorder::guard_set(PyObject* set) {
+bool Recorder::guard_set(PyObject* set, Py_ssize_t at) {
   if (is_adopted(set)) {
     stop(Abort::kChanged, "a set that the trace writes");
     return false;
   }
   Py_ssize_t size = PySet_GET_SIZE(set), position = 0;
   if (size > 4096) return false;
+  if (const Fact* known = at == kWhole ? nullptr : facts_.get(set, FactKind::kSet)) {
+    if (size != static_cast<Py_ssize_t>(trace_->guards[known->guard].count)) stop(Abort::kChanged, "a set");
+    return live_;
+  }
   bool created;
   Fact& fact = facts_.find(set, FactKind::kSet, &created);
   uint64_t stamp = static_cast<uint64_t>(size);
@@ -287,6 +305,23 @@ bool Recorder::guard_set(PyObject* set) {
   }
   fact.guard = add_guard(guard);
   return true;
+}
+
+// Whether a set that existed before has a key. The guard says so, and so does the set.
+int Recorder::guarded_set_holds(PyObject* set, PyObject* key) {
+  if (!cpython::is_native_key(key) || !guard_set(set, kSize)) return -1;
+  const uint32_t at = facts_.get(set, FactKind::kSet)->guard;
+  const Guard& guard = trace_->guards[at];
+  const auto first = trace_->guard_items.begin() + guard.first;
+  const auto [content, created] = guarded_sets_.try_emplace(at);
+  if (created) content->second = Objects(first, first + guard.count);
+  if (created && !std::all_of(first, first + guard.count, cpython::is_native_key)) content->second = Objects{nullptr};
+  if (content->second.size() == 1 && content->second[0] == nullptr) return -1;
+  const int found = PySet_Contains(set, key);
+  if (found < 0) PyErr_Clear();
+  if (found == (content->second.holds(key) ? 1 : 0)) return found;
+  stop(Abort::kChanged, "a set");
+  return -1;
 }
 
 bool Recorder::guard_function(PyFunctionObject* function) {

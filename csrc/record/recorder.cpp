@@ -126,7 +126,8 @@ TraceMark Recorder::here() const {
           static_cast<uint32_t>(trace.dropped.size()),
           static_cast<uint32_t>(facts_.size()),
           static_cast<uint32_t>(overlay_.size()),
-          lasting_};
+          lasting_,
+          static_cast<uint32_t>(trace.virtuals.size())};
 }
 
 bool Recorder::begin_recording() {

@@ -20,6 +20,7 @@
 #pragma once
 #include <array>
 #include <exception>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -30,7 +31,10 @@
 #include "guard/varying.h"
 #include "ir/trace.h"
 #include "record/facts.h"
+#include "record/holders.h"
+#include "record/places.h"
 #include "record/shadow.h"
+#include "record/usable.h"
 
 namespace pijit {
 
@@ -85,9 +89,13 @@ class Recorder final : public RecordApi {
   Val new_virtual(VirtualKind kind, PyTypeObject* type);
   bool is_fresh(Val object) const { return trace_->virtuals[object.index()].reg_time != 0; }  // no argument
   void log(Val object, LogOp op, Val key, Val value, uint32_t index = 0);
+  // The model of `holder` mentions `part` there: what is logged says so itself.
+  void mention(Val holder, Val part, size_t place);
   Val new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count);
   Val new_dict();
   Val new_iterator(Val iterable);
+  void reshape(Val source);             // its keys, or the items of a deque, come or go now
+  void note_begun(Val iterator);        // see Model::begun
   Vec<uint32_t>& reshaped(Val source);  // when keys of the dict or set, or of what a view shows, came or went
   bool is_stale(uint32_t iterator, uint32_t time);  // its source was reshaped: it raises, or goes on who knows where
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
@@ -141,8 +149,11 @@ class Recorder final : public RecordApi {
   bool read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value);
   bool guard_dict_whole(PyObject* dict);  // its items, in order
   bool guard_dict_order(PyObject* dict);  // and the order, where it is not the dict's own
-  bool guard_list(PyObject* list);
-  bool guard_set(PyObject* set);
+  // All that it holds is guarded; what this read looks at, one item or (kSize) none, must be as it was guarded.
+  bool guard_list(PyObject* list, Py_ssize_t at = kWhole);
+  bool guard_set(PyObject* set, Py_ssize_t at = kWhole);
+  int guarded_set_holds(PyObject* set, PyObject* key);  // 1, 0; -1: not known
+  static constexpr Py_ssize_t kWhole = -1, kSize = -2;
   void guard_value(PyObject* object);  // what C code looks into of an object that cannot change
   bool guard_parts(PyObject* object);  // what a tuple, bound method or slice holds: its address may be used again
   bool guard_function(PyFunctionObject* function);
@@ -195,8 +206,11 @@ class Recorder final : public RecordApi {
   bool is_real(Val container);                        // it is written by nodes
   Val home(Val container);                            // ... where the object is
   bool set_items(Val list, Vals items, const char* method, const Vals& args);
+  bool splice(Val list, size_t at, size_t removed, const Vals& added, const char* method, const Vals& args);
   bool add_items(Val list, const Vals& more, const char* method, const Vals& args);
-  bool replace_keys(Val set, const Objects& keys, const char* method, const Vals& args);
+  bool replace_keys(Val set, const KeyList& keys, const char* method, const Vals& args);
+  bool add_keys(Val set, const Objects& keys, const char* method, const Vals& args);
+  bool remove_key(Val set, size_t at, const char* method, const Vals& args);
   bool call_known(PyObject* callable, Vals args);                  // the node of a call for its effect
   bool call_method(Val container, const char* method, Vals args);  // the node of a write
   bool touch_dict(PyObject* dict);                                 // a dict that existed before: see there
@@ -225,6 +239,8 @@ class Recorder final : public RecordApi {
   bool may_leave() { return snapshot_usable(exit_snapshot()); }
   uint32_t snapshot_of(size_t level);
   Val add_reg(Rep rep, PyTypeObject* type, PyObject* observed);
+  void set_type(Val reg, PyTypeObject* type);                  // it is known now, until foreign code runs
+  void becomes_real(Val object, uint32_t reg, uint32_t time);  // from that time on it is what the register holds
 
   // -- calls (calls.cpp); the operands are still on the shadow stack, `pops` says how many
   Invoke invoke(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops);
@@ -335,6 +351,7 @@ class Recorder final : public RecordApi {
   Val input_dict(PyObject* object, Val source, int depth, bool fresh, Take take = &Recorder::input);
   Val input_instance(PyObject* object, Val source, int depth, Take take = &Recorder::input);
   bool guard_keys(PyObject* dict, Val source);
+  bool may_load(Py_ssize_t items) const;
   Val load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object);
   Val load_input(Guard guard, PyObject* object);
   Val real_container(Val object, Val source);
@@ -396,6 +413,7 @@ class Recorder final : public RecordApi {
   bool is_untouched(PyObject* container);
   Val take_by_kind(PyObject* object, const Guard& load);
   void write_through(Val object, LogOp op, Val key, Val value);
+  void note_part(Val object, const LogEntry& entry);
   bool set_items_in_order(const Model& set, Vals* out);
   bool view_items(const Model& view, Vals* out);
   void note_stop(Abort reason, const std::string& detail);
@@ -424,8 +442,11 @@ class Recorder final : public RecordApi {
   void forget_types();
   void go_stale();
   void undo_stale(uint32_t nodes, const Vals& forgotten);
-  void replace(const Vals& by, ValueKind kind = ValueKind::kVirtual);
-  void replace_in(ShadowFrame& frame, const Vals& by, ValueKind kind);
+  void replace_in_models(Val value, Val by);
+  void note_suspended(uint32_t generator);
+  void undo_objects(const TraceMark& mark);
+  void forget_made(uint32_t made, uint32_t time);
+  void restore(uint32_t object, uint32_t items, bool moves, bool others);
   void take_tensor_result();
   void take_opaque(ShadowFrame& frame, PyObject* object);
   // -- what foreign code returned or held (found.cpp)
@@ -484,6 +505,9 @@ class Recorder final : public RecordApi {
   bool snapshot_usable(uint32_t index);
   void emit_exit_point();
   bool virtual_usable(uint32_t index, uint32_t time);
+  uint32_t walk_object(uint32_t index, uint32_t time, bool known);
+  void follow_log(uint32_t time);
+  static constexpr uint32_t kTransient = UINT32_MAX;
   void check_snapshots();  // cuts the trace where a snapshot cannot be rebuilt
 
   PyThreadState* thread_;
@@ -528,7 +552,14 @@ class Recorder final : public RecordApi {
   struct Stale {
     uint32_t nodes, object, reg;
   };
-  Vec<Stale> stale_;                                   // virtual objects that became registers, and at which node
+  Vec<Stale> stale_;          // virtual objects that became registers, and at which node
+  Vec<uint32_t> stale_regs_;  // ... by object; kNone: it is not one of them
+  Vec<uint32_t> due_;         // real objects that an epoch makes stale
+  Vec<uint32_t> built_;       // objects that became real, in order
+  Vec<uint32_t> begun_;       // iterators that no call makes any more, in order
+  Vals reshapes_;             // what was reshaped, in order
+  Vec<uint32_t> typed_;       // registers whose class may change
+  Holders holders_;
   Vec<std::pair<uint32_t, uint32_t>> learned_;         // register, and the node that checks its type
   Map<uint32_t, PyObject*> singletons_;                // registers known to hold None, True, ...
   uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;  // where the exception under way was raised
@@ -538,27 +569,34 @@ class Recorder final : public RecordApi {
   Vec<std::unique_ptr<ShadowFrame>> frames_;
   Vec<std::unique_ptr<ShadowFrame>> spare_;
   Vec<std::unique_ptr<Model>> models_;
+  struct LogLink {
+    uint32_t object, previous;
+  };
+  Vec<LogLink> log_links_;                     // by entry of the log: whose it is, and the one before
+  Map<cpython::Frame*, uint32_t> generators_;  // virtual generators that were suspended, by their frames
   Objects reg_objects_;
   Map<uint32_t, Val> tensor_sources_;
   Vec<const char*> unusable_;  // per FrameState: why it cannot be rebuilt, or null
   Vec<uint32_t> visited_;      // per virtual object, the last visit
   uint32_t visit_ = 0;
+  Usable usable_;
   const char* unusable_reason_ = "";
   Facts facts_;
   Vec<Objects> dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
-  Vec<std::pair<std::pair<PyObject*, PyObject*>, Val>> overlay_;
-  struct Changed {
-    PyObject *container, *key, *original;
-    bool scalar;  // original is; else it is an address only
+  Places<Val> overlay_;
+  struct Original {
+    PyObject* object;  // null: it is there again
+    bool scalar;       // object is; else it is an address only
   };
-  Vec<Changed> changed_;  // places where the trace leaves another scalar, or another object by kind, than it found
+  Places<Original> changed_;  // where the trace leaves another scalar, or another object by kind, than it found
   Vec<std::pair<Val, std::pair<Val, Val>>> tokens_;
-  Map<PyObject*, Vec<uint32_t>> reshaped_;  // existing dicts, by nodes
-  Map<uint32_t, Objects> written_dicts_;    // by guard: keys and values before a write
-  Objects written_;                         // dicts written by the instruction under way
-  Map<PyObject*, Val> virtual_keys_;        // fresh objects that are keys
-  ObjectSet addresses_;                     // objects, no scalars, whose addresses were taken
-  Vals arguments_;                          // containers that the caller passed
+  Map<PyObject*, Vec<uint32_t>> reshaped_;     // existing dicts, by nodes
+  std::map<uint32_t, Objects> written_dicts_;  // by guard: keys and values before a write
+  std::map<uint32_t, KeyList> guarded_sets_;   // by guard: what the set holds
+  Objects written_;                            // dicts written by the instruction under way
+  Map<PyObject*, Val> virtual_keys_;           // fresh objects that are keys
+  ObjectSet addresses_;                        // objects, no scalars, whose addresses were taken
+  Vals arguments_;                             // containers that the caller passed
   struct Read {
     uint64_t version = 0;  // of the dict; no other dict has it
     PyObject* key = nullptr;
@@ -571,9 +609,11 @@ class Recorder final : public RecordApi {
   Vec<bool> loaded_;                  // registers that guards load
   uint32_t looked_nodes_ = 0;         // nodes that look_for_writes has seen ...
   Vec<std::pair<PyObject*, PyTypeObject*>> written_here_;  // ... and what those of this epoch write, with its class
+  ObjectSet are_written_here_;
   Vec<Found> found_;
   bool any_written_ = false;              // of them
-  Objects named_;                         // arguments that are these very objects
+  ObjectSet named_;                       // arguments that are these very objects
+  uint64_t loaded_items_ = 0;             // of containers that foreign code returned or had
   bool by_kind_ = false;                  // what a place holds is being loaded
   int adopting_ = 0;                      // instances among them whose attributes are being loaded ...
   Py_ssize_t adopted_ = 0;                // ... and how many attributes so far
@@ -602,9 +642,6 @@ auto Recorder::guarded(bool keeps_error, Body body) noexcept -> decltype(body())
 
 // The recorder of this thread that is watching now, or null.
 Recorder* active_recorder() noexcept;
-
-// One of these native keys equals it.
-bool holds_key(const Objects& keys, PyObject* key);
 
 // Interned names that the recorder looks up.
 struct Names {

@@ -16,93 +16,6 @@
 
 namespace pijit {
 
-namespace {
-
-// Keys and their values, as the entry leaves them. Objects that are keys may be dead: only scalars are looked into.
-void apply_key(Vals& keys, Vals& values, Val key, Val value, bool remove) {
-  const auto equal = [&](Val known) {
-    return known == key || (known.is_const() && key.is_const() && cpython::scalars_equal(known.object(), key.object()));
-  };
-  const auto found = std::find_if(keys.begin(), keys.end(), equal);
-  const auto at = values.begin() + (found - keys.begin());
-  if (found == keys.end()) {
-    if (remove) return;
-    keys.push_back(key);
-    values.push_back(value);
-  } else if (remove) {
-    keys.erase(found);
-    values.erase(at);
-  } else {
-    *at = value;
-  }
-}
-
-// What a model has for a key; null: not known any more.
-PyObject* key_object(Recorder& recorder, Val key) {
-  if (!key.is_virtual()) return key.object();
-  const Model& content = recorder.model(key);
-  if (content.kind == VirtualKind::kAddress) return content.keys.empty() ? nullptr : content.keys[0];
-  if (content.kind != VirtualKind::kTuple) return content.real;
-  for (const Ref& copy : recorder.trace().owned)
-    if (PyTuple_CheckExact(copy.get()) && recorder.fresh_key(copy.get()) == key) return copy.get();
-  return nullptr;
-}
-
-bool set_keys(Recorder& recorder, Objects& objects, const Vals& keys) {
-  objects.clear();
-  for (Val key : keys) objects.push_back(key_object(recorder, key));
-  return std::find(objects.begin(), objects.end(), nullptr) == objects.end();
-}
-
-// ... of an iterator.
-void restore_iterator(const Trace& trace, uint32_t object, Model* content) {
-  content->items.clear();
-  content->position = 0;
-  for (uint32_t at = trace.virtuals[object].head; at != kNone; at = trace.log[at].next) {
-    const LogEntry& entry = trace.log[at];
-    if (entry.op == LogOp::kIndex) content->position = entry.index;
-    if (entry.op != LogOp::kField) continue;
-    if (content->items.size() <= entry.index) content->items.resize(entry.index + 1);
-    content->items[entry.index] = entry.value;
-  }
-}
-
-// The content of an object that is not built yet is what its log says, from which it would be built.
-void restore(Recorder& recorder, uint32_t object) {
-  const Trace& trace = recorder.trace();
-  Model& content = recorder.model(object);
-  const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
-  const bool keyed = content.kind == VirtualKind::kDict || content.kind == VirtualKind::kSet;
-  const bool instance = content.kind == VirtualKind::kInstance, cell = content.kind == VirtualKind::kCell;
-  const bool iterator = content.kind == VirtualKind::kIterator || content.kind == VirtualKind::kEnumerate ||
-                        content.kind == VirtualKind::kLazy;
-  if (iterator) return restore_iterator(trace, object, &content);
-  if (content.kind == VirtualKind::kException) recorder.trace().virtuals[object].buildable = false;
-  if (!list && !keyed && !instance && !cell) return;
-  Vals keys, names;
-  if (!cell) content.items.clear();
-  if (instance) content.attrs.clear();
-  for (uint32_t at = trace.virtuals[object].head; at != kNone; at = trace.log[at].next) {
-    const LogEntry& entry = trace.log[at];
-    if (entry.op == LogOp::kClear) {
-      content.items.clear();
-      keys.clear();
-    } else if (entry.op == LogOp::kField) {
-      if (cell) content.items[0] = entry.value;
-    } else if (entry.op == LogOp::kSetAttr || entry.op == LogOp::kDelAttr) {
-      apply_key(names, content.attrs, entry.key, entry.value, entry.op == LogOp::kDelAttr);
-    } else if (list) {
-      apply_item(content.items, entry, entry.value);
-    } else {
-      apply_key(keys, content.items, key_of(entry), entry.value, entry.op == LogOp::kDelItem);
-    }
-  }
-  const bool known = set_keys(recorder, content.keys, keys) && (!instance || set_keys(recorder, content.names, names));
-  if (!known) recorder.trace().virtuals[object].buildable = false;
-}
-
-}  // namespace
-
 void Recorder::request_stop(bool final) {
   const ShadowFrame& frame = top_frame();
   live_ = false;
@@ -115,12 +28,20 @@ void Recorder::request_stop(bool final) {
 // Gives, by their indices, which.
 Vals Recorder::forget_adopted(size_t mark) {
   if (arguments_.size() <= mark) return {};
-  Vals by(models_.size());
-  for (size_t i = mark; i < arguments_.size(); ++i)
-    by[arguments_[i].index()] = Val::reg(trace_->virtuals[arguments_[i].index()].reg);
+  Vals by;
+  for (size_t i = mark; i < arguments_.size(); ++i) {
+    const Val object = arguments_[i];
+    if (by.size() <= object.index()) by.resize(object.index() + 1);
+    by[object.index()] = Val::reg(trace_->virtuals[object.index()].reg);
+    replace_in_models(object, by[object.index()]);
+    std::erase(due_, object.index());
+  }
   arguments_.resize(mark);
   std::erase_if(found_, [&](const Found& found) { return found.argument >= mark; });
-  replace(by);
+  for (auto& frame : frames_)
+    each_value(*frame, [&](Val& value) {
+      if (value.is_virtual() && value.index() < by.size() && !by[value.index()].is_null()) value = by[value.index()];
+    });
   return by;
 }
 
@@ -138,59 +59,16 @@ void Recorder::rollback(ShadowFrame& frame) {
   looked_nodes_ = std::min(looked_nodes_, frame.mark.nodes);
   facts_.truncate(frame.mark.facts);
   reads_.fill(Read());
-  if (overlay_.size() > frame.mark.overlay) overlay_.resize(frame.mark.overlay);
+  overlay_.truncate(frame.mark.overlay);
   written_.clear();
-  for (auto row = written_dicts_.begin(); row != written_dicts_.end();)
-    row = row->first >= frame.mark.guards ? written_dicts_.erase(row) : std::next(row);
+  written_dicts_.erase(written_dicts_.lower_bound(frame.mark.guards), written_dicts_.end());
+  guarded_sets_.erase(guarded_sets_.lower_bound(frame.mark.guards), guarded_sets_.end());
   trace.epochs.erase(trace.epochs.begin() + frame.mark.epochs, trace.epochs.end());
   if (adapter_ != nullptr) inputs().truncate(frame.mark.tensors);
   undo_stale(frame.mark.nodes, forget_adopted(frame.mark.arguments));
   frame.sp = frame.sp_mark;
   frame.drive.reset();
-  for (Virtual& object : trace.virtuals) {
-    Model& content = *models_[&object - trace.virtuals.data()];
-    if (object.birth > frame.mark.time) {
-      content.suspended.reset();  // CPython's frame may be gone
-      continue;
-    }
-    if (object.reg != kNone && object.reg_time > frame.mark.time) {
-      object.reg = kNone;
-      object.reg_time = UINT32_MAX;
-    }
-    uint32_t last = kNone, at = object.head;
-    for (; at != kNone && trace.log[at].time <= frame.mark.time; at = trace.log[at].next) last = at;
-    if (at == kNone) continue;
-    content.suspended.reset();  // it was resumed since
-    if (last == kNone) {
-      object.head = object.tail = kNone;
-    } else {
-      trace.log[last].next = kNone;
-      object.tail = last;
-    }
-    if (object.reg == kNone) restore(*this, static_cast<uint32_t>(&object - trace.virtuals.data()));
-  }
-  const auto forget_times = [&](Vec<uint32_t>& times) {
-    while (!times.empty() && times.back() > frame.mark.time) times.pop_back();
-  };
-  for (auto& [dict, times] : reshaped_) forget_times(times);
-  for (const auto& model : models_) {
-    if (model->begun > frame.mark.time) model->begun = UINT32_MAX;
-    if (!model->reshaped.empty()) forget_times(model->reshaped.all());
-    if (!model->tracebacks.empty())
-      std::erase_if(model->tracebacks.all(),
-                    [&](Val made) { return trace.virtuals[made.index()].birth > frame.mark.time; });
-    for (uint32_t* made : {&model->dict, &model->address})
-      if (*made != kNone && trace.virtuals[*made].birth > frame.mark.time) *made = kNone;
-  }
-  const auto forget_self = [&](ShadowFrame& of) {
-    if (!of.self.is_null() && trace.virtuals[of.self.index()].birth > frame.mark.time) of.self = Val();
-  };
-  for (auto& of : frames_) forget_self(*of);
-  for (auto& of : models_)
-    if (of->suspended != nullptr) forget_self(*of->suspended);
-  // What the entries name may be dead at a replay.
-  for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > frame.mark.time;)
-    trace.log[i].key = trace.log[i].value = Val(), trace.log[i].index = kNone;
+  undo_objects(frame.mark);
   while (!learned_.empty() && learned_.back().second >= frame.mark.nodes) {
     trace.regs[learned_.back().first].type = nullptr;
     singletons_.erase(learned_.back().first);

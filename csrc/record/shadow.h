@@ -9,6 +9,7 @@
 
 #include "cpython/frame.h"
 #include "ir/trace.h"
+#include "record/key_list.h"
 
 namespace pijit {
 
@@ -87,6 +88,7 @@ struct TraceMark {
   uint32_t arguments = 0;                                             // containers that were loaded
   uint32_t dropped = 0, facts = 0, overlay = 0;
   uint32_t lasting = 0;  // changes that a rollback does not take back (Recorder::note_lasting)
+  uint32_t virtuals = 0;
 };
 
 // A frame as it was when it began the instruction that raised what it handles now.
@@ -154,6 +156,17 @@ struct ShadowFrame : FromPool {
   }
 };
 
+// use(value) of all that a frame has.
+template <class Use>
+void each_value(ShadowFrame& frame, const Use& use) {
+  for (Val& value : frame.slots) use(value);
+  for (Val& value : frame.saved) use(value);
+  for (Val& value : frame.collected) use(value);
+  for (Val* value : {&frame.function, &frame.result, &frame.pending.result, &frame.pending.x, &frame.pending.y,
+                     &frame.pending.z, &frame.pending.x_function})
+    use(*value);
+}
+
 // An entry of a traceback.
 struct TracedFrame {
   Val frame;  // a kFrame
@@ -167,8 +180,8 @@ struct Model : FromPool {
   PyTypeObject* type;
   PyObject* real = nullptr;                // the object, when it was seen (borrowed, may be gone)
   Vals items;                              // sequence items; dict values; fields
-  Objects keys;                            // dict keys or set items, in order (immutable scalars, kept by owned)
-  Objects names;                           // attribute names ...
+  KeyList keys;                            // dict keys or set items, in order (immutable scalars, kept by owned)
+  KeyList names;                           // attribute names ...
   Vals attrs;                              // ... and values
   uint32_t owner = kNone;                  // the instance whose __dict__ this is ...
   uint32_t dict = kNone;                   // ... and the other way round

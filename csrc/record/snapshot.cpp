@@ -139,7 +139,9 @@ void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
   if (!shadow->handled.empty()) state.handled = shadow->handled.back();
   const uint32_t at = add_state(*shadow, state, nullptr);
   const Val generator = Val::virtual_object(shadow->generator);
+  if (!shadow->yielded) generators_[shadow->frame] = shadow->generator;
   model(generator).suspended = std::move(shadow);
+  note_suspended(generator.index());
   log(generator, LogOp::kFrame, Val(), Val(), at);
 }
 
@@ -274,56 +276,6 @@ void Recorder::cut_at_last_snapshot() {
   end_events();
 }
 
-bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
-  const Virtual& object = trace_->virtuals[index];
-  if (object.is_real(time)) return true;
-  const Nesting nesting;
-  if (nesting.too_deep() || !can_build(index, time)) {
-    unusable_reason_ = nesting.too_deep() ? "objects nested too deeply" : virtual_name(object.kind);
-    return false;
-  }
-  if (visited_[index] == visit_) return true;
-  visited_[index] = visit_;
-  const auto part = [&](Val value) { return !value.is_virtual() || virtual_usable(value.index(), time); };
-  if (object.kind == VirtualKind::kGenerator) {
-    const uint32_t at = trace_->generator_state(index, time).index;
-    const FrameState* state = at == kNone ? nullptr : &trace_->frame_states[at];
-    if (state != nullptr && !part(state->handled)) return false;
-    for (uint32_t i = 0; state != nullptr && i < state->locals + state->stack; ++i)
-      if (!part(trace_->slots[state->first + i])) return false;
-  }
-  // An iterator that went a long way names others in its first entries only.
-  for (uint32_t at = object.last_part == kNone ? kNone : object.head; at != kNone; at = trace_->log[at].next) {
-    const LogEntry& entry = trace_->log[at];
-    if (entry.time > time) break;
-    if (!part(entry.value) || !part(entry.key)) return false;
-    if (at == object.last_part) break;
-  }
-  return true;
-}
-
-bool Recorder::snapshot_usable(uint32_t index) {
-  const Snapshot& taken = trace_->snapshots[index];
-  if (unusable_[taken.frame] != nullptr) {
-    unusable_reason_ = unusable_[taken.frame];
-    return false;
-  }
-  ++visit_;
-  visited_.resize(trace_->virtuals.size(), 0);
-  for (uint32_t at = taken.frame; at != kNone; at = trace_->frame_states[at].parent) {
-    const FrameState& state = trace_->frame_states[at];
-    if (state.function.is_virtual() && !virtual_usable(state.function.index(), taken.time)) return false;
-    if (state.generator.is_virtual() && !virtual_usable(state.generator.index(), taken.time)) return false;
-    if (state.extra.is_virtual() && !virtual_usable(state.extra.index(), taken.time)) return false;
-    if (state.handled.is_virtual() && !virtual_usable(state.handled.index(), taken.time)) return false;
-    for (uint32_t i = 0; i < state.locals + state.stack; ++i) {
-      Val slot = trace_->slots[state.first + i];
-      if (slot.is_virtual() && !virtual_usable(slot.index(), taken.time)) return false;
-    }
-  }
-  return true;
-}
-
 namespace {
 
 // Which snapshots must be looked at one by one: those with virtual objects that cannot be built at some time, or that
@@ -400,6 +352,7 @@ void Recorder::check_snapshots() {
     if (!can_build(i, trace_->clock)) unbuildable.push_back(i);
   Doubts doubts(*trace_, std::move(unbuildable));
   uint32_t last_good = kNone, checked = kNone;
+  usable_.restart();  // from the beginning, in the order of time
   for (size_t i = 0; i < trace_->nodes.size(); ++i) {
     uint32_t taken = trace_->nodes[i].snapshot;
     if (taken == kNone || taken == checked) continue;

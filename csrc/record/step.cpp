@@ -90,6 +90,7 @@ void write_cell(Recorder& recorder, Val cell, Val value) {
   if (cell.is_virtual()) {
     if (recorder.trace().virtuals[cell.index()].reg == kNone) return recorder.set_field(cell, 0, value);
     recorder.model(cell).items.assign(1, value);
+    recorder.mention(cell, value, 0);
     cell = recorder.materialize(cell);
   }
   if (!value.is_null()) value = recorder.materialize(value);

@@ -275,7 +275,7 @@ Task<Val> contains_hashed(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val set = recorder.content_of(args.values[0]);
   PyObject* key = co_await identity_key(drive, args.values[1]);
-  const bool found = holds_key(recorder.model(set).keys, key);
+  const bool found = recorder.model(set).keys.holds(key);
   co_return Val::constant(found != (args.values[2].object() == Py_True) ? Py_True : Py_False);
 }
 
@@ -411,8 +411,8 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
     if (there < 0) return false;
     found = there > 0;
   } else if (container.is_const() && PyAnySet_CheckExact(container.object())) {
-    if (object == nullptr || !recorder.guard_set(container.object())) return false;
-    found = cpython::set_contains(container.object(), object);
+    if (object == nullptr) return false;
+    found = recorder.guarded_set_holds(container.object(), object);
   } else if (type == &PyUnicode_Type && object != nullptr && container.is_const()) {
     if (!PyUnicode_CheckExact(object)) return false;
     found = PyUnicode_Contains(container.object(), object);

@@ -101,10 +101,10 @@ Task<Val> class_pattern(Drive& drive, Arguments args) {
   PyObject* keywords = args.values[2].object();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i)
     wanted.push_back(recorder.owned(PyTuple_GET_ITEM(keywords, i)));
-  Objects seen;
+  KeyList seen;
   for (const Val name : wanted) {
     if (name.object() == nullptr) co_await drive.unknown();
-    if (!PyUnicode_CheckExact(name.object()) || holds_key(seen, name.object())) co_await drive.raise();
+    if (!PyUnicode_CheckExact(name.object()) || seen.holds(name.object())) co_await drive.raise();
     seen.push_back(name.object());
     Val value = co_await attribute_of(drive, subject, name.object());
     if (value == missing()) co_return Val::constant(Py_None);

@@ -144,8 +144,7 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   Val real = value.is_null() ? value : recorder.materialize(value);
   if (!recorder.live()) return false;
   recorder.note_write(dict != nullptr ? dict : self, name, old, value);
-  if (dict != nullptr && (old == nullptr || value.is_null()))
-    recorder.reshaped(Val::constant(dict)).push_back(++recorder.trace().clock);
+  if (dict != nullptr && (old == nullptr || value.is_null())) recorder.reshape(Val::constant(dict));
   Node& node = recorder.emit_node(value.is_null() ? Op::kDelAttr : Op::kStoreAttr);
   node.a = object;
   node.b = recorder.owned(name);

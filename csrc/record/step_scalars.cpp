@@ -199,12 +199,12 @@ bool Recorder::truth(Val value, bool* out) {
     return true;
   }
   if (PyList_CheckExact(object)) {
-    if (!guard_list(object)) return false;
+    if (!guard_list(object, kSize)) return false;
     *out = PyList_GET_SIZE(object) > 0;
     return true;
   }
   if (PySet_CheckExact(object)) {
-    if (!guard_set(object)) return false;
+    if (!guard_set(object, kSize)) return false;
     *out = PySet_GET_SIZE(object) > 0;
     return true;
   }

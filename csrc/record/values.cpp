@@ -92,7 +92,22 @@ Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
   info.epoch = static_cast<uint32_t>(trace_->epochs.size());
   trace_->regs.push_back(info);
   reg_objects_.push_back(observed);
-  return Val::reg(static_cast<uint32_t>(trace_->regs.size() - 1));
+  const Val reg = Val::reg(static_cast<uint32_t>(trace_->regs.size() - 1));
+  if (rep == Rep::kObject) set_type(reg, type);
+  return reg;
+}
+
+void Recorder::set_type(Val reg, PyTypeObject* type) {
+  trace_->regs[reg.index()].type = type;
+  if (type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0) typed_.push_back(reg.index());
+}
+
+void Recorder::becomes_real(Val object, uint32_t reg, uint32_t time) {
+  Virtual& record = trace_->virtuals[object.index()];
+  record.reg = reg;
+  record.reg_time = time;
+  built_.push_back(object.index());
+  due_.push_back(object.index());
 }
 
 Val Recorder::new_int(int64_t observed) {
@@ -153,19 +168,21 @@ Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
 
 void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
   Virtual& record = trace_->virtuals[object.index()];
-  if (record.reg != kNone) return write_through(object, op, key, value);
   LogEntry entry{};
   entry.op = op;
-  entry.time = ++trace_->clock;
   entry.index = index;
   entry.key = key;
   entry.value = value;
+  note_part(object, entry);
+  if (record.reg != kNone) return write_through(object, op, key, value);
   const bool list = record.kind == VirtualKind::kList || record.kind == VirtualKind::kDeque;
   const bool one_place = record.kind == VirtualKind::kCell || record.kind == VirtualKind::kGenerator;
   record.rewritten |= op == LogOp::kDelItem || op == LogOp::kDelAttr || op == LogOp::kClear ||
                       (op == LogOp::kSetItem && list) || (one_place && record.head != kNone);
+  entry.time = ++trace_->clock;
   uint32_t position = static_cast<uint32_t>(trace_->log.size());
   trace_->log.push_back(entry);
+  log_links_.push_back({object.index(), record.tail});
   if (record.head == kNone) {
     record.head = position;
   } else {
@@ -173,6 +190,25 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
   }
   record.tail = position;
   if (key.is_virtual() || value.is_virtual()) record.last_part = position;
+}
+
+void Recorder::mention(Val holder, Val part, size_t place) {
+  if (part.is_reg() && trace_->regs[part.index()].rep != Rep::kObject) return;
+  holders_.note(part, holder.index(), static_cast<uint32_t>(place));
+  // It is an object that foreign code has seen, though something still takes it for what it was before.
+  const bool stale = part.is_virtual() && part.index() < stale_regs_.size() && stale_regs_[part.index()] != kNone;
+  if (stale) due_.push_back(part.index());
+}
+
+// The model mentions what an entry has put into it.
+void Recorder::note_part(Val object, const LogEntry& entry) {
+  if (!entry.value.is_virtual() && !entry.value.is_reg()) return;
+  const Model& content = model(object);
+  const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
+  const bool counted = entry.op == LogOp::kField || entry.op == LogOp::kInsert || (list && entry.op == LogOp::kSetItem);
+  const size_t size = entry.op == LogOp::kSetAttr ? content.attrs.size() : content.items.size();
+  const bool told = counted || (entry.op == LogOp::kItem && entry.index != 0);
+  mention(object, entry.value, told ? entry.index : std::max<size_t>(size, 1) - 1);
 }
 
 // The object is real already: what is done to it now is done by a node.
@@ -241,6 +277,20 @@ Vec<uint32_t>& Recorder::reshaped(Val source) {
   return model(owner != kNone ? owner : source.index()).reshaped.all();
 }
 
+void Recorder::reshape(Val source) {
+  Vec<uint32_t>& times = reshaped(source);
+  times.push_back(++trace_->clock);
+  while (is_virtual(source, VirtualKind::kView)) source = virtual_field(source, 0);
+  reshapes_.push_back(source);
+}
+
+// An iterator was used in a way that no call of its class makes good.
+void Recorder::note_begun(Val iterator) {
+  if (model(iterator).begun != UINT32_MAX) return;
+  model(iterator).begun = ++trace_->clock;
+  begun_.push_back(iterator.index());
+}
+
 bool Recorder::is_stale(uint32_t iterator, uint32_t time) {
   const Vec<uint32_t>& times = reshaped(model(iterator).items[0]);
   const auto next = std::upper_bound(times.begin(), times.end(), trace_->virtuals[iterator].birth);
@@ -254,30 +304,17 @@ void Recorder::set_field(Val object, uint32_t field, Val value) {
   log(object, LogOp::kField, Val(), value, field);
 }
 
-namespace {
-
-// Position of a key in a list of immutable scalar keys, or -1. Equality as a dict has it, without running Python.
-ptrdiff_t key_position(const Objects& keys, PyObject* key) {
-  for (size_t i = 0; i < keys.size(); ++i)
-    if (keys[i] == key) return static_cast<ptrdiff_t>(i);
-  for (size_t i = 0; i < keys.size(); ++i)
-    if (cpython::keys_equal(keys[i], key)) return static_cast<ptrdiff_t>(i);
-  return -1;
-}
-
-}  // namespace
-
 void Recorder::dict_set(Val dict, PyObject* key, Val value) {
   Model* content = &model(dict);
   if (content->owner != kNone) return attr_set(Val::virtual_object(content->owner), key, value);
-  ptrdiff_t at = key_position(content->keys, key);
+  ptrdiff_t at = content->keys.find(key);
   if (at >= 0) {
     content->items[static_cast<size_t>(at)] = value;
     trace_->virtuals[dict.index()].rewritten = true;
   } else {
     content->keys.push_back(key);
     content->items.push_back(value);
-    content->reshaped.push_back(++trace_->clock);
+    reshape(dict);
   }
   if (content->kind == VirtualKind::kSet) {
     log(dict, LogOp::kItem, Val(), value);
@@ -375,11 +412,11 @@ Val Recorder::keep_key(PyObject* key) {
 bool Recorder::dict_delete(Val dict, PyObject* key) {
   Model& content = model(dict);
   if (content.owner != kNone) return false;
-  ptrdiff_t at = key_position(content.keys, key);
+  ptrdiff_t at = content.keys.find(key);
   if (at < 0) return false;
-  content.keys.erase(content.keys.begin() + at);
+  content.keys.erase(at);
   content.items.erase(content.items.begin() + at);
-  content.reshaped.push_back(++trace_->clock);
+  reshape(dict);
   log(dict, LogOp::kDelItem, keep_key(key), Val());
   return true;
 }
@@ -389,27 +426,29 @@ void Recorder::dict_put(Val dict, PyObject* key, Val value) {
   const uint32_t owner = model(dict).owner;
   Model& content = owner == kNone ? model(dict) : model(owner);
   note_lasting();
-  Objects& keys = owner == kNone ? content.keys : content.names;
+  KeyList& keys = owner == kNone ? content.keys : content.names;
   Vals& values = owner == kNone ? content.items : content.attrs;
-  const ptrdiff_t at = key_position(keys, key);
+  const ptrdiff_t at = keys.find(key);
   if (at >= 0 && !value.is_null()) {
     values[static_cast<size_t>(at)] = value;
+    mention(owner == kNone ? dict : Val::virtual_object(owner), value, static_cast<size_t>(at));
     return;
   }
-  content.reshaped.push_back(++trace_->clock);
+  reshape(dict);
   if (at >= 0) {
-    keys.erase(keys.begin() + at);
+    keys.erase(at);
     values.erase(values.begin() + at);
   } else {
     keys.push_back(owner == kNone ? key : owned(key).object());
     values.push_back(value);
+    mention(owner == kNone ? dict : Val::virtual_object(owner), value, values.size() - 1);
   }
 }
 
 bool Recorder::dict_find(Val dict, PyObject* key, Val* value) {
   Model& content = model(dict);
   if (content.owner != kNone) return attr_find(Val::virtual_object(content.owner), key, value);
-  ptrdiff_t at = key_position(content.keys, key);
+  ptrdiff_t at = content.keys.find(key);
   if (at < 0) return false;
   *value = content.items[static_cast<size_t>(at)];
   return true;
@@ -417,32 +456,32 @@ bool Recorder::dict_find(Val dict, PyObject* key, Val* value) {
 
 void Recorder::attr_set(Val object, PyObject* name, Val value) {
   Model& content = model(object);
-  ptrdiff_t at = key_position(content.names, name);
+  ptrdiff_t at = content.names.find(name);
   if (at >= 0) {
     content.attrs[static_cast<size_t>(at)] = value;
     trace_->virtuals[object.index()].rewritten = true;
   } else {
     content.names.push_back(name);
     content.attrs.push_back(value);
-    content.reshaped.push_back(++trace_->clock);
+    reshape(object);
   }
   log(object, LogOp::kSetAttr, owned(name), value);
 }
 
 bool Recorder::attr_delete(Val object, PyObject* name) {
   Model& content = model(object);
-  const ptrdiff_t at = key_position(content.names, name);
+  const ptrdiff_t at = content.names.find(name);
   if (at < 0) return false;
-  content.names.erase(content.names.begin() + at);
+  content.names.erase(at);
   content.attrs.erase(content.attrs.begin() + at);
-  content.reshaped.push_back(++trace_->clock);
+  reshape(object);
   log(object, LogOp::kDelAttr, owned(name), Val());
   return live_;
 }
 
 bool Recorder::attr_find(Val object, PyObject* name, Val* value) {
   Model& content = model(object);
-  ptrdiff_t at = key_position(content.names, name);
+  ptrdiff_t at = content.names.find(name);
   if (at < 0) return false;
   *value = content.attrs[static_cast<size_t>(at)];
   return true;
@@ -513,9 +552,7 @@ void Recorder::share_dict(Val instance) {
   node.count = 2;
   trace_->operands.insert(trace_->operands.end(),
                           {Val::reg(trace_->virtuals[instance.index()].reg), owned(names().dict)});
-  Virtual& dict = trace_->virtuals[model(instance).dict];
-  dict.reg = out.index();
-  dict.reg_time = ++trace_->clock;
+  becomes_real(Val::virtual_object(model(instance).dict), out.index(), ++trace_->clock);
 }
 
 // What a generator holds. It is CPython's from now on.
@@ -589,8 +626,7 @@ Val Recorder::materialize(Val value) {
     node.snapshot = snapshot();
     any_traced_built_ = true;
   }
-  trace_->virtuals[index].reg = built.index();
-  trace_->virtuals[index].reg_time = time;
+  becomes_real(value, built.index(), time);
   if (content.dict != kNone) share_dict(value);
   // Its number may be needed longer than the object, which is not to live longer for it.
   if (content.address != kNone && !model(content.address).building) materialize(Val::virtual_object(content.address));

@@ -135,23 +135,31 @@ void Recorder::note_write(PyObject* container, PyObject* key, PyObject* old, Val
     if (!scalar) return !value.is_const() && real(value) == original;
     return value.is_const() && cpython::same_scalar(value.object(), original);
   };
-  for (auto place = changed_.begin(); place != changed_.end(); ++place) {
-    if (place->container != container || !cpython::keys_equal(place->key, key)) continue;
-    if (same(place->original, place->scalar)) changed_.erase(place);
+  Original* const known = changed_.find(container, key);
+  if (known != nullptr && known->object != nullptr) {
+    if (same(known->object, known->scalar)) known->object = nullptr;
     return;
   }
   if (old == nullptr) return;
+  Original original{nullptr, true};
   if (cpython::is_scalar(key) && changes_kind(old, value) && is_read(container, key)) {
-    changed_.push_back({container, owned(key).object(), old, false});
+    original = {old, false};
   } else if (may_vary(Py_TYPE(old)) && type_of(value) == Py_TYPE(old) && !same(old, true)) {
-    changed_.push_back({container, owned(key).object(), owned(old).object(), true});
+    original.object = owned(old).object();
+  }
+  if (original.object == nullptr) return;
+  if (known != nullptr) {
+    *known = original;
+  } else {
+    changed_.add(container, owned(key).object(), original);
   }
 }
 
 // At the end: what it changed varies. True: that was not known, so the next call is recorded in place of this one.
 bool Recorder::learn_places() {
   bool learned = false;
-  for (const Changed& place : changed_) learned = varying_->add(place.container, place.key) || learned;
+  for (const auto& place : changed_)
+    if (place.what.object != nullptr) learned = varying_->add(place.container, place.key) || learned;
   for (const auto& content : models_)
     if (content != nullptr && varying_ != nullptr && has_other_items(*content))
       learned = varying_->add(content->home.object(), Py_None) || learned;

@@ -25,12 +25,6 @@ PyObject* method_of(PyTypeObject* type, const char* name) {
 
 }  // namespace
 
-bool holds_key(const Objects& keys, PyObject* key) {
-  for (PyObject* other : keys)
-    if (cpython::keys_equal(other, key)) return true;
-  return false;
-}
-
 bool Recorder::is_real(Val model_of) {
   return model_of.is_virtual() && (trace_->virtuals[model_of.index()].reg != kNone || !model(model_of).home.is_null());
 }
@@ -149,14 +143,18 @@ Val Recorder::content_of(Val container) {
   if (!content.guarded) trace_->guards.push_back(guard);
   if (content.kind == VirtualKind::kList) {
     content.items.insert(content.items.begin(), items.begin(), items.end());
+    for (size_t i = 0; i < items.size(); ++i) mention(found, items[i], i);
     return found;
   }
-  Objects added = std::move(content.keys), *keys = &content.keys;
-  keys->assign(content.original.begin(), content.original.end());
+  const KeyList added = std::move(content.keys);
+  content.keys = Objects(content.original.begin(), content.original.end());
   for (PyObject* key : added)
-    if (!holds_key(*keys, key)) keys->push_back(key);
+    if (!content.keys.holds(key)) content.keys.push_back(key);
   content.items.clear();
-  for (PyObject* key : *keys) content.items.push_back(keep_key(key));
+  for (PyObject* key : content.keys) {
+    content.items.push_back(keep_key(key));
+    mention(found, content.items.back(), content.items.size() - 1);
+  }
   return found;
 }
 
@@ -185,8 +183,7 @@ void Recorder::pin(Val value) {
 
 // The value that a write takes out of a dict, if a guard proves it alive: one that the trace put there is its own.
 void Recorder::pin_item(PyObject* dict, PyObject* key) {
-  for (const auto& [where, written] : overlay_)
-    if (where.first == dict && cpython::keys_equal(where.second, key)) return pin(written);
+  if (const Val* written = overlay_.find(dict, key)) return pin(*written);
   PyObject* old = nullptr;
   const Fact* fact = facts_.get(dict, FactKind::kDict);
   if (fact == nullptr || cpython::dict_lookup(dict, key, &old) < 0 || old == nullptr) return;
@@ -226,72 +223,6 @@ bool Recorder::call_known(PyObject* callable, Vals args) {
   return true;
 }
 
-// A list or deque gets other items: by `method` with `args` if it is real.
-bool Recorder::set_items(Val list, Vals items, const char* method, const Vals& args) {
-  const Vals old = model(list).items;
-  if (is_real(list)) {
-    if (!call_method(list, method, args)) return false;
-    note_lasting();
-    for (Val value : old) pin(value);
-    model(list).items = std::move(items);
-    return true;
-  }
-  model(list).items = items;
-  const size_t shorter = std::min(old.size(), items.size());
-  size_t head = 0, tail = 0;
-  while (head < shorter && old[head] == items[head]) ++head;
-  while (tail < shorter - head && old[old.size() - 1 - tail] == items[items.size() - 1 - tail]) ++tail;
-  auto place = [&](size_t i) { return owned(Ref::steal(PyLong_FromSize_t(i)).get()); };
-  size_t removed = old.size() - head - tail, added = items.size() - head - tail, at = head;
-  for (; removed > 0 && added > 0; --removed, --added, ++at)
-    log(list, LogOp::kSetItem, place(at), items[at], static_cast<uint32_t>(at));
-  for (; removed > 0; --removed) log(list, LogOp::kDelItem, place(at), Val(), static_cast<uint32_t>(at));
-  for (; added > 0; --added, ++at) {
-    if (tail == 0) {
-      log(list, LogOp::kItem, Val(), items[at], static_cast<uint32_t>(at));
-    } else {
-      log(list, LogOp::kInsert, place(at), items[at], static_cast<uint32_t>(at));
-    }
-  }
-  return true;
-}
-
-// Adds at the end: needs no knowledge of what is there.
-bool Recorder::add_items(Val list, const Vals& more, const char* method, const Vals& args) {
-  if (is_real(list)) {
-    if (!call_method(list, method, args)) return false;
-    note_lasting();
-    model(list).items.insert(model(list).items.end(), more.begin(), more.end());
-    return true;
-  }
-  for (Val item : more) {
-    model(list).items.push_back(item);
-    log(list, LogOp::kItem, Val(), item);
-  }
-  return true;
-}
-
-// A set gets other keys.
-bool Recorder::replace_keys(Val set, const Objects& keys, const char* method, const Vals& args) {
-  const Objects old = model(set).keys;
-  const bool real = is_real(set);
-  if (real && !call_method(set, method, args)) return false;
-  if (real) note_lasting();
-  if (real)
-    for (PyObject* key : old) pin(keep_key(key));
-  if (!real && keys.empty()) log(set, LogOp::kClear, Val(), Val());
-  for (PyObject* key : old)
-    if (!real && !keys.empty() && !holds_key(keys, key)) log(set, LogOp::kDelItem, keep_key(key), Val());
-  for (PyObject* key : keys)
-    if (!real && !holds_key(old, key)) log(set, LogOp::kItem, Val(), keep_key(key));
-  reshaped(set).push_back(++trace_->clock);
-  Model& content = model(set);
-  content.keys = keys;
-  content.items.clear();
-  for (PyObject* key : keys) content.items.push_back(keep_key(key));
-  return true;
-}
-
 // What a C callable that runs no Python makes of materialised arguments, by a node.
 Val Recorder::call_for(PyTypeObject* type, PyObject* callable, Vals args) {
   for (Val& value : args) {
@@ -314,8 +245,7 @@ Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callab
   const Val out = call_for(type, callable, std::move(args));
   if (out.is_null()) return Val();
   const Val made = new_virtual(kind, type);
-  trace_->virtuals[made.index()].reg = out.index();
-  trace_->virtuals[made.index()].reg_time = ++trace_->clock;
+  becomes_real(made, out.index(), ++trace_->clock);
   return made;
 }
 
@@ -366,7 +296,7 @@ bool Recorder::put_in_dict(PyObject* dict, PyObject* key, Val value) {
   const bool written = overlay_find(dict, key, &before);
   pin_item(dict, key);
   note_write(dict, key, old, value);
-  if (written ? before.is_null() : old == nullptr) reshaped(Val::constant(dict)).push_back(++trace_->clock);
+  if (written ? before.is_null() : old == nullptr) reshape(Val::constant(dict));
   overlay_set(dict, key, value);
   return live_;
 }
@@ -379,7 +309,7 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
   if (!live_ || cpython::dict_lookup(dict, key, &old) < 0 || !touch_dict(dict)) return false;
   pin_item(dict, key);
   note_write(dict, key, old, value);
-  if (value.is_null() || old == nullptr) reshaped(Val::constant(dict)).push_back(++trace_->clock);
+  if (value.is_null() || old == nullptr) reshape(Val::constant(dict));
   Node& node = emit_node(value.is_null() ? Op::kDelItem : Op::kStoreItem);
   node.a = Val::constant(dict);
   node.b = shadow;

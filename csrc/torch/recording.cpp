@@ -1,8 +1,7 @@
 // Converts operands of a call, and keeps what is known of registers.
 #include "torch/recording.h"
 
-#include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "torch/metadata.h"
 
@@ -129,40 +128,40 @@ bool Recording::convert(const Operand& operand, size_t slot, int depth) {
 
 Known& Recording::known(Val reg) {
   if (known_.size() <= reg.index()) known_.resize(reg.index() + 64);
-  return known_[reg.index()];
+  Known& known = known_[reg.index()];
+  if (known.all != all_) {
+    known = Known();
+    known.all = all_;
+    known.layouts = layouts_;
+    known.autograd = autograd_;
+  }
+  if (std::exchange(known.layouts, layouts_) != layouts_) {
+    known.dim = known.strides = known.contiguous = known.offset = false;
+    known.sizes.clear();
+  }
+  if (std::exchange(known.autograd, autograd_) != autograd_) known.requires_grad = known.leaf = known.nodeless = false;
+  return known;
 }
 
 void Recording::forget_layouts() {
   forgot_layouts_ = true;
-  for (Known& known : known_) {
-    known.dim = known.strides = known.contiguous = known.offset = false;
-    known.sizes.clear();
-  }
+  layouts_ += 1;
   forget_autograd();
 }
 
 void Recording::forget_autograd() {
-  for (Known& known : known_) known.requires_grad = known.leaf = known.nodeless = false;
+  autograd_ += 1;
 }
 
 const at::Tensor& Recording::shared_number(const at::Tensor& number) {
-  const auto same = [&](const at::Tensor& other) {
-    return other.scalar_type() == number.scalar_type() && other.is_inference() == number.is_inference() &&
-           std::memcmp(other.const_data_ptr(), number.const_data_ptr(), number.itemsize()) == 0;
-  };
-  const auto found = std::find_if(numbers_.begin(), numbers_.end(), same);
-  return found != numbers_.end() ? *found : numbers_.emplace_back(number);
+  std::string key(static_cast<const char*>(number.const_data_ptr()), number.itemsize());
+  key += static_cast<char>(number.scalar_type());
+  key += number.is_inference() ? 'i' : ' ';
+  return numbers_.try_emplace(std::move(key), number).first->second;
 }
 
 const c10::IValue& Recording::shared_list(const c10::IValue& list) {
-  if (!list.isIntList()) return list;
-  const c10::ArrayRef<c10::IValue> items = list.toListRef();
-  const auto same = [&](const c10::IValue& other) {
-    return std::equal(items.begin(), items.end(), other.toListRef().begin(), other.toListRef().end(),
-                      [](const c10::IValue& a, const c10::IValue& b) { return a.toInt() == b.toInt(); });
-  };
-  const auto found = std::find_if(lists_.begin(), lists_.end(), same);
-  return found != lists_.end() ? *found : lists_.emplace_back(list);
+  return list.isIntList() ? lists_.try_emplace(list.toIntVector(), list).first->second : list;
 }
 
 }  // namespace pijit::torch_adapter

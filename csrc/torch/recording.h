@@ -4,6 +4,11 @@
 // Operands are converted before CPython runs the call: afterwards temporaries are gone. What is not a tensor, a scalar
 // register or a sequence becomes a constant, guarded in place by the core.
 #pragma once
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
 #include "adapter.h"
 #include "torch/eye.h"
 
@@ -53,8 +58,9 @@ struct Arg {
 struct Known {
   bool dtype = false, device = false, keys = false, dim = false;
   bool strides = false, requires_grad = false, leaf = false, nodeless = false, offset = false;
-  bool contiguous = false;               // or known not to be: in either case checked
-  Vec<std::pair<int64_t, Val>> sizes{};  // the registers with the sizes that were read, by dimension
+  bool contiguous = false;                      // or known not to be: in either case checked
+  Vec<std::pair<int64_t, Val>> sizes{};         // the registers with the sizes that were read, by dimension
+  uint32_t all = 0, layouts = 0, autograd = 0;  // how often such facts had been forgotten when these were found
 };
 
 class Recording {
@@ -71,7 +77,7 @@ class Recording {
   void forget_autograd();  // an operator wrote in place: requires_grad and is_leaf may differ now
   bool has_forgotten_layouts() const { return forgot_layouts_; }  // since inputs were checked
   void forget_all() {
-    known_.clear();
+    all_ += 1;
     forgot_layouts_ = false;
     checked_getters.clear();
   }
@@ -102,10 +108,13 @@ class Recording {
   bool convert(const Operand& operand, size_t slot, int depth);
   bool convert_constant(PyObject* object, Arg& arg);
 
+  // By register. What is forgotten is forgotten when it is asked for: a program that writes many tensors in place, or
+  // calls foreign code many times, has a long list of them.
   Vec<Known> known_;
+  uint32_t all_ = 0, layouts_ = 0, autograd_ = 0;
   bool forgot_layouts_ = false;
-  Vec<at::Tensor> numbers_;
-  Vec<c10::IValue> lists_;
+  std::unordered_map<std::string, at::Tensor> numbers_;  // by type and bytes
+  std::map<std::vector<int64_t>, c10::IValue> lists_;
 };
 
 }  // namespace pijit::torch_adapter

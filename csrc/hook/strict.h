@@ -17,7 +17,7 @@ PyObject* raise_strict(const std::string& text);
 
 // Why CPython ran some of the call that was recorded last; no code: it did not.
 StopInfo left_in_recording(const Root& root);
-// ... of the call that this replay was for.
+// Why CPython ran some of the call that was replayed last; no code: it did not.
 StopInfo left_in_replay(const Root& root, const Trace& trace, const Left& left);
 // Raises for it, unless the call raised anyway: what it returned is dropped.
 void raise_instead(const StopInfo& stop, PyObject** result);

@@ -237,7 +237,8 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
 
 enum class Relation : uint8_t { kSubset, kSuperset, kDisjoint };
 
-// ... of what an iterator gives: as many items are drawn as are needed, and the set may change meanwhile.
+// How a set compares with what an iterator gives: as many items are drawn as the answer needs, and the set may change
+// between two of them.
 template <Relation kWhich>
 Task<Val> relation_to_items(Drive& drive, Val set, Val source) {
   Recorder& recorder = drive.recorder();

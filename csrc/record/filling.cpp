@@ -31,19 +31,21 @@ bool Filling::is_of(Val value) const {
   return !value.is_null() && (value == container_ || value == model_);
 }
 
+// The model's last item is new.
+void Filling::note_last(Val item, bool real) {
+  if (!real) return recorder_.log(model_, LogOp::kItem, Val(), item);
+  recorder_.note_lasting();
+  recorder_.mention(model_, item, recorder_.model(model_).items.size() - 1);
+  waiting_.push_back(item);
+}
+
 bool Filling::append(Val item) {
   Model& content = recorder_.model(model_);
   const bool real = recorder_.is_real(model_);
   if (real && !follows()) return false;
   content.items.push_back(item);
   if (content.kind == VirtualKind::kDeque) recorder_.reshape(model_);
-  if (real) {
-    recorder_.note_lasting();
-    recorder_.mention(model_, item, content.items.size() - 1);
-    waiting_.push_back(item);
-  } else {
-    recorder_.log(model_, LogOp::kItem, Val(), item);
-  }
+  note_last(item, real);
   return recorder_.live();
 }
 
@@ -56,13 +58,7 @@ bool Filling::add(PyObject* key) {
   content.keys.push_back(key);
   content.items.push_back(item);
   recorder_.reshape(model_);
-  if (real) {
-    recorder_.note_lasting();
-    recorder_.mention(model_, item, content.items.size() - 1);
-    waiting_.push_back(item);
-  } else {
-    recorder_.log(model_, LogOp::kItem, Val(), item);
-  }
+  note_last(item, real);
   return recorder_.live();
 }
 

@@ -33,6 +33,7 @@ class Filling {
 
  private:
   bool follows() const;
+  void note_last(Val item, bool real);
 
   Drive& drive_;
   Recorder& recorder_;

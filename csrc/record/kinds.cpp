@@ -84,7 +84,7 @@ bool Recorder::may_load(PyObject* object, int depth, Py_ssize_t* room) {
   return true;
 }
 
-// ... is loaded. It may be loaded.
+// The object of such a place is loaded by its kind; the caller has asked whether it may be.
 Val Recorder::take_by_kind(PyObject* object, const Guard& load) {
   const Val loaded = load_input(load, object);
   const bool instance = !is_container(object) && !cpython::shows_memory(object) && !cpython::is_scalar(object) &&

@@ -1,7 +1,7 @@
 """What a newcomer tries that pijit does not take, and what the right thing is called."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -42,6 +42,13 @@ FOREIGN = {
     "parallel": _NO_MODES,
     "fastmath": "results are those of CPython, bit for bit; leave it out",
 }
+
+
+def nearest(wrong: str, words: Iterable[str]) -> str:
+    """ " (the nearest is 'onnx'; there are fx, json, onnx)", to end the sentence that `wrong` does not exist."""
+    words = list(words)
+    near = difflib.get_close_matches(wrong, words, 1)
+    return " (" + (f"the nearest is {near[0]!r}; " if near else "") + f"there are {', '.join(words)})"
 
 
 def check_keywords(unknown: dict[str, object], known: Sequence[str]) -> None:

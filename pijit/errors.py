@@ -34,5 +34,9 @@ class BackendError(PijitError):
     """A backend is not there or cannot be used; the message names those that can."""
 
 
+class ExportError(PijitError):
+    """A graph cannot be captured or exported as it was asked; the message names the operator, its line, what to try."""
+
+
 class CacheError(PijitError):
     """A stored trace cannot be read or does not fit."""

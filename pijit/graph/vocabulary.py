@@ -6,8 +6,9 @@ under a plain name. What a row does in a framework is the function of its name i
 
 A pattern such as "sum.dim_IntList(x, axis, keepdims, dtype)" names, for each argument of that operator in the order of
 its schema, the row's parameter that takes it. `_` is an argument without meaning for the result (pin_memory); a
-literal is the only value that the row can take there; an argument that is not named has to be None, False or its
-default. `add_.Tensor` needs no pattern: it is `add.Tensor` that writes to its first argument.
+literal is the only value that the row can take there; an argument that is not named has to be None or False. A pattern
+without parentheses takes the row's parameters in their order. `add_.Tensor` needs no pattern: it is `add.Tensor` that
+writes to its first argument.
 """
 
 import ast
@@ -87,8 +88,10 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
     return tuple(Parameter(name, defaults[i - first] if i >= first else _REQUIRED) for i, name in enumerate(names))
 
 
-def _pattern(text: str) -> Pattern:
-    operator, _, rest = text.partition("(")
+def _pattern(text: str, parameters: tuple[Parameter, ...]) -> Pattern:
+    operator, paren, rest = text.partition("(")
+    if not paren:
+        rest = ", ".join(each.name for each in parameters) + ")"
     call = ast.parse(f"f({rest}", mode="eval").body
     assert isinstance(call, ast.Call)
     slots: list[str | None] = []
@@ -110,8 +113,8 @@ def rows() -> Mapping[str, Row]:
         for signature, doc, *patterns in lines:
             name, _, parameters = signature.partition("(")
             assert name not in table, name
-            parsed = tuple(map(_pattern, patterns))
-            table[name] = Row(name, _parameters(parameters.removesuffix(")")), doc, parsed, family)
+            named = _parameters(parameters.removesuffix(")"))
+            table[name] = Row(name, named, doc, tuple(_pattern(each, named) for each in patterns), family)
     return table
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["tensor", "int", "float", "bool"]
+Kind = Literal["tensor", "int", "float", "bool", "object"]
 Role = Literal["input", "parameter", "buffer", "constant", "result"]
 # A size: a number, or an expression of symbols, such as "batch" or "2*batch + 1".
 Size = int | str
@@ -56,7 +56,7 @@ class Value:
 
     Attributes:
         name: unique in its graph.
-        kind: "tensor", "int", "float" or "bool".
+        kind: "tensor", "int", "float" or "bool"; "object": what an opaque call gave.
         role: where it comes from: "input", "parameter", "buffer", "constant" or "result".
         dtype: of a tensor, such as "float32"; None: not known.
         shape: of a tensor; each size a number or an expression of symbols; None: not known.
@@ -169,6 +169,23 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Effect:
+    """What the call did to objects of Python, and a graph does not do: a call or a store.
+
+    Attributes:
+        what: the function that was called, or the kind of store ("setattr").
+        values: what of the graph it was given.
+        file: the user's source file.
+        line: the line in it, from 1; 0: not known.
+    """
+
+    what: str
+    values: tuple[Value, ...] = ()
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
     """A module that was called: what it contains is drawn as a box.
 
@@ -196,6 +213,7 @@ class Graph:
         nodes: the operators, in the order in which they ran.
         outputs: what the call returns.
         updates: names of inputs and parameters with what they hold after the call, if it writes to them.
+        effects: what the call did to objects of Python, which the graph leaves out.
         data: the arrays of the parameters by name, in the framework that was captured; not copied.
         region: the tree of modules.
         symbols: the sizes that are free, with the size that was seen at the capture.
@@ -207,6 +225,7 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: Structure
     updates: tuple[tuple[str, Value], ...] = ()
+    effects: tuple[Effect, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     region: Region = field(default=Region("", ""), repr=False)
     symbols: Mapping[str, int] = field(default_factory=dict)
@@ -238,3 +257,46 @@ class Graph:
     def results(self) -> tuple[Value, ...]:
         """The values among the outputs, in order."""
         return tuple(values_of(self.outputs))
+
+    @property
+    def breaks(self) -> tuple[Node, ...]:
+        """What stands between the parts: opaque calls, decisions on data, the rest of a call that was not recorded."""
+        return tuple(node for node in self.nodes if node.op.startswith("python::"))
+
+    @property
+    def parts(self) -> tuple["Graph | Node", ...]:
+        """The graph, or if something stands there that a graph cannot hold: parts and what is between, in order."""
+        from pijit.graph.parts import split
+
+        return split(self)
+
+    def functional(self) -> "Graph":
+        """A graph that does the same without writing: what inputs and parameters hold at the end is in `updates`.
+
+        Raises:
+            ExportError: an operator writes to a view for which there is no way back.
+        """
+        from pijit.graph.functional import functional
+
+        return functional(self)
+
+    def run(self, *inputs: Any, framework: str = "torch", updates: bool = False, **named: Any) -> Any:
+        """Run the graph node by node in a framework.
+
+        Args:
+            *inputs: arrays of that framework, or of another one that shares them (DLPack), in the order of `inputs`.
+            framework: "torch", "numpy", "jax" or "mindspore".
+            updates: give also what inputs and parameters hold afterwards, those that the call writes to.
+            **named: inputs by their names.
+
+        Returns:
+            The outputs, in arrays of the framework; with `updates` a pair of them and a dict by names. In torch, inputs
+            and parameters are written to as in the call that was captured; in other frameworks they are not.
+
+        Raises:
+            UsageError: an input is missing or unknown, there is no such framework, or it is not installed.
+            ExportError: an operator has no form in the framework, or a size is not as the call decided on.
+        """
+        from pijit.graph.run import run
+
+        return run(self, inputs, named, framework, updates)

@@ -5,12 +5,14 @@ whose arrays cannot change: the graph is made functional first.
 """
 
 from collections.abc import Callable, Mapping
-from types import ModuleType
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pijit.errors import ExportError
-from pijit.graph.forms import form_of
-from pijit.graph.model import Graph, Node, Slice, Value
+from pijit._wrong import nearest
+from pijit.errors import ExportError, UsageError
+from pijit.graph.forms import form_of, load
+from pijit.graph.functional import functional
+from pijit.graph.model import Graph, Node, Slice, Token, Value
 
 
 def resolve(argument: Any, values: Mapping[str, Any]) -> Any:
@@ -51,27 +53,147 @@ def bind(node: Node, results: Any, values: dict[str, Any]) -> None:
             values[value.name] = result
 
 
-def evaluate(graph: Graph, values: dict[str, Any], call: Callable[[Node, dict[str, Any]], Any]) -> Any:
+def evaluate(graph: Graph, values: dict[str, Any], call: Callable[[Node, Mapping[str, Any]], Any]) -> Any:
     """What the graph returns.
 
     Args:
         graph: what to run.
         values: arrays by the names of inputs and parameters; the results are added.
-        call: makes one node's call with these arguments.
+        call: makes one node's call, given the values so far.
     """
     for node in graph.nodes:
-        arguments = {name: resolve(argument, values) for name, argument in node.arguments.items()}
-        bind(node, call(node, arguments), values)
+        bind(node, call(node, values), values)
     return resolve(graph.outputs, values)
 
 
-def caller(forms: ModuleType, framework: str) -> Callable[[Node, dict[str, Any]], Any]:
-    """Makes the call of a node by the function of its row."""
+def torch_caller() -> Callable[[Node, Mapping[str, Any]], Any]:
+    """Makes the call of torch that a node stands for: the very operator that the program called."""
+    import torch
 
-    def call(node: Node, arguments: dict[str, Any]) -> Any:
+    from pijit.graph.torch_calls import function_at, torch_call
+
+    functions: dict[str, Any] = {}
+    words: dict[str, Callable[[str], Any]] = {"device": torch.device}
+
+    def word(argument: Any) -> Any:
+        if isinstance(argument, Token):
+            return words.get(argument.kind, lambda name: getattr(torch, name))(argument.name)
+        return [word(item) for item in argument] if isinstance(argument, tuple | list) else argument
+
+    def call(node: Node, values: Mapping[str, Any]) -> Any:
+        made = torch_call(node, "torch")
+        function = functions.get(made.function)
+        if function is None:
+            function = functions[made.function] = function_at(made.function)
+        indexed = made.function.startswith("operator.")
+        args = tuple(resolve(each, values) if indexed else word(resolve(each, values)) for each in made.args)
+        kwargs = {name: word(resolve(each, values)) for name, each in made.kwargs.items()}
+        result = function(*args, **kwargs)
+        return resolve(node.arguments[made.kept], values) if made.kept else result
+
+    return call
+
+
+def check(node: Node, values: Mapping[str, Any]) -> None:
+    """`ExportError` where sizes are not as the program decided on when it was captured."""
+    found, expected = resolve(node.arguments["x"], values), node.arguments["expected"]
+    if found != expected:
+        raise ExportError(
+            f"{place_of(node)}the program decides on a size here: {found!r} now, {expected!r} when it was captured; "
+            "capture it again with such inputs"
+        )
+
+
+def caller(framework: str) -> Callable[[Node, Mapping[str, Any]], Any]:
+    """Makes the call of a node: in torch the operator that the program called, elsewhere the function of its row.
+
+    Raises:
+        UsageError: there is no such framework, or it is not installed.
+    """
+    own = torch_caller() if framework == "torch" else None
+    forms = None if framework == "torch" else load(framework)
+
+    def call(node: Node, values: Mapping[str, Any]) -> Any:
+        if node.op == "check":
+            return check(node, values)
+        if own is not None:
+            return own(node, values)
         form = form_of(forms, node.op)
         if form is None:
             raise lacking(node, framework)
-        return form(**arguments)
+        return form(**{name: resolve(argument, values) for name, argument in node.arguments.items()})
 
     return call
+
+
+def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framework: str, updates: bool) -> Any:
+    """What `Graph.run` does."""
+    call = caller(framework)
+    if framework != "torch":
+        graph = functional(graph)
+    values = {name: to_array(graph.data[name], framework) for name in graph.data}
+    for name, array in _given(graph, inputs, named).items():
+        values[name] = to_array(array, framework)
+    with _precision(framework):
+        outputs = evaluate(graph, values, call)
+    if not updates:
+        return outputs
+    written = {name: values[name] for name in graph.written} if framework == "torch" else {}
+    return outputs, written | {name: values[value.name] for name, value in graph.updates}
+
+
+def _given(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs by name."""
+    names = [value.name for value in graph.inputs]
+    if len(inputs) > len(names):
+        raise UsageError(f"graph {graph.name} takes {len(names)} inputs ({', '.join(names)}), not {len(inputs)}")
+    given = dict(zip(names, inputs, strict=False))
+    for name, array in named.items():
+        if name not in names:
+            raise UsageError(f"graph {graph.name} has no input {name!r}{nearest(name, names)}")
+        if name in given:
+            raise UsageError(f"graph {graph.name} was given {name!r} twice")
+        given[name] = array
+    if missing := [name for name in names if name not in given]:
+        raise UsageError(f"graph {graph.name} needs its input {missing[0]!r}; it takes {', '.join(names)}")
+    return given
+
+
+def to_array(thing: Any, framework: str) -> Any:
+    """An array of the framework with this content; no copy where DLPack or the buffer can be shared."""
+    if framework == "torch":
+        import torch
+
+        return thing if isinstance(thing, torch.Tensor) else torch.utils.dlpack.from_dlpack(thing)
+    if framework == "jax":
+        import jax.numpy as jnp
+
+        if type(thing).__module__.startswith("jax"):
+            return thing
+        try:
+            return jnp.from_dlpack(_detached(thing))
+        except (TypeError, ValueError, RuntimeError, BufferError):  # a dtype or layout that DLPack does not carry
+            return jnp.asarray(to_array(thing, "numpy"))
+    import numpy as np
+
+    array = thing.asnumpy() if hasattr(thing, "asnumpy") else thing
+    array = np.asarray(_detached(array).cpu().resolve_conj() if hasattr(array, "detach") else array)
+    if framework == "mindspore":
+        import mindspore
+
+        return thing if hasattr(thing, "asnumpy") else mindspore.Tensor(array)
+    return array
+
+
+def _detached(thing: Any) -> Any:
+    return thing.detach() if hasattr(thing, "detach") else thing
+
+
+def _precision(framework: str) -> AbstractContextManager[Any]:
+    """JAX has 64-bit numbers only where they are asked for."""
+    if framework != "jax":
+        return nullcontext()
+    import jax
+
+    made: AbstractContextManager[Any] = jax.enable_x64(True)
+    return made

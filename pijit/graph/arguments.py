@@ -1,0 +1,67 @@
+"""The tensors in the arguments of a call, with the names under which a graph has them."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pijit.graph import _torch
+
+# Where a leaf is: ("args", 0) or ("kwargs", "mask"), then keys.
+Path = tuple[Any, ...]
+
+
+class Leaf(NamedTuple):
+    """A tensor in the arguments."""
+
+    name: str
+    path: Path
+    tensor: Any
+
+
+def leaves(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Leaf]:
+    """The tensors in tuples, lists and dicts of the arguments, in order, each once.
+
+    A tensor that is an argument itself is called as the parameter of `fn`, one inside of an argument as that with its
+    keys behind it: "batch_mask" is `batch["mask"]`.
+    """
+    found: dict[int, Leaf] = {}
+    names: set[str] = set()
+    positional = _positional(fn)
+    for at, value in enumerate(args):
+        start = positional[at] if at < len(positional) else f"arg_{at}"
+        _collect(value, start, ("args", at), found, names)
+    for key, value in kwargs.items():
+        _collect(value, key, ("kwargs", key), found, names)
+    return list(found.values())
+
+
+def _collect(value: Any, name: str, path: Path, found: dict[int, Leaf], names: set[str]) -> None:
+    if _torch.is_tensor(value):
+        if id(value) not in found:
+            unique, count = name, 1
+            while unique in names:
+                count += 1
+                unique = f"{name}_{count}"
+            names.add(unique)
+            found[id(value)] = Leaf(unique, path, value)
+        return
+    for key, item in _items(value):
+        word = "".join(letter if letter.isalnum() else "_" for letter in str(key))
+        _collect(item, f"{name}_{word}", (*path, key), found, names)
+
+
+def _items(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, tuple | list):
+        yield from enumerate(value)
+
+
+def _positional(fn: Any) -> list[str]:
+    """Names of the parameters that can be given by position; of a module those of `forward`."""
+    inner = fn.forward if _torch.is_module(fn) else fn
+    try:
+        parameters = inspect.signature(inner).parameters.values()
+    except (TypeError, ValueError):  # it has no signature that Python can read
+        return []
+    return [each.name for each in parameters if each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD}]

@@ -1,0 +1,438 @@
+"""Makes a graph of a recorded trace: what a trace says of one call, told in the words of the vocabulary.
+
+Rules:
+1. A register of the trace becomes a `Value`, a number or a structure. What only proves that a replay is right (checks
+   of types, guards) does not stand in a graph. A decision on sizes stands there as a node "check".
+2. What a graph cannot hold is a node of the namespace "python": an opaque call, a decision on the data of a tensor, the
+   rest of a call whose recording stopped. `Graph.parts` splits the graph there.
+3. The frames of a node tell the module that called it and the user's line.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pijit.errors import ExportError
+from pijit.graph import _torch, regions, vocabulary
+from pijit.graph.arguments import Leaf
+from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, values_of
+
+_SKIPPED = {"guard", "guard_is", "guard_type", "epoch", "exit_point", "return"}
+_SCALARS = {
+    "add": "scalar_add",
+    "sub": "scalar_subtract",
+    "mul": "scalar_multiply",
+    "truediv": "scalar_divide",
+    "floordiv": "scalar_floor_divide",
+    "mod": "scalar_remainder",
+    "lt": "scalar_less",
+    "le": "scalar_less_equal",
+    "eq": "scalar_equal",
+    "ne": "scalar_not_equal",
+    "gt": "scalar_greater",
+    "ge": "scalar_greater_equal",
+    "neg": "scalar_negative",
+    "bool": "scalar_truth",
+    "not": "scalar_not",
+}
+# Operations of Python that the recorder knows: what they do is their effect on objects, and nothing else.
+_FOLLOWED = {"call", "pure", "setattr", "delattr", "setitem", "delitem", "setcell", "getcell", "next"}
+# Operators whose result depends on the form of their tensors only.
+_OF_FORM = {"size", "ndim", "numel", "zeros_like", "ones_like", "full_like", "empty_like"} | {
+    f"new_{kind}" for kind in ("zeros", "ones", "full", "empty")
+}
+_LITERALS = (int, float, complex, bool, str, type(None), type(...))
+
+
+class _Opaque:
+    """An object of Python that is no argument of a graph."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+
+class Modules:
+    """The modules of a call: their paths, and those of their parameters.
+
+    `tops` are modules with the prefix of their paths ("" for the one that is captured itself).
+    """
+
+    def __init__(self, tops: Mapping[str, Any]) -> None:
+        self.paths: dict[int, str] = {}
+        self.types: dict[str, str] = {}
+        self.tensors: dict[int, tuple[str, str, Any]] = {}
+        for prefix, top in tops.items():
+            dot = f"{prefix}." if prefix else ""
+            for path, module in top.named_modules():
+                name = f"{dot}{path}".rstrip(".")
+                self.paths.setdefault(id(module), name)
+                self.types.setdefault(name, type(module).__name__)
+            for path, role, tensor in _torch.named_tensors(top):
+                self.tensors.setdefault(id(tensor), (dot + path, role, tensor))
+
+
+class Builder:
+    """Walks over the nodes of one trace.
+
+    Args:
+        data: the trace, as `_core.trace_data` gives it.
+        name: of the graph.
+        modules: those of the call.
+        leaves: the tensors in its arguments.
+        found: what the sources of the trace start from, by name.
+    """
+
+    def __init__(
+        self, data: Mapping[str, Any], name: str, modules: Modules, leaves: list[Leaf], found: Mapping[str, Any]
+    ) -> None:
+        self._data, self._name, self._modules, self._found = data, name, modules, found
+        self._registers: dict[int, Any] = {}
+        self._names: set[str] = set()
+        self._nodes: list[Node] = []
+        self._arrays: dict[str, Any] = {}
+        self._parameters: dict[int, Value] = {}
+        self._of_data: set[str] = set()  # names of values that depend on the data of tensors
+        self._places: dict[int, tuple[str, str, int]] = {}
+        self._inputs: dict[int, Value] = {}
+        self._effects: list[Effect] = []
+        for leaf in leaves:
+            self._inputs[id(leaf.tensor)] = self._typed(leaf.tensor, Value(self._fresh(leaf.name), role="input"))
+        self._of_data.update(value.name for value in self._inputs.values())
+
+    def build(self) -> Graph:
+        """The graph."""
+        for row in self._data["inputs"]:
+            self._load(row)
+        for row in self._data["nodes"]:
+            self._node(row)
+        outputs: Any = None
+        if self._data["ends"] == "exit":
+            self._rest()
+        else:
+            outputs = self._structure(self._data["result"])
+        nodes = _without_unused(self._nodes, outputs)
+        return Graph(
+            self._name,
+            tuple(self._inputs.values()),
+            tuple(self._parameters.values()),
+            nodes,
+            outputs,
+            effects=tuple(self._effects),
+            data=self._arrays,
+            region=regions.tree(nodes, self._modules.types),
+        )
+
+    # -- what comes in
+
+    def _fresh(self, wanted: str) -> str:
+        word = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in wanted) or "value"
+        name, count = word, 0
+        while name in self._names:
+            count += 1
+            name = f"{word}_{count}"
+        self._names.add(name)
+        return name
+
+    @staticmethod
+    def _typed(tensor: Any, value: Value) -> Value:
+        dtype, shape, device = _torch.facts(tensor)
+        return Value(value.name, "tensor", value.role, dtype, shape, device, value.path)
+
+    def _load(self, row: Mapping[str, Any]) -> None:
+        tensor = row["object"] if row["object"] is not None else self._at(row["source"])
+        if tensor is not None:
+            self._registers[row["register"]] = self._tensor(tensor, row["source"])
+
+    def _tensor(self, tensor: Any, source: Any = ()) -> Value:
+        """The value of a tensor that was there before the call."""
+        value = self._inputs.get(id(tensor)) or self._parameters.get(id(tensor))
+        if value is not None:
+            return value
+        path, role, _ = self._modules.tensors.get(id(tensor), ("", "constant", None))
+        words = [str(step[-1]) for step in source if step[0] in {"attribute", "global", "cell", "item"}]
+        value = Value(self._fresh(path or (words[-1] if words else "constant")), role=role, path=path)  # type: ignore[arg-type]
+        value = self._typed(tensor, value)
+        self._parameters[id(tensor)] = value
+        self._arrays[value.name] = tensor
+        self._of_data.add(value.name)
+        return value
+
+    def _at(self, source: Any) -> Any:
+        """The object at the end of a source, or None."""
+        thing: Any = None
+        try:
+            for kind, *step in source:
+                if kind in {"argument", "cell", "global"}:
+                    thing = self._found[step[-1]]
+                elif kind == "constant":
+                    thing = step[0]
+                elif kind == "attribute":
+                    thing = getattr(thing, step[0])
+                elif kind == "item":
+                    thing = thing[step[0]]
+                elif kind == "value_at":
+                    thing = list(thing.values())[step[0]]
+                else:
+                    return None
+        except (KeyError, IndexError, AttributeError, TypeError):
+            return None
+        return thing
+
+    # -- arguments
+
+    def _literal(self, thing: Any) -> Any:
+        if isinstance(thing, _LITERALS):
+            return thing
+        if (word := _torch.token(thing)) is not None:
+            return word
+        if _torch.is_tensor(thing):
+            return self._tensor(thing)
+        if isinstance(thing, tuple | list):
+            return tuple(map(self._literal, thing))
+        if isinstance(thing, slice):
+            return Slice(self._literal(thing.start), self._literal(thing.stop), self._literal(thing.step))
+        return _Opaque(type(thing).__name__)
+
+    def _argument(self, value: Any) -> Any:
+        """An argument in a graph for a value of the trace; where there is none, an object of `_Opaque`."""
+        kind, *rest = value
+        if kind == "reg":
+            return self._registers.get(rest[0], _Opaque("an object"))
+        if kind == "const":
+            return self._literal(rest[0])
+        if kind in {"tuple", "list"}:
+            parts = tuple(map(self._argument, rest[-1]))
+            return list(parts) if kind == "list" else parts
+        if kind == "slice":
+            return Slice(*map(self._argument, rest))
+        if kind == "dict":
+            return {_key(key): self._argument(item) for key, item in rest[-1]}
+        if kind == "instance":
+            items = {_key(key): self._argument(item) for key, item in rest[2]}
+            held = items or {key: self._argument(item) for key, item in rest[1].items()}
+            return {key: item for key, item in held.items() if not _holds_opaque(item)}
+        return None if kind == "none" else _Opaque(str(rest[-1]))
+
+    def _structure(self, value: Any) -> Any:
+        made = self._argument(value)
+        if _holds_opaque(made) and any(node.op.startswith("python::") for node in self._nodes):
+            return _without_opaque(made)  # a part of it comes from what the graph does not hold
+        if _holds_opaque(made):
+            raise ExportError(
+                f"{self._name} returns an object that a graph cannot give; return tensors, numbers, or tuples, lists "
+                "and dicts of them"
+            )
+        return made
+
+    # -- nodes
+
+    def _node(self, row: Mapping[str, Any]) -> None:
+        op = row["op"]
+        if row.get("call") is not None:
+            self._call(row)
+        elif op == "scalar":
+            operands = [self._argument(row[side]) for side in ("a", "b") if row[side] not in {None, ("none",)}]
+            self._number(row, _SCALARS[row["scalar"]], operands)
+        elif op in {"box", "unbox"}:
+            self._registers[row["out"]] = self._argument(row["b" if op == "box" else "a"])
+        elif op == "build":
+            self._registers[row["out"]] = self._argument(row["a"])
+        elif op in {"guard_bool", "guard_int", "guard_float"}:
+            self._check(row, self._argument(row["a"]), _expected(op, row))
+        elif op not in _SKIPPED and op != "exit":
+            self._foreign(row)
+
+    def _emit(self, row: Mapping[str, Any], op: str, arguments: Mapping[str, Any], results: Any, **more: Any) -> None:
+        region, file, line = self._place(row.get("frame", -1))
+        node = Node(op, arguments, results, region=region, file=file, line=line, **more)
+        depends = op not in _OF_FORM and any(value.name in self._of_data for value in node.operands)
+        if depends or more.get("random"):
+            self._of_data.update(value.name for value in results if value is not None)
+        self._nodes.append(node)
+
+    def _result(self, register: int | None, op: str, kind: Any = "tensor") -> Value | None:
+        if register is None:
+            return None
+        value = Value(self._fresh(op.rpartition("::")[2].partition(".")[0]), kind)
+        self._registers[register] = value
+        return value
+
+    def _kind(self, register: int | None) -> str:
+        kind = "tensor" if register is None else self._data["registers"][register]
+        return kind if kind in {"tensor", "int", "float", "bool"} else "object"
+
+    def _call(self, row: Mapping[str, Any]) -> None:
+        call = row["call"]
+        registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
+        arguments = [(name, _plain(self._argument(value))) for name, value, _ in call["arguments"]]
+        written = [at for at, (_, _, writes) in enumerate(call["arguments"]) if writes]
+        if not written and not any(each is not None for each in registers):
+            return  # it only looks, or changes a mode
+        named = vocabulary.neutral(call["name"], arguments)
+        if named is None:
+            op, taken = call["name"], dict(arguments)
+            writes = tuple(arguments[at][0] for at in written)
+        else:
+            op, taken = named
+            slots = vocabulary.row_of(call["name"])[1].slots  # type: ignore[index]
+            writes = tuple(slots[at] or "" for at in written)
+        if any(_holds_opaque(value) for value in taken.values()):
+            self._foreign(row, op.rpartition("::")[2])
+            return
+        results: list[Value | None] = [self._result(each, op, self._kind(each)) for each in registers]
+        if writes and results and results[0] is None:
+            results[0] = Value(self._fresh(op.rpartition("::")[2].partition(".")[0]))
+        elif writes and not results:
+            results = [Value(self._fresh(op.rpartition("::")[2].partition(".")[0]))]
+        flat = [alias for one, alias in zip(call["results"], call["aliases"], strict=True) for _ in _each(one)]
+        aliases = tuple(call["arguments"][at][0] if at >= 0 else "" for at in flat)
+        if named is not None:
+            slots = vocabulary.row_of(call["name"])[1].slots  # type: ignore[index]
+            aliases = tuple((slots[at] or "") if at >= 0 else "" for at in flat)
+        self._emit(
+            row,
+            op,
+            taken,
+            tuple(results),
+            origin=call["name"],
+            writes=writes,
+            aliases=aliases if any(aliases) else (),
+            random=call["random"],
+        )
+
+    def _number(self, row: Mapping[str, Any], op: str, operands: list[Any]) -> None:
+        if not any(isinstance(each, Value) for each in operands):
+            self._registers[row["out"]] = _Opaque("a number")
+            return
+        names = ("x", "y")[: len(operands)]
+        result = self._result(row["out"], op, self._kind(row["out"]))
+        self._emit(row, op, dict(zip(names, operands, strict=True)), (result,))
+
+    def _check(self, row: Mapping[str, Any], value: Any, expected: Any) -> None:
+        if not isinstance(value, Value):
+            return
+        decides = value.name in self._of_data
+        self._emit(row, "python::decision" if decides else "check", {"x": value, "expected": expected}, ())
+
+    def _foreign(self, row: Mapping[str, Any], name: str = "") -> None:
+        """A call or a store of Python: an effect beside the graph, or if a tensor comes out of it a node of its own."""
+        values = {value.name: value for side in self._sides(row) for value in values_of(self._argument(side))}
+        outs = self._outs(row)
+        what = name or self._callable(row)
+        tensors = any(self._kind(each) != "object" for each in outs)
+        if row["op"] in _FOLLOWED and not tensors:
+            _, file, line = self._place(row.get("frame", -1))
+            if row.get("effect") == "write":
+                self._effects.append(Effect(what, tuple(values.values()), file, line))
+            return
+        arguments: dict[str, Argument] = {f"x{at}": value for at, value in enumerate(values.values())}
+        results = tuple(self._result(each, f"python::{what}", self._kind(each)) for each in outs)
+        self._of_data.update(value.name for value in results if value is not None)
+        self._emit(row, f"python::{what}", arguments, results)
+
+    @staticmethod
+    def _sides(row: Mapping[str, Any]) -> Iterator[Any]:
+        for side in ("a", "b", "c"):
+            if row.get(side) is not None:
+                yield row[side]
+        yield from row.get("operands", ())
+        if row.get("call"):
+            yield from (value for _, value, _ in row["call"]["arguments"])
+
+    @staticmethod
+    def _outs(row: Mapping[str, Any]) -> list[int]:
+        outs = [each for each in (row.get("out"), *row.get("outs", ())) if each is not None]
+        if row.get("call"):
+            outs = [each for one in row["call"]["results"] for each in _each(one) if each is not None]
+        return outs
+
+    @staticmethod
+    def _callable(row: Mapping[str, Any]) -> str:
+        value = row.get("a")
+        thing = value[1] if value is not None and value[0] == "const" else None
+        return getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or str(row["op"])
+
+    def _rest(self) -> None:
+        stop = self._data["stop"] or {"reason": "it was not recorded to its end", "file": "", "line": 0}
+        node = Node("python::rest", {}, (), origin=stop["reason"], file=stop["file"], line=stop["line"])
+        self._nodes.append(node)
+
+    # -- where a node comes from
+
+    def _place(self, frame: int) -> tuple[str, str, int]:
+        """Region, file and line of a frame."""
+        known = self._places.get(frame)
+        if known is not None:
+            return known
+        region, user, innermost = None, None, ("", 0)
+        at = frame
+        while at >= 0:
+            row = self._data["frames"][at]
+            if at == frame:
+                innermost = (row["file"], row["line"])
+            if user is None and not row["library"]:
+                user = (row["file"], row["line"])
+            if region is None:
+                region = self._modules.paths.get(id(row["self"])) if row["self"] is not None else None
+            at = row["parent"]
+        made = (region or "", *(user or innermost))
+        self._places[frame] = made
+        return made
+
+
+def _expected(op: str, row: Mapping[str, Any]) -> int | float | bool:
+    """The number that a guard compares with."""
+    if op == "guard_bool":
+        return bool(row["aux"])
+    bits: bytes = row["imm"].to_bytes(8, "little")
+    number: int | float = struct.unpack("<q" if op == "guard_int" else "<d", bits)[0]
+    return number
+
+
+def _each(one: Any) -> list[Any]:
+    return one if isinstance(one, list) else [one]
+
+
+def _key(value: Any) -> Any:
+    return value[1] if value[0] == "const" and isinstance(value[1], _LITERALS) else str(value[-1])
+
+
+def _plain(argument: Any) -> Any:
+    """Lists as tuples, as arguments have them."""
+    if isinstance(argument, list | tuple):
+        return tuple(map(_plain, argument))
+    return argument
+
+
+def _holds_opaque(argument: Any) -> bool:
+    if isinstance(argument, _Opaque):
+        return True
+    if isinstance(argument, Slice):
+        return _holds_opaque((argument.start, argument.stop, argument.step))
+    if isinstance(argument, tuple | list):
+        return any(map(_holds_opaque, argument))
+    return isinstance(argument, Mapping) and any(map(_holds_opaque, argument.values()))
+
+
+def _without_opaque(argument: Any) -> Any:
+    if isinstance(argument, _Opaque):
+        return None
+    if isinstance(argument, tuple | list):
+        return type(argument)(map(_without_opaque, argument))
+    if isinstance(argument, Mapping):
+        return {key: _without_opaque(item) for key, item in argument.items()}
+    return argument
+
+
+def _without_unused(nodes: list[Node], outputs: Any) -> tuple[Node, ...]:
+    """Without numbers that nobody uses."""
+    used = {value.name for value in values_of(outputs)}
+    kept = []
+    for node in reversed(nodes):
+        numbers = all(value is None or value.kind != "tensor" for value in node.results)
+        needed = any(value is not None and value.name in used for value in node.results)
+        if node.results and numbers and not needed and not node.writes and not node.op.startswith("python::"):
+            continue
+        used.update(value.name for value in node.operands)
+        kept.append(node)
+    return tuple(reversed(kept))

@@ -1,0 +1,151 @@
+"""Captures one call of a function as a graph."""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FunctionType, MethodType
+from typing import Any
+
+from pijit import _core
+from pijit._config import OFF, WHY_OFF
+from pijit._wrong import check_thing
+from pijit.errors import ExportError
+from pijit.graph import _torch
+from pijit.graph.arguments import Leaf, leaves
+from pijit.graph.build import Builder, Modules
+from pijit.graph.model import Graph
+from pijit.graph.types import typed
+
+
+def capture(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
+    """Call `fn(*args, **kwargs)` once, and only once, and give what it did as a graph.
+
+    What the call changes stays changed, and what it raises is raised. Parameters and buffers of modules are named by
+    their paths; the tensors in the arguments are the inputs, by the names of the parameters. Sizes of inputs that the
+    call does not fix are symbols. `fn` may have been jitted or not; its traces are left as they are.
+
+    Args:
+        fn: a function, method or module.
+        *args: handed to `fn`.
+        **kwargs: handed to `fn`.
+
+    Raises:
+        ExportError: the call was not recorded, with the reason and its line.
+
+    Example:
+        >>> import pijit
+        >>> graph = pijit.graph.capture(lambda: 1)
+        >>> graph.nodes, graph.outputs
+        ((), 1)
+    """
+    return captured(fn, args, kwargs)
+
+
+def captured(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic: Any = None) -> Graph:
+    """As `capture`; `dynamic` False: every size is as it was in this call."""
+    from pijit import api  # which imports what needs this package
+
+    check_thing(fn, api.function_of(fn), "graph.capture")
+    if OFF:
+        raise ExportError(f"pijit.graph.capture(): nothing is recorded: {WHY_OFF}")
+    found = leaves(fn, args, kwargs)
+    made = api.jit(_caller(fn))
+    root = api.root_of(made)
+    try:
+        with _unlimited():
+            made(*args, **kwargs)
+        report = _core.root_report(root)
+        if not report["traces"]:
+            raise ExportError(_why_not(fn, report))
+        data = _core.trace_data(root, 0)
+        graph = _built(fn, data, args, kwargs, found)
+    finally:
+        _core.remove_root(root)
+    return typed(graph, {leaf.name: leaf.tensor for leaf in found}, dynamic)
+
+
+def _built(
+    fn: Any, data: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], found: list[Leaf]
+) -> Graph:
+    modules = Modules(_tops(fn, data, args, kwargs))
+    name = getattr(fn, "__name__", None) or type(fn).__name__
+    return Builder(data, name, modules, found, {"args": args, "kwargs": dict(kwargs), "fn": fn}).build()
+
+
+def _caller(fn: Callable[..., Any]) -> FunctionType:
+    """A function that hands its arguments on; a recording of its own begins there, whatever is known of `fn`."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+@contextmanager
+def _unlimited() -> Iterator[None]:
+    """Recordings have no budget: the graph of this call is wanted, whatever it costs."""
+    before = _core.get_option("record_budget")
+    _core.set_option("record_budget", 0)
+    try:
+        yield
+    finally:
+        _core.set_option("record_budget", before)
+
+
+def _why_not(fn: Any, report: Any) -> str:
+    stop = report["last_stop"]
+    name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
+    if stop is None:
+        return f"pijit.graph.capture(): the call of {name} was not recorded; `pijit.explain(fn, ...)` says more"
+    return (
+        f"{stop['file']}:{stop['line']} in {stop['function']}(): the call of {name} was not recorded: {stop['reason']} "
+        f"[{stop['code']}] (python -m pijit help {stop['code']})"
+    )
+
+
+def _tops(fn: Any, data: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The outermost modules of the call, by the prefix of their paths: "" for `fn` itself, else their names."""
+    inner: Any = fn
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    owner = inner.__self__ if isinstance(inner, MethodType) else inner
+    if _torch.is_module(owner):
+        return {"": owner}
+    names = _named_modules(inner, args, kwargs)
+    tops: dict[str, Any] = {}
+    for row in data["frames"]:
+        module = row["self"]
+        if not _torch.is_module(module) or _inside_a_module(data["frames"], row["parent"]):
+            continue
+        if not any(module is each for each in tops.values()):
+            tops[names.get(id(module), f"{type(module).__name__.lower()}_{len(tops)}")] = module
+    return tops
+
+
+def _inside_a_module(frames: Any, at: int) -> bool:
+    while at >= 0:
+        if _torch.is_module(frames[at]["self"]):
+            return True
+        at = frames[at]["parent"]
+    return False
+
+
+def _named_modules(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[int, str]:
+    """Modules that the function knows by a name: its globals, variables around it, arguments."""
+    function = fn.__func__ if isinstance(fn, MethodType) else fn
+    function = getattr(function, "__wrapped__", function)
+    known: dict[str, Any] = dict(kwargs)
+    if isinstance(function, FunctionType):
+        code = function.__code__
+        known |= {name: function.__globals__.get(name) for name in code.co_names}
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        known |= {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
+        known |= dict(zip(code.co_varnames[: code.co_argcount], args, strict=False))
+    return {id(thing): name for name, thing in known.items() if _torch.is_module(thing)}
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False

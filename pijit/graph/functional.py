@@ -1,0 +1,200 @@
+"""A graph without writes: each node that writes to an argument gives a new value instead.
+
+A value and its views are one group, with one base. A write to any of them makes a new base: a write to a view is
+carried back through the operators that made it. A view is made anew where it is used after a write. What an input or a
+parameter holds at the end stands in `Graph.updates`. (The way is that of torch's functionalisation.)
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pijit.errors import ExportError
+from pijit.graph import regions
+from pijit.graph.model import Argument, Graph, Node, Slice, Value, replaced, values_of
+from pijit.graph.vocabulary import rows
+
+# Operators whose result shares memory with `x`; the ones with a way back are in `_back`.
+_RESHAPES = frozenset({"view", "reshape", "reshape_as", "flatten", "ravel", "unflatten", "expand_dims", "squeeze"})
+_SWAPS = frozenset({"swapaxes", "t", "matrix_transpose"})
+_SAME = frozenset({"detach", "alias", "contiguous"})
+_VIEWS = (
+    _RESHAPES
+    | _SWAPS
+    | _SAME
+    | frozenset({"permute_dims", "moveaxis", "broadcast_to", "expand_as", "select", "slice", "narrow", "getitem"})
+    | frozenset({"diagonal", "unfold", "split", "chunk", "tensor_split", "unstack"})
+)
+
+
+def functional(graph: Graph) -> Graph:
+    """The graph without nodes that write to an argument.
+
+    Raises:
+        ExportError: an operator writes to a view for which there is no way back, or to something else than its first
+            argument.
+    """
+    if not any(node.writes for node in graph.nodes):
+        return graph
+    return _Functional(graph).run()
+
+
+class _Functional:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._nodes: list[Node] = []
+        self._names = {value.name for value in (*graph.inputs, *graph.parameters)}
+        for node in graph.nodes:
+            self._names.update(value.name for value in node.results if value is not None)
+        self._base: dict[str, str] = {}  # of each value of a group of views
+        self._made_by: dict[str, Node] = {}  # a view's node
+        self._version: dict[str, int] = {}  # of a base: how often it was written
+        self._seen: dict[str, int] = {}  # of a value: the version of its base that `_current` has
+        self._current: dict[str, Value] = {}  # what stands for a value now
+        self._own = {value.name: value for value in (*graph.inputs, *graph.parameters)}
+
+    def run(self) -> Graph:
+        for node in self._graph.nodes:
+            if node.writes:
+                self._write(node)
+            else:
+                self._read(node)
+        outputs = replaced(self._graph.outputs, self._now(values_of(self._graph.outputs)))
+        updates = tuple(
+            (name, self._value(value)) for name, value in self._own.items() if self._version.get(name, 0) > 0
+        )
+        region = regions.tree(self._nodes, regions.types_of(self._graph.region))
+        return replace(self._graph, nodes=tuple(self._nodes), outputs=outputs, updates=updates, region=region)
+
+    # -- names and groups
+
+    def _fresh(self, value: Value) -> Value:
+        count, name = 1, f"{value.name}_written"
+        while name in self._names:
+            count += 1
+            name = f"{value.name}_written_{count}"
+        self._names.add(name)
+        return replace(value, name=name, role="result", path="")
+
+    def _root(self, value: Value) -> str:
+        return self._base.get(value.name, value.name)
+
+    def _now(self, values: Iterable[Value]) -> dict[str, Value]:
+        return {value.name: self._value(value) for value in values}
+
+    def _value(self, value: Value) -> Value:
+        """What stands for a value now; a view whose base was written since is made anew."""
+        root = self._root(value)
+        version = self._version.get(root, 0)
+        if self._seen.get(value.name, 0) == version or value.name == root:
+            return self._current.get(value.name, value)
+        node = self._made_by[value.name]
+        results = tuple(None if each is None else self._fresh(each) for each in node.results)
+        self._nodes.append(replace(node, arguments=self._arguments(node), results=results, aliases=()))
+        for old, new in zip(node.results, results, strict=True):
+            if old is not None and new is not None:
+                self._current[old.name] = new
+                self._seen[old.name] = version
+        return self._current[value.name]
+
+    def _arguments(self, node: Node) -> dict[str, Argument]:
+        now = self._now(node.operands)
+        return {name: replaced(argument, now) for name, argument in node.arguments.items()}
+
+    # -- nodes
+
+    def _read(self, node: Node) -> None:
+        self._nodes.append(replace(node, arguments=self._arguments(node)))
+        source = node.arguments.get("x")
+        if node.op not in _VIEWS or not isinstance(source, Value) or (node.op == "getitem" and _copies(node)):
+            return
+        root = self._root(source)
+        for value in node.results:
+            if value is not None:
+                self._base[value.name] = root
+                self._made_by[value.name] = node
+                self._seen[value.name] = self._version.get(root, 0)
+
+    def _write(self, node: Node) -> None:
+        target = node.arguments.get(node.writes[0])
+        if not isinstance(target, Value) or node.op not in rows() or len(node.writes) > 1:
+            raise self._no_way(node, "writes to more than its first argument")
+        held = next((each for each in node.results if each is not None), None)
+        new = self._fresh(target)
+        self._nodes.append(replace(node, arguments=self._arguments(node), results=(new,), writes=(), aliases=()))
+        self._store(node, target, new)
+        if held is not None:  # another name of the same tensor
+            root = self._root(target)
+            self._base[held.name] = root
+            self._made_by[held.name] = Node("alias", {"x": target}, (held,))
+            self._seen[held.name] = self._version[root]
+            self._current[held.name] = new
+
+    def _store(self, writer: Node, target: Value, new: Value) -> None:
+        """`target` holds `new` from now on, and so does what it is a view of."""
+        root = self._root(target)
+        value, at = new, target
+        while at.name != root:
+            node = self._made_by[at.name]
+            source = node.arguments["x"]
+            assert isinstance(source, Value)
+            value = self._back(writer, node, source, at, value)
+            at = source
+        self._version[root] = self._version.get(root, 0) + 1
+        self._current[root] = value
+        self._current[target.name] = new if target.name != root else value
+        self._seen[target.name] = self._version[root]
+
+    def _back(self, writer: Node, view: Node, source: Value, at: Value, value: Value) -> Value:
+        """What the source of a view holds when the view holds `value`."""
+        place = {"region": writer.region, "file": writer.file, "line": writer.line}
+        if view.op in _SAME:
+            return value
+        out = self._fresh(source)
+        if view.op == "getitem":
+            index = self._arguments(view)["index"]
+            arguments = {"x": self._value(source), "index": index, "value": value}
+            self._nodes.append(Node("setitem", arguments, (out,), **place))  # type: ignore[arg-type]
+        elif view.op in _RESHAPES and source.shape is not None and all(isinstance(n, int) for n in source.shape):
+            self._nodes.append(Node("reshape", {"x": value, "shape": source.shape}, (out,), **place))  # type: ignore[arg-type]
+        elif (index := _index(view)) is not None:
+            arguments = {"x": self._value(source), "index": index, "value": value}
+            self._nodes.append(Node("setitem", arguments, (out,), **place))  # type: ignore[arg-type]
+        elif view.op in _SWAPS:
+            self._nodes.append(replace(view, arguments={**view.arguments, "x": value}, results=(out,), aliases=()))
+        elif view.op == "permute_dims" and isinstance(order := view.arguments.get("axes"), tuple):
+            rank = len(order)
+            inverse = tuple(sorted(range(rank), key=lambda axis: order[axis] % rank))  # type: ignore[operator]
+            self._nodes.append(replace(view, arguments={"x": value, "axes": inverse}, results=(out,), aliases=()))
+        else:
+            raise self._no_way(writer, f"writes to what {view.op} has given")
+        return out
+
+    @staticmethod
+    def _no_way(node: Node, why: str) -> ExportError:
+        place = f"{node.place}: " if node.place else ""
+        return ExportError(
+            f"{place}{node.op} ({node.origin}) {why}, which this format cannot say without writing; "
+            "write `x = x.clone()` before it, or use a format of torch (fx, exported_program)"
+        )
+
+
+def _index(view: Node) -> Argument:
+    """The index that gives the same as select, slice or narrow; None: it is another operator."""
+    axis, start = view.arguments.get("axis", 0), view.arguments.get("start")
+    if not isinstance(axis, int) or axis < 0:
+        return None
+    before: tuple[Argument, ...] = (Slice(),) * axis
+    if view.op == "select":
+        return (*before, view.arguments["index"])
+    if view.op == "slice":
+        return (*before, Slice(start, view.arguments.get("stop"), view.arguments.get("step")))
+    if view.op == "narrow" and isinstance(start, int) and isinstance(length := view.arguments["length"], int):
+        return (*before, Slice(start, start + length))
+    return None
+
+
+def _copies(node: Node) -> bool:
+    """An index with tensors or lists gives a copy."""
+    index = node.arguments.get("index")
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, tuple) or (isinstance(part, Value) and part.kind == "tensor") for part in parts)

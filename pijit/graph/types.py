@@ -1,0 +1,122 @@
+"""Fills in dtype, shape and device of every value of a graph, by running it on tensors without data.
+
+Sizes of the inputs are symbols where `dynamic` allows it; torch's shape environment finds which of them the operators
+relate or fix. A size that was 0 or 1 is fixed: an operator treats these in a way of its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pijit.graph.model import Graph, Node, Value, replaced
+from pijit.graph.run import bind, torch_caller
+
+
+def typed(graph: Graph, examples: Mapping[str, Any], dynamic: bool | None = None) -> Graph:
+    """The graph with types.
+
+    Args:
+        graph: what the builder made.
+        examples: the tensors of the inputs by name.
+        dynamic: False: every size is as in the examples; else sizes are symbols where the operators allow it.
+    """
+    import sys
+
+    if "torch" not in sys.modules or not (graph.inputs or graph.parameters):
+        return graph
+    return _Typing(graph, examples, dynamic is not False).run()
+
+
+class _Typing:
+    def __init__(self, graph: Graph, examples: Mapping[str, Any], symbolic: bool) -> None:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        self._graph = graph
+        self._env = ShapeEnv()
+        self._mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
+        self._values: dict[str, Any] = {}
+        self._names: dict[Any, str] = {}
+        self._sizes: dict[str, int] = {}
+        for value in graph.inputs:
+            self._values[value.name] = self._input(value, examples[value.name], symbolic)
+        for value in graph.parameters:
+            self._values[value.name] = self._mode.from_tensor(graph.data[value.name], static_shapes=True)
+
+    def _input(self, value: Value, tensor: Any, symbolic: bool) -> Any:
+        from torch._dynamo.source import ConstantSource
+        from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+        sizes = [DimDynamic.DYNAMIC if symbolic and size > 1 else DimDynamic.STATIC for size in tensor.shape]
+        context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
+        made: Any = self._mode.from_tensor(tensor, source=ConstantSource(value.name), symbolic_context=context)
+        for axis, size in enumerate(made.shape):
+            if not isinstance(size, int) and size.node.expr not in self._names:
+                self._names[size.node.expr] = f"{value.name}_{axis}"
+        return made
+
+    def run(self) -> Graph:
+        import torch
+        from torch._dispatch.python import enable_python_dispatcher
+
+        call = torch_caller()
+        with torch.no_grad(), self._mode, enable_python_dispatcher():
+            for node in self._graph.nodes:
+                self._step(node, call)
+        return self._filled()
+
+    def _step(self, node: Node, call: Any) -> None:
+        if node.op.startswith("python::"):
+            for value in node.results:
+                if value is not None:
+                    self._values[value.name] = None
+            return
+        if node.op != "check":
+            bind(node, call(node, self._values), self._values)
+
+    def _size(self, size: Any) -> int | str:
+        if isinstance(size, int):
+            return size
+        import sympy
+
+        expression = self._env.simplify(size.node.expr)
+        if expression.is_number:
+            return int(expression)
+        symbols = {symbol: sympy.Symbol(self._name(symbol), integer=True) for symbol in expression.free_symbols}
+        return str(expression.subs(symbols)).replace(" ", "")
+
+    def _name(self, symbol: Any) -> str:
+        name = self._names.get(symbol, str(symbol))
+        self._sizes[name] = int(self._env.backed_var_to_val.get(symbol, 0))
+        return name
+
+    def _filled(self) -> Graph:
+        new = {}
+        for value in self._all():
+            made: Any = self._values.get(value.name)
+            if value.kind == "tensor" and hasattr(made, "dtype"):
+                shape = tuple(self._size(size) for size in made.shape)
+                dtype = str(made.dtype).removeprefix("torch.")
+                new[value.name] = replace(value, dtype=dtype, shape=shape, device=str(made.device))
+        graph = self._graph
+        nodes = tuple(
+            replace(
+                node,
+                arguments={name: replaced(argument, new) for name, argument in node.arguments.items()},
+                results=replaced(node.results, new),
+            )
+            for node in graph.nodes
+        )
+        return replace(
+            graph,
+            inputs=replaced(graph.inputs, new),
+            parameters=replaced(graph.parameters, new),
+            nodes=nodes,
+            outputs=replaced(graph.outputs, new),
+            effects=tuple(replace(each, values=replaced(each.values, new)) for each in graph.effects),
+            symbols=self._sizes,
+        )
+
+    def _all(self) -> list[Value]:
+        results = [value for node in self._graph.nodes for value in node.results if value is not None]
+        return [*self._graph.inputs, *self._graph.parameters, *results]

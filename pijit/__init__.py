@@ -7,6 +7,7 @@ fast(batch)                 # replayed, bit for bit the same
 
 from pijit import _built, _interpreter, errors  # noqa: F401  the first two before the core is loaded
 from pijit._config import config
+from pijit._export import export, formats
 from pijit._marks import constant, opaque, skip
 from pijit._stance import stance
 from pijit._switch import disable, enable, enabled
@@ -25,6 +26,8 @@ __all__ = [
     "enabled",
     "errors",
     "explain",
+    "export",
+    "formats",
     "jit",
     "opaque",
     "reset",

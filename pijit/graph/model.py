@@ -16,7 +16,10 @@ Rules:
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Kind = Literal["tensor", "int", "float", "bool", "object"]
 Role = Literal["input", "parameter", "buffer", "constant", "result"]
@@ -300,3 +303,45 @@ class Graph:
         from pijit.graph.run import run
 
         return run(self, inputs, named, framework, updates)
+
+    def to_json(self, *, weights: Literal["inline", "none"] = "inline", indent: int | None = None) -> str:
+        """The graph as JSON; its schema is described in `pijit._formats.json`.
+
+        Args:
+            weights: "inline": the arrays of the parameters are in the text; "none": they are left out.
+            indent: spaces a level; None: one line.
+
+        Raises:
+            ExportError: an argument or array cannot be written.
+
+        Example:
+            >>> from pijit.graph import Graph, Value
+            >>> x = Value("x", "tensor", "input", "float32", (2,))
+            >>> graph = Graph("same", (x,), (), (), x)
+            >>> Graph.from_json(graph.to_json()).inputs[0].type
+            'float32[2]'
+        """
+        from pijit._formats import json
+
+        return json.to_json(self, weights, indent)
+
+    @classmethod
+    def from_json(cls, source: "str | bytes | Path", *, framework: str | None = None) -> "Graph":
+        """The graph that `to_json` or `pijit.export(format="json")` wrote.
+
+        Args:
+            source: the text, or a `pathlib.Path` of its file.
+            framework: whose arrays the parameters become ("torch", "numpy" or "jax"); None: that of the captured graph.
+
+        Raises:
+            ExportError: the text is damaged, or of another schema.
+
+        Example:
+            >>> from pijit.graph import Graph
+            >>> Graph.from_json("{}")
+            Traceback (most recent call last):
+            pijit.errors.ExportError: this JSON is no graph: it has no "schema": "pijit.graph/1"
+        """
+        from pijit._formats import json
+
+        return json.from_json(source, framework)

@@ -1,0 +1,166 @@
+"""`pijit.export` and `pijit.formats`: a function's graph as an object of another system, or as a file.
+
+A file is written whole or not at all. The format writes into a new directory beside `path`; when all of it is there
+and on the disk, its files are renamed to their places, the one called `path` last. A reader sees the old file or the
+new one.
+"""
+
+import importlib
+import inspect
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pijit import _formats
+from pijit._wrong import describe, nearest
+from pijit.errors import ExportError, PijitError, UsageError
+
+if TYPE_CHECKING:
+    from pijit.graph import Graph
+
+Dynamic = bool | Mapping[str, Any] | None
+
+
+def formats() -> _formats.Formats:
+    """The formats that `pijit.export()` knows, each with "usable" or the command that makes it so; prints as a table.
+
+    No framework is imported for it.
+
+    Example:
+        >>> import pijit
+        >>> pijit.formats()["json"]
+        'usable'
+    """
+    return _formats.Formats()
+
+
+def export(
+    fn: Any,
+    *args: Any,
+    format: str,
+    path: "str | os.PathLike[str] | None" = None,
+    dynamic: Dynamic = None,
+    kwargs: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """The whole graph of a call in another system's form.
+
+    Args:
+        fn: a function or module, which is called once, and only once; or a `pijit.graph.Graph`, which is not called.
+        args: its arguments.
+        format: one of `pijit.formats()`.
+        path: where to write a file, whole or not at all. None: the object is returned.
+        dynamic: which sizes stay free. None and True: all that the program leaves free. False: none. Or those of some
+            inputs: `{"x": {0: "batch"}}`, by name of the input and number of the axis, with a name for the size.
+        kwargs: keyword arguments of `fn`, as a dict.
+        options: of the format, such as `weights="safetensors"` for json.
+
+    Returns:
+        The object that the format makes (`str` for json, `GraphModule` for fx); with `path` the path of the file.
+
+    Raises:
+        UsageError: `fn` or an option is of the wrong kind.
+        ExportError: the format does not exist or lacks a package, the graph has what it cannot hold, or `path` cannot
+            be written.
+
+    Example:
+        >>> import pijit
+        >>> from pijit.graph import Graph, Value
+        >>> x = Value("x", "int", "input")
+        >>> same = Graph("same", inputs=(x,), parameters=(), nodes=(), outputs=x)
+        >>> print(pijit.export(same, format="json", indent=None)[:40])
+        {"schema": "pijit.graph/1", "name": "sam
+    """
+    module = _formats.load(format)
+    _check_options(module, options)
+    target = None if path is None else _target(path)
+    graph = _graph_of(fn, args, kwargs, dynamic)
+    from pijit._formats._sizes import with_sizes
+
+    made = module.make(with_sizes(graph, dynamic), dynamic=dynamic, **options)
+    if target is None:
+        return made
+    write_whole(target, lambda beside: module.write(made, beside))
+    return target
+
+
+def _check_options(module: Any, options: Mapping[str, Any]) -> None:
+    """`UsageError` for an option that the format does not have."""
+    parameters = inspect.signature(module.make).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+        return
+    known = [name for name, each in parameters.items() if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    known.remove("dynamic")
+    for wrong in options:
+        if wrong not in known:
+            has = nearest(wrong, known) if known else " (it has none)"
+            raise UsageError(
+                f"format {module.NAME!r} has no option {wrong!r}{has}; keyword arguments of the function go into "
+                f"`kwargs={{{wrong!r}: ...}}`"
+            )
+
+
+def _graph_of(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic: Dynamic) -> "Graph":
+    from pijit import graph
+
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise UsageError(f"kwargs= takes a dict of the function's keyword arguments, not {describe(kwargs)}")
+    if isinstance(fn, graph.Graph):
+        if args or kwargs:
+            raise UsageError("a Graph is exported as it is, without arguments; leave them out")
+        return fn
+    if not callable(fn):
+        raise UsageError(f"pijit.export() takes a function, a module or a pijit.graph.Graph, not {describe(fn)}")
+    made: graph.Graph = importlib.import_module("pijit.graph.capture").captured(fn, args, kwargs or {}, dynamic)
+    return made
+
+
+def _target(path: "str | os.PathLike[str]") -> Path:
+    """The file to write; `ExportError` if no file can be there."""
+    try:
+        target = Path(path)
+    except TypeError:
+        raise UsageError(f"path= takes the name of a file, not {describe(path)}") from None
+    if target.is_dir():
+        raise ExportError(f"{target} is a directory; give the name of a file in it")
+    if not target.parent.is_dir():
+        raise ExportError(f"{target} cannot be written: the directory {target.parent} does not exist")
+    return target
+
+
+def write_whole(target: Path, write: Callable[[Path], None]) -> None:
+    """Has `write` write a file of this name, and others beside it, and puts them in place when all are written.
+
+    Raises:
+        ExportError: the directory or disk does not take them. Nothing is left then.
+    """
+    target = target.resolve()  # a link stays a link: its target is replaced
+    try:
+        new = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise ExportError(f"{target} cannot be written: {error.strerror or error}") from error
+    try:
+        write(new / target.name)
+        written = sorted(new.iterdir(), key=lambda file: file.name == target.name)
+        for file in written:
+            _to_disk(file)
+        for file in written:
+            file.replace(target.parent / file.name)
+        _to_disk(target.parent)
+    except PijitError:
+        raise
+    except OSError as error:
+        raise ExportError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

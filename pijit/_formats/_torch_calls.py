@@ -1,0 +1,167 @@
+"""The call of torch that a node stands for: the very operator that the program called, with its own arguments.
+
+A call is data: the format `fx` makes nodes of it, the format `python` makes text of it.
+"""
+
+import math
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from pijit._formats._sizes import NUMBERS
+from pijit.errors import ExportError
+from pijit.graph import vocabulary
+from pijit.graph.model import Node
+from pijit.graph.run import place_of
+
+# What a call gives: one thing, several of which the node's results are items, or nothing.
+Gives = Literal["one", "several", "nothing"]
+
+
+class TorchCall(NamedTuple):
+    """A call: of `function` with these arguments, in which there are values and tokens of the graph.
+
+    Attributes:
+        function: its path: "torch.ops.aten.linear.default", "operator.add", "math.trunc".
+        args: by position.
+        kwargs: by name.
+        gives: what it gives.
+        kept: name of the argument that is the node's first result, where the call gives nothing.
+    """
+
+    function: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    gives: Gives = "one"
+    kept: str = ""
+
+
+# Operators that are no ATen operators: the path of the function, and the arguments that it takes, in order.
+_OTHERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "tensor::size": ("torch.ops.aten.sym_size.int", ("x", "axis")),
+    "tensor::dim": ("torch.ops.aten.dim.default", ("x",)),
+    "tensor::numel": ("torch.ops.aten.sym_numel.default", ("x",)),
+    "tensor::getitem": ("operator.getitem", ("x", "index")),
+    "tensor::setitem": ("operator.setitem", ("x", "index", "value")),
+    "tensor::literal": ("torch.ops.aten.clone.default", ("value",)),
+    "tensor::item": ("torch.ops.aten.item.default", ("x",)),
+    "tensor::data": ("torch.ops.aten.detach.default", ("x",)),
+}
+# By the name of the row, for nodes that a graph's own transformations made.
+_ROWS = {"size": "tensor::size", "ndim": "tensor::dim", "numel": "tensor::numel", "getitem": "tensor::getitem"}
+
+
+def path_of(function: Callable[..., Any]) -> str:
+    """ "operator.add" for a function of the standard library."""
+    module = function.__module__ or "builtins"
+    return (
+        f"{module.removeprefix('_')}.{function.__name__}" if module != "builtins" else f"builtins.{function.__name__}"
+    )
+
+
+def function_at(path: str) -> Any:
+    """The function at a path; `AttributeError` if there is none."""
+    import builtins
+
+    import torch
+
+    first, *rest = path.split(".")
+    found: Any = {"torch": torch, "operator": operator, "math": math, "builtins": builtins}[first]
+    for name in rest:
+        found = getattr(found, name)
+    return found
+
+
+def torch_call(node: Node, format: str) -> TorchCall:
+    """The call that a node stands for.
+
+    Raises:
+        ExportError: this torch has no such operator.
+    """
+    if node.op in NUMBERS:
+        return TorchCall(path_of(NUMBERS[node.op]), tuple(node.arguments.values()), {})
+    origin = node.origin or _ROWS.get(node.op, "") or _usual(node)
+    if origin in _OTHERS:
+        function, names = _OTHERS[origin]
+        args = tuple(node.arguments[name] for name in names if name in node.arguments)
+        if origin == "tensor::setitem":
+            return TorchCall(function, args, {}, "nothing", "x")
+        return TorchCall(function, args, {})
+    namespace, _, name = origin.partition("::")
+    base, _, overload = name.partition(".")
+    function = f"torch.ops.{namespace}.{base}.{overload or 'default'}"
+    try:
+        schema = function_at(function)._schema
+    except (AttributeError, RuntimeError, KeyError):
+        raise ExportError(
+            f"{place_of(node)}{node.op} ({origin or 'of no framework'}) is no operator of torch "
+            f"{sys.modules['torch'].__version__}, so format {format!r} cannot hold it; capture the function again"
+        ) from None
+    given = _given(node, origin, schema)
+    args, kwargs = _split(schema, given)
+    return TorchCall(function, args, kwargs, _gives(schema), node.writes[0] if node.writes else "")
+
+
+def _usual(node: Node) -> str:
+    """The operator that a row usually stands for; of several the one that takes the node's arguments."""
+    row = vocabulary.rows().get(node.op)
+    for pattern in row.patterns if row is not None else ():
+        if node.arguments.keys() <= {*pattern.slots}:
+            return pattern.operator
+    return ""
+
+
+def _given(node: Node, origin: str, schema: Any) -> dict[int, Any]:
+    """The arguments by their position in the schema."""
+    if node.is_foreign:
+        places = {argument.name: at for at, argument in enumerate(schema.arguments)}
+        return {places[name]: argument for name, argument in node.arguments.items()}
+    return dict(vocabulary.called(origin, node.arguments))
+
+
+def _split(schema: Any, given: dict[int, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments; what the schema has for a default is left out where nothing stands behind."""
+    complete = {at: given.get(at, _MISSING) for at in range(len(schema.arguments))}
+    values = {at: _value(complete[at], argument) for at, argument in enumerate(schema.arguments)}
+    positions = [at for at, argument in enumerate(schema.arguments) if not argument.kwarg_only]
+    while positions and _is_default(values[positions[-1]], schema.arguments[positions[-1]]):
+        positions.pop()
+    keywords = {
+        argument.name: values[at]
+        for at, argument in enumerate(schema.arguments)
+        if argument.kwarg_only and not _is_default(values[at], argument)
+    }
+    return tuple(values[at] for at in positions), keywords
+
+
+_MISSING = object()
+
+
+def _value(value: Any, argument: Any) -> Any:
+    """What is given for an argument; for one that has no meaning for the result, anything that torch takes."""
+    kind = str(argument.type)
+    if value is not _MISSING and not (value is None and "Optional" not in kind):
+        return value
+    if argument.has_default_value():
+        default = argument.default_value
+        return tuple(default) if isinstance(default, list) else default
+    if kind == "bool":
+        return argument.name == "cudnn_enabled"  # as torch.backends has it
+    return None if "Optional" in kind else 0
+
+
+def _is_default(value: Any, argument: Any) -> bool:
+    if not argument.has_default_value():
+        return False
+    default = argument.default_value
+    if isinstance(default, list):
+        return isinstance(value, tuple) and list(value) == default
+    return type(value) is type(default) and bool(value == default)
+
+
+def _gives(schema: Any) -> Gives:
+    returns = schema.returns
+    if not returns:
+        return "nothing"
+    return "several" if len(returns) > 1 or str(returns[0].type).startswith("List[") else "one"

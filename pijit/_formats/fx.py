@@ -1,0 +1,190 @@
+"""The graph as a `torch.fx.GraphModule`, which passes of torch.fx work on.
+
+Rules:
+1. Each node is the operator that the program called, so results have the same bits.
+2. Parameters and buffers are the very same objects, under their paths in the module: what changes them is seen by both.
+3. Sizes that are free are read by `aten.sym_size` and computed by Python's operators.
+4. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
+   them.
+"""
+
+import linecache
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pijit._formats._checks import check_whole
+from pijit._formats._torch_calls import function_at, torch_call
+from pijit.errors import ExportError
+from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
+
+NAME = "fx"
+PACKAGES = ("torch",)
+INSTALL = "pip install torch"
+SUFFIX = ".pt"
+DOC = "a torch.fx.GraphModule of the operators that the program called, bit for bit the same"
+
+
+def make(graph: Graph, *, dynamic: Any = None) -> Any:
+    """The GraphModule.
+
+    Raises:
+        ExportError: the graph is split, or has an operator that torch has not.
+    """
+    check_whole(graph, NAME)
+    return Lowering(graph, NAME).module()
+
+
+def write(made: Any, path: Path) -> None:
+    """As `torch.save` writes modules, which is a pickle: the formats exported_program and python have none."""
+    import torch
+
+    torch.save(made, path)
+
+
+def targets(graph: Graph) -> dict[str, str]:
+    """For each parameter the path under which the module has it."""
+    taken: dict[str, str] = {}
+    for value in graph.parameters:
+        words = [re.sub(r"\W", "_", word) or "_" for word in (value.path or value.name).split(".")]
+        path, count = ".".join(words), 1
+        while path in taken.values() or any(_inside(path, other) for other in taken.values()):
+            count += 1
+            path = ".".join(words) + f"_{count}"
+        taken[value.name] = path
+    return taken
+
+
+def _inside(path: str, other: str) -> bool:
+    return path.startswith(f"{other}.") or other.startswith(f"{path}.")
+
+
+class Lowering:
+    """Makes the GraphModule of one graph."""
+
+    def __init__(self, graph: Graph, format: str) -> None:
+        import torch
+
+        self.torch = torch
+        self.graph = graph
+        self.format = format
+        self.fx = torch.fx.Graph()
+        self.made: dict[str, Any] = {}
+        self.targets = targets(graph)
+        self.around = _module_stacks(graph.region)
+        self.meta: dict[str, Any] = {}
+
+    def module(self) -> Any:
+        for value in self.graph.inputs:
+            self.made[value.name] = self.fx.placeholder(value.name)
+        held = {}
+        used = used_names(self.graph)
+        for value in self.graph.parameters:
+            if value.name not in used:
+                continue
+            if value.name not in self.graph.data:
+                raise ExportError(
+                    f"parameter {value.path or value.name!r} has no array; read the graph with its weights"
+                )
+            held[self.targets[value.name]] = self.graph.data[value.name]
+            self.made[value.name] = self.fx.get_attr(self.targets[value.name])
+        for node in self.graph.nodes:
+            self.meta = self.meta_of(node)
+            self.node(node)
+        self.meta = {}
+        for name, value in self.graph.updates:
+            self.call(self.torch.ops.aten.copy_.default, (self.made[name], self.made[value.name]))
+        self.fx.output(self.argument(self.graph.outputs))
+        self.fx.lint()
+        name = re.sub(r"\W", "_", self.graph.name)
+        return self.torch.fx.GraphModule(held, self.fx, class_name=name if name.isidentifier() else "Graph")
+
+    def node(self, node: Node) -> None:
+        if node.op == "check":
+            self.check(node)
+            return
+        call = torch_call(node, self.format)
+        args = tuple(map(self.argument, call.args))
+        kwargs = {name: self.argument(argument) for name, argument in call.kwargs.items()}
+        given = [(at, value) for at, value in enumerate(node.results) if value is not None]
+        alone = call.gives == "one" and given
+        made = self.call(function_at(call.function), args, kwargs, given[0][1].name if alone else node.op)
+        if call.gives == "nothing":
+            for _, value in given[:1]:
+                self.made[value.name] = self.argument(node.arguments[call.kept])
+        elif call.gives == "one":
+            for _, value in given:
+                self.made[value.name] = made
+        else:
+            for at, value in given:
+                self.made[value.name] = self.call(function_at("operator.getitem"), (made, at), {}, value.name)
+
+    def check(self, node: Node) -> None:
+        """The program decided on this number: other sizes need another graph."""
+        value, expected = self.argument(node.arguments["x"]), node.arguments["expected"]
+        if expected is not True:
+            value = self.call(function_at("operator.eq"), (value, expected))
+        said = f"{node.place or self.graph.name}: these sizes take another way than the recorded call; export with them"
+        self.call(self.torch._assert, (value, said))
+
+    def call(
+        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, name: str = ""
+    ) -> Any:
+        """A node that calls a function, with the meta of the graph's node that it is made for."""
+        name = re.sub(r"\W", "_", name.rpartition("::")[2]) or function.__name__
+        made = self.fx.create_node("call_function", function, args, dict(kwargs or {}), name)
+        made.meta.update(self.meta)
+        return made
+
+    def argument(self, argument: Any) -> Any:
+        """An argument or structure with nodes of FX in the place of values."""
+        if isinstance(argument, Value):
+            return self.made[argument.name]
+        if isinstance(argument, Token):
+            return token(argument)
+        if isinstance(argument, Slice):
+            return slice(*(self.argument(part) for part in (argument.start, argument.stop, argument.step)))
+        if isinstance(argument, tuple):
+            return tuple(map(self.argument, argument))
+        if isinstance(argument, list):
+            return list(map(self.argument, argument))
+        if isinstance(argument, Mapping):
+            return {key: self.argument(item) for key, item in argument.items()}
+        return argument
+
+    def meta_of(self, node: Node) -> dict[str, Any]:
+        meta: dict[str, Any] = {"nn_module_stack": dict(self.around.get(node.region, {}))}
+        if node.file:
+            source = linecache.getline(node.file, node.line).strip()
+            where = f'  File "{node.file}", line {node.line}, in {self.graph.name}\n'
+            meta["stack_trace"] = where + (f"    {source}\n" if source else "")
+        return meta
+
+
+def used_names(graph: Graph) -> set[str]:
+    """Names of the values that something in the graph needs."""
+    used = {value.name for node in graph.nodes for value in node.operands}
+    used.update(value.name for value in graph.results)
+    for name, value in graph.updates:
+        used.update((name, value.name))
+    return used
+
+
+def token(word: Token) -> Any:
+    """A dtype, device, layout or memory format of torch."""
+    import torch
+
+    return torch.device(word.name) if word.kind == "device" else getattr(torch, word.name)
+
+
+def _module_stacks(top: Region) -> dict[str, dict[str, tuple[str, str]]]:
+    """For each region the modules around it, outermost first: {path: (path, type)}."""
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    pending: list[tuple[Region, dict[str, tuple[str, str]]]] = [(top, {})]
+    while pending:
+        region, around = pending.pop()
+        stack = {**around, region.path: (region.path, region.type)}
+        found.setdefault(region.path, stack)
+        pending += [(inner, stack) for inner in region.regions]
+    return found

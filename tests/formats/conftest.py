@@ -1,0 +1,6 @@
+"""The graphs of the tests as a module: pytest imports test files without a path."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

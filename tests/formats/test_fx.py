@@ -1,0 +1,207 @@
+"""A graph as a GraphModule: the bits of eager, the module's own parameters, and what passes of torch.fx need."""
+
+import copy
+import operator
+
+import pytest
+import torch
+from graphs import graph_of, net, stack
+from torch.fx import Interpreter, replace_pattern, symbolic_trace
+from torch.fx.passes.shape_prop import ShapeProp
+from torch.fx.passes.split_module import split_module
+from torch.utils._pytree import tree_flatten, tree_leaves
+
+import pijit
+from pijit.errors import ExportError, UsageError
+from pijit.graph import Graph, Node, Slice, Value
+
+pytestmark = pytest.mark.torch
+
+FREE = ({0: torch.export.Dim("batch")},)
+
+
+def assert_same(one, other):
+    (ones, spec), (others, other_spec) = tree_flatten(one), tree_flatten(other)
+    assert spec == other_spec
+    for a, b in zip(ones, others, strict=True):
+        assert a.dtype == b.dtype
+        assert torch.equal(a, b)
+
+
+def calls(module, made, arguments):
+    """What both give, when the weights have changed, and for other sizes."""
+    plain = copy.deepcopy(module)
+    for at, args in enumerate(arguments):
+        with torch.no_grad():
+            assert_same(plain(*args), made(*args))
+            for one, other in zip(plain.parameters(), module.parameters(), strict=True):
+                for parameter in (one, other):
+                    parameter.add_(0.25 * at)
+    for one, other in zip(plain.buffers(), module.buffers(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_sizes_and_weights_and_state_change():
+    module, args = stack()
+    made = pijit.export(graph_of(module, *args, dynamic=FREE), format="fx")
+    assert isinstance(made, torch.fx.GraphModule)
+    calls(module, made, [args, (torch.randn(5, 8),), (torch.randn(1, 8),), args])
+    assert module.count == 4
+
+
+def test_fixed_sizes():
+    module, args = net()
+    made = pijit.export(graph_of(module, *args), format="fx")
+    calls(module, made, [args, (args[0].flip(0), torch.tensor(3)), args])
+    free = pijit.export(graph_of(*stack()[:1], *stack()[1], dynamic=FREE), format="fx", dynamic=False)
+    assert not any("sym_size" in str(node.target) for node in free.graph.nodes)
+
+
+def test_gradients():
+    module, args = stack()
+    plain = copy.deepcopy(module)
+    made = pijit.export(graph_of(module, *args), format="fx")
+    for _ in range(2):
+        for each in (plain, made):
+            each(*args)["a"].sum().backward()
+        for one, other in zip(plain.parameters(), module.parameters(), strict=True):
+            assert torch.equal(one.grad, other.grad)
+
+
+def test_parameters_are_the_same_objects_under_their_paths():
+    module, args = stack()
+    made = pijit.export(graph_of(module, *args), format="fx")
+    assert all(made.get_parameter(path) is each for path, each in module.named_parameters())
+    assert made.get_buffer("count") is module.count
+    assert made.state_dict().keys() == module.state_dict().keys()
+    assert type(made).__name__ == "Stack"
+
+
+def test_nodes_know_where_they_come_from():
+    module, args = stack()
+    made = pijit.export(graph_of(module, *args), format="fx")
+    node = next(each for each in made.graph.nodes if each.target is torch.ops.aten.gelu.default)
+    assert node.name == "gelu"
+    assert 'graphs.py", line' in node.meta["stack_trace"]
+    assert "return self.norm(x + torch.nn.functional.gelu(self.lin(x)))" in node.meta["stack_trace"]
+    assert node.meta["nn_module_stack"] == {"": ("", "Stack"), "layers.0": ("layers.0", "Block")}
+
+
+def test_passes_of_torch_work_on_it():
+    module, args = stack()
+    plain = copy.deepcopy(module)
+    made = pijit.export(graph_of(module, *args, dynamic=FREE), format="fx")
+    ShapeProp(made).propagate(*args)
+    assert next(node for node in made.graph.nodes if node.name == "gelu").meta["tensor_meta"].shape == (3, 8)
+    module.count.zero_()
+    for one, other in zip(tree_leaves(plain(*args)), tree_leaves(Interpreter(made).run(*args)), strict=True):
+        assert torch.equal(one, other)
+    place = {node: at for at, node in enumerate(made.graph.nodes)}
+    parts = split_module(made, None, lambda node: int(place[node] > len(place) // 2))
+    assert_same(plain(*args), parts(*args))
+    assert (
+        len(replace_pattern(made, symbolic_trace(lambda x: torch.ops.aten.gelu.default(x)), lambda x: torch.relu(x)))
+        == 2
+    )
+    made.graph.eliminate_dead_code()
+    made.recompile()
+    assert not torch.equal(plain(*args)["a"], made(*args)["a"])
+    assert module.count == plain.count == 3
+
+
+X = Value("x", "tensor", "input", "float32", (3, 4))
+C = Value("c", "tensor", "constant", "float32", (4,))
+Y, Z, N, T = Value("y"), Value("z"), Value("n", "int"), Value("t", "bool")
+
+
+def graph(*nodes, outputs=Y, **fields):
+    return Graph("f", (X,), (C,), nodes, outputs, data={"c": torch.arange(4.0)}, **fields)
+
+
+def test_items_that_are_written():
+    index = (Slice(0, 2), ...)
+    made = pijit.export(
+        graph(
+            Node("setitem", {"x": X, "index": index, "value": 7}, (Y,), "tensor::setitem", ("x",)),
+            Node("getitem", {"x": Y, "index": (None, 1)}, (Z,), "tensor::getitem"),
+            outputs=[Y, Z],
+        ),
+        format="fx",
+    )
+    for x in (torch.randn(3, 4), torch.randn(3, 4)):
+        expected = x.clone()
+        expected[0:2, ...] = 7
+        y, z = made(x)
+        assert y is x
+        assert torch.equal(x, expected)
+        assert torch.equal(z, expected[None, 1])
+    assert next(node for node in made.graph.nodes if node.target is operator.setitem).args[1] == (slice(0, 2), ...)
+
+
+def test_a_constant_is_new_each_time():
+    made = pijit.export(
+        graph(
+            Node("asarray", {"value": C}, (Y,), "tensor::literal"),
+            Node("add", {"x": Y, "y": X}, (Z,), "aten::add.Tensor"),
+        ),
+        format="fx",
+    )
+    assert made(torch.ones(3, 4)) is not made(torch.ones(3, 4))
+    assert torch.equal(made(torch.ones(3, 4)), torch.arange(4.0))
+
+
+def test_updates_are_written_back():
+    made = pijit.export(
+        graph(Node("add", {"x": C, "y": X}, (Y,), "aten::add.Tensor"), outputs=(), updates=(("x", Y),)), format="fx"
+    )
+    x = torch.ones(3, 4)
+    for times in (2, 3):
+        made(x)
+        assert torch.equal(x, torch.arange(4.0) * (times - 1) + torch.ones(3, 4))
+
+
+def test_other_sizes_than_those_that_were_decided_on():
+    made = pijit.export(
+        graph(
+            Node("size", {"x": X, "axis": 0}, (N,), "tensor::size"),
+            Node("scalar_greater", {"x": N, "y": 2}, (T,), "", file="model.py", line=5),
+            Node("check", {"x": T, "expected": True}, (), "", file="model.py", line=5),
+            Node("add", {"x": X, "y": N}, (Y,), "aten::add.Tensor"),
+        ),
+        format="fx",
+    )
+    assert torch.equal(made(torch.zeros(4, 4)), torch.full((4, 4), 4.0))
+    with pytest.raises(AssertionError, match="model.py:5: these sizes take another way"):
+        made(torch.zeros(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("node", "says"),
+    [
+        (Node("python::print", {}, (), file="m.py", line=3), "m.py:3: print runs in CPython; there the graph"),
+        (Node("python::decision", {"x": X}, (), file="m.py", line=3), "m.py:3: the program decides on the data of a"),
+        (Node("python::rest", {}, (), "too long"), "the call was recorded up to here only: too long; there the graph"),
+        (Node("aten::surely_not", {"x": X}, (Y,), "aten::surely_not", file="m.py", line=4), "m.py:4: .* no operator"),
+        (Node("surely_not", {"x": X}, (Y,)), "surely_not .* is no operator of torch"),
+    ],
+)  # fmt: skip
+def test_what_it_cannot_hold(node, says):
+    with pytest.raises(ExportError, match=says):
+        pijit.export(graph(node), format="fx")
+
+
+def test_wrong_use():
+    with pytest.raises(UsageError, match=r"format 'fx' has no option 'weights' \(it has none\)"):
+        pijit.export(graph(), format="fx", weights="none")
+    without = Graph("f", (X,), (C,), (Node("add", {"x": X, "y": C}, (Y,), "aten::add.Tensor"),), Y)
+    with pytest.raises(ExportError, match="parameter 'c' has no array; read the graph with its weights"):
+        pijit.export(without, format="fx")
+
+
+def test_a_file_of_it(tmp_path):
+    module, args = stack()
+    path = pijit.export(graph_of(module, *args), format="fx", path=tmp_path / "stack.pt")
+    loaded = torch.load(path, weights_only=False)
+    assert_same(copy.deepcopy(module)(*args), loaded(*args))
+    assert module.count == 0  # what was written is a copy
+    assert loaded.count == 1

@@ -46,6 +46,10 @@ _OTHERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tensor::setitem": ("operator.setitem", ("x", "index", "value")),
     "tensor::literal": ("torch.ops.aten.clone.default", ("value",)),
     "tensor::item": ("torch.ops.aten.item.default", ("x",)),
+    "tensor::int": ("builtins.int", ("x",)),
+    "tensor::float": ("builtins.float", ("x",)),
+    "tensor::bool": ("builtins.bool", ("x",)),
+    "tensor::not": ("operator.not_", ("x",)),
     "tensor::data": ("torch.ops.aten.detach.default", ("x",)),
 }
 # By the name of the row, for nodes that a graph's own transformations made.
@@ -82,6 +86,12 @@ def torch_call(node: Node, format: str) -> TorchCall:
     if node.op in NUMBERS:
         return TorchCall(path_of(NUMBERS[node.op]), tuple(node.arguments.values()), {})
     origin = node.origin or _ROWS.get(node.op, "") or _usual(node)
+    if origin == "torch::tensor":
+        words = {name: node.arguments[name] for name in ("dtype", "device") if name in node.arguments}
+        plain = "dtype" not in words  # where torch.tensor looks at the number, scalar_tensor takes the default dtype
+        return TorchCall(
+            "torch.tensor" if plain else "torch.ops.aten.scalar_tensor.default", (node.arguments["value"],), words
+        )
     if origin in _OTHERS:
         function, names = _OTHERS[origin]
         args = tuple(node.arguments[name] for name in names if name in node.arguments)

@@ -155,6 +155,10 @@ ARRAYS: dict[str, list[tuple[str, ...]]] = {
             *("bucketize.Tensor", "bucketize.Scalar"),
         ),
         ("item(x)", "the only element, a number", "tensor::item", "item", "_local_scalar_dense"),
+        ("item_int(x)", "the only element as an int", "tensor::int"),
+        ("item_float(x)", "the only element as a float", "tensor::float"),
+        ("item_bool(x)", "whether the only element is not 0", "tensor::bool"),
+        ("item_not(x)", "whether the only element is 0", "tensor::not"),
     ],
     "creation": [
         ("zeros(shape, dtype=None, device=None)", "zeros", "zeros(shape, dtype, _, device, _)"),
@@ -184,7 +188,7 @@ ARRAYS: dict[str, list[tuple[str, ...]]] = {
         (
             "asarray(value, dtype=None, device=None)",
             "an array of numbers",
-            *("tensor::literal", "scalar_tensor(value, dtype, _, device, _)"),
+            *("tensor::literal", "torch::tensor", "scalar_tensor(value, dtype, _, device, _)"),
         ),
         *(
             (

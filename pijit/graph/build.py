@@ -302,7 +302,7 @@ class Builder:
 
     def _number(self, row: Mapping[str, Any], op: str, operands: list[Any]) -> None:
         if not any(isinstance(each, Value) for each in operands):
-            self._registers[row["out"]] = _Opaque("a number")
+            self._registers[row["out"]] = _Opaque("a number")  # of an opaque call
             return
         names = ("x", "y")[: len(operands)]
         result = self._result(row["out"], op, self._kind(row["out"]))

@@ -71,7 +71,9 @@ class _Typing:
                 if value is not None:
                     self._values[value.name] = None
             return
-        if node.op != "check":
+        if node.op in {"item_bool", "item_not"}:  # only decisions take them
+            bind(node, True, self._values)
+        elif node.op != "check":
             bind(node, call(node, self._values), self._values)
 
     def _size(self, size: Any) -> int | str:

@@ -162,6 +162,12 @@ def neutral(operator: str, arguments: Sequence[tuple[str, Any]]) -> tuple[str, d
         return None
     row, pattern = found
     given = {}
+    if operator.startswith("torch::"):  # a function of Python: arguments by position have no name
+        if any(name and name not in pattern.slots for name, _ in arguments):
+            return None
+        arguments = [(name or str(pattern.slots[at]), value) for at, (name, value) in enumerate(arguments)]
+        given = dict(arguments)
+        arguments = []
     for at, (_, value) in enumerate(arguments):
         if at in pattern.literals:
             if not _same(value, pattern.literals[at]):

@@ -14,37 +14,7 @@ from typing import Any
 from pijit._wrong import describe, nearest
 from pijit.errors import ExportError, UsageError
 from pijit.graph.model import Graph, Node, Region, Size, Value, replaced, values_of
-
-# The rows that compute with numbers: what they are in Python.
-NUMBERS: dict[str, Callable[..., Any]] = {
-    "scalar_add": operator.add,
-    "scalar_subtract": operator.sub,
-    "scalar_multiply": operator.mul,
-    "scalar_divide": operator.truediv,
-    "scalar_floor_divide": operator.floordiv,
-    "scalar_remainder": operator.mod,
-    "scalar_pow": operator.pow,
-    "scalar_negative": operator.neg,
-    "scalar_abs": operator.abs,
-    "scalar_min": min,
-    "scalar_max": max,
-    "scalar_equal": operator.eq,
-    "scalar_not_equal": operator.ne,
-    "scalar_less": operator.lt,
-    "scalar_less_equal": operator.le,
-    "scalar_greater": operator.gt,
-    "scalar_greater_equal": operator.ge,
-    "scalar_and": operator.and_,
-    "scalar_or": operator.or_,
-    "scalar_xor": operator.xor,
-    "scalar_invert": operator.invert,
-    "scalar_left_shift": operator.lshift,
-    "scalar_right_shift": operator.rshift,
-    "scalar_not": operator.not_,
-    "scalar_truth": bool,
-    "scalar_int": int,
-    "scalar_float": float,
-}
+from pijit.graph.torch_calls import NUMBERS
 
 _BINARY: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
-from pijit._formats._torch_calls import function_at, torch_call
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
+from pijit.graph.torch_calls import function_at, torch_call
 
 NAME = "fx"
 PACKAGES = ("torch",)
@@ -107,12 +107,16 @@ class Lowering:
         call = torch_call(node, self.format)
         args = tuple(map(self.argument, call.args))
         kwargs = {name: self.argument(argument) for name, argument in call.kwargs.items()}
+        copy = None
+        if call.copied:
+            copy = self.call(self.torch.ops.aten.clone.default, args[:1])
+            args = (copy, *args[1:])
         given = [(at, value) for at, value in enumerate(node.results) if value is not None]
         alone = call.gives == "one" and given
         made = self.call(function_at(call.function), args, kwargs, given[0][1].name if alone else node.op)
         if call.gives == "nothing":
             for _, value in given[:1]:
-                self.made[value.name] = self.argument(node.arguments[call.kept])
+                self.made[value.name] = copy or self.argument(node.arguments[call.kept])
         elif call.gives == "one":
             for _, value in given:
                 self.made[value.name] = made

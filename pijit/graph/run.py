@@ -70,7 +70,7 @@ def torch_caller() -> Callable[[Node, Mapping[str, Any]], Any]:
     """Makes the call of torch that a node stands for: the very operator that the program called."""
     import torch
 
-    from pijit._formats._torch_calls import function_at, torch_call
+    from pijit.graph.torch_calls import function_at, torch_call
 
     functions: dict[str, Any] = {}
     words: dict[str, Callable[[str], Any]] = {"device": torch.device}

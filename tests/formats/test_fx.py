@@ -205,3 +205,21 @@ def test_a_file_of_it(tmp_path):
     assert_same(copy.deepcopy(module)(*args), loaded(*args))
     assert module.count == 0  # what was written is a copy
     assert loaded.count == 1
+
+
+def test_items_that_are_new():
+    node = Node("setitem", {"x": X, "index": (1,), "value": C}, (Y,), "tensor::setitem")
+    made = pijit.export(graph(node), format="fx")
+    for x in (torch.zeros(3, 4), torch.ones(3, 4)):
+        before = x.clone()
+        assert torch.equal(made(x)[1], torch.arange(4.0))
+        assert torch.equal(x, before)
+
+
+def test_a_write_that_was_made_functional():
+    node = Node("add", {"x": X, "y": C}, (Y,), "aten::add_.Tensor")
+    made = pijit.export(graph(node), format="fx")
+    for x in (torch.zeros(3, 4), torch.ones(3, 4)):
+        before = x.clone()
+        assert torch.equal(made(x), before + torch.arange(4.0))
+        assert torch.equal(x, before)

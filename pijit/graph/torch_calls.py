@@ -1,6 +1,6 @@
 """The call of torch that a node stands for: the very operator that the program called, with its own arguments.
 
-A call is data: the format `fx` makes nodes of it, the format `python` makes text of it.
+A call is data: `Graph.run` makes it, the format `fx` makes a node of it, the format `python` makes text of it.
 """
 
 import math
@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from pijit._formats._sizes import NUMBERS
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
 from pijit.graph.model import Node
@@ -17,6 +16,38 @@ from pijit.graph.run import place_of
 
 # What a call gives: one thing, several of which the node's results are items, or nothing.
 Gives = Literal["one", "several", "nothing"]
+
+
+# The rows that compute with numbers: what they are in Python.
+NUMBERS: dict[str, Callable[..., Any]] = {
+    "scalar_add": operator.add,
+    "scalar_subtract": operator.sub,
+    "scalar_multiply": operator.mul,
+    "scalar_divide": operator.truediv,
+    "scalar_floor_divide": operator.floordiv,
+    "scalar_remainder": operator.mod,
+    "scalar_pow": operator.pow,
+    "scalar_negative": operator.neg,
+    "scalar_abs": operator.abs,
+    "scalar_min": min,
+    "scalar_max": max,
+    "scalar_equal": operator.eq,
+    "scalar_not_equal": operator.ne,
+    "scalar_less": operator.lt,
+    "scalar_less_equal": operator.le,
+    "scalar_greater": operator.gt,
+    "scalar_greater_equal": operator.ge,
+    "scalar_and": operator.and_,
+    "scalar_or": operator.or_,
+    "scalar_xor": operator.xor,
+    "scalar_invert": operator.invert,
+    "scalar_left_shift": operator.lshift,
+    "scalar_right_shift": operator.rshift,
+    "scalar_not": operator.not_,
+    "scalar_truth": bool,
+    "scalar_int": int,
+    "scalar_float": float,
+}
 
 
 class TorchCall(NamedTuple):
@@ -28,6 +59,7 @@ class TorchCall(NamedTuple):
         kwargs: by name.
         gives: what it gives.
         kept: name of the argument that is the node's first result, where the call gives nothing.
+        copied: the first argument is copied before, and the copy is the result: the node does not write.
     """
 
     function: str
@@ -35,6 +67,7 @@ class TorchCall(NamedTuple):
     kwargs: Mapping[str, Any]
     gives: Gives = "one"
     kept: str = ""
+    copied: bool = False
 
 
 # Operators that are no ATen operators: the path of the function, and the arguments that it takes, in order.
@@ -77,15 +110,15 @@ def function_at(path: str) -> Any:
     return found
 
 
-def torch_call(node: Node, format: str) -> TorchCall:
-    """The call that a node stands for.
+def torch_call(node: Node, format: str = "torch") -> TorchCall:
+    """The call that a node stands for; `torch` is imported. `format` is for the error.
 
     Raises:
         ExportError: this torch has no such operator.
     """
     if node.op in NUMBERS:
         return TorchCall(path_of(NUMBERS[node.op]), tuple(node.arguments.values()), {})
-    origin = node.origin or _ROWS.get(node.op, "") or _usual(node)
+    origin = _own(node) or _ROWS.get(node.op, "") or _usual(node)
     if origin == "torch::tensor":
         words = {name: node.arguments[name] for name in ("dtype", "device") if name in node.arguments}
         plain = "dtype" not in words  # where torch.tensor looks at the number, scalar_tensor takes the default dtype
@@ -96,7 +129,7 @@ def torch_call(node: Node, format: str) -> TorchCall:
         function, names = _OTHERS[origin]
         args = tuple(node.arguments[name] for name in names if name in node.arguments)
         if origin == "tensor::setitem":
-            return TorchCall(function, args, {}, "nothing", "x")
+            return TorchCall(function, args, {}, "nothing", "x", copied=not node.writes)
         return TorchCall(function, args, {})
     namespace, _, name = origin.partition("::")
     base, _, overload = name.partition(".")
@@ -110,7 +143,17 @@ def torch_call(node: Node, format: str) -> TorchCall:
         ) from None
     given = _given(node, origin, schema)
     args, kwargs = _split(schema, given)
-    return TorchCall(function, args, kwargs, _gives(schema), node.writes[0] if node.writes else "")
+    gives = _gives(schema)
+    return TorchCall(function, args, kwargs, gives, node.writes[0] if node.writes and gives == "nothing" else "")
+
+
+def _own(node: Node) -> str:
+    """The operator that the program called; of a node that was made functional the one that does not write."""
+    namespace, _, name = node.origin.partition("::")
+    base, dot, overload = name.partition(".")
+    if base.endswith("_") and not base.endswith("__") and not node.writes:
+        return f"{namespace}::{base[:-1]}{dot}{overload}"
+    return node.origin
 
 
 def _usual(node: Node) -> str:

@@ -24,7 +24,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 9;
+inline constexpr int kAdapterVersion = 10;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -41,7 +41,7 @@ enum class SiteKind : uint8_t {
   kLen,
   kIter,      // iter(operands[0]): result may be a virtual tuple of its rows
   kUnpack,    // unpacking into oparg targets: result must be a virtual tuple
-  kContains,  // operands[1] in operands[0]
+  kContains,  // operands[1] in operands[0]; of `not in`, too (oparg 1), whose result the core makes of it
 };
 
 // An operand: its shadow and the object that is really there while recording (borrowed; null for NULL).

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import TypedDict
+from typing import Any, TypedDict
 
 class StopInfo(TypedDict):
     """Where a recording stopped, and why."""
@@ -68,6 +68,82 @@ class TraceInfo(TypedDict):
     record_seconds: float
     replays: int
     exits: int
+
+# A value of a trace: a tuple that begins with its kind; see the head of csrc/bind/data.cpp.
+Value = tuple[Any, ...]
+# Where a value is found: steps from ("argument", index, name), ("global", name), ("cell", variable), ("constant",
+# object) or ("unknown", text) on: ("attribute", name), ("item", key), ("key_at", i), ("value_at", i), ("slot", i),
+# ("get",).
+Path = list[tuple[Any, ...]]
+
+class CallData(TypedDict):
+    """An operation of the tensor framework."""
+
+    name: str  # with the overload: "aten::add.Tensor"; no ATen operator: "tensor::getitem", "torch::ones"
+    arguments: list[tuple[str, Value, bool]]  # all of the schema: name, value, whether it is written
+    results: list[int | list[int] | None]  # registers; None: dropped
+    aliases: list[int]  # by result the argument whose memory it may share; -1: none, or not known
+    random: bool
+    repeatable: bool
+    callable: object  # of "torch::..." the function, else None
+
+class InputData(TypedDict):
+    """A tensor that is loaded before the first node, or after an opaque call."""
+
+    register: int
+    source: Path
+    dtype: str
+    sizes: list[int | None]  # None: not checked
+    device: str
+    requires_grad: bool | None
+    object: object  # the tensor, if it is the same one at each call and alive, else None
+
+class _NodeData(TypedDict):
+    op: str  # print form of a row of ops.def
+    effect: str  # "pure", "read", "write" or "control"
+    a: Value | None
+    b: Value | None
+    c: Value | None
+    operands: list[Value]
+    out: int | None
+    outs: list[int]
+    imm: int | float
+    aux: int
+    frame: int  # in `frames`; -1: none
+
+class NodeData(_NodeData, total=False):
+    """One node; what its fields mean says ops.def."""
+
+    call: CallData  # of adapter and check nodes
+    scalar: str  # of scalar nodes: the function of Python's module operator
+
+class FrameData(TypedDict):
+    """A line of a frame that the recording followed, and through `parent` the calls that led to it."""
+
+    qualname: str
+    file: str
+    line: int
+    library: bool  # the file is a library's, not the user's
+    parent: int  # in `frames`; -1: this is the root's
+    self: object  # the first argument of the call, if it is the same object at each call and alive, else None
+    call: int  # the same number: the same call
+
+class TraceData(TypedDict):
+    """A trace as data."""
+
+    name: str
+    file: str
+    line: int
+    arguments: list[str]  # names of the argument slots: registers 0, 1, ...
+    inputs: list[InputData]
+    loads: list[tuple[int, Path]]  # objects and numbers that guards load into registers
+    registers: list[str]  # "object", "tensor", "int", "float", "bool"
+    nodes: list[NodeData]
+    frames: list[FrameData]
+    result: Value  # ("none",) if the trace ends in an exit
+    ends: str  # "return" or "exit"
+    stop: StopInfo | None
+    opaque_calls: int
 
 class RootInfo(TypedDict):
     """One root and its counters."""
@@ -201,6 +277,9 @@ def root_report(root: int) -> RootInfo:
 
 def root_traces(root: int) -> list[TraceInfo]:
     """What is installed."""
+
+def trace_data(root: int, index: int) -> TraceData:
+    """A trace of a root as data, for graphs and formats. IndexError if it has no such trace."""
 
 def reset(root: int) -> None:
     """Forget the traces of a root, of all if -1."""

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "adapter.h"
+#include "bind/data.h"
 #include "bind/views.h"
 #include "cache/root.h"
 #include "common/work.h"
@@ -61,6 +62,14 @@ py::tuple py_root_status(int id) {
                       : root->replays > 0     ? "replaying"
                                               : "recorded";
   return py::make_tuple(state, reason);
+}
+
+py::dict py_trace_data(int id, size_t index) {
+  const auto root = root_or_raise(id);
+  if (index >= root->traces.size())
+    throw py::index_error("the root has " + std::to_string(root->traces.size()) + " traces");
+  const std::shared_ptr<Trace> trace = root->traces[index];  // whatever runs meanwhile may drop it
+  return trace_data(*root, *trace);
 }
 
 void py_reset(int id) {
@@ -163,6 +172,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("guard_times", [] { return std::make_pair(guard_times().first, guard_times().again); });
   m.def("root_report", [](int id) { return root_report(*root_or_raise(id)); }, py::arg("root"));
   m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
+  m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
   m.def("reset", &py_reset, py::arg("root"));
   m.def("stats", [] { return stats_view(); });
   m.def("choose_exit", [](uint64_t point) { return choose_exit(point); }, py::arg("point") = kAnywhere);

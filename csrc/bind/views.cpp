@@ -103,11 +103,7 @@ size_t bytes_of(const Trace& trace) {
          trace.log.capacity() * sizeof(LogEntry) + trace.undone.capacity() * sizeof(uint32_t) +
          trace.frame_states.capacity() * sizeof(FrameState) + trace.slots.capacity() * sizeof(Val) +
          trace.snapshots.capacity() * sizeof(Snapshot) + trace.sites.capacity() * sizeof(Site) +
-         trace.owned.capacity() * sizeof(Ref);
-}
-
-PyObject* start_of(const Root& root) {
-  return root.function != nullptr ? root.function : root.instance;
+         trace.followed.capacity() * sizeof(Followed) + trace.owned.capacity() * sizeof(Ref);
 }
 
 // "self, *args, **kwargs"
@@ -141,12 +137,7 @@ py::dict trace_view(const Root& root, const Trace& trace) {
   py::dict view;
   view["name"] = root.name;
   view["code"] = text_of(code->co_qualname);
-  view["file"] = text_of(code->co_filename);
-  view["line"] = code->co_firstlineno;
-  if (root.instance != nullptr) {
-    view["file"] = root.file;
-    view["line"] = root.line;
-  }
+  add_end(root, trace, &view);
   view["signature"] = signature_of(code);
   view["modes"] = trace.state != nullptr ? trace.state->summary() : "";
   py::list loaded;
@@ -166,13 +157,9 @@ py::dict trace_view(const Root& root, const Trace& trace) {
     add_guard(printer.guard(guard), printer.source(guard.subject), guard_name(guard.op));
   if (trace.tensors != nullptr)
     for (size_t i = 0; i < trace.tensors->size(); ++i)
-      add_guard(printer.source(trace.tensors->source(i)) + ": " + trace.tensors->facts(i),
+      add_guard(printer.source(trace.tensors->source(i)) + ": " + words(trace.tensors->facts(i)),
                 printer.source(trace.tensors->source(i)), "tensor");
-  size_t opaque = 0;
-  for (const Node& node : trace.nodes) {
-    nodes.append(node_view(trace, printer, &python, node));
-    opaque += is_opaque(node.op);
-  }
+  for (const Node& node : trace.nodes) nodes.append(node_view(trace, printer, &python, node));
   view["guards"] = guards;
   view["nodes"] = nodes;
   view["snapshots"] = snapshots_view(trace);
@@ -183,9 +170,6 @@ py::dict trace_view(const Root& root, const Trace& trace) {
   view["segments"] = py::list();
   view["constants"] = trace.owned.size();
   view["bytes"] = bytes_of(trace);
-  view["opaque_calls"] = opaque;
-  view["ends"] = !trace.nodes.empty() && trace.nodes.back().op == Op::kExit ? "exit" : "return";
-  view["stop"] = stop_view(trace.stop);
   view["operations"] = trace.operations;
   view["record_seconds"] = trace.record_seconds;
   view["replays"] = trace.replays;
@@ -194,6 +178,22 @@ py::dict trace_view(const Root& root, const Trace& trace) {
 }
 
 }  // namespace
+
+PyObject* start_of(const Root& root) {
+  return root.function != nullptr ? root.function : root.instance;
+}
+
+void add_end(const Root& root, const Trace& trace, py::dict* view) {
+  auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
+  const bool written = root.instance != nullptr;
+  (*view)["file"] = written ? py::str(root.file) : text_of(code->co_filename);
+  (*view)["line"] = written ? root.line : code->co_firstlineno;
+  size_t opaque = 0;
+  for (const Node& node : trace.nodes) opaque += is_opaque(node.op);
+  (*view)["opaque_calls"] = opaque;
+  (*view)["ends"] = !trace.nodes.empty() && trace.nodes.back().op == Op::kExit ? "exit" : "return";
+  (*view)["stop"] = stop_view(trace.stop);
+}
 
 py::dict root_report(const Root& root) {
   py::dict view;

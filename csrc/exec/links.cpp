@@ -9,6 +9,7 @@
 #include "exec/registers.h"
 #include "exec/replay.h"
 #include "guard/check.h"
+#include "ir/call.h"
 
 namespace pijit {
 namespace {
@@ -54,7 +55,7 @@ bool same_node(const Trace& x, const Node& a, const Trace& y, const Node& b) {
     if (!same_value(x.operands[a.first + i], y.operands[b.first + i])) return false;
   for (uint32_t i = 0; i < a.outs_count; ++i)
     if (x.outs[a.outs_first + i] != y.outs[b.outs_first + i]) return false;
-  return a.adapter_op == nullptr || a.adapter_op->describe() == b.adapter_op->describe();
+  return a.adapter_op == nullptr || same_call(a.adapter_op->call(), b.adapter_op->call());
 }
 
 // Both have the same nodes before this one.
@@ -110,15 +111,14 @@ bool same_loads(const Trace& x, const Trace& y, uint32_t end) {
   return true;
 }
 
-// "r4 = ..." of every tensor input.
+// The same is checked of each tensor input below `end`, which comes from the same place.
 bool same_tensors(const Trace& x, const Trace& y, uint32_t end) {
+  using Input = std::pair<Val, TensorFacts>;
   const auto inputs = [end](const Trace& trace) {
-    std::vector<std::string> found(end);
-    for (size_t i = 0; trace.tensors != nullptr && i < trace.tensors->size(); ++i) {
-      std::string text = trace.tensors->describe(i);
-      const unsigned long at = std::stoul(text.substr(1));
-      if (at < end) found[at] = std::move(text);
-    }
+    std::vector<Input> found(end);
+    for (size_t i = 0; trace.tensors != nullptr && i < trace.tensors->size(); ++i)
+      if (const uint32_t at = trace.tensors->register_of(i); at < end)
+        found[at] = {trace.tensors->source(i), trace.tensors->facts(i)};
     return found;
   };
   return inputs(x) == inputs(y);

@@ -1,6 +1,7 @@
 // The walk that finds living objects by the guards of a trace.
 #include "guard/proven.h"
 
+#include "cpython/objects.h"
 #include "guard/check.h"
 
 namespace pijit {
@@ -20,6 +21,7 @@ class Walk {
     if (object == nullptr || !found_.insert(object).second) return;
     if (PyType_Check(object)) add_class(reinterpret_cast<PyTypeObject*>(object));
     if (PyFunction_Check(object)) add_function(reinterpret_cast<PyFunctionObject*>(object));
+    if (PyCode_Check(object)) add(reinterpret_cast<PyCodeObject*>(object)->co_consts);
     add_parts(object);
   }
 
@@ -32,6 +34,7 @@ class Walk {
     add(guard.expected);
     for (uint32_t i = 0; i < guard.count; ++i) add(trace_.guard_items[guard.first + i]);
     if (guard.op == GuardOp::kInstance) add(reinterpret_cast<PyObject*>(guard.number));
+    if (guard.op == GuardOp::kDict && guard.count == 0 && guard.aux != 0) add_items(guard, subject);
   }
 
   ObjectSet take() { return std::move(found_); }
@@ -51,6 +54,16 @@ class Walk {
     for (PyObject* part : {function->func_code, function->func_globals, function->func_builtins, function->func_closure,
                            function->func_defaults, function->func_kwdefaults})
       add(part);
+  }
+  // A dict that is guarded as a whole holds what it held when the trace was recorded, if its version is the same.
+  void add_items(const Guard& guard, PyObject* dict) {
+    if (!PyDict_Check(dict) || cpython::dict_version(dict) != guard.number) return;
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dict, &at, &key, &value)) {
+      add(key);
+      add(value);
+    }
   }
   // What cannot be replaced in them.
   void add_parts(PyObject* object) {

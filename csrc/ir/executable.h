@@ -2,11 +2,14 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "common/pool.h"
 #include "ir/value.h"
 
 namespace pijit {
+
+struct OperatorCall;
 
 // One executable operation of a trace.
 class AdapterOp : public FromPool {
@@ -17,6 +20,8 @@ class AdapterOp : public FromPool {
   virtual bool run(Reg* regs) noexcept = 0;
   // Running it once more changes nothing but the registers that it writes.
   virtual bool is_repeatable() const noexcept { return false; }
+  // The operation as data; see ir/call.h. Makes Python objects.
+  virtual OperatorCall call() const = 0;
   // One line for people, e.g. "aten::linear(r4, r5, r6)".
   virtual std::string describe() const = 0;
   // The same as Python: an expression, or a statement if it writes no register. Registers are r0, r1, ...
@@ -35,6 +40,16 @@ class StateGuard {
   virtual std::string explain() = 0;
 };
 
+// What is checked of a tensor input.
+struct TensorFacts {
+  PyTypeObject* type = nullptr;
+  std::string dtype, device;   // "float32", "cpu"
+  std::vector<int64_t> sizes;  // kAnySize: not checked
+  uint64_t more = 0;           // whatever else tells tensors apart in the framework
+  static constexpr int64_t kAnySize = -1;
+  bool operator==(const TensorFacts&) const = default;
+};
+
 // All tensor inputs of a trace: a flat program that checks each and loads it, borrowed, into its register.
 class InputGuards {
  public:
@@ -43,13 +58,11 @@ class InputGuards {
   size_t size() const noexcept { return size_; }  // asked at every instruction of a recording
   // Only the first `count` inputs remain.
   virtual void truncate(size_t count) = 0;
-  virtual std::string describe(size_t index) const = 0;
   // Where the tensor is found: a Const, or the register with the object.
   virtual Val source(size_t index) const = 0;
   // The register that it is loaded into.
   virtual uint32_t register_of(size_t index) const = 0;
-  // What is checked: "float32[*, *] on cpu".
-  virtual std::string facts(size_t index) const = 0;
+  virtual TensorFacts facts(size_t index) const = 0;
   // Why check() failed on these registers: "float64[4] now, float32[*] before", and where that tensor is found.
   virtual std::string explain(Reg* regs, Val* source) = 0;
 

@@ -1,7 +1,66 @@
-// What fresh dicts and sets hold no more: found from the logs, where it is asked.
+// What virtual objects hold, and hold no more: found from the logs, where it is asked.
 #include "ir/log.h"
 
+#include "cpython/objects.h"
+
 namespace pijit {
+namespace {
+
+using Pairs = std::vector<std::pair<Val, Val>>;
+
+bool same_key(Val a, Val b) noexcept {
+  if (a == b) return true;
+  return a.is_const() && b.is_const() && cpython::is_scalar(a.object()) && cpython::same_scalar(a.object(), b.object());
+}
+
+// A key that is there keeps its place.
+void set_key(Pairs* pairs, Val key, Val value) {
+  for (auto& [known, held] : *pairs)
+    if (same_key(known, key)) {
+      held = value;
+      return;
+    }
+  pairs->emplace_back(key, value);
+}
+
+void delete_key(Pairs* pairs, Val key) {
+  std::erase_if(*pairs, [&](const auto& pair) { return same_key(pair.first, key); });
+}
+
+}  // namespace
+
+Content content_of(const Trace& trace, const Virtual& object, uint32_t time) {
+  Content content;
+  const bool set = object.kind == VirtualKind::kSet;
+  const bool keyed = set || object.kind == VirtualKind::kDict || object.kind == VirtualKind::kInstance;
+  for (uint32_t at = object.head; at != kNone && trace.log[at].time <= time; at = trace.log[at].next) {
+    const LogEntry& entry = trace.log[at];
+    switch (entry.op) {
+      case LogOp::kField:
+        if (content.fields.size() <= entry.index) content.fields.resize(entry.index + 1);
+        content.fields[entry.index] = entry.value;
+        break;
+      case LogOp::kSetAttr:
+        set_key(&content.attributes, entry.key, entry.value);
+        break;
+      case LogOp::kDelAttr:
+        delete_key(&content.attributes, entry.key);
+        break;
+      case LogOp::kClear:
+        content.items.clear();
+        content.pairs.clear();
+        break;
+      default:
+        if (!keyed)
+          apply_item(content.items, entry, entry.value);
+        else if (entry.op == LogOp::kDelItem)
+          delete_key(&content.pairs, key_of(entry));
+        else if (entry.op == LogOp::kItem || entry.op == LogOp::kSetItem)
+          set_key(&content.pairs, key_of(entry), set ? Val() : entry.value);
+    }
+  }
+  return content;
+}
 
 bool is_removed(const Trace& trace, const Virtual& object, uint32_t entry, uint32_t time) noexcept {
   if (trace.stands(entry, time)) return false;

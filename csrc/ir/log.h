@@ -38,6 +38,16 @@ bool apply_item(Vec<Item>& items, const LogEntry& entry, Item item, Item* taken 
   }
 }
 
+// What a virtual object holds at some time, as far as its log says it.
+struct Content {
+  Vals items;                              // of sequences; the iterators of a zip
+  std::vector<std::pair<Val, Val>> pairs;  // of dicts and instances of these; of a set the keys, with Null
+  std::vector<std::pair<Val, Val>> attributes;
+  Vals fields;  // kField
+  Val field(size_t index) const { return index < fields.size() ? fields[index] : Val(); }
+};
+Content content_of(const Trace& trace, const Virtual& object, uint32_t time);
+
 // A fresh object that was a key or an item of a set and is not any more at that time; the entry put it in or took it
 // out. It may be dead: who builds the dict or set passes over the entry.
 bool is_removed(const Trace& trace, const Virtual& object, uint32_t entry, uint32_t time) noexcept;

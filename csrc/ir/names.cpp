@@ -12,6 +12,29 @@ const char* op_name(Op op) noexcept {
   return names[static_cast<size_t>(op)];
 }
 
+const char* op_effect(Op op) noexcept {
+  static constexpr const char* effects[] = {
+#define PIJIT_OP(name, print, effect, doc) #effect,
+#include "ir/ops.def"
+#undef PIJIT_OP
+  };
+  return effects[static_cast<size_t>(op)];
+}
+
+const char* scalar_name(ScalarOp op) noexcept {
+  static constexpr const char* names[] = {
+#define PIJIT_SCALAR(name, print, function, arity) function,
+#include "ir/scalars.def"
+#undef PIJIT_SCALAR
+  };
+  return names[static_cast<size_t>(op)];
+}
+
+const char* rep_name(Rep rep) noexcept {
+  static constexpr const char* names[] = {"empty", "object", "tensor", "int", "float", "bool"};
+  return names[static_cast<size_t>(rep)];
+}
+
 bool writes(Op op) noexcept {
   enum class Effect : uint8_t { pure, read, write, control };
   static constexpr Effect effects[] = {

@@ -28,19 +28,10 @@ std::string hex(uint64_t number) {
   return text;
 }
 
-const char* rep_name(Rep rep) {
-  constexpr const char* names[] = {"empty", "object", "tensor", "int", "float", "bool"};
-  return names[static_cast<size_t>(rep)];
-}
-
 const char* log_name(LogOp op) {
   constexpr const char* names[] = {"append",  "set",   "del",   "insert", "clear", "setattr",
                                    "delattr", "field", "index", "frame",  "traced"};
   return names[static_cast<size_t>(op)];
-}
-
-bool is_identifier(PyObject* object) {
-  return PyUnicode_CheckExact(object) && PyUnicode_IsIdentifier(object) == 1;
 }
 
 }  // namespace
@@ -71,23 +62,22 @@ std::string describe(PyObject* object) {
   return std::string("<") + Py_TYPE(object)->tp_name + ">";
 }
 
-Printer::Printer(const Trace& trace, bool alive, const ObjectSet* proven)
-    : trace_(trace), alive_(alive), proven_(proven) {
-  for (const Ref& object : trace.owned) owned_.insert(object.get());
-  find_sources();
+std::string words(const TensorFacts& facts) {
+  std::string text;
+  for (int64_t size : facts.sizes)
+    text += (text.empty() ? "" : ", ") + (size == TensorFacts::kAnySize ? "*" : std::to_string(size));
+  return facts.dtype + "[" + text + "] on " + facts.device;
 }
 
-bool Printer::is_known(PyObject* object) const {
-  return alive_ || owned_.count(object) != 0 || object == Py_None || object == Py_True || object == Py_False ||
-         object == Py_Ellipsis || (proven_ != nullptr && proven_->count(object) != 0);
-}
+Printer::Printer(const Trace& trace, bool alive, const ObjectSet* proven)
+    : trace_(trace), proven_(proven), sources_(trace, alive, proven) {}
 
 std::string Printer::object(PyObject* object) const {
   if (object == nullptr) return "nothing";
-  if (proven_ != nullptr && !(is_known(object) && prints_itself(object)))
-    if (auto found = names_.find(object); found != names_.end()) return found->second;
-  if (!is_known(object)) return "<object at " + hex(reinterpret_cast<uintptr_t>(object)) + ">";
-  return describe(object);
+  const bool known = sources_.is_known(object);
+  if (proven_ != nullptr && !(known && prints_itself(object)))
+    if (const Source* found = sources_.of(object)) return sources_.text(*found);
+  return known ? describe(object) : "<object at " + hex(reinterpret_cast<uintptr_t>(object)) + ">";
 }
 
 std::string Printer::value(Val value) const {
@@ -105,142 +95,8 @@ std::string Printer::value(Val value) const {
 }
 
 std::string Printer::source(Val value) const {
-  if (value.is_reg()) {
-    auto found = registers_.find(value.index());
-    if (found != registers_.end()) return found->second;
-  } else if (value.is_const()) {
-    auto found = names_.find(value.object());
-    if (found != names_.end()) return found->second;
-  }
-  return this->value(value);
-}
-
-void Printer::name_item(PyObject* object, std::string text) {
-  if (object != nullptr && is_known(object) && prints_itself(object)) return;
-  if (object != nullptr) names_.emplace(object, std::move(text));
-}
-
-// The variables that a function has from around it.
-void Printer::name_cells(PyObject* function) {
-  if (function == nullptr || proven_ == nullptr || !is_known(function) || !PyFunction_Check(function)) return;
-  auto* of = reinterpret_cast<PyFunctionObject*>(function);
-  if (of->func_closure == nullptr) return;
-  auto* code = reinterpret_cast<PyCodeObject*>(of->func_code);
-  const Py_ssize_t first = code->co_nlocalsplus - code->co_nfreevars;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(of->func_closure) && first + i < code->co_nlocalsplus; ++i)
-    cells_.emplace(PyTuple_GET_ITEM(of->func_closure, i),
-                   text_of(PyTuple_GET_ITEM(code->co_localsplusnames, first + i)));
-}
-
-// A dict that is guarded as a whole names all that it holds now.
-void Printer::name_all(PyObject* dict, const std::string& subject, const std::string* owner) {
-  if (proven_ == nullptr || dict == nullptr || !is_known(dict) || !PyDict_Check(dict)) return;
-  PyObject *key = nullptr, *value = nullptr;
-  Py_ssize_t at = 0;
-  while (PyDict_Next(dict, &at, &key, &value)) {
-    if (!PyUnicode_CheckExact(key)) continue;
-    if (owner != nullptr && is_identifier(key))
-      name_item(value, *owner + "." + text_of(key));
-    else
-      name_item(value, subject + "[" + describe(key) + "]");
-  }
-}
-
-// Follows the guards from the arguments inwards: each container that is guarded names what was found in it.
-void Printer::find_sources() {
-  auto* code = reinterpret_cast<PyCodeObject*>(trace_.code.get());
-  for (uint32_t i = 0; code != nullptr && i < trace_.inputs; ++i)
-    registers_.emplace(i, text_of(PyTuple_GET_ITEM(code->co_localsplusnames, i)));
-  if (proven_ != nullptr)
-    for (PyObject* object : *proven_)
-      if (PyFunction_Check(object) && reinterpret_cast<PyFunctionObject*>(object)->func_code == trace_.code.get())
-        name_cells(object);
-  std::unordered_map<PyObject*, std::string> owners;  // dict -> the object whose attributes it holds
-  for (const Guard& guard : trace_.guards) {
-    const std::string subject = source(guard.subject);
-    const auto item = [&](uint32_t i) { return trace_.guard_items[guard.first + i]; };
-    switch (guard.op) {
-      case GuardOp::kInstance:
-        if (guard.number != 0) owners.emplace(reinterpret_cast<PyObject*>(guard.number), subject);
-        break;
-      case GuardOp::kDict: {
-        auto owner = owners.find(guard.subject.object());
-        if (guard.count == 0 && (owner != owners.end() || names_.count(guard.subject.object()) != 0))
-          name_all(guard.subject.object(), subject, owner == owners.end() ? nullptr : &owner->second);
-        const bool named = names_.count(guard.subject.object()) != 0;
-        for (uint32_t i = 0; i + 1 < guard.count; i += 2) {
-          if (owned_.count(item(i)) == 0) continue;
-          const bool word = is_identifier(item(i));
-          if (owner != owners.end() && word) {
-            name_item(item(i + 1), owner->second + "." + text_of(item(i)));
-          } else if (word && !named && guard.subject.is_const()) {
-            name_item(item(i + 1), text_of(item(i)));  // a global
-          } else {
-            name_item(item(i + 1), subject + "[" + object(item(i)) + "]");
-          }
-        }
-        break;
-      }
-      case GuardOp::kInlineSlot:
-        name_item(item(0), subject + ".<slot " + std::to_string(guard.aux) + ">");
-        break;
-      case GuardOp::kList:
-        for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
-        break;
-      case GuardOp::kParts:
-        if (auto* const type = reinterpret_cast<PyTypeObject*>(guard.expected); type == &PyMethod_Type) {
-          name_item(item(0), subject + ".__func__");
-          name_item(item(1), subject + ".__self__");
-        } else if (type == &PyTuple_Type || (alive_ && PyType_FastSubclass(type, Py_TPFLAGS_TUPLE_SUBCLASS))) {
-          for (uint32_t i = 0; i < guard.count; ++i) name_item(item(i), subject + "[" + std::to_string(i) + "]");
-        }
-        break;
-      case GuardOp::kFunction:
-        name_cells(guard.subject.object());
-        break;
-      case GuardOp::kCell: {
-        auto cell = cells_.find(guard.subject.object());
-        name_item(guard.expected, cell != cells_.end() ? cell->second : subject + ".cell_contents");
-        break;
-      }
-      case GuardOp::kContextVar:
-        name_item(guard.expected, subject + ".get()");
-        break;
-      case GuardOp::kIs:
-        if (guard.subject.is_reg()) name_item(guard.expected, subject);
-        break;
-      case GuardOp::kLoadSelf:
-        registers_.emplace(guard.out, subject);
-        break;
-      case GuardOp::kLoadTupleItem:
-      case GuardOp::kLoadListItem:
-        registers_.emplace(guard.out, subject + "[" + std::to_string(guard.number) + "]");
-        break;
-      case GuardOp::kLoadCell:
-        registers_.emplace(guard.out, subject + ".cell_contents");
-        break;
-      case GuardOp::kLoadSlot:
-        registers_.emplace(guard.out, subject + ".<offset " + std::to_string(guard.number) + ">");
-        break;
-      case GuardOp::kLoadInline:
-        registers_.emplace(guard.out, subject + ".<slot " + std::to_string(guard.aux) + ">");
-        break;
-      case GuardOp::kLoadDictItem:
-        if (auto owner = owners.find(guard.subject.object()); owner != owners.end() && is_identifier(guard.expected))
-          registers_.emplace(guard.out, owner->second + "." + text_of(guard.expected));
-        else
-          registers_.emplace(guard.out, subject + "[" + object(guard.expected) + "]");
-        break;
-      case GuardOp::kLoadDictKeyAt:
-        registers_.emplace(guard.out, "list(" + subject + ")[" + std::to_string(guard.number) + "]");
-        break;
-      case GuardOp::kLoadDictValueAt:
-        registers_.emplace(guard.out, "list(" + subject + ".values())[" + std::to_string(guard.number) + "]");
-        break;
-      default:
-        break;
-    }
-  }
+  const Source* found = sources_.of(value);
+  return found != nullptr ? sources_.text(*found) : this->value(value);
 }
 
 std::string Printer::items(const Guard& guard) const {
@@ -285,7 +141,7 @@ std::string Printer::scalar(const Node& node) const {
     const char* name;
     int arity;
   } kRows[] = {
-#define PIJIT_SCALAR(name, print, arity) {print, arity},
+#define PIJIT_SCALAR(name, print, function, arity) {print, arity},
 #include "ir/scalars.def"
 #undef PIJIT_SCALAR
   };
@@ -375,12 +231,19 @@ std::string Printer::site(uint32_t index) const {
   return text_of(site.code->co_filename) + ":" + std::to_string(line) + " in " + text_of(site.code->co_qualname);
 }
 
+std::string Printer::tensor_input(const InputGuards& inputs, size_t index) const {
+  const TensorFacts facts = inputs.facts(index);
+  const Val from = inputs.source(index);
+  return "r" + std::to_string(inputs.register_of(index)) + " = " + facts.type->tp_name + " " +
+         (from.is_const() ? "constant" : value(from)) + ": " + words(facts);
+}
+
 std::string Printer::all() const {
   std::string text = "guards\n";
   if (trace_.state != nullptr) text += "  state " + trace_.state->describe() + "\n";
   for (const Guard& guard : trace_.guards) text += "  " + this->guard(guard) + "\n";
   for (size_t i = 0; trace_.tensors != nullptr && i < trace_.tensors->size(); ++i)
-    text += "  tensor " + trace_.tensors->describe(i) + "\n";
+    text += "  tensor " + tensor_input(*trace_.tensors, i) + "\n";
   text += "registers\n ";
   for (const RegInfo& info : trace_.regs) text += std::string(" ") + rep_name(info.rep);
   text += "\nnodes\n";

@@ -1,14 +1,8 @@
 // Traces as text: values, guards, nodes, snapshots, with the user's own names where the trace still knows them.
-//
-// A trace keeps most of the objects that it names alive by nothing but its guards. So `alive` says whether the caller
-// knows that they are (right after recording, or after the guards held); otherwise only what the trace owns is looked
-// into.
 #pragma once
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 
-#include "ir/trace.h"
+#include "ir/source.h"
 
 namespace pijit {
 
@@ -18,10 +12,12 @@ std::string describe(PyObject* object);
 bool prints_itself(PyObject* object);
 // As repr() of a float, and as Python where that is none.
 std::string python_number(double number);
+// What is checked of a tensor input: "float32[*, *] on cpu".
+std::string words(const TensorFacts& facts);
 
 class Printer {
  public:
-  // `proven`: objects that are known to be alive besides those that the trace owns; see guard/proven.h.
+  // For `alive` and `proven` see ir/source.h.
   Printer(const Trace& trace, bool alive, const ObjectSet* proven = nullptr);
 
   std::string value(Val value) const;
@@ -33,6 +29,7 @@ class Printer {
   std::string word(PyObject* name) const;
   // Where a value is found, as source text ("self.layers[0].weight"), or its value() when unknown.
   std::string source(Val value) const;
+  const Sources& sources() const { return sources_; }
   std::string guard(const Guard& guard) const;
   std::string node(const Node& node) const;
   std::string scalar(const Node& node) const;
@@ -41,23 +38,15 @@ class Printer {
   std::string virtual_object(uint32_t index) const;
   // "file.py:12 in f" or "".
   std::string site(uint32_t index) const;
+  std::string tensor_input(const InputGuards& inputs, size_t index) const;
   std::string all() const;
 
  private:
-  void find_sources();
-  void name_cells(PyObject* function);
-  void name_all(PyObject* dict, const std::string& subject, const std::string* owner);
-  bool is_known(PyObject* object) const;
-  void name_item(PyObject* object, std::string text);
   std::string items(const Guard& guard) const;
 
   const Trace& trace_;
-  bool alive_;
   const ObjectSet* proven_;
-  std::unordered_set<PyObject*> owned_;
-  std::unordered_map<PyObject*, std::string> cells_;     // of functions: the variable that each is
-  std::unordered_map<PyObject*, std::string> names_;     // of constants
-  std::unordered_map<uint32_t, std::string> registers_;  // of registers that guards load
+  Sources sources_;
 };
 
 std::string print_trace(const Trace& trace, bool alive);

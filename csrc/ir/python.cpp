@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "ir/log.h"
-
 namespace pijit {
 namespace {
 
@@ -32,7 +30,7 @@ std::string class_name(const Printer& printer, PyTypeObject* type) {
 
 std::string operator_text(ScalarOp op) {
   constexpr const char* kNames[] = {
-#define PIJIT_SCALAR(name, print, arity) print,
+#define PIJIT_SCALAR(name, print, function, arity) print,
 #include "ir/scalars.def"
 #undef PIJIT_SCALAR
   };
@@ -61,7 +59,7 @@ void PythonText::name_inputs() {
     if (guard.out != kNone) loaded_.push_back({names_[guard.out], printer_.source(Val::reg(guard.out)), "", false});
   }
   for (size_t i = 0; trace_.tensors != nullptr && i < trace_.tensors->size(); ++i)
-    load(trace_.tensors->register_of(i), trace_.tensors->source(i), trace_.tensors->facts(i));
+    load(trace_.tensors->register_of(i), trace_.tensors->source(i), words(trace_.tensors->facts(i)));
   for (const Epoch& epoch : trace_.epochs)
     for (size_t i = 0; epoch.tensors != nullptr && i < epoch.tensors->size(); ++i)
       if (const Val from = epoch.tensors->source(i); from.is_const())
@@ -114,30 +112,12 @@ std::string PythonText::value(Val value, uint32_t time, int depth) const {
   return depth > kDeepest ? "..." : object(made, time, depth + 1);
 }
 
-std::string PythonText::container(const Virtual& object, uint32_t time, int depth) const {
-  const bool keyed = object.kind == VirtualKind::kDict;
-  Vec<std::string> items;
-  std::vector<std::pair<Val, std::string>> pairs;
-  for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
-    const LogEntry& entry = trace_.log[at];
-    if (entry.op == LogOp::kField) continue;
-    if (entry.op == LogOp::kClear) {
-      items.clear();
-      pairs.clear();
-    } else if (keyed || object.kind == VirtualKind::kSet) {
-      const Val key = key_of(entry);
-      std::erase_if(pairs,
-                    [&](const auto& pair) { return pair.first == key && (entry.op == LogOp::kDelItem || keyed); });
-      if (entry.op == LogOp::kDelItem) continue;
-      std::string text = value(key, time, depth);
-      if (keyed) text += ": " + value(entry.value, time, depth);
-      pairs.emplace_back(key, std::move(text));
-    } else {
-      apply_item(items, entry, value(entry.value, time, depth));
-    }
-  }
-  for (auto& [key, text] : pairs) items.push_back(std::move(text));
-  const std::string text = joined({items.begin(), items.end()});
+std::string PythonText::container(const Virtual& object, const Content& content, uint32_t time, int depth) const {
+  std::vector<std::string> items;
+  for (Val item : content.items) items.push_back(value(item, time, depth));
+  for (const auto& [key, held] : content.pairs)
+    items.push_back(value(key, time, depth) + (held.is_null() ? "" : ": " + value(held, time, depth)));
+  const std::string text = joined(items);
   const std::string type = object.type == nullptr ? "" : class_name(printer_, object.type);
   switch (object.kind) {
     case VirtualKind::kTuple: {
@@ -156,16 +136,13 @@ std::string PythonText::container(const Virtual& object, uint32_t time, int dept
 }
 
 // The objects that are made of a few fields.
-std::string PythonText::fields(const Virtual& object, uint32_t time, int depth) const {
-  std::vector<std::string> parts, items;
-  for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
-    const LogEntry& entry = trace_.log[at];
-    if (entry.op == LogOp::kItem) items.push_back(value(entry.value, time, depth));
-    if (entry.op != LogOp::kField || entry.index > 9) continue;
-    if (parts.size() <= entry.index) parts.resize(entry.index + 1, "None");
-    parts[entry.index] = value(entry.value, time, depth);
-  }
-  const auto part = [&](size_t i) { return i < parts.size() ? parts[i] : std::string("None"); };
+std::string PythonText::fields(const Virtual& object, const Content& content, uint32_t time, int depth) const {
+  const auto part = [&](size_t i) { return value(content.field(i), time, depth); };
+  const auto all = [&](const Vals& values) {
+    std::vector<std::string> parts;
+    for (Val each : values) parts.push_back(value(each, time, depth));
+    return joined(parts);
+  };
   switch (object.kind) {
     case VirtualKind::kSlice:
       return "slice(" + part(0) + ", " + part(1) + ", " + part(2) + ")";
@@ -177,7 +154,7 @@ std::string PythonText::fields(const Virtual& object, uint32_t time, int depth) 
     case VirtualKind::kEnumerate:
       return "enumerate(" + part(0) + ")";
     case VirtualKind::kZip:
-      return "zip(" + joined(items) + ")";
+      return "zip(" + all(content.items) + ")";
     case VirtualKind::kPartial:
       return "functools.partial(" + part(0) + ", *" + part(1) + ", **" + part(2) + ")";
     case VirtualKind::kException:
@@ -190,38 +167,32 @@ std::string PythonText::fields(const Virtual& object, uint32_t time, int depth) 
       return "types.CellType(" + part(0) + ")";
     case VirtualKind::kLazy:
     case VirtualKind::kView:
-      return class_name(printer_, object.type) + "(" + joined(parts) + ")";
+      return class_name(printer_, object.type) + "(" + all(content.fields) + ")";
     default:
       return "new(" + std::string("'") + virtual_name(object.kind) + "')";
   }
 }
 
 std::string PythonText::object(const Virtual& object, uint32_t time, int depth) const {
+  const Content content = content_of(trace_, object, time);
   switch (object.kind) {
     case VirtualKind::kTuple:
     case VirtualKind::kList:
     case VirtualKind::kDeque:
     case VirtualKind::kDict:
     case VirtualKind::kSet:
-      return container(object, time, depth);
+      return container(object, content, time, depth);
     case VirtualKind::kInstance:
       break;
     default:
-      return fields(object, time, depth);
+      return fields(object, content, time, depth);
   }
-  std::vector<std::pair<Val, std::string>> attributes;
-  std::string items;
-  for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) {
-    const LogEntry& entry = trace_.log[at];
-    if (entry.op == LogOp::kSetItem)
-      items += (items.empty() ? "" : ", ") + value(entry.key, time, depth) + ": " + value(entry.value, time, depth);
-    if (entry.op != LogOp::kSetAttr && entry.op != LogOp::kDelAttr) continue;
-    std::erase_if(attributes, [&](const auto& attribute) { return attribute.first == entry.key; });
-    if (entry.op == LogOp::kSetAttr) attributes.emplace_back(entry.key, value(entry.value, time, depth));
-  }
-  std::vector<std::string> parts = {class_name(printer_, object.type)};
-  if (!items.empty()) parts.push_back("{" + items + "}");
-  for (const auto& [key, text] : attributes) parts.push_back(printer_.word(key.object()) + "=" + text);
+  std::vector<std::string> parts = {class_name(printer_, object.type)}, items;
+  for (const auto& [key, held] : content.pairs)
+    items.push_back(value(key, time, depth) + ": " + value(held, time, depth));
+  if (!items.empty()) parts.push_back("{" + joined(items) + "}");
+  for (const auto& [key, held] : content.attributes)
+    parts.push_back(printer_.word(key.object()) + "=" + value(held, time, depth));
   return "new(" + joined(parts) + ")";
 }
 

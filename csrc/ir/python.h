@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/log.h"
 #include "ir/print.h"
 
 namespace pijit {
@@ -41,8 +42,8 @@ class PythonText {
   std::string scalar(const Node& node) const;
   std::string guard(const Node& node) const;
   std::string object(const Virtual& object, uint32_t time, int depth) const;
-  std::string container(const Virtual& object, uint32_t time, int depth) const;
-  std::string fields(const Virtual& object, uint32_t time, int depth) const;
+  std::string container(const Virtual& object, const Content& content, uint32_t time, int depth) const;
+  std::string fields(const Virtual& object, const Content& content, uint32_t time, int depth) const;
 
   const Trace& trace_;
   const Printer& printer_;

@@ -96,8 +96,8 @@ std::string Printer::word(PyObject* name) const {
 
 std::string Printer::python(PyObject* object) const {
   if (object == nullptr) return "None";
-  if (auto found = names_.find(object); found != names_.end()) return found->second;
-  if (!is_known(object)) return address_of(object, "object");
+  if (const Source* found = sources_.of(object)) return sources_.text(*found);
+  if (!sources_.is_known(object)) return address_of(object, "object");
   PyTypeObject* type = Py_TYPE(object);
   if (prints_itself(object)) return object == Py_Ellipsis ? "..." : scalar_text(object);
   if (PyTuple_CheckExact(object)) {

@@ -103,6 +103,15 @@ bool of_floats(ScalarOp op, double a, double b, Reg* out) noexcept {
 
 }  // namespace
 
+int scalar_arity(ScalarOp op) noexcept {
+  static constexpr int arities[] = {
+#define PIJIT_SCALAR(name, print, function, arity) arity,
+#include "ir/scalars.def"
+#undef PIJIT_SCALAR
+  };
+  return arities[static_cast<size_t>(op)];
+}
+
 bool compute_scalar(ScalarOp op, const Reg& a, const Reg& b, Reg* out) noexcept {
   if (op == ScalarOp::kTruth || op == ScalarOp::kNot) {
     const bool yes = a.rep == Rep::kFloat ? a.number != 0 : integer(a) != 0;

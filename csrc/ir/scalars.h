@@ -19,4 +19,7 @@ uint64_t number_bits(const Reg& number) noexcept;
 // The number as a new reference; null with an error set if memory is short.
 PyObject* number_object(const Reg& reg) noexcept;
 
+// How many operands it has.
+int scalar_arity(ScalarOp op) noexcept;
+
 }  // namespace pijit

@@ -32,7 +32,7 @@ enum class Op : uint8_t {
 #undef PIJIT_OP
 };
 enum class ScalarOp : uint8_t {
-#define PIJIT_SCALAR(name, print, arity) name,
+#define PIJIT_SCALAR(name, print, function, arity) name,
 #include "ir/scalars.def"
 #undef PIJIT_SCALAR
 };
@@ -190,7 +190,17 @@ struct Snapshot {
 // Where a node came from.
 struct Site {
   PyCodeObject* code;
-  int32_t instruction;  // code units
+  int32_t instruction;     // code units
+  uint32_t frame = kNone;  // in Trace::followed
+};
+
+// A frame that the recording followed: the root's, or one of a call that is inlined. A generator has one for each time
+// that it is resumed.
+struct Followed {
+  PyCodeObject* code;       // kept by owned
+  uint32_t caller;          // in Trace::followed; kNone: this is the root's
+  int32_t instruction = 0;  // of the caller, under way (code units)
+  Val first;                // its first argument when it was called; Null: it has none
 };
 
 // Why and where recording stopped (code kept by owned).
@@ -269,6 +279,7 @@ struct Trace {
   Vals slots;
   Vec<Snapshot> snapshots;
   Vec<Site> sites;
+  Vec<Followed> followed;
   Vec<Ref> owned;
   Objects exact;         // of these: another object of the same value does not satisfy a guard
   Vec<Dropped> dropped;  // (held as `pins`, or as those of its epoch: filled in by prepare_replays)
@@ -339,6 +350,10 @@ inline bool is_repeatable(const Node& node) noexcept {
 }
 
 const char* op_name(Op op) noexcept;
+const char* op_effect(Op op) noexcept;
+const char* rep_name(Rep rep) noexcept;
+// As in Python's module operator: "add", "truediv".
+const char* scalar_name(ScalarOp op) noexcept;
 const char* guard_name(GuardOp op) noexcept;
 const char* virtual_name(VirtualKind kind) noexcept;
 const char* continuation_name(Continuation continuation) noexcept;

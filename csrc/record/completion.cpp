@@ -52,6 +52,11 @@ void Recorder::complete(ShadowFrame& frame) {
       return;
     }
     if (site_.kind == SiteKind::kIter) value = new_iterator(value);
+    if (site_.kind == SiteKind::kContains && site_.oparg != 0) {  // `not in`: the adapter says whether it is in
+      note_real(value, result == Py_True ? Py_False : Py_True);
+      value = scalar_node(ScalarOp::kNot, value, Val());
+      if (value.is_null()) return stop(Abort::kUnknownOperand, "not in a tensor");
+    }
     note_real(value, result);
     pending.result = value;
     if (pending.branch) {

@@ -117,6 +117,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->generator = kNone;
     shadow->outer_state = kNone;
     shadow->self = Val();
+    shadow->followed = kNone;
     shadow->handled.clear();
     shadow->loose.clear();
     shadow->mark = here();

@@ -222,12 +222,29 @@ std::unique_ptr<Trace> Recorder::end_recording() {
   give_back_room(&trace_->nodes);
   give_back_room(&trace_->slots);
   give_back_room(&trace_->frame_states);
+  give_back_room(&trace_->followed);
   return std::move(trace_);
+}
+
+// Nodes of the frame say by this where they came from. A generator that is resumed has its first argument from before.
+void Recorder::note_followed(ShadowFrame& shadow) {
+  Followed made{shadow.code, kNone, 0, Val()};
+  if (!frames_.empty()) {
+    made.caller = top_frame().followed;
+    made.instruction = top_frame().operation;
+  }
+  if (shadow.followed != kNone)
+    made.first = trace_->followed[shadow.followed].first;
+  else if (cpython::argument_slots(shadow.code) > 0)
+    made.first = shadow.local(0);
+  shadow.followed = static_cast<uint32_t>(trace_->followed.size());
+  trace_->followed.push_back(made);
 }
 
 void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
   owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
   recording_pace().follow(shadow->code);
+  note_followed(*shadow);
   frames_.push_back(std::move(shadow));
   if (frames_.size() > trace_->depth) trace_->depth = static_cast<uint32_t>(frames_.size());
 }

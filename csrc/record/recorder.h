@@ -400,6 +400,7 @@ class Recorder final : public RecordApi {
   void cut(size_t level);  // ends the trace at the instruction of that frame
   void end_events();
   void push_frame(std::unique_ptr<ShadowFrame> shadow);
+  void note_followed(ShadowFrame& shadow);
   Val tensor_input(PyObject* tensor);
   uint32_t site();
   uint32_t add_guard(const Guard& guard);

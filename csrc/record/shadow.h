@@ -123,6 +123,7 @@ struct ShadowFrame : FromPool {
   std::vector<int> loose;          // slots of methods that are bound in the shadow and taken apart in the frame
   uint32_t generator = kNone;      // the virtual generator that this frame is
   Val self;                        // the kFrame that stands for it, if a traceback names it
+  uint32_t followed = kNone;       // in Trace::followed
   uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
   Vals saved;                      // arguments kept for a second step (__init__ after __new__)
   Objects saved_names;

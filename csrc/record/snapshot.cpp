@@ -77,10 +77,10 @@ uint32_t Recorder::site() {
   ShadowFrame& frame = top_frame();
   if (!trace_->sites.empty()) {
     const Site& last = trace_->sites.back();
-    if (last.code == frame.code && last.instruction == frame.operation)
+    if (last.frame == frame.followed && last.instruction == frame.operation)
       return static_cast<uint32_t>(trace_->sites.size() - 1);
   }
-  trace_->sites.push_back({frame.code, frame.operation});
+  trace_->sites.push_back({frame.code, frame.operation, frame.followed});
   return static_cast<uint32_t>(trace_->sites.size() - 1);
 }
 

@@ -432,7 +432,7 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
 
 void step_contains(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val key = frame.top(2), container = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kContains, {container, key}, 2, 1)) return;
+  if (recorder.ask_about(frame, SiteKind::kContains, {container, key}, 2, 1, oparg)) return;
   if (!contains(recorder, frame, container, key, 2, oparg != 0) && recorder.live()) {
     PyTypeObject* type = recorder.type_of(container);
     Arguments args;

@@ -30,8 +30,6 @@ class Lowering {
   bool find_result(PyObject* object, Val* result);
   // Results of operator `op` (in binding order), e.g. the rows of unbind.
   Vals tensors_of(size_t op) const;
-  // The last result becomes its own negation (`not x`).
-  void invert_result();
   // The single scalar result of the last operator, or null.
   Val scalar() const;
 

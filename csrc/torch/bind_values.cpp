@@ -149,12 +149,12 @@ bool Lowering::produce(const SeenOp& op) {
         produced_.push_back({seen.tensor, value, ops_.size() - 1});
       } else {
         Val value = recording_.api.new_reg(Rep::kTensor, result_type(seen.tensor));
-        out = {Out::kTensor, false, value.index(), 1};
+        out = {Out::kTensor, value.index(), 1};
         op_->outputs.push_back(value);
         produced_.push_back({seen.tensor, value, ops_.size() - 1});
       }
     } else if (seen.kind == SeenKind::kTensorList) {
-      out = {Out::kTensorList, false, 0, seen.count};
+      out = {Out::kTensorList, 0, seen.count};
       for (uint32_t k = 0; k < seen.count; ++k) {
         Impl* tensor = recording_.eye.items[seen.first + k];
         if (tensor == nullptr || !is_plain(tensor)) return false;
@@ -167,7 +167,7 @@ bool Lowering::produce(const SeenOp& op) {
     } else {
       const c10::IValue& value = seen.value;
       if (value.isList() && value.toListRef().empty()) {
-        out = {Out::kTensorList, false, 0, 0};
+        out = {Out::kTensorList, 0, 0};
       } else if (info.returns == 1 && (value.isBool() || value.isInt() || value.isDouble())) {
         out.kind = value.isBool() ? Out::kBool : value.isInt() ? Out::kInt : Out::kFloat;
         Rep rep = value.isBool() ? Rep::kBool : value.isInt() ? Rep::kInt : Rep::kFloat;
@@ -244,10 +244,6 @@ Vals Lowering::tensors_of(size_t op) const {
   for (const Produced& produced : produced_)
     if (produced.op == op) values.push_back(produced.value);
   return values;
-}
-
-void Lowering::invert_result() {
-  ops_.back()->outs().back().invert = true;
 }
 
 Val Lowering::scalar() const {

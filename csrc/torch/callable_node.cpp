@@ -6,6 +6,7 @@
 
 #include "common/ref.h"
 #include "torch/calls.h"
+#include "torch/literals.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -22,6 +23,7 @@ class CallableOp final : public AdapterOp {
   CallableOp(const Callable& callable, PyObject* kwnames) : callable_(callable), kwnames_(kwnames) {}
 
   void add(Source source) { sources_.push_back(source); }
+  void draws() { random_ = true; }
   void take(Take take, std::vector<uint32_t> regs) {
     take_ = take;
     regs_ = std::move(regs);
@@ -50,6 +52,27 @@ class CallableOp final : public AdapterOp {
     }
   }
 
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = name();
+    made.callable = Ref::borrow(callable_.object);
+    made.random = random_;
+    const size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const size_t positional = sources_.size() - names;
+      const char* word = i < positional ? "" : PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames_, i - positional));
+      if (word == nullptr) PyErr_Clear();
+      const std::string name = word == nullptr ? "" : word;
+      made.add(sources_[i].constant != nullptr ? literal_argument(name, sources_[i].constant)
+                                               : OperatorArgument::of_register(name, sources_[i].reg));
+      made.arguments.back().keyword = i >= positional;
+    }
+    if (take_ == Take::kTuple)
+      made.results.push_back({OperatorResult::Kind::kList, regs_, -1});
+    else if (take_ != Take::kNothing)
+      made.give(regs_[0]);
+    return made;
+  }
   std::string python() const override {
     if (callable_.family == Family::kMethod || callable_.family == Family::kAttribute)
       return "torch.Tensor." + describe();
@@ -81,6 +104,16 @@ class CallableOp final : public AdapterOp {
   }
 
  private:
+  // "torch::ones", "torch::Tensor.new_ones", "torch::_C.set_default_dtype", "builtins::int"
+  std::string name() const {
+    if (callable_.family == Family::kMethod || callable_.family == Family::kAttribute)
+      return "torch::Tensor." + callable_.name;
+    if (callable_.family == Family::kCore) return "torch::_C." + callable_.name;
+    for (PyTypeObject* type : {&PyLong_Type, &PyFloat_Type, &PyBool_Type})
+      if (callable_.object == reinterpret_cast<PyObject*>(type)) return "builtins::" + callable_.name;
+    return "torch::" + callable_.name;
+  }
+
   static Ref box(const Reg& reg) {
     switch (reg.rep) {
       case Rep::kObject:
@@ -136,6 +169,7 @@ class CallableOp final : public AdapterOp {
   std::vector<Source> sources_;
   std::vector<uint32_t> regs_;
   Take take_ = Take::kNothing;
+  bool random_ = false;  // an operator that it dispatched draws random numbers
 };
 
 // What writes to an operand cannot be called again when it raised: that is for an opaque call.
@@ -210,6 +244,8 @@ bool finish_callable(Recording& recording, const CallSite& site, PyObject* objec
     inputs.push_back(names);
   }
   auto op = std::make_unique<CallableOp>(*recording.callable, kwnames);
+  for (const SeenOp& seen : recording.eye.ops)
+    if (seen.info->random) op->draws();
   for (size_t i = 0; i < site.count; ++i) {
     Val value = api.materialize({recording.arg(i).value, site.operands[i].object});
     if (value.is_null()) {

@@ -4,6 +4,7 @@
 // meant is checked there, as of an input. Reading it of a tensor that is no leaf may warn: that is left to CPython.
 #include "common/ref.h"
 #include "torch/calls.h"
+#include "torch/literals.h"
 #include "torch/metadata.h"
 
 namespace pijit::torch_adapter {
@@ -19,6 +20,7 @@ class GradIsNone final : public AdapterOp {
  public:
   explicit GradIsNone(uint32_t self) : self_(self) {}
   bool run(Reg* regs) noexcept override { return !static_cast<const Impl*>(regs[self_].tensor)->grad().defined(); }
+  OperatorCall call() const override { return check_call(self_, "grad", Ref::borrow(Py_None)); }
   std::string describe() const override { return "check r" + std::to_string(self_) + ".grad is None"; }
   std::string python() const override { return "assert r" + std::to_string(self_) + ".grad is None"; }
 
@@ -37,6 +39,14 @@ class ReadGrad final : public AdapterOp {
     if (class_of(now) != type_ || facts(now) != expected_) return false;
     put(regs[out_], at::Tensor(grad));
     return true;
+  }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "tensor::grad";
+    made.repeatable = true;
+    made.add(self_argument(self_));
+    made.give(out_);
+    return made;
   }
   std::string describe() const override { return "r" + std::to_string(self_) + ".grad"; }
 
@@ -65,6 +75,13 @@ class WriteGrad final : public AdapterOp {
     } catch (...) {
       return refuse();
     }
+  }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "tensor::set_grad";
+    made.add(self_argument(self_, true));
+    made.add(value_ ? OperatorArgument::of_register("value", *value_) : literal_argument("value", Py_None));
+    return made;
   }
   std::string describe() const override {
     return "r" + std::to_string(self_) + ".grad = " + (value_ ? "r" + std::to_string(*value_) : "None");

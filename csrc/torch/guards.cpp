@@ -48,25 +48,15 @@ bool TensorInputs::check(Reg* regs) noexcept {
   return true;
 }
 
-std::string TensorInputs::describe(size_t index) const {
+TensorFacts TensorInputs::facts(size_t index) const {
   const Entry& entry = entries_[index];
-  std::ostringstream text;
-  text << "r" << entry.out << " = ";
-  if (entry.constant != nullptr)
-    text << entry.type->tp_name << " constant";
-  else
-    text << entry.type->tp_name << " r" << entry.source;
-  text << ": " << facts(index);
-  return text.str();
-}
-
-std::string TensorInputs::facts(size_t index) const {
-  const Entry& entry = entries_[index];
-  std::ostringstream text;
-  text << type_words(entry.dtype) << "[";
-  for (int32_t i = 0; i < entry.dim; ++i) text << (i != 0 ? ", *" : "*");
-  text << "] on " << entry.device;
-  return text.str();
+  TensorFacts facts;
+  facts.type = entry.type;
+  facts.dtype = type_words(entry.dtype);
+  facts.device = entry.device.str();
+  facts.sizes.assign(static_cast<size_t>(entry.dim), TensorFacts::kAnySize);
+  facts.more = entry.keys;
+  return facts;
 }
 
 std::string TensorInputs::explain(Reg* regs, Val* source) {

@@ -22,13 +22,12 @@ class TensorInputs final : public InputGuards {
     entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(count), entries_.end());
     size_ = count;
   }
-  std::string describe(size_t index) const override;
   Val source(size_t index) const override {
     const Entry& entry = entries_[index];
     return entry.constant != nullptr ? Val::constant(entry.constant) : Val::reg(entry.source);
   }
   uint32_t register_of(size_t index) const override { return entries_[index].out; }
-  std::string facts(size_t index) const override;
+  TensorFacts facts(size_t index) const override;
   std::string explain(Reg* regs, Val* source) override;
 
  private:

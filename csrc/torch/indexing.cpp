@@ -3,9 +3,11 @@
 // The binding decides by sizes what it dispatches (x[:, :5] is alias or slice). Calling at::indexing::get_item and
 // set_item at replay repeats the decision, so nothing has to be guarded but the kinds of the indices; integers keep
 // their registers.
+#include <algorithm>
 #include <sstream>
 
 #include "torch/calls.h"
+#include "torch/literals.h"
 #include "torch/lowered.h"
 #include "torch/python_text.h"
 
@@ -43,6 +45,14 @@ class IndexProgram {
     use(at::ArrayRef<TensorIndex>(fixed_));
   }
   std::string describe() const;
+  OperatorArgument argument() const;
+  // What is read by it is a view.
+  bool is_basic() const {
+    return std::all_of(parts_.begin(), parts_.end(), [](const Index& part) {
+      return part.kind == Index::kNone || part.kind == Index::kEllipsis || part.kind == Index::kInt ||
+             part.kind == Index::kSlice;
+    });
+  }
 
  private:
   Vec<TensorIndex> build(const Reg* regs) const {
@@ -92,6 +102,50 @@ class IndexProgram {
   Vec<TensorIndex> fixed_;
   bool dynamic_ = false;
 };
+
+OperatorArgument bound_argument(const Bound& bound) {
+  if (!bound.given) return literal_argument("", Py_None);
+  return bound.constant ? literal_argument("", c10::IValue(bound.value))
+                        : OperatorArgument::of_register("", static_cast<uint32_t>(bound.value));
+}
+
+OperatorArgument index_argument(const Index& part) {
+  using Kind = OperatorArgument::Kind;
+  OperatorArgument made;
+  switch (part.kind) {
+    case Index::kNone:
+      return literal_argument("", Py_None);
+    case Index::kEllipsis:
+      return literal_argument("", Py_Ellipsis);
+    case Index::kBool:
+      return literal_argument("", c10::IValue(part.bounds[0].value != 0));
+    case Index::kInt:
+      return bound_argument(part.bounds[0]);
+    case Index::kTensor:
+      return OperatorArgument::of_register("", part.reg);
+    case Index::kSlice:
+      made = OperatorArgument::of_items("", Kind::kSlice);
+      for (const Bound& bound : part.bounds) made.items.push_back(bound_argument(bound));
+      return made;
+    case Index::kList:
+      break;
+  }
+  made = OperatorArgument::of_items("", Kind::kList);
+  for (const Bound& bound : part.list) made.items.push_back(bound_argument(bound));
+  return made;
+}
+
+// One index as it is, several as a tuple.
+OperatorArgument IndexProgram::argument() const {
+  OperatorArgument made = OperatorArgument::of_items("", OperatorArgument::Kind::kTuple);
+  for (const Index& part : parts_) made.items.push_back(index_argument(part));
+  if (made.items.size() == 1) {
+    OperatorArgument only = std::move(made.items.front());
+    made = std::move(only);
+  }
+  made.name = "index";
+  return made;
+}
 
 std::string IndexProgram::describe() const {
   std::ostringstream text;
@@ -152,6 +206,15 @@ class GetItemOp final : public AdapterOp {
     }
   }
   bool is_repeatable() const noexcept override { return true; }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "tensor::getitem";
+    made.repeatable = true;
+    made.add(self_argument(self_));
+    made.add(program_.argument());
+    made.give(out_, program_.is_basic() ? 0 : -1);
+    return made;
+  }
   std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "]"; }
 
  private:
@@ -178,6 +241,18 @@ class SetItemOp final : public AdapterOp {
     } catch (...) {
       return refuse();
     }
+  }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "tensor::setitem";
+    made.add(self_argument(self_, true));
+    made.add(program_.argument());
+    if (value_.kind == ArgKind::kTensor || value_.dynamic)
+      made.add(OperatorArgument::of_register("value", value_.value.index()));
+    else
+      made.add(literal_argument(
+          "value", value_.kind == ArgKind::kFloat ? c10::IValue(value_.number) : c10::IValue(value_.integer)));
+    return made;
   }
   std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "] = ..."; }
   std::string python() const override {

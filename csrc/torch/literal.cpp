@@ -9,6 +9,7 @@
 
 #include "torch/calls.h"
 #include "torch/eye.h"
+#include "torch/literals.h"
 #include "torch/python_text.h"
 
 namespace pijit::torch_adapter {
@@ -37,6 +38,20 @@ class LiteralOp final : public AdapterOp {
     }
   }
   bool is_repeatable() const noexcept override { return true; }
+  OperatorCall call() const override {
+    at::Tensor tensor = at::detail::empty_cpu(sizes_, dtype_);
+    if (!bytes_.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes_.data(), bytes_.size());
+    OperatorArgument value = OperatorArgument::of_literal("value", Ref::steal(THPVariable_Wrap(tensor)));
+    std::ostringstream content;
+    content << c10::toString(dtype_) << c10::IntArrayRef(sizes_);
+    value.content = content.str() + std::string(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+    OperatorCall made;
+    made.name = "tensor::literal";
+    made.repeatable = true;
+    made.add(std::move(value));
+    made.give(out_);
+    return made;
+  }
   std::string describe() const override {
     std::ostringstream text;
     const std::string_view bytes(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());

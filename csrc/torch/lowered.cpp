@@ -1,6 +1,8 @@
 // Runs a boxed operator on the register file.
 #include "torch/lowered.h"
 
+#include "torch/bind_schema.h"
+#include "torch/literals.h"
 #include "torch/torch_adapter.h"
 #include "torch/undo.h"
 
@@ -183,7 +185,7 @@ bool LoweredOp::store(torch::jit::Stack& stack, Reg* regs) const {
       reg.number = stack[i].toDouble();
     } else {
       reg.rep = Rep::kBool;
-      reg.boolean = stack[i].toBool() != out.invert;
+      reg.boolean = stack[i].toBool();
     }
   }
   return true;
@@ -221,6 +223,63 @@ bool LoweredOp::run(Reg* regs) noexcept {
   } catch (...) {
     return refuse();
   }
+}
+
+OperatorArgument LoweredOp::argument(size_t i) const {
+  using Kind = OperatorArgument::Kind;
+  const Slot& slot = slots_[i];
+  const c10::Argument& schema = info_.handle.schema().arguments()[i];
+  const std::string& name = schema.name();
+  switch (slot.kind) {
+    case Slot::kConst: {
+      OperatorArgument made = literal_argument(name, values_[i], schema.real_type().get());
+      made.usual = schema.default_value().has_value() && same_data(*schema.default_value(), values_[i]);
+      return made;
+    }
+    case Slot::kIntList:
+    case Slot::kTensorList:
+    case Slot::kOptionalList: {
+      OperatorArgument made = OperatorArgument::of_items(name, Kind::kList);
+      for (uint32_t k = 0; k < slot.count; ++k) {
+        const Part& part = parts_[slot.first + k];
+        const bool number = slot.kind == Slot::kIntList;
+        made.items.push_back(!part.constant ? OperatorArgument::of_register("", static_cast<uint32_t>(part.value))
+                                            : literal_argument("", number ? c10::IValue(part.value) : c10::IValue()));
+      }
+      return made;
+    }
+    default:
+      return OperatorArgument::of_register(name, slot.reg);
+  }
+}
+
+OperatorResult LoweredOp::result(size_t i) const {
+  OperatorResult made;
+  const Out& out = outs_[i];
+  made.shares = shared_argument(info_.handle.schema(), i);
+  if (out.kind == Out::kDrop) return made;
+  if (out.kind != Out::kTensorList) {
+    made.kind = OperatorResult::Kind::kRegister;
+    made.regs = {out.reg};
+    return made;
+  }
+  made.kind = OperatorResult::Kind::kList;
+  for (uint32_t k = 0; k < out.count; ++k) made.regs.push_back(list_regs_[out.reg + k]);
+  return made;
+}
+
+OperatorCall LoweredOp::call() const {
+  OperatorCall made;
+  made.name = info_.full;
+  made.random = draws();
+  made.repeatable = is_repeatable();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    made.add(argument(i));
+    made.arguments.back().written = info_.arguments[i].written;
+    made.arguments.back().keyword = info_.arguments[i].keyword_only;
+  }
+  for (size_t i = 0; i < outs_.size(); ++i) made.results.push_back(result(i));
+  return made;
 }
 
 std::string LoweredOp::describe() const {

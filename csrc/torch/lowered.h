@@ -14,6 +14,7 @@
 // 3. Release of the GIL is the core's decision.
 #pragma once
 #include "adapter.h"
+#include "ir/call.h"
 #include "torch/eye.h"
 
 namespace pijit::torch_adapter {
@@ -47,8 +48,7 @@ struct Part {
 struct Out {
   enum Kind : uint8_t { kDrop, kTensor, kTensorList, kInt, kFloat, kBool };
   Kind kind = kDrop;
-  bool invert = false;  // kBool: not
-  uint32_t reg = 0;     // kTensorList: first in `regs`
+  uint32_t reg = 0;  // kTensorList: first in `regs`
   uint32_t count = 0;
 };
 
@@ -104,6 +104,7 @@ class LoweredOp final : public AdapterOp {
   bool is_repeatable() const noexcept override {
     return pure_ && (!info_.statistics || is_false({"training", "use_input_stats"}));
   }
+  OperatorCall call() const override;
   std::string describe() const override;
   std::string python() const override;
 
@@ -138,6 +139,8 @@ class LoweredOp final : public AdapterOp {
   // A constant argument of one of these names is False, or zero.
   bool is_false(std::initializer_list<const char*> names) const noexcept;
   bool is_constant(size_t argument) const noexcept { return slots_[argument].kind == Slot::kConst; }
+  OperatorArgument argument(size_t i) const;
+  OperatorResult result(size_t i) const;
   void push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const;
   bool store(torch::jit::Stack& stack, Reg* regs) const;
 

@@ -5,6 +5,7 @@
 
 #include "common/ref.h"
 #include "torch/callables.h"
+#include "torch/literals.h"
 #include "torch/python_text.h"
 
 namespace pijit::torch_adapter {
@@ -59,6 +60,13 @@ class TensorCheck final : public AdapterOp {
     return read_fact(now, fact_, dim_) == expected_;
   }
 
+  OperatorCall call() const override {
+    const bool sized = fact_ == Fact::kSize, contiguous = fact_ == Fact::kContiguous;
+    Ref detail = sized        ? python_object(c10::IValue(dim_))
+                 : contiguous ? python_object(static_cast<at::MemoryFormat>(dim_))
+                              : Ref::borrow(Py_None);
+    return check_call(reg_, kFactNames[static_cast<size_t>(fact_)], expected(), std::move(detail));
+  }
   std::string describe() const override {
     std::ostringstream text;
     text << "check r" << reg_ << "." << kFactNames[static_cast<size_t>(fact_)] << " == ";
@@ -95,6 +103,29 @@ class TensorCheck final : public AdapterOp {
   }
 
  private:
+  Ref expected() const {
+    switch (fact_) {
+      case Fact::kDtype:
+        return python_object(static_cast<at::ScalarType>(expected_));
+      case Fact::kDevice:
+        return python_object(c10::Device(static_cast<c10::DeviceType>(expected_ >> 8),
+                                         static_cast<c10::DeviceIndex>(static_cast<int8_t>(expected_ & 0xff))));
+      case Fact::kStrides: {
+        Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(list_.size())));
+        for (size_t i = 0; tuple && i < list_.size(); ++i)
+          PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(list_[i]));
+        return tuple;
+      }
+      case Fact::kContiguous:
+      case Fact::kRequiresGrad:
+      case Fact::kLeaf:
+      case Fact::kNodeless:
+        return python_object(c10::IValue(expected_ != 0));
+      default:
+        return python_object(c10::IValue(expected_));
+    }
+  }
+
   uint32_t reg_;
   Fact fact_;
   int64_t dim_;
@@ -116,6 +147,15 @@ class TensorRead final : public AdapterOp {
     return true;
   }
 
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = std::string("tensor::") + kFactNames[static_cast<size_t>(fact_)];
+    made.repeatable = true;
+    made.add(self_argument(reg_));
+    if (fact_ == Fact::kSize) made.add(literal_argument("dim", c10::IValue(dim_)));
+    made.give(out_);
+    return made;
+  }
   std::string describe() const override {
     std::ostringstream text;
     text << "r" << reg_ << "." << kFactNames[static_cast<size_t>(fact_)];
@@ -246,6 +286,17 @@ int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim) noexcept {
     default:
       return 0;
   }
+}
+
+OperatorCall check_call(uint32_t reg, const char* fact, Ref expected, Ref detail) {
+  OperatorCall made;
+  made.name = "tensor::check";
+  made.repeatable = true;
+  made.add(self_argument(reg));
+  made.add(literal_argument("fact", c10::IValue(std::string(fact))));
+  made.add(OperatorArgument::of_literal("detail", std::move(detail)));
+  made.add(OperatorArgument::of_literal("expected", std::move(expected)));
+  return made;
 }
 
 void require(Recording& recording, const Arg& tensor, Fact fact, int64_t dim) {

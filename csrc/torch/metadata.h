@@ -4,6 +4,7 @@
 // once per register. Sizes are numbers of the trace, read at every replay: what Python makes of them decides for which
 // shapes a trace holds.
 #pragma once
+#include "ir/call.h"
 #include "torch/recording.h"
 
 namespace pijit::torch_adapter {
@@ -29,6 +30,9 @@ int64_t read_fact(const Impl* tensor, Fact fact, int64_t dim = 0) noexcept;
 // The trace relies on this fact of a tensor operand. After the call was executed only kDtype and kDevice may be asked
 // for.
 void require(Recording& recording, const Arg& tensor, Fact fact, int64_t dim = 0);
+
+// The operation that checks a fact of a register's tensor, by its name in kFactNames or another.
+OperatorCall check_call(uint32_t reg, const char* fact, Ref expected, Ref detail = Ref::borrow(Py_None));
 
 // The size of a dimension (0 <= dim < number of dimensions, which is checked) as a value of the trace.
 Val size_value(Recording& recording, const Arg& tensor, int64_t dim);

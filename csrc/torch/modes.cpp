@@ -4,6 +4,7 @@
 // constants. Getters of what the state guard leaves out are called again at replay, once a trace.
 #include "common/ref.h"
 #include "torch/calls.h"
+#include "torch/literals.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -14,6 +15,12 @@ class SetGradOp final : public AdapterOp {
   bool run(Reg*) noexcept override {
     c10::GradMode::set_enabled(enabled_);
     return true;
+  }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "tensor::set_grad_enabled";
+    made.add(literal_argument("enabled", c10::IValue(enabled_)));
+    return made;
   }
   std::string describe() const override { return enabled_ ? "grad_mode = True" : "grad_mode = False"; }
   std::string python() const override {
@@ -35,6 +42,15 @@ class GetterCheck final : public AdapterOp {
     if (Py_TYPE(now.get()) != Py_TYPE(expected_)) return false;
     int same = PyObject_RichCompareBool(now.get(), expected_, Py_EQ);
     return same == 1 || refuse();
+  }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "tensor::check";
+    made.repeatable = true;
+    made.callable = Ref::borrow(getter_.object);
+    made.add(literal_argument("getter", c10::IValue(getter_.name)));
+    made.add(literal_argument("expected", expected_));
+    return made;
   }
   std::string describe() const override { return "check " + getter_.name + "()"; }
   std::string python() const override {

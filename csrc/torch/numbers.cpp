@@ -1,5 +1,6 @@
 // Tensors as Python numbers, and the bindings that look at a tensor or change it without dispatching.
 #include "torch/calls.h"
+#include "torch/literals.h"
 #include "torch/metadata.h"
 #include "torch/python_text.h"
 
@@ -36,6 +37,14 @@ class NumberOp final : public AdapterOp {
   }
 
   bool is_repeatable() const noexcept override { return true; }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = std::string("tensor::") + kNumberNames[static_cast<size_t>(number_)];
+    made.repeatable = true;
+    made.add(self_argument(self_));
+    made.give(out_);
+    return made;
+  }
   std::string describe() const override {
     return std::string(kNumberNames[static_cast<size_t>(number_)]) + "(r" + std::to_string(self_) + ")";
   }
@@ -87,6 +96,16 @@ class ContiguousOp final : public AdapterOp {
       return refuse();
     }
   }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "aten::contiguous";
+    made.add(self_argument(self_));
+    made.add(OperatorArgument::of_literal("memory_format", python_object(format_)));
+    made.arguments.back().keyword = true;
+    made.arguments.back().usual = format_ == at::MemoryFormat::Contiguous;
+    made.give(out_, 0);
+    return made;
+  }
   std::string describe() const override { return "contiguous(r" + std::to_string(self_) + ")"; }
   std::string python() const override {
     const std::string format = format_ == at::MemoryFormat::Contiguous
@@ -111,6 +130,13 @@ class DataOp final : public AdapterOp {
       return refuse();
     }
   }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "tensor::data";
+    made.add(self_argument(self_));
+    made.give(out_, 0);
+    return made;
+  }
   std::string describe() const override { return "r" + std::to_string(self_) + ".data"; }
 
  private:
@@ -129,6 +155,13 @@ class SetRequiresGradOp final : public AdapterOp {
     } catch (...) {
       return refuse();
     }
+  }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "tensor::set_requires_grad";
+    made.add(self_argument(self_, true));
+    made.add(literal_argument("value", c10::IValue(value_)));
+    return made;
   }
   std::string describe() const override {
     return "r" + std::to_string(self_) + ".requires_grad = " + (value_ ? "True" : "False");

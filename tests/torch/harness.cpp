@@ -9,6 +9,7 @@
 
 #include "adapter.h"
 #include "common/ref.h"
+#include "ir/call.h"
 
 namespace {
 
@@ -77,6 +78,12 @@ class BuildOp final : public AdapterOp {
     regs[out_].rep = Rep::kObject;
     regs[out_].owned = 1;
     return regs[out_].object != nullptr;
+  }
+  OperatorCall call() const override {
+    OperatorCall made;
+    made.name = "build";
+    made.give(out_);
+    return made;
   }
   std::string describe() const override { return "build r" + std::to_string(out_); }
 
@@ -311,7 +318,7 @@ PyObject* describe(PyObject*, PyObject* capsule) {
   auto* trace = static_cast<Recorded*>(PyCapsule_GetPointer(capsule, "trace"));
   Ref list = Ref::steal(PyList_New(0));
   for (size_t i = 0; i < trace->inputs->size(); ++i) {
-    Ref text = Ref::steal(PyUnicode_FromString(trace->inputs->describe(i).c_str()));
+    Ref text = Ref::steal(PyUnicode_FromString(trace->inputs->facts(i).dtype.c_str()));
     if (!text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
   }
   for (auto& op : trace->ops) {

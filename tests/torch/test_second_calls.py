@@ -143,3 +143,26 @@ def test_tensors_that_are_swapped() -> None:
     fast = pijit.jit(swap)
     for _ in range(4):
         assert fast(torch.ones(3), torch.zeros(4)) == [[1.0] * 4, [2.0] * 3]
+
+
+def test_not_in_a_tensor() -> None:
+    """What is replayed is the opposite of membership, as a value and as a condition."""
+
+    def f(x: torch.Tensor) -> Any:
+        return 1 in x, 7 not in x, "absent" if 7 not in x else "there"
+
+    def calls(function: Any) -> list[Any]:
+        tensors = [torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]), torch.tensor([7.0]), torch.tensor([4.0, 2.0])]
+        return [function(x) for x in tensors]
+
+    plain, replayed = both(calls, f)
+    assert (
+        plain
+        == replayed
+        == [
+            (True, True, "absent"),
+            (True, True, "absent"),
+            (False, False, "there"),
+            (False, True, "absent"),
+        ]
+    )

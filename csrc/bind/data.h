@@ -1,0 +1,12 @@
+// A trace as plain Python data, for what is made of it: graphs, formats, files.
+#pragma once
+#include <pybind11/pybind11.h>
+
+#include "cache/root.h"
+
+namespace pijit {
+
+// For the keys of the dict see pijit/_core.pyi.
+pybind11::dict trace_data(const Root& root, const Trace& trace);
+
+}  // namespace pijit

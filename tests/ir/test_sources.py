@@ -1,0 +1,122 @@
+"""Where the registers of a trace are found: paths as data, and the same paths as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pijit
+from pijit import _core
+
+limit = 1
+
+
+class Point:
+    def __init__(self, x: int, y: int) -> None:
+        self.x = x
+        self.y = y
+
+
+class Slotted:
+    __slots__ = ("left", "right")
+
+    def __init__(self, left: object, right: object) -> None:
+        self.left = left
+        self.right = right
+
+
+def loads(function: Any, index: int = 0) -> list[tuple[int, list[tuple[Any, ...]]]]:
+    """What guards of a trace load, and from where."""
+    return _core.trace_data(_core.root_of(function), index)["loads"]
+
+
+def texts(function: Any, index: int = 0) -> list[str]:
+    """The same paths as they are printed."""
+    return [source for _, source, facts, _ in _core.root_traces(_core.root_of(function))[index]["loaded"] if not facts]
+
+
+def test_items_of_arguments() -> None:
+    """Of lists and tuples by index, of dicts by position."""
+
+    @pijit.jit
+    def f(x: list[Any], named: dict[str, Any]) -> Any:
+        return x[0], x[1][1], named["a"]
+
+    def calls() -> list[Any]:
+        first, second = object(), object()
+        return [f([first, (1, second)], {"a": first}) == (first, second, first), f([2, (1, 3)], {"a": 4})]
+
+    assert calls() == [True, (2, 3, 4)]
+    assert calls() == [True, (2, 3, 4)]
+    paths = [path for _, path in loads(f)]
+    assert paths == [
+        [("argument", 0, "x"), ("item", 0)],
+        [("argument", 0, "x"), ("item", 1)],
+        [("argument", 0, "x"), ("item", 1), ("item", 0)],
+        [("argument", 0, "x"), ("item", 1), ("item", 1)],
+        [("argument", 1, "named"), ("value_at", 0)],
+    ]
+    assert texts(f) == ["x[0]", "x[1]", "x[1][0]", "x[1][1]", "list(named.values())[0]"]
+
+
+def test_a_global_that_varies() -> None:
+    """It is read at each call, by its name."""
+    global limit
+
+    @pijit.jit
+    def f(x: int) -> int:
+        return x + limit
+
+    answers = []
+    for limit in range(1, 7):
+        answers.append(f(1))
+    assert answers == [2, 3, 4, 5, 6, 7]
+    found = [path for i in range(len(_core.root_traces(_core.root_of(f)))) for _, path in loads(f, i)]
+    assert [("global", "limit")] in [path[:1] for path in found] or any(
+        path[-1] == ("item", "limit") for path in found
+    ), found
+
+
+def test_a_cell_that_varies() -> None:
+    """The variable of a function around it."""
+    count = 0
+
+    @pijit.jit
+    def f(x: int) -> int:
+        return x + count
+
+    answers = []
+    for count in range(6):
+        answers.append(f(1))
+    assert answers == [1, 2, 3, 4, 5, 6]
+    found = [path for i in range(len(_core.root_traces(_core.root_of(f)))) for _, path in loads(f, i)]
+    assert any(path[-1] == ("attribute", "cell_contents") for path in found), found
+
+
+def test_attributes_of_arguments() -> None:
+    """Of instances that differ from call to call."""
+
+    @pijit.jit
+    def f(p: Point, s: Slotted) -> Any:
+        return p.x + p.y, s.left
+
+    for i in range(6):
+        assert f(Point(i, 2 * i), Slotted(i, None)) == (3 * i, i)
+    count = len(_core.root_traces(_core.root_of(f)))
+    found = [path for i in range(count) for _, path in loads(f, i)]
+    kinds = {(path[0], path[1][0]) for path in found if len(path) > 1}
+    assert (("argument", 0, "p"), "slot") in kinds, found
+    assert (("argument", 1, "s"), "slot") in kinds, found
+
+
+def test_no_such_trace() -> None:
+    """A trace that is not there is an error that says how many are."""
+
+    @pijit.jit
+    def f(x: int) -> int:
+        return x
+
+    f(1)
+    with pytest.raises(IndexError, match="the root has 1 traces"):
+        _core.trace_data(_core.root_of(f), 7)

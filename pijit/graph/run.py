@@ -73,11 +73,11 @@ def torch_caller() -> Callable[[Node, Mapping[str, Any]], Any]:
     from pijit.graph.torch_calls import function_at, torch_call
 
     functions: dict[str, Any] = {}
-    words: dict[str, Callable[[str], Any]] = {"device": torch.device}
+    device: Any = torch.device
 
     def word(argument: Any) -> Any:
         if isinstance(argument, Token):
-            return words.get(argument.kind, lambda name: getattr(torch, name))(argument.name)
+            return device(argument.name) if argument.kind == "device" else getattr(torch, argument.name)
         return [word(item) for item in argument] if isinstance(argument, tuple | list) else argument
 
     def call(node: Node, values: Mapping[str, Any]) -> Any:
@@ -111,7 +111,7 @@ def caller(framework: str) -> Callable[[Node, Mapping[str, Any]], Any]:
         UsageError: there is no such framework, or it is not installed.
     """
     own = torch_caller() if framework == "torch" else None
-    forms = None if framework == "torch" else load(framework)
+    forms: Any = None if framework == "torch" else load(framework)
 
     def call(node: Node, values: Mapping[str, Any]) -> Any:
         if node.op == "check":

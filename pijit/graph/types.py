@@ -66,7 +66,8 @@ class _Typing:
         return self._filled()
 
     def _step(self, node: Node, call: Any) -> None:
-        if node.op.startswith("python::"):
+        unknown = any(self._values.get(value.name) is None for value in node.operands)
+        if unknown or node.op.startswith("python::"):  # it comes from what the graph does not hold
             for value in node.results:
                 if value is not None:
                     self._values[value.name] = None

@@ -176,7 +176,7 @@ def neutral(operator: str, arguments: Sequence[tuple[str, Any]]) -> tuple[str, d
             if value is not None and value is not False:
                 return None
         elif pattern.slots[at] is not None:
-            given[pattern.slots[at]] = value
+            given[str(pattern.slots[at])] = value
     named = {}
     for parameter in row.parameters:
         if parameter.name in given:

@@ -15,6 +15,7 @@ Schema "pijit.graph/1", an object of:
                 the fields of `pijit.graph.Node`; what is missing is empty. "results" has null for what nobody takes
     outputs     what the call returns: a structure
     updates     [[name, value name]]: what an input or parameter holds after the call
+    effects     [{"what", "values", "file", "line"}]: what the call did to objects of Python, which a graph leaves out
     region      {"path", "type", "nodes", "regions"}: the tree of modules
     data        {name: {"dtype", "shape", "base64"}}: the bytes of parameters, elements in C order, little-endian;
                 with "strides" where they were in another order, and "requires_grad": true where that is so.
@@ -42,7 +43,7 @@ from typing import Any, NamedTuple, NoReturn
 from pijit._formats._arrays import Raw, array, framework_of, raw, read_file, write_file
 from pijit._wrong import describe
 from pijit.errors import ExportError, UsageError
-from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
+from pijit.graph.model import Effect, Graph, Node, Region, Slice, Token, Value
 
 NAME = "json"
 PACKAGES = ()
@@ -115,6 +116,10 @@ def _document(graph: Graph) -> dict[str, Any]:
         "nodes": [_node(node) for node in graph.nodes],
         "outputs": _encoded(graph.outputs, "the outputs"),
         "updates": [[name, value.name] for name, value in graph.updates],
+        "effects": [
+            {"what": each.what, "values": [value.name for value in each.values], "file": each.file, "line": each.line}
+            for each in graph.effects
+        ],
         "region": _region(graph.region),
     }
 
@@ -252,6 +257,7 @@ class _Reader:
             nodes=tuple(self.node(at, entry) for at, entry in enumerate(read("nodes", list))),
             outputs=self.argument(read("outputs", object), "outputs"),
             updates=tuple(self.update(pair) for pair in read("updates", list)),
+            effects=tuple(self.effect(at, entry) for at, entry in enumerate(read("effects", list))),
             region=self.region(read("region", dict)),
             symbols={name: self.checked(size, int, "symbols") for name, size in read("symbols", dict).items()},
             data={name: self.array(name, entry) for name, entry in (self.document.get("data") or {}).items()},
@@ -285,7 +291,7 @@ class _Reader:
             self.bad(f"values.{name}", f"no field is called {min(wrong)!r}")
         if shape is not None and not (isinstance(shape, list) and all(type(size) in {int, str} for size in shape)):
             self.bad(f"values.{name}.shape", "is no list of numbers and texts")
-        if entry.get("kind", "tensor") not in {"tensor", "int", "float", "bool"}:
+        if entry.get("kind", "tensor") not in {"tensor", "int", "float", "bool", "object"}:
             self.bad(f"values.{name}.kind", f"{entry['kind']!r} is none")
         sizes = None if shape is None else tuple(shape)
         fields = {each: self.checked(entry[each], str, f"values.{name}.{each}") for each in known & entry.keys()}
@@ -325,6 +331,18 @@ class _Reader:
         if not isinstance(pair, list) or len(pair) != 2:
             self.bad("updates", f"{json.dumps(pair)[:60]} is no pair")
         return self.named(pair[0], "updates").name, self.named(pair[1], "updates")
+
+    def effect(self, at: int, entry: Any) -> Effect:
+        where = f"effects[{at}]"
+        self.checked(entry, dict, where)
+        if entry.keys() != {"what", "values", "file", "line"}:
+            self.bad(where, f"has {', '.join(entry)} instead of what, values, file, line")
+        return Effect(
+            what=self.checked(entry["what"], str, where),
+            values=tuple(self.named(name, where) for name in self.checked(entry["values"], list, where)),
+            file=self.checked(entry["file"], str, where),
+            line=self.checked(entry["line"], int, where),
+        )
 
     def region(self, entry: Any, where: str = "region") -> Region:
         self.checked(entry, dict, where)

@@ -304,6 +304,11 @@ class Graph:
 
         return run(self, inputs, named, framework, updates)
 
+    def __str__(self) -> str:
+        from pijit.graph.text import to_text
+
+        return to_text(self)
+
     def to_json(self, *, weights: Literal["inline", "none"] = "inline", indent: int | None = None) -> str:
         """The graph as JSON; its schema is described in `pijit._formats.json`.
 

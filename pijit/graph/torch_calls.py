@@ -127,7 +127,11 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
         )
     if origin in _OTHERS:
         function, names = _OTHERS[origin]
-        args = tuple(node.arguments[name] for name in names if name in node.arguments)
+        args = tuple(
+            _index(node.arguments[name]) if name == "index" else node.arguments[name]
+            for name in names
+            if name in node.arguments
+        )
         if origin == "tensor::setitem":
             return TorchCall(function, args, {}, "nothing", "x", copied=not node.writes)
         return TorchCall(function, args, {})
@@ -145,6 +149,13 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
     args, kwargs = _split(schema, given)
     gives = _gives(schema)
     return TorchCall(function, args, kwargs, gives, node.writes[0] if node.writes and gives == "nothing" else "")
+
+
+def _index(index: Any) -> Any:
+    """An index: a tuple for axes, and lists of numbers within it."""
+    if not isinstance(index, tuple):
+        return index
+    return tuple(list(each) if isinstance(each, tuple) else each for each in index)
 
 
 def _own(node: Node) -> str:

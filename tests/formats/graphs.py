@@ -110,8 +110,8 @@ class _Builder:
                 leaves = [self.argument(each) for each in node.args[0]]
         outputs = torch.utils._pytree.tree_unflatten(leaves, self.program.call_spec.out_spec)
         return Graph(
-            self.name, tuple(inputs), tuple(parameters), tuple(self.nodes), outputs, (), data, self.region(""),
-            self.symbols,
+            self.name, tuple(inputs), tuple(parameters), tuple(self.nodes), outputs,
+            data=data, region=self.region(""), symbols=self.symbols,
         )  # fmt: skip
 
     def value(self, node, role="result", path="", example=None):

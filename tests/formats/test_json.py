@@ -8,6 +8,7 @@ import pytest
 
 from pijit.errors import ExportError, UsageError
 from pijit.graph import Graph, Node, Region, Slice, Token, Value
+from pijit.graph.model import Effect
 
 X = Value("x", "tensor", "input", "float32", ("batch", 8), "cpu")
 W = Value("w", "tensor", "parameter", "float32", (8, 8), "cpu", "layers.0.weight")
@@ -36,6 +37,7 @@ def graph(**changed):
         ),
         "outputs": {"a": [Y, (X, 1)], 2: None, "b": {}},
         "updates": (("w", Z),),
+        "effects": (Effect("setattr", (Y,), "a.py", 4),),
         "data": {"w": np.arange(64, dtype=np.float32).reshape(8, 8)},
         "region": Region("", "Model", (0,), (Region("layers.0", "Linear", (1,)),)),
         "symbols": {"batch": 3},
@@ -159,6 +161,7 @@ def damaged(*path, value):
         (damaged("values", "x", "colour", value="red"), "values.x: no field is called 'colour'"),
         (damaged("outputs", value={"value": "gone"}), "outputs: no value is called 'gone'"),
         (damaged("updates", value=[["w"]]), "updates: .* is no pair"),
+        (damaged("effects", 0, "line", value=None), r"effects\[0\]: has what, values, file instead of"),
         (damaged("symbols", "batch", value="3"), 'symbols: "3" is not of type int'),
         (damaged("region", "nodes", value=[9]), "region '': names a node that does not exist"),
         (damaged("region", "type", value=None), "region: has path, nodes, regions instead of"),

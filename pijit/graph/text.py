@@ -1,0 +1,324 @@
+"""A graph as runnable Python: what `print(graph)` shows, and the base of the format `python`.
+
+The text is a function over `ops`, the forms of a framework, and `p`, the parameters by their paths:
+
+    namespace = {}
+    exec(str(graph), namespace)
+    ops = pijit.graph.forms.load("torch")
+    outputs = namespace[function_name(graph)](ops, parameters(graph), *inputs)
+
+It gives the bits of `graph.run(*inputs)`. An operator that writes to an argument, or that has no row, is the call of
+torch itself: `ops` has functions only. Comments say the module, the user's line, and the type of what a line gives.
+"""
+
+import builtins
+import keyword
+import linecache
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pijit.graph.model import Graph, Node, Slice, Token, Value
+from pijit.graph.torch_calls import NUMBERS, TorchCall, path_of, torch_call
+
+_WIDTH = 120
+_RESERVED = {*dir(builtins), *keyword.kwlist, "ops", "p", "torch", "operator", "math", "Token", "PARAMETERS", "INPUTS"}
+_INFIX = {
+    "operator.add": "+",
+    "operator.sub": "-",
+    "operator.mul": "*",
+    "operator.truediv": "/",
+    "operator.floordiv": "//",
+    "operator.mod": "%",
+    "operator.pow": "**",
+    "operator.eq": "==",
+    "operator.ne": "!=",
+    "operator.lt": "<",
+    "operator.le": "<=",
+    "operator.gt": ">",
+    "operator.ge": ">=",
+    "operator.and_": "&",
+    "operator.or_": "|",
+    "operator.xor": "^",
+    "operator.lshift": "<<",
+    "operator.rshift": ">>",
+}
+_SHORT = {
+    "torch.ops.aten.sym_size.int": "{}.size({})",
+    "torch.ops.aten.dim.default": "{}.dim()",
+    "torch.ops.aten.sym_numel.default": "{}.numel()",
+    "operator.getitem": "{}[{}]",
+    "operator.neg": "-{}",
+    "operator.invert": "~{}",
+    "operator.not_": "not {}",
+    "operator.abs": "abs({})",
+}
+
+
+def to_text(graph: Graph) -> str:
+    """The graph as Python over the forms of a framework."""
+    return Writer(graph).text()
+
+
+def function_name(graph: Graph) -> str:
+    """What the function is called in the text."""
+    return _identifier(graph.name, {*_RESERVED})
+
+
+def parameters(graph: Graph) -> dict[str, Any]:
+    """The arrays by the keys that the text has for them: paths, or names where there is no path."""
+    return {key(value): graph.data[value.name] for value in graph.parameters if value.name in graph.data}
+
+
+def key(parameter: Value) -> str:
+    """What a parameter is called in `p`."""
+    return parameter.path or parameter.name
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    """A name that Python takes and nobody else has; it is taken then."""
+    word = re.sub(r"\W", "_", name) or "value"
+    word = f"_{word}" if word[0].isdigit() else word
+    found, count = word, 0
+    while found in taken:
+        count += 1
+        found = f"{word}_{count}"
+    taken.add(found)
+    return found
+
+
+class Writer:
+    """Writes the lines of one graph.
+
+    A subclass says how a node is called (`called`), how a token is written (`token`), and what stands around.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.imports: set[str] = set()
+        self.taken = set(_RESERVED)
+        self.function = _identifier(graph.name, self.taken)
+        self.names = {value.name: f"p[{quoted(key(value))}]" for value in graph.parameters}
+        for value in graph.inputs:
+            self.names[value.name] = _identifier(value.name, self.taken)
+        self.types = dict(_regions(graph))
+        self.region, self.place = "", ""
+
+    # --- the whole
+
+    def text(self) -> str:
+        body = [*self.body()]
+        head = [f"# {self.graph.name}: {self.summary()}"]
+        return "\n".join([*head, *import_lines(self.imports), "", "", self.signature(), *map(_indented, body)]) + "\n"
+
+    def signature(self) -> str:
+        return f"def {self.function}({', '.join(('ops', 'p', *self.inputs()))}):"
+
+    def inputs(self) -> list[str]:
+        return [self.names[value.name] for value in self.graph.inputs]
+
+    def summary(self) -> str:
+        """The graph in a line."""
+        count = len(self.graph.nodes)
+        foreign = f", {', '.join(self.graph.foreign)} foreign" if self.graph.foreign else ""
+        return f"{count} operator{'' if count == 1 else 's'}{foreign}"
+
+    def body(self) -> Iterator[str]:
+        for value in self.graph.inputs:
+            yield f"# {self.names[value.name]}: {value.type}"
+        for symbol, size in self.graph.symbols.items():
+            yield f"# {symbol} is free; it was {size}"
+        for node in self.graph.nodes:
+            yield from self.heading(node)
+            yield from self.statements(node)
+        yield from self.updates()
+        for effect in self.graph.effects:
+            yield f"# left out: {effect.what} in {os.path.basename(effect.file)}:{effect.line}"
+        yield f"return {self.expression(self.graph.outputs)}"
+
+    def heading(self, node: Node) -> Iterator[str]:
+        """Comments: the module, where another one begins, and the user's line, where it is another one."""
+        if node.region != self.region:
+            self.region = node.region
+            kind = self.types.get(node.region, "")
+            yield ""
+            yield f"# --- {node.region or self.graph.name}{f': {kind}' if kind else ''}"
+        if node.place and node.place != self.place:
+            source = linecache.getline(node.file, node.line).strip()
+            yield f"# {os.path.basename(node.file)}:{node.line}{f': {source}' if source else ''}"
+        self.place = node.place
+
+    # --- one node
+
+    def statements(self, node: Node) -> Iterator[str]:
+        """The lines of a node."""
+        if node.op.startswith("python::"):
+            yield f"raise NotImplementedError({f'{node.op} {node.origin}'.strip()!r})  # the graph is split here"
+            self.assigned(node.results)
+        elif node.op == "check":
+            condition, expected = self.operand(node.arguments["x"]), node.arguments["expected"]
+            compared = "" if expected is True else f" == {literal(expected)}"
+            yield f"assert {condition}{compared}  # else the program goes another way"
+        elif node.op in NUMBERS:
+            made = self.python(path_of(NUMBERS[node.op]), tuple(node.arguments.values()))
+            yield from self.assignment(node, made)
+        else:
+            yield from self.called(node)
+
+    def called(self, node: Node) -> Iterator[str]:
+        if node.is_foreign or node.writes:
+            self.imports.add("import torch")
+            yield from self.torch_statements(node, torch_call(node))
+        else:
+            named = [f"{name}={self.expression(argument)}" for name, argument in node.arguments.items()]
+            yield from self.assignment(node, _call(f"ops.{node.op}", named))
+
+    def torch_statements(self, node: Node, call: TorchCall) -> Iterator[str]:
+        """The call of torch itself."""
+        if call.gives == "nothing":
+            target = self.expression(call.args[0])
+            if call.copied:
+                yield from self.assignment(node, f"{target}.clone()", comment=False)
+                target = self.expression(node.results[0])
+            rest = list(map(self.expression, call.args[1:]))
+            if call.function == "operator.setitem":
+                yield f"{target}[{self.index(call.args[1])}] = {rest[1]}"
+            else:
+                named = [f"{name}={self.expression(argument)}" for name, argument in call.kwargs.items()]
+                yield f"{call.function}({', '.join([target, *rest, *named])})"
+            if not call.copied and any(node.results):
+                yield from self.assignment(node, self.expression(node.arguments[call.kept]))
+            return
+        yield from self.assignment(node, self.python(call.function, call.args, call.kwargs))
+
+    def python(self, function: str, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> str:
+        """A call, by an operator of Python where there is one."""
+        if function in _INFIX:
+            return f" {_INFIX[function]} ".join(map(self.operand, args))
+        if function == "operator.getitem":
+            return f"{self.operand(args[0])}[{self.index(args[1])}]"
+        if function in _SHORT:
+            return _SHORT[function].format(*map(self.operand, args))
+        module, _, name = function.partition(".")
+        if module == "builtins":
+            function = name
+        else:
+            self.imports.add(f"import {module}")
+        named = [f"{name}={self.expression(argument)}" for name, argument in (kwargs or {}).items()]
+        return _call(function, [*map(self.expression, args), *named])
+
+    def assignment(self, node: Node, made: str, *, comment: bool = True) -> Iterator[str]:
+        results = [value for value in node.results if value is not None]
+        if not results:
+            yield made
+            return
+        lines = f"{self.assigned(node.results)} = {made}".split("\n")
+        said = f"  # {', '.join(value.type for value in results)}" if comment else ""
+        if len(lines[-1]) + len(said) <= _WIDTH - 4:
+            lines[-1] += said
+        yield from lines
+
+    def assigned(self, results: Iterable[Value | None]) -> str:
+        """The names of results on the left of an assignment."""
+        words = []
+        for value in results:
+            if value is None:
+                words.append("_")
+            else:
+                self.names[value.name] = _identifier(value.name, self.taken)
+                words.append(self.names[value.name])
+        return words[0] if len(words) == 1 else ", ".join(words)
+
+    def updates(self) -> Iterator[str]:
+        for name, value in self.graph.updates:
+            target = self.names[name]
+            yield f"{target if target.startswith('p[') else f'{target}[...]'} = {self.names[value.name]}"
+
+    # --- arguments
+
+    def expression(self, argument: Any) -> str:
+        """An argument or structure."""
+        if isinstance(argument, Value):
+            return self.names[argument.name]
+        if isinstance(argument, Token):
+            return self.token(argument)
+        if isinstance(argument, Slice):
+            parts = map(self.expression, (argument.start, argument.stop, argument.step))
+            return f"slice({', '.join(parts)})"
+        if isinstance(argument, tuple):
+            return f"({', '.join(map(self.expression, argument))}{',' if len(argument) == 1 else ''})"
+        if isinstance(argument, list):
+            return f"[{', '.join(map(self.expression, argument))}]"
+        if isinstance(argument, Mapping):
+            items = (f"{self.expression(name)}: {self.expression(item)}" for name, item in argument.items())
+            return f"{{{', '.join(items)}}}"
+        return literal(argument)
+
+    def operand(self, argument: Any) -> str:
+        """An argument beside an operator."""
+        text = self.expression(argument)
+        return f"({text})" if text.startswith("-") else text
+
+    def index(self, argument: Any) -> str:
+        """An argument within brackets."""
+        if isinstance(argument, tuple) and argument:
+            return ", ".join(map(self.index, argument)) + ("," if len(argument) == 1 else "")
+        if isinstance(argument, Slice):
+            start, stop, step = (
+                "" if part is None else self.expression(part) for part in (argument.start, argument.stop, argument.step)
+            )
+            return f"{start}:{stop}{f':{step}' if step else ''}"
+        return self.expression(argument)
+
+    def token(self, word: Token) -> str:
+        self.imports.add("from pijit.graph import Token")
+        return f"Token({quoted(word.kind)}, {quoted(word.name)})"
+
+
+def literal(thing: Any) -> str:
+    """A number, text, None or Ellipsis."""
+    if isinstance(thing, float) and not math.isfinite(thing):
+        return f"float('{thing}')"
+    if isinstance(thing, complex):
+        return f"complex({literal(thing.real)}, {literal(thing.imag)})"
+    if isinstance(thing, str):
+        return quoted(thing)
+    return "..." if thing is ... else repr(thing)
+
+
+def _regions(graph: Graph) -> Iterator[tuple[str, str]]:
+    pending = [graph.region]
+    while pending:
+        region = pending.pop()
+        yield region.path, region.type
+        pending += region.regions
+
+
+def _call(function: str, arguments: list[str]) -> str:
+    """A call, in several lines where it is long."""
+    made = f"{function}({', '.join(arguments)})"
+    if len(made) <= _WIDTH - 30:
+        return made
+    lines = [""]
+    for argument in arguments:
+        if lines[-1] and len(lines[-1]) + len(argument) > _WIDTH - 10:
+            lines.append("")
+        lines[-1] += f" {argument}," if lines[-1] else f"{argument},"
+    return "\n".join([f"{function}(", *(f"    {line}" for line in lines), ")"])
+
+
+def quoted(text: str) -> str:
+    """A text as Python has it, in double quotes where these need no escapes."""
+    shown = repr(text)
+    return f'"{text}"' if shown == f"'{text}'" and '"' not in text else shown
+
+
+def import_lines(imports: Iterable[str]) -> list[str]:
+    """Imports in order, those of whole modules first."""
+    return sorted(imports, key=lambda line: (line.startswith("from "), line))
+
+
+def _indented(line: str) -> str:
+    return f"    {line}" if line else ""

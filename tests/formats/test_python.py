@@ -1,0 +1,132 @@
+"""A graph as a Python file: run in a process without pijit, it gives the bits of the module."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from graphs import graph_of, net, stack
+from torch.utils._pytree import tree_leaves
+
+import pijit
+from pijit.errors import ExportError, UsageError
+from pijit.graph import Graph, Node, Value
+
+pytestmark = pytest.mark.torch
+
+RUN = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+sys.modules["pijit"] = None  # an import of it would fail
+import model
+outputs = []
+for inputs in torch.load(sys.argv[2]):
+    outputs.append(getattr(model, sys.argv[3])(*inputs))
+    if len(outputs) == 2:
+        next(iter(model.PARAMETERS.values())).mul_(1.5)
+torch.save(outputs, sys.argv[2])
+"""
+
+
+@torch.no_grad()
+def in_another_process(folder, name, arguments):
+    """What the file gives; the first parameter is changed behind the second call."""
+    torch.save(arguments, folder / "arrays.pt")
+    command = [sys.executable, "-c", textwrap.dedent(RUN), str(folder), str(folder / "arrays.pt"), name]
+    subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": ""})
+    return torch.load(folder / "arrays.pt")
+
+
+@torch.no_grad()
+def check(folder, module, name, arguments):
+    outputs = in_another_process(folder, name, arguments)
+    for at, (inputs, given) in enumerate(zip(arguments, outputs, strict=True)):
+        expected = module(*inputs)
+        assert all(map(torch.equal, tree_leaves(expected), tree_leaves(given)))
+        if at == 1:
+            next(module.parameters()).mul_(1.5)
+
+
+@pytest.mark.parametrize("weights", ["inline", "safetensors"])
+def test_the_same_bits_without_pijit(tmp_path, weights):
+    module, args = stack()
+    free = graph_of(module, *args, dynamic=({0: torch.export.Dim("batch")},))
+    path = pijit.export(free, format="python", path=tmp_path / "model.py", weights=weights)
+    assert sorted(os.listdir(tmp_path)) == ["model.py", "model.safetensors"][: 1 + (weights == "safetensors")]
+    check(tmp_path, module, "Stack", [args, (torch.randn(5, 8),), args])
+    assert 'p["layers.0.lin.weight"]' in path.read_text()
+    module, args = net()
+    pijit.export(graph_of(module, *args), format="python", path=path, weights=weights)
+    check(tmp_path, module, "Net", [args, (args[0].flip(0), torch.tensor(3)), args])
+
+
+def test_it_runs_as_a_program(tmp_path):
+    module, args = stack()
+    path = pijit.export(graph_of(module, *args), format="python", path=tmp_path / "model.py")
+    done = subprocess.run([sys.executable, "-I", path], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("{'a': tensor(")
+
+
+def test_without_weights():
+    module, args = stack()
+    text = pijit.export(graph_of(module, *args), format="python", weights="none")
+    assert "base64" not in text
+    namespace = {"__name__": "model"}
+    exec(text, namespace)
+    namespace["PARAMETERS"].update(dict(module.named_parameters()) | dict(module.named_buffers()))
+    given = namespace["Stack"](*args)["a"]
+    module.count.zero_()
+    assert torch.equal(module(*args)["a"], given)
+
+
+X = Value("x", "tensor", "input", "float32", (3, 4))
+C = Value("c", "tensor", "constant", "bfloat16", (4,))
+Y, Z = Value("y"), Value("z")
+
+
+def graph(*nodes, **fields):
+    return Graph("f", (X,), (C,), nodes, Y, data={"c": torch.arange(4.0).bfloat16()}, **fields)
+
+
+def run(made, x):
+    namespace = {"__name__": "model"}
+    exec(pijit.export(made, format="python"), namespace)
+    return namespace["f"](x)
+
+
+def test_writes_and_updates():
+    made = graph(
+        Node("add", {"x": X, "y": C}, (Y,), "aten::add_.Tensor", ("x",)),
+        Node("setitem", {"x": Y, "index": (0, ((1, 2))), "value": 9}, (Z,), "tensor::setitem"),
+        updates=(("x", Z),),
+    )
+    for x in (torch.zeros(3, 4), torch.ones(3, 4)):
+        expected = x + torch.arange(4.0)
+        expected[0, [1, 2]] = 9
+        run(made, x)
+        assert torch.equal(x, expected)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "says"),
+    [
+        ({"framework": "keras"}, UsageError, "framework='keras' is none that the format can write .*there are torch"),
+        ({"weights": "all"}, UsageError, "weights= is one of inline, safetensors, none, not 'all'"),
+    ],
+)
+def test_wrong_use(wrong, error, says):
+    with pytest.raises(error, match=says):
+        pijit.export(graph(), format="python", **wrong)
+
+
+def test_what_it_cannot_hold():
+    with pytest.raises(ExportError, match="m.py:3: print runs in CPython; there the graph of 'f' is split"):
+        pijit.export(graph(Node("python::print", {}, (), file="m.py", line=3)), format="python")
+    big = Graph("f", (X,), (C,), (), X, data={"c": torch.empty(70 << 20, dtype=torch.int8)})
+    with pytest.raises(ExportError, match='are 70 MB, too many for the text .* weights="safetensors" with a path'):
+        pijit.export(big, format="python")
+    without = Graph("f", (X,), (C,), (), X)
+    with pytest.raises(ExportError, match="parameter 'c' has no array; read the graph with its weights"):
+        pijit.export(without, format="python")

@@ -1,7 +1,8 @@
 """Fills in dtype, shape and device of every value of a graph, by running it on tensors without data.
 
 Sizes of the inputs are symbols where `dynamic` allows it; torch's shape environment finds which of them the operators
-relate or fix. A size that was 0 or 1 is fixed: an operator treats these in a way of its own.
+relate or fix. A size that was 0 or 1 is fixed: an operator treats these in a way of its own. So is one of which others
+are long expressions, as those of windows over an image are.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,8 @@ from typing import Any
 
 from pijit.graph.model import Graph, Node, Value, replaced
 from pijit.graph.run import bind, torch_caller
+
+_LONGEST = 12  # operations in the expression of a size
 
 
 def typed(graph: Graph, examples: Mapping[str, Any], dynamic: bool | None = None) -> Graph:
@@ -24,11 +27,26 @@ def typed(graph: Graph, examples: Mapping[str, Any], dynamic: bool | None = None
 
     if "torch" not in sys.modules or not (graph.inputs or graph.parameters):
         return graph
-    return _Typing(graph, examples, dynamic is not False).run()
+    fixed: set[tuple[str, int]] = set()
+    if dynamic is False:
+        fixed.update((value.name, axis) for value in graph.inputs for axis in range(len(value.shape or ())))
+    while True:
+        try:
+            return _Typing(graph, examples, fixed).run()
+        except _TooComplex as too_complex:
+            fixed |= too_complex.axes
+
+
+class _TooComplex(Exception):
+    """A size is a long expression of the sizes of these axes, each an input and a number."""
+
+    def __init__(self, axes: set[tuple[str, int]]) -> None:
+        super().__init__()
+        self.axes = axes
 
 
 class _Typing:
-    def __init__(self, graph: Graph, examples: Mapping[str, Any], symbolic: bool) -> None:
+    def __init__(self, graph: Graph, examples: Mapping[str, Any], fixed: set[tuple[str, int]]) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -37,22 +55,27 @@ class _Typing:
         self._mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
         self._values: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
+        self._axes: dict[Any, tuple[str, int]] = {}
         self._sizes: dict[str, int] = {}
         for value in graph.inputs:
-            self._values[value.name] = self._input(value, examples[value.name], symbolic)
+            self._values[value.name] = self._input(value, examples[value.name], fixed)
         for value in graph.parameters:
             self._values[value.name] = self._mode.from_tensor(graph.data[value.name], static_shapes=True)
 
-    def _input(self, value: Value, tensor: Any, symbolic: bool) -> Any:
+    def _input(self, value: Value, tensor: Any, fixed: set[tuple[str, int]]) -> Any:
         from torch._dynamo.source import ConstantSource
         from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
-        sizes = [DimDynamic.DYNAMIC if symbolic and size > 1 else DimDynamic.STATIC for size in tensor.shape]
+        sizes = [
+            DimDynamic.STATIC if size < 2 or (value.name, axis) in fixed else DimDynamic.DYNAMIC
+            for axis, size in enumerate(tensor.shape)
+        ]
         context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
         made: Any = self._mode.from_tensor(tensor, source=ConstantSource(value.name), symbolic_context=context)
         for axis, size in enumerate(made.shape):
             if not isinstance(size, int) and size.node.expr not in self._names:
                 self._names[size.node.expr] = f"{value.name}_{axis}"
+                self._axes[size.node.expr] = (value.name, axis)
         return made
 
     def run(self) -> Graph:
@@ -76,6 +99,17 @@ class _Typing:
             bind(node, True, self._values)
         elif node.op != "check":
             bind(node, call(node, self._values), self._values)
+            for value in node.results:
+                self._look(value)
+
+    def _look(self, value: Value | None) -> None:
+        """Ends the pass where a size has become a long expression: simplifying those takes minutes."""
+        made: Any = None if value is None else self._values.get(value.name)
+        for size in getattr(made, "shape", ()):
+            if not isinstance(size, int) and size.node.expr.count_ops() > _LONGEST:
+                axes = {self._axes[symbol] for symbol in size.node.expr.free_symbols if symbol in self._axes}
+                if axes:
+                    raise _TooComplex(axes)
 
     def _size(self, size: Any) -> int | str:
         if isinstance(size, int):

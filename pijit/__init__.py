@@ -5,7 +5,7 @@ fast(batch)                 # runs in CPython, observed
 fast(batch)                 # replayed, bit for bit the same
 """
 
-from pijit import _built, _interpreter, errors  # noqa: F401  the first two before the core is loaded
+from pijit import _built, _interpreter, errors, graph  # noqa: F401  the first two before the core is loaded
 from pijit._config import config
 from pijit._export import export, formats
 from pijit._marks import constant, opaque, skip
@@ -28,6 +28,7 @@ __all__ = [
     "explain",
     "export",
     "formats",
+    "graph",
     "jit",
     "opaque",
     "reset",

@@ -5,7 +5,6 @@ and on the disk, its files are renamed to their places, the one called `path` la
 new one.
 """
 
-import importlib
 import inspect
 import os
 import shutil
@@ -114,8 +113,7 @@ def _graph_of(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, 
         return fn
     if not callable(fn):
         raise UsageError(f"pijit.export() takes a function, a module or a pijit.graph.Graph, not {describe(fn)}")
-    made: graph.Graph = importlib.import_module("pijit.graph.capture").captured(fn, args, kwargs or {}, dynamic)
-    return made
+    return graph.captured.captured(fn, args, kwargs or {}, dynamic)
 
 
 def _target(path: "str | os.PathLike[str]") -> Path:

@@ -1,5 +1,25 @@
-"""The framework-neutral graph: what was recorded, as typed nodes that torch, NumPy, JAX and others can run."""
+"""The framework-neutral graph: what was recorded, as typed nodes that torch, NumPy, JAX and others can run.
 
-from pijit.graph.model import Argument, Graph, Node, Region, Size, Slice, Structure, Token, Value
+graph = pijit.graph.capture(model, x)     # calls the model once
+print(graph)                              # as Python
+graph.run(x, framework="jax")
 
-__all__ = ["Argument", "Graph", "Node", "Region", "Size", "Slice", "Structure", "Token", "Value"]
+Importing this package imports no framework.
+"""
+
+from pijit.graph.captured import capture
+from pijit.graph.model import Argument, Effect, Graph, Node, Region, Size, Slice, Structure, Token, Value
+
+__all__ = [
+    "Argument",
+    "Effect",
+    "Graph",
+    "Node",
+    "Region",
+    "Size",
+    "Slice",
+    "Structure",
+    "Token",
+    "Value",
+    "capture",
+]

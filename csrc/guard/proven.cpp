@@ -29,7 +29,10 @@ class Walk {
     PyObject* subject = guard.subject.object();
     if (is_load(guard.op) || subject == nullptr || found_.count(subject) == 0) return;
     if (guard.op == GuardOp::kSame || guard.op == GuardOp::kNotSame) return;
-    if (!check_guard(trace_, guard, nullptr)) return;
+    if (!check_guard(trace_, guard, nullptr)) {
+      if (guard.op == GuardOp::kDict) add_kept(guard, subject);
+      return;
+    }
     add(reinterpret_cast<PyObject*>(Py_TYPE(subject)));
     add(guard.expected);
     for (uint32_t i = 0; i < guard.count; ++i) add(trace_.guard_items[guard.first + i]);
@@ -64,6 +67,15 @@ class Walk {
       add(key);
       add(value);
     }
+  }
+  // A call may write to a dict that its own guards are about, such as `self.calls += 1`: what the dict still holds
+  // under the keys of the guard is alive.
+  void add_kept(const Guard& guard, PyObject* dict) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t at = 0;
+    while (PyDict_Check(dict) && PyDict_Next(dict, &at, &key, &value))
+      for (uint32_t i = 0; i + 1 < guard.count; i += 2)
+        if (trace_.guard_items[guard.first + i] == key && trace_.guard_items[guard.first + i + 1] == value) add(value);
   }
   // What cannot be replaced in them.
   void add_parts(PyObject* object) {

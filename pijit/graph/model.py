@@ -250,10 +250,16 @@ class Graph:
     @property
     def written(self) -> tuple[str, ...]:
         """Names of the inputs and parameters that the call writes to."""
-        own = {value.name for value in (*self.inputs, *self.parameters)}
+        base: dict[str, str] = {}  # of a value: what it shares memory with
         found = [name for name, _ in self.updates]
         for node in self.nodes:
-            found += [value.name for name in node.writes for value in values_of(node.arguments.get(name))]
+            for name in node.writes:
+                found += [base.get(value.name, value.name) for value in values_of(node.arguments.get(name))]
+            for result, name in zip(node.results, node.aliases or node.writes[:1], strict=False):
+                for value in values_of(node.arguments.get(name)):
+                    if result is not None:
+                        base[result.name] = base.get(value.name, value.name)
+        own = {value.name for value in (*self.inputs, *self.parameters)}
         return tuple(name for name in dict.fromkeys(found) if name in own)
 
     @property

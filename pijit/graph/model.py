@@ -315,6 +315,24 @@ class Graph:
 
         return to_text(self)
 
+    def to_svg(self) -> str:
+        """A picture, as the text of an SVG file: modules as nested boxes, equal layers once, types on the edges.
+
+        Example:
+            >>> from pijit.graph import Graph, Value
+            >>> x = Value("x", "tensor", "input", "float32", (2,))
+            >>> Graph("same", (x,), (), (), x).to_svg()[:4]
+            '<svg'
+        """
+        from pijit.graph.drawing import to_svg
+
+        return to_svg(self)
+
+    def _repr_html_(self) -> str:
+        from pijit.graph.page import to_html
+
+        return to_html(self)
+
     def to_json(self, *, weights: Literal["inline", "none"] = "inline", indent: int | None = None) -> str:
         """The graph as JSON; its schema is described in `pijit._formats.json`.
 

@@ -147,7 +147,9 @@ class Writer:
             yield f"# --- {node.region or self.graph.name}{f': {kind}' if kind else ''}"
         if node.place and node.place != self.place:
             source = linecache.getline(node.file, node.line).strip()
-            yield f"# {os.path.basename(node.file)}:{node.line}{f': {source}' if source else ''}"
+            said = f"# {os.path.basename(node.file)}:{node.line}{f': {source}' if source else ''}"
+            yield said if len(said) <= _WIDTH - 4 else f"{said[: _WIDTH - 7]}..."
+
         self.place = node.place
 
     # --- one node

@@ -1,0 +1,108 @@
+"""The graph as a `torch.export.ExportedProgram`, whose file another process loads without the program's source.
+
+It is made of the GraphModule of the format `fx`, which torch.export looks at on tensors without data: so it knows the
+sizes and dtypes that torch knows, and has parameters, buffers, lines and modules under the same names. Sizes that are
+free in the graph are free in it; where an operator allows only some sizes, torch finds the range.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pijit._formats._checks import check_whole
+from pijit._formats._sizes import example_shape
+from pijit._formats.fx import Lowering
+from pijit.errors import ExportError
+from pijit.graph.model import Graph, Value
+
+NAME = "exported_program"
+PACKAGES = ("torch",)
+INSTALL = "pip install torch"
+SUFFIX = ".pt2"
+DOC = "a torch.export.ExportedProgram, which loads without the program's source"
+
+_FREE = "export with `dynamic=False` to fix all sizes, or name those that are to be free: `dynamic={'x': {0: 'batch'}}`"
+
+
+def make(graph: Graph, *, dynamic: Any = None) -> Any:
+    """The ExportedProgram.
+
+    Raises:
+        ExportError: the graph is split, has an operator that torch has not, or a size cannot stay free.
+    """
+    from torch.utils._pytree import tree_flatten
+
+    check_whole(graph, NAME)
+    leaves, structure = tree_flatten(graph.outputs)
+    module = Lowering(replace(graph, outputs=tuple(leaves)), NAME).module()
+    examples = tuple(_example(value, graph) for value in graph.inputs)
+    named, left = ([_dimensions(value, graph, named=named) for value in graph.inputs] for named in (True, False))
+    try:
+        program = _program(module, examples, named)
+    except Exception as error:  # torch.export has no base class of what it raises
+        if not any(left):
+            raise _failed(graph, error) from error
+        program = None
+    if program is None:  # a named dimension is refused where it has a range, or a relation to another one
+        try:
+            program = _program(module, examples, left)
+        except Exception as error:
+            raise _failed(graph, error) from error
+    _check_free(graph, program)
+    program.module_call_graph[0].signature.out_spec = structure
+    return program
+
+
+def write(made: Any, path: Path) -> None:
+    """As `torch.export.save` writes it."""
+    import torch
+
+    with open(path, "wb") as file:
+        torch.export.save(made, file)
+
+
+def _program(module: Any, examples: tuple[Any, ...], shapes: list[Any]) -> Any:
+    """The program of a module that gives the leaves of the outputs."""
+    import torch
+
+    free = tuple(shapes) if any(shapes) else None
+    return torch.export.export(module, examples, dynamic_shapes=free, strict=False)
+
+
+def _failed(graph: Graph, error: Exception) -> ExportError:
+    said = str(error).strip().partition("\n")[0]
+    return ExportError(
+        f"torch.export does not take the graph of {graph.name!r}: {type(error).__name__}: {said}; {_FREE}"
+    )
+
+
+def _example(value: Value, graph: Graph) -> Any:
+    """A tensor of zeros in the place of an input."""
+    import torch
+
+    if value.kind != "tensor" or value.dtype is None:
+        raise ExportError(f"input {value.name!r} is {value.type}; format {NAME!r} takes tensors only")
+    return torch.zeros(example_shape(value, graph.symbols), dtype=getattr(torch, value.dtype), device=value.device)
+
+
+def _dimensions(value: Value, graph: Graph, *, named: bool) -> dict[int, Any]:
+    """The axes of an input that are free; each symbol under its name, or left to torch to relate."""
+    import torch
+
+    found: dict[int, Any] = {}
+    for axis, size in enumerate(value.shape or ()):
+        if isinstance(size, str):
+            found[axis] = torch.export.Dim(size) if named and size in graph.symbols else torch.export.Dim.AUTO
+    return found
+
+
+def _check_free(graph: Graph, program: Any) -> None:
+    """`ExportError` for a size that is free in the graph, and that torch has fixed."""
+    for name, value in zip(program.graph_signature.user_inputs, graph.inputs, strict=True):
+        made = next(node for node in program.graph.nodes if node.name == name).meta["val"]
+        for axis, (size, held) in enumerate(zip(value.shape or (), made.shape, strict=True)):
+            if isinstance(size, str) and str(held).isdigit():
+                raise ExportError(
+                    f"size {size!r}, axis {axis} of input {value.name!r}, cannot stay free in an ExportedProgram: an "
+                    f"operator needs it to be {held}; {_FREE}"
+                )

@@ -1,0 +1,131 @@
+"""A graph as an ExportedProgram: a fresh process loads it without the program's source, and gives the same bits."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from graphs import graph_of, net, stack
+from torch.utils._pytree import tree_leaves
+
+import pijit
+from pijit.errors import ExportError
+from pijit.graph import Graph, Node, Value
+
+pytestmark = pytest.mark.torch
+
+RUN = """
+import sys, torch
+sys.modules["pijit"] = sys.modules["graphs"] = None  # an import of one of them would fail
+module = torch.export.load(sys.argv[1]).module()
+with torch.no_grad():
+    outputs = [module(*inputs) for inputs in torch.load(sys.argv[2])]
+torch.save(outputs, sys.argv[2])
+"""
+
+
+@torch.no_grad()
+def check(folder, program, module, arguments):
+    """A fresh process gives for each of the arguments what the module gives."""
+    torch.save(arguments, folder / "arrays.pt")
+    command = [sys.executable, "-c", RUN, str(program), str(folder / "arrays.pt")]
+    subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": ""})
+    for inputs, given in zip(arguments, torch.load(folder / "arrays.pt"), strict=True):
+        expected = module(*inputs)
+        assert type(expected) is type(given)
+        assert all(map(torch.equal, tree_leaves(expected), tree_leaves(given)))
+
+
+def test_free_sizes_in_a_fresh_process(tmp_path):
+    module, args = stack()
+    free = graph_of(module, *args, dynamic=({0: torch.export.Dim("batch")},))
+    path = pijit.export(free, format="exported_program", path=tmp_path / "stack.pt2")
+    assert os.listdir(tmp_path) == ["stack.pt2"]
+    check(tmp_path, path, module, [args, (torch.randn(5, 8),), (torch.randn(1, 8),), args])
+
+
+def test_fixed_sizes_in_a_fresh_process(tmp_path):
+    module, args = net()
+    path = pijit.export(graph_of(module, *args), format="exported_program", path=tmp_path / "net.pt2")
+    check(tmp_path, path, module, [args, (args[0].flip(0), torch.tensor(3))])
+
+
+def test_the_program_has_names_lines_and_modules():
+    module, args = stack()
+    free = graph_of(module, *args, dynamic=({0: torch.export.Dim("batch")},))
+    program = pijit.export(free, format="exported_program")
+    assert program.state_dict.keys() == module.state_dict().keys()
+    assert program.state_dict["layers.0.lin.weight"] is module.layers[0].lin.weight
+    node = next(each for each in program.graph.nodes if each.name == "gelu")
+    assert 'graphs.py", line' in node.meta["stack_trace"]
+    assert list(node.meta["nn_module_stack"].values()) == [("", "Stack"), ("layers.0", "Block")]
+    assert len(program.range_constraints) == 1
+    with torch.no_grad():
+        before = program.module()(*args)["a"]
+        module.layers[0].lin.weight.mul_(1.5)  # the program has the module's own parameters
+        assert not torch.equal(program.module()(*args)["a"], before)
+
+
+def test_decompositions_keep_the_numbers():
+    module, args = net()
+    program = pijit.export(graph_of(module, *args), format="exported_program").run_decompositions()
+    with torch.no_grad():
+        for inputs in (args, (args[0].flip(0), args[1])):
+            for one, other in zip(module(*inputs), program.module()(*inputs), strict=True):
+                torch.testing.assert_close(one, other)
+
+
+X = Value("x", "tensor", "input", "float32", ("rows", 4))
+Z = Value("z", "tensor", "input", "float32", ("columns", 4))
+C = Value("c", "tensor", "constant", "float32", (3, 4))
+Y, N, T = Value("y"), Value("n", "int"), Value("t", "bool")
+
+
+def graph(*nodes, inputs=(X,), **fields):
+    data = {"c": torch.arange(12.0).reshape(3, 4)}
+    return Graph("f", inputs, (C,), nodes, Y, data=data, symbols={"rows": 3, "columns": 3}, **fields)
+
+
+def test_a_size_with_a_range():
+    made = graph(
+        Node("size", {"x": X, "axis": 0}, (N,), "tensor::size"),
+        Node("scalar_greater", {"x": N, "y": 2}, (T,)),
+        Node("check", {"x": T, "expected": True}, ()),
+        Node("add", {"x": X, "y": N}, (Y,), "aten::add.Tensor"),
+    )
+    module = pijit.export(made, format="exported_program").module()
+    for rows in (3, 5):
+        assert torch.equal(module(torch.zeros(rows, 4)), torch.full((rows, 4), float(rows)))
+    with pytest.raises(Exception, match="Guard failed|>= 3|> 2"):
+        module(torch.zeros(2, 4))
+
+
+def test_sizes_that_are_equal():
+    add = Node("add", {"x": X, "y": Z}, (Y,), "aten::add.Tensor")
+    module = pijit.export(graph(add, inputs=(X, Z)), format="exported_program").module()
+    for rows in (3, 5):
+        assert torch.equal(module(torch.ones(rows, 4), torch.ones(rows, 4)), torch.full((rows, 4), 2.0))
+
+
+def test_a_size_that_cannot_be_free():
+    made = graph(Node("add", {"x": X, "y": C}, (Y,), "aten::add.Tensor"))
+    with pytest.raises(
+        ExportError, match="size 'rows', axis 0 of input 'x', cannot stay free .* needs it to be 3; exp"
+    ):
+        pijit.export(made, format="exported_program")
+    module = pijit.export(made, format="exported_program", dynamic=False).module()
+    assert torch.equal(module(torch.ones(3, 4)), torch.arange(12.0).reshape(3, 4) + 1)
+
+
+def test_what_it_cannot_hold():
+    number = Value("k", "int", "input")
+    with pytest.raises(ExportError, match="m.py:3: print runs in CPython"):
+        pijit.export(graph(Node("python::print", {}, (), file="m.py", line=3)), format="exported_program")
+    with pytest.raises(ExportError, match="input 'k' is int; format 'exported_program' takes tensors only"):
+        pijit.export(Graph("f", (number,), (), (), number), format="exported_program")
+    item = Node("item", {"x": X}, (N,), "tensor::item")
+    zeros = Node("aten::new_zeros", {"self": X, "size": (N,)}, (Y,), "aten::new_zeros")
+    decided = Node("check", {"x": N, "expected": 3}, ())
+    with pytest.raises(ExportError, match="torch.export does not take the graph of 'f': .*; export with"):
+        pijit.export(graph(item, decided, zeros), format="exported_program")

@@ -165,6 +165,10 @@ LAYERS: dict[str, list[tuple[str, ...]]] = {
             *("native_batch_norm", "_native_batch_norm_legit"),
         ),
         (
+            "batch_norm_update(x, mean, variance, momentum)",
+            "running mean and variance after a batch: (1 - momentum) * running + momentum * the batch's, unbiased",
+        ),
+        (
             "group_norm(x, groups, weight=None, bias=None, epsilon=1e-05)",
             "each group of channels normalised",
             "group_norm(x, groups, weight, bias, epsilon, _)",

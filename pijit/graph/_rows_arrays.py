@@ -227,7 +227,7 @@ ARRAYS: dict[str, list[tuple[str, ...]]] = {
         ("type_as(x, y)", "x in the dtype and on the device of y", "type_as", "to.other(x, y, _, _, _)"),
         ("copy(x)", "x in memory of its own", "clone(x, _)"),
         ("contiguous(x)", "x, copied if its memory has gaps or another order", "contiguous(x, _)"),
-        ("detach(x)", "x without a history of gradients", "detach"),
+        ("detach(x)", "x without a history of gradients", "detach", "tensor::data"),
         ("alias(x)", "x", "alias", "lift_fresh", "lift"),
         ("assign(x, y)", "y in the shape and dtype of x", "copy(x, y, _)"),
         ("fill(x, value)", "a value in the shape and dtype of x", "fill.Scalar", "fill.Tensor"),

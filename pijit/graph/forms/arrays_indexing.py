@@ -216,9 +216,6 @@ class Indexing(Base):
     def bucketize(self, x: Any, boundaries: Any, int32: bool = False, right: bool = False) -> Any:
         return self.searchsorted(boundaries, x, int32, right)
 
-    def item(self, x: Any) -> Any:
-        return x.item()
-
 
 class Creation(Base):
     """Forms that make arrays, cast them and copy them."""
@@ -251,9 +248,11 @@ class Creation(Base):
         return self.xp.eye(rows, columns, dtype=self._dtype(dtype, _types.FLOAT))
 
     def asarray(self, value: Any, dtype: Any = None, device: Any = None) -> Any:
+        if _types.is_array(value):
+            return self._as(value, self._dtype(dtype, value.dtype))
         found = np.asarray(value)
         usual = {"f": _types.FLOAT, "c": _types.COMPLEX}.get(found.dtype.kind, found.dtype)
-        return self.xp.asarray(found.astype(self._dtype(dtype, found.dtype if _types.is_array(value) else usual)))
+        return self.xp.asarray(found.astype(self._dtype(dtype, usual if found.size else _types.FLOAT)))
 
     def zeros_like(self, x: Any, dtype: Any = None, device: Any = None) -> Any:
         return self.xp.zeros(x.shape, dtype=self._dtype(dtype, x.dtype))

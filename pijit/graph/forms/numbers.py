@@ -1,4 +1,4 @@
-"""Forms of numbers of Python, which all frameworks share, and the check of a number that the program decided on."""
+"""Forms that all frameworks share: numbers of Python, and the check of a number that the program decided on."""
 
 import operator
 from collections.abc import Callable
@@ -58,5 +58,10 @@ FORMS: dict[str, Callable[..., Any]] = {
     "scalar_truth": _unary(bool),
     "scalar_int": _unary(int),
     "scalar_float": _unary(float),
+    "item": lambda x: x.item(),
+    "item_int": lambda x: int(x.item()),
+    "item_float": lambda x: float(x.item()),
+    "item_bool": lambda x: bool(x.item()),
+    "item_not": lambda x: not x.item(),
     "check": check,
 }

@@ -1,7 +1,7 @@
-"""The vocabulary in torch: operators of ATen, found by the patterns of the rows.
+"""The vocabulary in torch: a row is the operator of ATen of its first pattern that takes the arguments.
 
-A node that has an origin is that operator's call again (`call`): the same overload, and it writes where the program
-wrote. A row without an origin is the operator of its first pattern that takes the arguments; torch picks the overload.
+A graph that runs in torch calls what the program called instead (`pijit.graph.torch_calls`); these functions are for
+what has no origin, and for the text of a graph.
 """
 
 import functools
@@ -12,7 +12,7 @@ import torch
 
 from pijit.graph import vocabulary
 from pijit.graph.forms import numbers
-from pijit.graph.model import Node, Token
+from pijit.graph.model import Token
 
 
 def _native(argument: Any) -> Any:
@@ -37,9 +37,10 @@ def _setitem(x: Any, index: Any, value: Any) -> Any:
     return x
 
 
-def _written_item(x: Any, index: Any, value: Any) -> Any:
-    x[_index(index)] = value
-    return x
+def _asarray(value: Any, dtype: Any = None, device: Any = None) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone().to(device=_native(device), dtype=_native(dtype))
+    return torch.tensor(value, dtype=_native(dtype), device=_native(device))
 
 
 def _batch_norm_update(x: Any, mean: Any, variance: Any, momentum: float) -> Any:
@@ -53,10 +54,9 @@ _OWN: dict[str, Callable[..., Any]] = {
     "size": lambda x, axis: x.size(axis),
     "ndim": lambda x: x.dim(),
     "numel": lambda x: x.numel(),
-    "item": lambda x: x.item(),
     "getitem": lambda x, index: x[_index(index)],
     "setitem": _setitem,
-    "asarray": lambda value, dtype=None, device=None: torch.tensor(value, dtype=_native(dtype), device=_native(device)),
+    "asarray": _asarray,
     "batch_norm_update": _batch_norm_update,
     **numbers.FORMS,
 }
@@ -107,31 +107,6 @@ def _required(schema: Any, found: dict[int, Any]) -> dict[int, Any]:
         if at not in found and not argument.has_default_value():
             found[at] = None if argument.type.kind() == "OptionalType" else False
     return found
-
-
-def call(node: Node, arguments: Mapping[str, Any]) -> Any:
-    """Makes the call of a node, of a foreign one too.
-
-    Args:
-        node: with the operator.
-        arguments: its arguments with tensors and numbers in the place of values.
-    """
-    if node.op == "setitem" and node.writes:
-        return _written_item(**arguments)
-    if node.op in _OWN or (not node.origin.startswith("aten::") and not node.is_foreign):
-        return form(node.op)(**arguments)
-    origin = node.origin or node.op
-    namespace, _, name = origin.partition("::")
-    base, dot, overload = name.partition(".")
-    if base.endswith("_") and not base.endswith("__") and not node.writes:
-        if hasattr(getattr(torch.ops, namespace), base[:-1]):
-            origin = f"{namespace}::{base[:-1]}{dot}{overload}"  # the graph was made functional
-    operator = _operator(origin)
-    schema = operator._schema
-    if node.is_foreign:
-        names = [each.name for each in schema.arguments]
-        return _call(operator, schema, {names.index(name): value for name, value in arguments.items()})
-    return _call(operator, schema, _required(schema, dict(vocabulary.called(origin, arguments))))
 
 
 def _is_default(row: vocabulary.Row, name: str, value: Any) -> bool:

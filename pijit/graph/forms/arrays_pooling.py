@@ -1,7 +1,6 @@
-"""Forms of convolution, pooling and resampling over the namespace `self.xp`.
+"""Forms of pooling and resampling over the namespace `self.xp`.
 
-A framework gives `_convolve` and `_kernel_gradient`; transposed convolution and gradients are made from them. Adaptive
-means and interpolation are products with a matrix for each axis, whose transpose gives the gradient.
+Means of windows and interpolation are products with a matrix for each axis, whose transpose gives the gradient.
 """
 
 import itertools
@@ -10,133 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pijit.graph.forms.arrays_layers import Loss
+from pijit.graph.forms.arrays_convolution import per_axis
 from pijit.graph.forms.arrays_shape import Shape, as_tuple
-
-
-def _each(value: Any, count: int) -> tuple[Any, ...]:
-    """A number for each axis."""
-    value = as_tuple(value)
-    assert isinstance(value, tuple)
-    return value if len(value) == count else value * count
-
-
-class Convolution(Shape):
-    """Forms of convolution over all axes but the first two; x without a batch gets one for the time."""
-
-    def _convolve(self, x: Any, weight: Any, stride: Any, pads: Any, dilation: Any, groups: int, spread: Any) -> Any:
-        """The convolution of x, with `spread` - 1 zeros between its elements and `pads` (before, after) around it."""
-        raise NotImplementedError
-
-    def _kernel_gradient(
-        self, gradient: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
-    ) -> Any:
-        """The gradient of a convolution for its weight."""
-        raise NotImplementedError
-
-    def _forward(self, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-        n = weight.ndim - 2
-        stride, dilation = _each(stride, n), _each(dilation, n)
-        if padding == "same":
-            spans = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
-            pads = [(span // 2, span - span // 2) for span in spans]
-        else:
-            pads = [(each, each) for each in _each(0 if padding == "valid" else padding, n)]
-        return self._convolve(x, weight, stride, pads, dilation, groups, (1,) * n)
-
-    def _transposed(
-        self, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int, output_padding: Any
-    ) -> Any:
-        n = weight.ndim - 2
-        stride, padding, dilation, more = (_each(each, n) for each in (stride, padding, dilation, output_padding))
-        spans = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
-        pads = [(span - p, span - p + m) for span, p, m in zip(spans, padding, more, strict=True)]
-        c, o = weight.shape[:2]
-        weight = self.xp.flip(weight, axis=tuple(range(2, n + 2)))
-        weight = self.xp.swapaxes(self.xp.reshape(weight, (groups, c // groups, *weight.shape[1:])), 1, 2)
-        weight = self.xp.reshape(weight, (groups * o, c // groups, *weight.shape[3:]))
-        return self._convolve(x, weight, (1,) * n, pads, dilation, groups, stride)
-
-    def convolution(
-        self,
-        x: Any,
-        weight: Any,
-        bias: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        transposed: bool,
-        output_padding: Any,
-        groups: int,
-    ) -> Any:
-        single = x.ndim == weight.ndim - 1
-        x = x[None] if single else x
-        if transposed:
-            out = self._transposed(x, weight, stride, padding, dilation, groups, output_padding)
-        else:
-            out = self._forward(x, weight, stride, padding, dilation, groups)
-        if bias is not None:
-            out = out + self.xp.reshape(bias, (1, -1) + (1,) * (weight.ndim - 2))
-        return out[0] if single else out
-
-    def conv1d(
-        self,
-        x: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-    ) -> Any:
-        return self.convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
-
-    conv2d = conv3d = conv1d
-
-    def conv_transpose1d(
-        self,
-        x: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
-    ) -> Any:
-        return self.convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups)
-
-    conv_transpose2d = conv_transpose3d = conv_transpose1d
-
-    def convolution_backward(
-        self,
-        gradient: Any,
-        x: Any,
-        weight: Any,
-        bias_shape: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        transposed: bool,
-        output_padding: Any,
-        groups: int,
-        mask: Any,
-    ) -> Any:
-        n = weight.ndim - 2
-        stride, padding, dilation = (_each(each, n) for each in (stride, padding, dilation))
-        for_x = for_weight = for_bias = None
-        if mask[0] and transposed:
-            for_x = self._forward(gradient, weight, stride, padding, dilation, groups)
-        elif mask[0]:
-            short = zip(x.shape[2:], weight.shape[2:], gradient.shape[2:], stride, padding, dilation, strict=True)
-            more = tuple(size - ((g - 1) * s - 2 * p + d * (k - 1) + 1) for size, k, g, s, p, d in short)
-            for_x = self._transposed(gradient, weight, stride, padding, dilation, groups, more)
-        if mask[1]:
-            pair = (x, gradient) if transposed else (gradient, x)
-            for_weight = self._kernel_gradient(*pair, weight.shape[2:], stride, padding, dilation, groups)
-        if mask[2]:
-            for_bias = self.xp.sum(gradient, axis=(0, *range(2, n + 2)))
-        return for_x, for_weight, for_bias
 
 
 class Pooling(Shape):
@@ -173,7 +47,7 @@ class Pooling(Shape):
 
     def _settings(self, n: int, kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> list[tuple[int, ...]]:
         stride = kernel if stride in ((), [], None) else stride
-        return [_each(each, n) for each in (kernel, stride, padding, dilation)]
+        return [per_axis(each, n) for each in (kernel, stride, padding, dilation)]
 
     def _least(self, x: Any) -> Any:
         return np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -math.inf
@@ -341,10 +215,10 @@ class Pooling(Shape):
         return self._along(x, self._adaptive(x.shape[-len(shape) :], shape))
 
     def adaptive_avg_pool2d(self, x: Any, shape: Any) -> Any:
-        return self.adaptive_avg_pool1d(x, _each(shape, 2))
+        return self.adaptive_avg_pool1d(x, per_axis(shape, 2))
 
     def adaptive_avg_pool3d(self, x: Any, shape: Any) -> Any:
-        return self.adaptive_avg_pool1d(x, _each(shape, 3))
+        return self.adaptive_avg_pool1d(x, per_axis(shape, 3))
 
     def adaptive_avg_pool2d_backward(self, gradient: Any, x: Any) -> Any:
         return self._along(gradient, [each.T for each in self._adaptive(x.shape[-2:], gradient.shape[-2:])])
@@ -364,7 +238,7 @@ class Pooling(Shape):
         return tuple(self.xp.reshape(self.xp.stack(each, axis=-1), full) for each in (values, indices))
 
     def adaptive_max_pool2d(self, x: Any, shape: Any) -> Any:
-        return self.adaptive_max_pool1d(x, _each(shape, 2))
+        return self.adaptive_max_pool1d(x, per_axis(shape, 2))
 
     def im2col(self, x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
         settings = self._settings(2, kernel, stride, padding, dilation)
@@ -449,7 +323,3 @@ class Resampling(Pooling):
         self, gradient: Any, shape: Any, input_shape: Any, align_corners: bool, scale_h: Any = None, scale_w: Any = None
     ) -> Any:
         return self._returned("linear", gradient, input_shape[2:], align_corners, (scale_h, scale_w))
-
-
-class Windows(Convolution, Resampling, Loss):
-    """All of these."""

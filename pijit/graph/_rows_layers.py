@@ -130,6 +130,7 @@ LAYERS: dict[str, list[tuple[str, ...]]] = {
             "exp(x) / sum(exp(x))",
             *("softmax.int", "_softmax(x, axis, False)"),
         ),
+        ("safe_softmax(x, axis, dtype=None)", "softmax; 0 where all of x is -infinity", "_safe_softmax"),
         (
             "log_softmax(x, axis, dtype=None)",
             "log(softmax(x))",

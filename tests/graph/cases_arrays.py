@@ -312,6 +312,11 @@ ARRAYS: dict[str, list[dict[str, Any]]] = {
     ],
     "masked_scatter": [{"x": f(2, 3), "mask": b(2, 3), "y": f(6)}, {"x": f(2, 3), "mask": b(3), "y": f(2, 4)}],
     "nonzero": [{"x": i(2, 3, low=0, high=2)}, {"x": b(4)}, {"x": f(0, 2)}],
+    "unique": [
+        {"x": i(2, 3), "inverse": True, "counts": True},
+        {"x": a([2, 1, 2, 3])},
+        {"x": b(6), "counts": True},
+    ],
     "embedding": [
         {"weight": f(5, 3), "x": i(2, 4, low=0, high=5)},
         {"weight": f(5, 3), "x": i(low=0, high=5)},

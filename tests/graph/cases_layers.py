@@ -220,6 +220,11 @@ LAYERS: dict[str, list[dict[str, Any]]] = {
         ]
         for name in ("softmax", "log_softmax")
     },
+    "safe_softmax": [
+        {"x": f(2, 3), "axis": 1},
+        {"x": a([[-INF, -INF], [0.0, -INF]]), "axis": -1},
+        {"x": f(2, 3), "axis": 0, "dtype": F64},
+    ],
     "logit": [{"x": p(2, 3)}, {"x": a([0.0, 0.5, 1.0]), "epsilon": 1e-3}, {"x": a([0.0, 1.0, 2.0])}],
     "layer_norm": [
         {"x": f(2, 3, 4), "shape": (4,)},
@@ -268,7 +273,10 @@ LAYERS: dict[str, list[dict[str, Any]]] = {
         {"query": f(4, 8), "key": f(6, 8), "value": f(6, 5)},
         {"query": f(2, 4, 8), "key": f(2, 6, 8), "value": f(2, 6, 8), "mask": b(2, 1, 6), "scale": 0.3},
     ],
-    "flash_attention": [*_attended],
+    "flash_attention": [
+        *_attended,
+        {"query": f(2, 6, 4, 8), "key": f(2, 3, 4, 8), "value": f(2, 3, 4, 8), "is_causal": True},
+    ],
     "cross_entropy_loss": [
         *_chosen,
         {"x": f(4, 3), "y": _ignoring, "ignore_index": 2, "label_smoothing": 0.1},

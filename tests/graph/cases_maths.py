@@ -173,6 +173,24 @@ MATHS: dict[str, list[dict[str, Any]]] = {
     "negative": _unary(f(2, 3), i(4), f(0), f()),
     "positive": _unary(f(2, 3), i(4)),
     "sign": _unary(f(2, 3), i(4), SPECIAL, b(4)),
+    "nextafter": _binary(*_floats[:5], (f(3, dtype="float64"), f(3, dtype="float64"))),
+    "vecdot": [*_binary((f(2, 3), f(2, 3)), (f(4, 1, 3), f(2, 3)), (_c, _c)), {"x": f(3, 2), "y": f(3, 2), "axis": 0}],
+    "diff": [
+        {"x": f(2, 5)},
+        {"x": i(2, 5), "n": 2, "axis": -2},
+        {"x": f(2, 5), "axis": 0, "prepend": f(1, 5), "append": f(2, 5)},
+        {"x": b(6)},
+    ],
+    "complex_fftn": [
+        {"x": _c, "axes": axes, "normalization": how, "forward": forward}
+        for axes, how, forward in (
+            ((0, 1), 0, True),
+            ((1,), 1, True),
+            ((0,), 2, True),
+            ((0, 1), 2, False),
+            ((1,), 0, False),
+        )
+    ],
     **{name: _unary(f(2, 3, scale=4), i(4), SPECIAL, f(0)) for name in ("ceil", "floor", "trunc")},
     "frac": _unary(f(2, 3, scale=4), a([0.5, -1.5, 2.0])),
     "round": [

@@ -127,6 +127,10 @@ TRAINING: dict[str, list[dict[str, Any]]] = {
         {"gradient": f(), "x": f(2, 3), "y": f(2, 3), "reduction": 1, "beta": 1.0},
         {"gradient": f(4), "x": f(4), "y": f(4), "reduction": 0, "beta": 0.3},
     ],
+    "huber_loss_backward": [
+        {"gradient": f(), "x": f(2, 3), "y": f(2, 3), "reduction": 1, "delta": 1.0},
+        {"gradient": f(4), "x": f(4), "y": f(4), "reduction": 0, "delta": 0.3},
+    ],
     "binary_cross_entropy_backward": [
         {"gradient": f(), "x": p(2, 3), "y": p(2, 3)},
         {"gradient": f(4), "x": p(4), "y": p(4), "weight": p(4), "reduction": 0},
@@ -315,5 +319,12 @@ TRAINING: dict[str, list[dict[str, Any]]] = {
             "scale": scale,
         }
         for causal, mask, scale in ((False, None, None), (True, None, 0.5), (False, f(4, 6), None))
+    ]
+    + [
+        {
+            "gradient": f(2, 6, 4, 8),
+            **{"query": f(2, 6, 4, 8), "key": f(2, 3, 4, 8), "value": f(2, 3, 4, 8), "y": f(2, 6, 4, 8)},
+            **{"logsumexp": p(2, 6, 4, low=2, high=3), "dropout": 0.0, "is_causal": True},
+        }
     ],
 }

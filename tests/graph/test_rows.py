@@ -17,7 +17,18 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 # `jax.jit` does not know the values that they depend on, or they give numbers.
-NOT_COMPILED = ("array_equal", "index_put", "item", "masked_select", "ndim", "nonzero", "numel", "one_hot", "repeat")
+NOT_COMPILED = (
+    "array_equal",
+    "index_put",
+    "item",
+    "masked_select",
+    "ndim",
+    "nonzero",
+    "numel",
+    "unique",
+    "one_hot",
+    "repeat",
+)
 NOT_COMPILED += ("setitem", "size", "item_int", "item_float", "item_bool", "item_not")
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}  # compiled sooner
 UNINITIALISED = ("empty", "empty_like", "new_empty")

@@ -78,6 +78,7 @@ class Elementwise(Base):
     sinh, cosh, tanh = _floating("sinh"), _floating("cosh"), _floating("tanh")
     asinh, acosh, atanh = _floating("arcsinh"), _floating("arccosh"), _floating("arctanh")
     ceil, floor, trunc = _rounding("ceil"), _rounding("floor"), _rounding("trunc")
+    nextafter = _binary_floating("nextafter")
     atan2, hypot, copysign = _binary_floating("arctan2"), _binary_floating("hypot"), _binary_floating("copysign")
     logaddexp, logaddexp2 = _binary_floating("logaddexp"), _binary_floating("logaddexp2")
     maximum, minimum = _binary("maximum"), _binary("minimum")
@@ -132,6 +133,8 @@ class Elementwise(Base):
         return x
 
     def sign(self, x: Any) -> Any:
+        if _types.category(x.dtype) == 3:
+            return self.xp.where(x == 0, self._as(0, x.dtype), x / self.xp.abs(x))
         return x if x.dtype == np.bool_ else (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
 
     def round(self, x: Any, decimals: int = 0) -> Any:

@@ -174,6 +174,12 @@ class Indexing(Base):
             return self.xp.zeros((int(bool(x)), 0), dtype=np.int64)
         return self._as(self.xp.stack(self.xp.nonzero(x), axis=-1), np.int64)
 
+    def unique(self, x: Any, sorted: bool = True, inverse: bool = False, counts: bool = False) -> Any:
+        values, places, numbers = self.xp.unique(x, return_inverse=True, return_counts=True)
+        none = self.xp.zeros((0,), dtype=np.int64)
+        places, numbers = (self._as(each, np.int64) for each in (places, numbers))
+        return values, self.xp.reshape(places, x.shape) if inverse else none, numbers if counts else none
+
     def embedding(self, weight: Any, x: Any) -> Any:
         return weight[x]
 

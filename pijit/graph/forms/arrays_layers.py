@@ -98,6 +98,11 @@ class Activation(Elementwise):
         powers = self.xp.exp(self._shifted(x, axis, dtype))
         return powers / self.xp.sum(powers, axis=axis, keepdims=True)
 
+    def safe_softmax(self, x: Any, axis: int, dtype: Any = None) -> Any:
+        x = self._as(x, self._dtype(dtype, x.dtype))
+        hidden = self.xp.max(x, axis=axis, keepdims=True) == -math.inf
+        return self.xp.where(hidden, self._as(0, x.dtype), self.softmax(x, axis))
+
     def log_softmax(self, x: Any, axis: int, dtype: Any = None) -> Any:
         if x.ndim == 0:
             return self.log_softmax(x[None], 0, dtype)[0]
@@ -223,9 +228,12 @@ class Attention(Normalisation):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Any:
-        if enable_gqa:
-            key, value = (self.xp.repeat(each, query.shape[-3] // each.shape[-3], axis=-3) for each in (key, value))
         return self.flash_attention(query, key, value, dropout, is_causal, mask, scale)[0]
+
+    def _each_head(self, query: Any, key: Any) -> Any:
+        """Keys or values for each head of the query; each may serve several."""
+        shared = query.shape[-3] // key.shape[-3] if query.ndim > 2 else 1
+        return self.xp.repeat(key, shared, axis=-3) if shared > 1 else key
 
     def _scores(self, query: Any, key: Any, is_causal: bool, mask: Any, scale: float | None) -> Any:
         """What a softmax over keys is taken of."""
@@ -248,6 +256,7 @@ class Attention(Normalisation):
         mask: Any = None,
         scale: float | None = None,
     ) -> Any:
+        key, value = (self._each_head(query, each) for each in (key, value))
         scores = self._scores(query, key, is_causal, mask, scale)
         total = self.logsumexp(scores, -1, True)
         hidden = self.xp.isneginf(total)  # a query that sees no key gets 0

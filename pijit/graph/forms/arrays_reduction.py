@@ -96,6 +96,17 @@ class Reduction(Base):
         x = self._summand(x, dtype)
         return self.xp.cumsum(x, axis=axis, dtype=x.dtype) if x.ndim else x
 
+    def diff(self, x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+        parts = [each for each in (prepend, x, append) if each is not None]
+        x = self.xp.concatenate(parts, axis=axis) if len(parts) > 1 else x
+        if x.dtype != np.bool_:
+            return self.xp.diff(x, n=n, axis=axis)
+        for _ in range(n):
+            size = x.shape[axis]
+            late, early = (self.xp.take(x, np.arange(start, size - 1 + start), axis=axis) for start in (1, 0))
+            x = late ^ early
+        return x
+
     def cumulative_prod(self, x: Any, axis: int, dtype: Any = None) -> Any:
         x = self._summand(x, dtype)
         return self.xp.cumprod(x, axis=axis, dtype=x.dtype) if x.ndim else x
@@ -129,6 +140,10 @@ class Algebra(Base):
 
     def dot(self, x: Any, y: Any) -> Any:
         return self.xp.sum(x * y, dtype=x.dtype) if x.ndim == y.ndim == 1 else self.xp.inner(x, y)
+
+    def vecdot(self, x: Any, y: Any, axis: int = -1) -> Any:
+        x, y = self._together(x, y)
+        return self.xp.sum(self.xp.conj(x) * y, axis=axis, dtype=x.dtype)
 
     def outer(self, x: Any, y: Any) -> Any:
         x, y = self._together(x, y)
@@ -214,6 +229,12 @@ class Fourier(Base):
 
     def irfft(self, x: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
         return self._transformed("irfft", x, n, axis, norm)
+
+    def complex_fftn(self, x: Any, axes: Any, normalization: int, forward: bool) -> Any:
+        name, norms = (
+            ("fftn", ("backward", "ortho", "forward")) if forward else ("ifftn", ("forward", "ortho", "backward"))
+        )
+        return self._transformed(name, x, None, axes, norms[normalization])
 
     def fftn(self, x: Any, shape: Any = None, axes: Any = None, norm: str | None = None) -> Any:
         return self._transformed("fftn", x, shape, axes, norm)

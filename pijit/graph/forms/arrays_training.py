@@ -116,6 +116,9 @@ class Gradients(Loss):
         slope = self.clip(self.divide(x - y, beta), -1, 1) if beta else self.sign(x - y)
         return self._shared(gradient, x, reduction) * slope
 
+    def huber_loss_backward(self, gradient: Any, x: Any, y: Any, reduction: int, delta: float) -> Any:
+        return self._shared(gradient, x, reduction) * self.clip(x - y, -delta, delta)
+
     def binary_cross_entropy_backward(
         self, gradient: Any, x: Any, y: Any, weight: Any = None, reduction: int = 1
     ) -> Any:
@@ -136,11 +139,17 @@ class Gradients(Loss):
         scale: float | None = None,
     ) -> Any:
         factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        shape, key, value = key.shape, self._each_head(query, key), self._each_head(query, value)
         weights = self.xp.exp(self._scores(query, key, is_causal, mask, scale) - logsumexp[..., None])
         own = self.xp.matmul(gradient, self.xp.swapaxes(value, -1, -2))
         own = self._scaled(weights * (own - self.xp.sum(gradient * y, axis=-1, keepdims=True)), factor)
         flipped, turned = self.xp.swapaxes(own, -1, -2), self.xp.swapaxes(weights, -1, -2)
-        return self.xp.matmul(own, key), self.xp.matmul(flipped, query), self.xp.matmul(turned, gradient)
+        grouped = (*shape[:-2], query.shape[-3] // shape[-3], *shape[-2:])
+        for_key, for_value = (
+            self.xp.sum(self.xp.reshape(self.xp.matmul(*pair), (*grouped[:-1], -1)), axis=-3)
+            for pair in ((flipped, query), (turned, gradient))
+        )
+        return self.xp.matmul(own, key), for_key, for_value
 
 
 class NormGradients(Gradients):

@@ -127,6 +127,11 @@ ARRAYS: dict[str, list[tuple[str, ...]]] = {
         ("masked_select(x, mask)", "the elements where the mask holds, in one axis", "masked_select"),
         ("masked_scatter(x, mask, y)", "x with the first elements of y where the mask holds", "masked_scatter"),
         ("nonzero(x)", "indices of what is not 0, as rows", "nonzero"),
+        (
+            "unique(x, sorted=True, inverse=False, counts=False)",
+            "the different elements; where each of x is among them, and how often each is, or empty arrays",
+            "_unique2",
+        ),
         ("embedding(weight, x)", "rows of weight at x", "embedding(weight, x, _, _, _)"),
         ("one_hot(x, classes=-1)", "1 at x of a new last axis, else 0; -1: up to the largest", "one_hot"),
         (
@@ -208,6 +213,7 @@ ARRAYS: dict[str, list[tuple[str, ...]]] = {
                 f"new_{name}(x, shape, dtype=None, device=None)",
                 f"{what} in the dtype of x if none is given",
                 f"new_{name}(x, shape, dtype, _, device, _)",
+                *(["new_empty_strided(x, shape, _, dtype, _, device, _)"] if name == "empty" else []),
             )
             for name, what in (("zeros", "zeros"), ("ones", "ones"), ("empty", "any values"))
         ),
@@ -227,7 +233,7 @@ ARRAYS: dict[str, list[tuple[str, ...]]] = {
         ("type_as(x, y)", "x in the dtype and on the device of y", "type_as", "to.other(x, y, _, _, _)"),
         ("copy(x)", "x in memory of its own", "clone(x, _)"),
         ("contiguous(x)", "x, copied if its memory has gaps or another order", "contiguous(x, _)"),
-        ("detach(x)", "x without a history of gradients", "detach"),
+        ("detach(x)", "x without a history of gradients", "detach", "tensor::data"),
         ("alias(x)", "x", "alias", "lift_fresh", "lift"),
         ("assign(x, y)", "y in the shape and dtype of x", "copy(x, y, _)"),
         ("fill(x, value)", "a value in the shape and dtype of x", "fill.Scalar", "fill.Tensor"),

@@ -130,6 +130,7 @@ LAYERS: dict[str, list[tuple[str, ...]]] = {
             "exp(x) / sum(exp(x))",
             *("softmax.int", "_softmax(x, axis, False)"),
         ),
+        ("safe_softmax(x, axis, dtype=None)", "softmax; 0 where all of x is -infinity", "_safe_softmax"),
         (
             "log_softmax(x, axis, dtype=None)",
             "log(softmax(x))",
@@ -163,6 +164,10 @@ LAYERS: dict[str, list[tuple[str, ...]]] = {
             "native_batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon)",
             "batch_norm, and the batch's mean and 1 / sqrt(variance + epsilon), which are empty if not training",
             *("native_batch_norm", "_native_batch_norm_legit"),
+        ),
+        (
+            "batch_norm_update(x, mean, variance, momentum)",
+            "running mean and variance after a batch: (1 - momentum) * running + momentum * the batch's, unbiased",
         ),
         (
             "group_norm(x, groups, weight=None, bias=None, epsilon=1e-05)",

@@ -24,7 +24,7 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("abs(x)", "absolute value", "abs", "absolute"),
         ("negative(x)", "-x", "neg", "negative"),
         ("positive(x)", "x", "positive"),
-        ("sign(x)", "-1, 0 or 1", "sign"),
+        ("sign(x)", "-1, 0 or 1; of a complex number x / |x|", "sign", "sgn"),
         ("ceil(x)", "rounded up", "ceil"),
         ("floor(x)", "rounded down", "floor"),
         ("round(x, decimals=0)", "rounded to the nearest, half to even", "round(x)", "round.decimals"),
@@ -56,6 +56,7 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("atan2(x, y)", "the angle of the point (y, x)", "atan2", "arctan2"),
         ("hypot(x, y)", "sqrt(x * x + y * y)", "hypot"),
         ("copysign(x, y)", "|x| with the sign of y", "copysign.Tensor", "copysign.Scalar"),
+        ("nextafter(x, y)", "the next number after x towards y", "nextafter"),
         ("logaddexp(x, y)", "log(exp(x) + exp(y))", "logaddexp"),
         ("logaddexp2(x, y)", "log2(2**x + 2**y)", "logaddexp2"),
         ("erf(x)", "error function", "erf", "special_erf"),
@@ -191,6 +192,11 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
             *("count_nonzero", "count_nonzero.dim_IntList"),
         ),
         ("cumulative_sum(x, axis, dtype=None)", "sums of all up to here; of integers in int64", "cumsum"),
+        (
+            "diff(x, n=1, axis=-1, prepend=None, append=None)",
+            "differences of neighbours, n times, with arrays joined before and after",
+            "diff",
+        ),
         ("cumulative_prod(x, axis, dtype=None)", "products of all up to here; of integers in int64", "cumprod"),
         ("logsumexp(x, axis, keepdims=False)", "log(sum(exp(x)))", "logsumexp"),
         (
@@ -202,6 +208,7 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
     "linear algebra": [
         ("matmul(x, y)", "matrix product, batched over leading axes", "matmul", "mm", "bmm", "mv", "linalg_matmul"),
         ("dot(x, y)", "the sum of x * y of two vectors", "dot", "inner"),
+        ("vecdot(x, y, axis=-1)", "the sum of conj(x) * y along an axis", "linalg_vecdot"),
         ("outer(x, y)", "x[:, None] * y of two vectors", "outer", "ger"),
         ("addmm(x, a, b, beta=1, alpha=1)", "beta * x + alpha * (a @ b); beta 0: without x", "addmm", "addmv"),
         ("baddbmm(x, a, b, beta=1, alpha=1)", "beta * x + alpha * (a @ b) of batches; beta 0: without x", "baddbmm"),
@@ -226,6 +233,11 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ),
     ],
     "Fourier transform": [
+        (
+            "complex_fftn(x, axes, normalization, forward)",
+            "fftn or its inverse of complex numbers, divided by 1 (normalization 0), sqrt(n) (1) or n (2)",
+            "_fft_c2c",
+        ),
         *(
             (
                 f"{name}(x, n=None, axis=-1, norm=None)",

@@ -49,6 +49,7 @@ TRAINING: dict[str, list[tuple[str, ...]]] = {
         ),
         ("mse_loss_backward(gradient, x, y, reduction)", "of mse_loss", "mse_loss_backward"),
         ("smooth_l1_loss_backward(gradient, x, y, reduction, beta)", "of smooth_l1_loss", "smooth_l1_loss_backward"),
+        ("huber_loss_backward(gradient, x, y, reduction, delta)", "of huber_loss", "huber_loss_backward"),
         (
             "binary_cross_entropy_backward(gradient, x, y, weight=None, reduction=1)",
             "of binary_cross_entropy",

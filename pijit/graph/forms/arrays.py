@@ -1,20 +1,26 @@
-"""Forms that NumPy and JAX share: written against the Python array API, whose functions the namespace `xp` has.
+"""Forms that NumPy and JAX share: `Arrays` has them as methods, over the array namespace `self.xp`.
 
-`forms(xp)` gives them as functions of one namespace; `numpy` and `jax` add what differs.
+A framework's class gives what the namespaces do not have in common: `xp`, `erf`, `_put`, `_convolve` and
+`_kernel_gradient`. Results have the dtypes of torch.
 """
 
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
+from pijit.graph.forms import numbers
+from pijit.graph.forms.arrays_convolution import Convolution
+from pijit.graph.forms.arrays_indexing import Indexing
+from pijit.graph.forms.arrays_pooling import Resampling
+from pijit.graph.forms.arrays_reduction import Algebra, Fourier
+from pijit.graph.forms.arrays_training import Training
+from pijit.graph.vocabulary import rows
 
-def forms(xp: Any) -> SimpleNamespace:
-    """The forms as functions over the namespace `xp` (numpy or jax.numpy)."""
 
-    def add(x: Any, y: Any, alpha: float = 1) -> Any:
-        return x + (y if alpha == 1 else alpha * y)
+class Arrays(Convolution, Resampling, Training, Indexing, Algebra, Fourier):
+    """All forms of a namespace."""
 
-    def linear(x: Any, weight: Any, bias: Any = None) -> Any:
-        out = xp.matmul(x, weight.T)
-        return out if bias is None else out + bias
 
-    return SimpleNamespace(**{name: each for name, each in locals().items() if name != "xp"})
+def functions(forms: Arrays) -> dict[str, Callable[..., Any]]:
+    """The function of each row that has a form, by name."""
+    found = {name: getattr(forms, name, None) or numbers.FORMS.get(name) for name in rows()}
+    return {name: form for name, form in found.items() if form is not None}

@@ -1,0 +1,67 @@
+"""Forms that all frameworks share: numbers of Python, and the check of a number that the program decided on."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from pijit.errors import ExportError
+
+
+def check(x: Any, expected: Any) -> None:
+    """Raises an ExportError if the number is not what the recorded call decided on."""
+    if x != expected:
+        raise ExportError(
+            f"the recorded call decided on {expected!r} where these inputs give {x!r}, so the graph does not hold for "
+            "them: its program takes another way; capture it with inputs like these, or without `dynamic`"
+        )
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def form(x: Any, y: Any) -> Any:
+        return function(x, y)
+
+    return form
+
+
+def _unary(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    def form(x: Any) -> Any:
+        return function(x)
+
+    return form
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    "scalar_add": _binary(operator.add),
+    "scalar_subtract": _binary(operator.sub),
+    "scalar_multiply": _binary(operator.mul),
+    "scalar_divide": _binary(operator.truediv),
+    "scalar_floor_divide": _binary(operator.floordiv),
+    "scalar_remainder": _binary(operator.mod),
+    "scalar_pow": _binary(operator.pow),
+    "scalar_negative": _unary(operator.neg),
+    "scalar_abs": _unary(abs),
+    "scalar_min": _binary(min),
+    "scalar_max": _binary(max),
+    "scalar_equal": _binary(operator.eq),
+    "scalar_not_equal": _binary(operator.ne),
+    "scalar_less": _binary(operator.lt),
+    "scalar_less_equal": _binary(operator.le),
+    "scalar_greater": _binary(operator.gt),
+    "scalar_greater_equal": _binary(operator.ge),
+    "scalar_and": _binary(operator.and_),
+    "scalar_or": _binary(operator.or_),
+    "scalar_xor": _binary(operator.xor),
+    "scalar_invert": _unary(operator.invert),
+    "scalar_left_shift": _binary(operator.lshift),
+    "scalar_right_shift": _binary(operator.rshift),
+    "scalar_not": _unary(operator.not_),
+    "scalar_truth": _unary(bool),
+    "scalar_int": _unary(int),
+    "scalar_float": _unary(float),
+    "item": lambda x: x.item(),
+    "item_int": lambda x: int(x.item()),
+    "item_float": lambda x: float(x.item()),
+    "item_bool": lambda x: bool(x.item()),
+    "item_not": lambda x: not x.item(),
+    "check": check,
+}

@@ -1,0 +1,315 @@
+"""Makes an ONNX model from a graph: a walk over its nodes, each lowered by the function of its row.
+
+1. A parameter becomes an initializer when a node takes it, with the bytes that it has.
+2. A free size is a `dim_param` of an input. A number that the program computed from sizes is a tensor without axes.
+3. A `check` of sizes is not in the model. The metadata of the model names it: the model is right where it holds.
+4. Each node of ONNX has the layer path and source line of the node that it stands for as `metadata_props`.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto, helper
+
+from pijit._formats import (
+    _onnx_activations,
+    _onnx_arrays,
+    _onnx_complex,
+    _onnx_creation,
+    _onnx_elementwise,
+    _onnx_indexing,
+    _onnx_layers,
+    _onnx_numbers,
+    _onnx_reductions,
+    _onnx_training,
+    _onnx_training_layers,
+    _onnx_windows,
+)
+from pijit._formats._onnx_builder import Builder
+from pijit._formats._onnx_complex import has_complex, linear_form, packed, part_type, taken_apart
+from pijit._formats._onnx_types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
+from pijit._version import __version__
+from pijit.errors import ExportError, UsageError
+from pijit.graph.forms import form_of
+from pijit.graph.model import Graph, Node, Region, Value
+from pijit.graph.run import lacking, resolve
+
+FORMS = (
+    _onnx_elementwise,
+    _onnx_numbers,
+    _onnx_reductions,
+    _onnx_arrays,
+    _onnx_indexing,
+    _onnx_creation,
+    _onnx_training,
+    _onnx_training_layers,
+    _onnx_windows,
+    _onnx_activations,
+    _onnx_layers,
+)
+# Rows that give complex arrays, or take them to real ones.
+COMPLEX = words("real imag conj complex view_as_real view_as_complex fft ifft rfft irfft fftn ifftn")
+# The version of the file format that brought `metadata_props` to nodes, and that opset 21 needs.
+IR_VERSION = 10
+FIRST_OPSET = 21
+# What a file of protobuf can hold.
+LIMIT = 2**31 - 1
+
+
+def form(name: str, is_complex: bool = False) -> Callable[..., Any] | None:
+    """The function of a row, or None.
+
+    Args:
+        name: of the row.
+        is_complex: for complex arrays.
+    """
+    if is_complex or name in COMPLEX:
+        return form_of(_onnx_complex, name) or linear_form(name)
+    return next((found for module in FORMS if (found := form_of(module, name)) is not None), None)
+
+
+def _bytes(name: str, array: Any, dtype: str) -> TensorProto:
+    """An initializer from an array of torch or of any framework that has DLPack."""
+    proto = TensorProto(name=name, data_type=ONNX_TYPES[dtype], dims=tuple(array.shape))
+    if hasattr(array, "detach"):
+        array = array.detach().cpu().contiguous()
+        if dtype.startswith(("bfloat", "float8")):
+            import torch
+
+            array = array.view(torch.int16 if dtype == "bfloat16" else torch.int8)
+        array = array.resolve_conj().resolve_neg().numpy()
+    elif not isinstance(array, np.ndarray):
+        array = np.from_dlpack(array)
+    if array.dtype.kind == "c":
+        proto.dims.append(2)
+    proto.raw_data = array.tobytes()
+    return proto
+
+
+def _dtype(value: Value, array: Any = None) -> str:
+    """The dtype of an input or a parameter."""
+    if value.kind != "tensor":
+        return NUMBERS[value.kind]
+    dtype = value.dtype or (str(array.dtype).rpartition(".")[2] if array is not None else None)
+    if dtype is None:
+        raise ExportError(f"the dtype of {value.name!r} is not known; ONNX needs the dtype of each input")
+    if dtype not in ONNX_TYPES:
+        raise ExportError(f"{value.name!r} is {dtype}, which ONNX does not have; try format 'exported_program'")
+    return dtype
+
+
+def _layers(region: Region, above: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Path of each module, and the modules that contain it as "Type path/Type path"."""
+    chain = (*above, f"{region.type} {region.path}".strip()) if region.type or region.path else above
+    yield region.path, "/".join(chain)
+    for each in region.regions:
+        yield from _layers(each, chain)
+
+
+class _Lowering:
+    """One graph on its way to ONNX."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.builder = Builder(graph.symbols)
+        self.values: dict[str, Any] = {}
+        self.layers = dict(_layers(graph.region))
+        self.checks: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.known: list[Tensor] = []
+
+    @staticmethod
+    def shape(value: Value) -> Shape | None:
+        """The shape of a value."""
+        return () if value.kind != "tensor" else value.shape
+
+    def inputs(self) -> list[onnx.ValueInfoProto]:
+        """Enters inputs and parameters; gives the inputs of the model."""
+        given = []
+        for value in self.graph.inputs:
+            tensor = self.entered(self.builder.reserve(value.name), _dtype(value), self.shape(value))
+            given.append(_info(tensor))
+            if value.kind != "tensor":
+                tensor.number, tensor.symbol = True, value.name
+            self.values[value.name] = self.maybe_complex(tensor, value)
+        for value in self.graph.parameters:
+            array = self.graph.data.get(value.name)
+            if array is None:
+                raise ExportError(f"the graph has no data for {value.role} {value.path or value.name!r}")
+            name, shape = self.builder.reserve(value.path or value.name), tuple(int(size) for size in array.shape)
+            tensor = self.entered(name, _dtype(value, array), shape)
+            self.builder.parameter(tensor, _maker(tensor.name, array, tensor.dtype))
+            self.values[value.name] = self.maybe_complex(tensor, value)
+        return given
+
+    def entered(self, name: str, dtype: str, shape: Shape | None) -> Tensor:
+        """An input or a parameter; a complex one has both parts on its last axis."""
+        if part_type(dtype) != dtype and shape is not None:
+            shape = (*shape, 2)
+        return Tensor(self.builder, name, part_type(dtype), shape)
+
+    def maybe_complex(self, tensor: Tensor, value: Value) -> Tensor:
+        """The complex array of which a tensor has both parts."""
+        if value.dtype is None or part_type(value.dtype) == value.dtype:
+            return tensor
+        made: Tensor = taken_apart(self.builder, tensor)
+        self.builder.take({})
+        return made
+
+    def node(self, node: Node) -> None:
+        """Lowers one node."""
+        builder = self.builder
+        builder.node = node
+        if node.op == "check":
+            self.checks.append(f"{node.place} {dict(node.arguments)}".strip())
+            return
+        arguments = {name: resolve(argument, self.values) for name, argument in node.arguments.items()}
+        lower = form(node.op, any(map(has_complex, arguments.values())))
+        if lower is None:
+            raise lacking(node, "ONNX")
+        try:
+            results = lower(builder, **arguments)
+        except ExportError:
+            raise
+        except Exception as error:
+            builder.fail(f"{type(error).__name__}: {error}")
+        if not isinstance(results, tuple | list) or (len(node.results) == 1 and len(results) != 1):
+            results = (results,)
+        named = {}
+        for value, result in zip(node.results, results, strict=False):
+            if value is not None and result is not None:  # None: a gradient that is not asked for
+                self.values[value.name] = made = self.result(value, result)
+                if isinstance(made, Tensor) and made.const is None and made.parts is None:
+                    named[value.name] = made
+        self.finish(node, named)
+
+    def result(self, value: Value, made: Any) -> Any:
+        """What a value stands for: a number, or a tensor of the dtype that the value has."""
+        if value.kind != "tensor":
+            made = self.builder.plain(made)
+            if isinstance(made, Tensor):
+                made = self.builder.cast(made, NUMBERS[value.kind])
+                made.number = True
+            return made
+        if not isinstance(made, Tensor):
+            made = self.builder.const(made, value.dtype)
+        if made.parts is not None:
+            return made
+        if value.dtype is not None and made.dtype != value.dtype:
+            made = self.builder.cast(made, value.dtype)
+        if made.number:
+            made = self.builder.Identity(made)
+        shape = self.shape(value)
+        if shape is not None and made.const is None:
+            own = made.shape if made.shape is not None and len(made.shape) == len(shape) else shape
+            made.shape = tuple(a if isinstance(a, int) else b for a, b in zip(shape, own, strict=True))
+            made.shape = tuple(b if a is None else a for a, b in zip(made.shape, shape, strict=True))
+        return made
+
+    def finish(self, node: Node, named: Mapping[str, Tensor]) -> None:
+        """Names the nodes of ONNX that a node has become, and notes where they come from."""
+        free = {self.builder.reserve(name): tensor for name, tensor in named.items() if tensor.name != name}
+        new = self.builder.take(free)
+        self.known += [tensor for name, tensor in free.items() if tensor.name == name]
+        base = f"{node.region}/{node.op}" if node.region else node.op
+        notes = {
+            "namespace": "/".join(filter(None, (self.layers.get(node.region, node.region), node.op))),
+            "pijit.layer": node.region,
+            "pijit.line": node.place,
+            "pijit.origin": node.origin,
+        }
+        for proto in new:
+            name = base if len(new) == 1 else f"{base}/{proto.op_type}"
+            self.counts[name] = count = self.counts.get(name, 0) + 1
+            proto.name = name if count == 1 else f"{name}_{count}"
+            for key, note in notes.items():
+                if note:
+                    proto.metadata_props.add(key=key, value=note)
+
+    def outputs(self) -> list[onnx.ValueInfoProto]:
+        """Names what the graph returns and what it changes."""
+        paths = {value.name: value.path or value.name for value in (*self.graph.inputs, *self.graph.parameters)}
+        updates = ((f"{paths[name]}.updated", value) for name, value in self.graph.updates)
+        wanted = [*_named(self.graph.outputs, ""), *updates]
+        infos = []
+        own = {name for proto in self.builder.nodes for name in proto.output}
+        renamed: dict[str, str] = {}
+        self.builder.node = None
+        for name, value in wanted:
+            made = self.values[value.name]
+            if not isinstance(made, Tensor):
+                made = self.builder.const(made, NUMBERS[value.kind])
+            if made.parts is not None:
+                made = packed(self.builder, made)
+                own.update(name for proto in self.builder.take({}) for name in proto.output)
+            output = self.builder.reserve(name)
+            if made.name in own and made.name not in renamed:
+                renamed[made.name] = output
+            else:
+                self.builder.nodes.append(
+                    NodeProto(op_type="Identity", name=output, input=[self.builder._use(made)], output=[output])
+                )
+            infos.append(_info(made, output))
+        for proto in self.builder.nodes if renamed else ():
+            for names in (proto.input, proto.output):
+                for at, each in enumerate(names):
+                    if each in renamed:
+                        names[at] = renamed[each]
+        self.known = [each for each in self.known if each.name not in renamed]
+        return infos
+
+
+def _named(structure: Any, prefix: str) -> Iterator[tuple[str, Value]]:
+    """The values in a structure, each with a name made from its keys."""
+    if isinstance(structure, Value):
+        yield prefix or "output", structure
+    elif isinstance(structure, Mapping):
+        for key, item in structure.items():
+            yield from _named(item, f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(structure, tuple | list):
+        for at, item in enumerate(structure):
+            yield from _named(item, f"{prefix or 'output'}.{at}" if len(structure) > 1 else prefix)
+
+
+def _maker(name: str, array: Any, dtype: str) -> Callable[[], TensorProto]:
+    return lambda: _bytes(name, array, dtype)
+
+
+def _info(tensor: Tensor, name: str = "") -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name or tensor.name, ONNX_TYPES[tensor.dtype], tensor.shape)
+
+
+def lowered(graph: Graph, opset: int = FIRST_OPSET) -> onnx.ModelProto:
+    """The model; see `pijit._formats.onnx`."""
+    newest = onnx.defs.onnx_opset_version()
+    if not FIRST_OPSET <= opset <= newest:
+        raise UsageError(f"opset {opset}: the format 'onnx' writes {FIRST_OPSET} to {newest}")
+    lowering = _Lowering(graph)
+    inputs = lowering.inputs()
+    for node in graph.nodes:
+        lowering.node(node)
+    outputs = lowering.outputs()
+    builder = lowering.builder
+    made = onnx.GraphProto(name=graph.name or "graph")
+    made.node.extend(builder.nodes)
+    made.input.extend(inputs)
+    made.output.extend(outputs)
+    made.initializer.extend(builder.initializers)
+    made.value_info.extend(_info(each) for each in lowering.known if each.shape is not None)
+    model = onnx.ModelProto(
+        ir_version=max(IR_VERSION, onnx.helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), IR_VERSION)),
+        producer_name="pijit",
+        producer_version=__version__,
+        graph=made,
+        opset_import=[helper.make_opsetid("", opset)],
+    )
+    notes = {"pijit.function": graph.name}
+    if graph.symbols:
+        notes["pijit.sizes_seen"] = json.dumps(dict(graph.symbols))
+    if lowering.checks:
+        notes["pijit.holds_where"] = "\n".join(lowering.checks)
+    helper.set_model_props(model, notes)
+    return model

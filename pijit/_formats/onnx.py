@@ -1,0 +1,53 @@
+"""The graph as an ONNX model, which ONNX Runtime and others run, with layer path and source line on every node.
+
+Rules:
+1. Sizes that are free are symbols of the inputs' shapes ("dynamic axes").
+2. The model has no side effects: what the call writes to inputs and buffers are further outputs, "<name>.updated".
+3. A complex input or output is real, with both parts on a new last axis, as `torch.view_as_real` gives it.
+4. Random numbers are those of the runtime, not of torch. ONNX Runtime's largest of a NaN and a number is the number.
+5. ONNX Runtime has some operators in float32 only (convolution, erf, tan, sinh, ...): float64 is computed in float32
+   there.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pijit._formats._checks import check_whole
+from pijit.graph.model import Graph
+
+if TYPE_CHECKING:
+    import onnx
+
+NAME = "onnx"
+PACKAGES = ("onnx",)
+INSTALL = "pip install onnx"
+SUFFIX = ".onnx"
+DOC = "an ONNX model (opset 21): ONNX Runtime and others run it, Netron shows it"
+
+
+def make(graph: Graph, *, dynamic: Any = None, opset: int = 21) -> "onnx.ModelProto":
+    """The graph as a model of ONNX.
+
+    Args:
+        graph: what to write.
+        dynamic: as in `pijit.export`, which has fixed what it fixes.
+        opset: version of ONNX's operators, 21 or later.
+
+    Raises:
+        ExportError: the graph is split, or an operator has no form in ONNX.
+        UsageError: the opset is not known.
+    """
+    from pijit._formats import _onnx_lower
+
+    check_whole(graph, NAME)
+    return _onnx_lower.lowered(graph.functional(), opset)
+
+
+def write(made: Any, path: Path) -> None:
+    """Writes the file; beside it the weights of a model that is too large for one file of ONNX."""
+    import onnx
+
+    from pijit._formats import _onnx_lower
+
+    large = made.ByteSize() > _onnx_lower.LIMIT
+    onnx.save_model(made, path, save_as_external_data=large, location=f"{path.name}.data" if large else None)

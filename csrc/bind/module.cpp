@@ -18,6 +18,7 @@
 #include "hook/log.h"
 #include "hook/payoff.h"
 #include "hook/roots.h"
+#include "hook/savings.h"
 #include "hook/stress.h"
 #include "hook/tell.h"
 #include "hook/verify.h"

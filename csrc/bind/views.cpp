@@ -217,7 +217,7 @@ py::dict root_report(const Root& root) {
   view["seconds_lost"] = seconds_lost(root);
   view["seconds_recording"] = seconds_recording(root);
   view["seconds_saved"] = seconds_saved(root);
-  view["compared"] = root.compared.times;
+  view["compared"] = root.compared_early.times + root.compared.times;
   view["traces"] = root.traces.size();
   view["last_miss"] = root.last_miss.empty() ? py::object(py::none()) : py::object(py::str(root.last_miss));
   return view;

@@ -30,12 +30,13 @@ void add(std::array<float, N>* samples, uint8_t* count, float sample) noexcept {
 Ledger::Verdict Ledger::end(Kind kind, double seconds) noexcept {
   if (!std::exchange(busy_, false)) return Verdict::kNone;  // it was reset meanwhile
   const auto taken = static_cast<float>(seconds);
+  const bool counts = !warms_up();
   switch (kind) {
     case Kind::kPlain:
-      add(&plain_times_, &plains_, taken);
+      if (counts) add(&plain_times_, &plains_, taken);
       break;
     case Kind::kReplayed:
-      add(&replayed_, &replays_, taken);
+      if (counts) add(&replayed_, &replays_, taken);
       break;
     case Kind::kRecorded:
       recordings_ += 1;
@@ -46,8 +47,9 @@ Ledger::Verdict Ledger::end(Kind kind, double seconds) noexcept {
     case Kind::kOther:
       add(&others_, &other_count_, taken);
   }
-  if (++turn_ < 2 * kPairs) return Verdict::kNone;
+  if (++turn_ < 2 * kRun) return Verdict::kNone;
   turn_ = 0;
+  first_ = false;
   rounds_ += 1;
   const Verdict verdict = judge();
   if (verdict != Verdict::kNone) begin_rounds();

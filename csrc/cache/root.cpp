@@ -209,8 +209,7 @@ void reset_root(Root& root) {
   root.last_stop = root.aside = root.given_up = StopInfo();
   root.farewell.reset();
   root.after = 0;
-  root.plain = root.recorded = root.replayed = root.compared = root.first = Spent();
-  root.compare_at = 4;
+  root.plain = root.recorded = root.served = root.compared = root.compared_early = root.first = Spent();
   root.ledger = Ledger();
   root.gave_up = root.closed = root.passes = false;
   root.plain_seconds = root.owed = root.last_cost = 0;
@@ -219,15 +218,18 @@ void reset_root(Root& root) {
 }
 
 double seconds_lost(const Root& root) noexcept {
-  const uint64_t plain = root.calls - root.records - root.replays - root.compared.times;
+  const uint64_t plain = root.calls - root.records - root.replays - root.compared.times - root.compared_early.times;
   return root.after + static_cast<double>(plain) * root.plain.each();
 }
 
 namespace {
 
-// What CPython takes for a call, as far as that was measured; no times: not at all.
+// What CPython takes for a call, as far as that was measured; no times: not at all. In the first calls CPython
+// specialises the code, and once the role of root has passed on there are replays in the plain calls.
 const Spent& plain_call(const Root& root) noexcept {
-  return root.compared.times > 0 ? root.compared : root.plain.times > 0 ? root.plain : root.first;
+  if (root.compared.times > 0) return root.compared;
+  if (root.compared_early.times > 0) return root.compared_early;
+  return root.plain.times > 0 && !root.passes ? root.plain : root.first;
 }
 
 }  // namespace
@@ -240,8 +242,7 @@ double seconds_recording(const Root& root) noexcept {
 double seconds_saved(const Root& root) noexcept {
   const Spent& plain = plain_call(root);
   if (plain.times == 0) return 0;
-  const auto replays = static_cast<double>(root.replayed.times);
-  return replays * plain.each() - root.replayed.seconds - seconds_recording(root);
+  return static_cast<double>(root.served.times) * plain.each() - root.served.seconds;
 }
 
 namespace {

@@ -86,10 +86,10 @@ struct Root {
   std::optional<Farewell> farewell;  // to be said once it is known what the calls take
   double after = 0;                  // seconds that CPython took where replays stopped or were left
   Spent plain;                       // calls that CPython ran, the first ones of them
-  // While savings are measured: recordings with the calls that they watched and with what replays need; replays; calls
-  // that CPython ran to compare; the first call under enable().
-  Spent recorded, replayed, compared, first;
-  uint64_t compare_at = 4;  // replays before the next one to compare
+  Spent recorded;                    // with the calls that were watched, and with what replays need
+  // While savings are measured: calls that were replayed or recorded, from their beginning; calls of the ledger's
+  // rounds that CPython ran, those of its first round apart; the first call under enable().
+  Spent served, compared, compared_early, first;
 
   bool is_live() const noexcept { return disabled.empty() || passes; }
   // Seconds of a call in CPython; 0: not known.

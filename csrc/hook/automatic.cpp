@@ -19,6 +19,7 @@
 #include "adapter.h"
 #include "hook/evaluate.h"
 #include "hook/roots.h"
+#include "hook/savings.h"
 #include "ir/adapter_slot.h"
 #include "record/marks.h"
 #include "record/recorder.h"

@@ -6,11 +6,17 @@
 
 #include "hook/log.h"
 #include "hook/roots.h"
+#include "hook/savings.h"
 #include "hook/stress.h"
 #include "hook/verify.h"
 
 namespace pijit {
 namespace {
+
+// Replays are not asked for, whatever they take.
+bool may_give_up(const Root& root) noexcept {
+  return gives_up() && stance() == Stance::kOn && !root.strict && root.verify == 0 && verify_every() == 0;
+}
 
 // Where calls lose that no trace serves to their end, what the function calls may do better alone; else that would be
 // as slow.
@@ -52,19 +58,19 @@ bool& gives_up() noexcept {
 }
 
 bool is_measured(const Root& root) noexcept {
-  return gives_up() && root.records > 0 && stance() == Stance::kOn && !root.strict && root.verify == 0 &&
-         verify_every() == 0 && stress_words() == 0 && root.wanted.from == nullptr;
+  return (may_give_up(root) || measures_savings()) && root.records > 0 && stress_words() == 0 &&
+         root.wanted.from == nullptr;
 }
 
 bool is_tried_again(Root& root) {
-  if (!root.ledger.rested() || !is_measured(root)) return false;
+  if (!root.ledger.rested() || !may_give_up(root) || !is_measured(root)) return false;
   root.disabled.clear();
   roots_changed();
   return true;
 }
 
 void note_timed(Root& root, Ledger::Kind kind, double seconds) {
-  if (root.ledger.end(kind, seconds) != Ledger::Verdict::kLoses || !root.disabled.empty()) return;
+  if (root.ledger.end(kind, seconds) != Ledger::Verdict::kLoses || !root.disabled.empty() || !may_give_up(root)) return;
   SavedError error;
   give_up(root);
 }

@@ -14,6 +14,7 @@
 #include "hook/hook.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
+#include "hook/savings.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
 #include "hook/strict.h"
@@ -31,11 +32,8 @@ namespace {
 
 // Calls of a root in CPython that are timed.
 constexpr uint64_t kTimed = 64;
-// Calls that are run to compare with replays: as many replays lie between two of them, at least, or this part of all.
-constexpr uint64_t kBetween = 4;
 
 Stance g_stance = Stance::kOn;
-bool g_measures_savings = false;
 
 // Which root's guards are to be timed, and how long they took.
 struct Timing {
@@ -225,6 +223,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
                  const Wanted& wanted = Wanted()) {
   const double start = now();
+  const WithinServed within;
   begin_recording(*root);
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.set_exit_points(stresses(Stress::kExits));
@@ -380,28 +379,16 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     const std::shared_ptr<Trace> trace = root.traces[place];
     Left left;
     left.varying = &root.varying;
-    const double start = g_measures_savings ? now() : 0;
-    if (!try_replay(*trace, frame, ts, result, &left)) continue;
-    if (g_measures_savings) root.replayed.since(start);
+    {
+      const WithinServed within;
+      if (!try_replay(*trace, frame, ts, result, &left)) continue;
+    }
     if (i != 0) root.dispatch.taken(signature, place);
     note_replay(root, *trace, left);
     if (root.strict) raise_instead(left_in_replay(root, *trace, left), result);
     return true;
   }
   return false;
-}
-
-// CPython runs a call now and then, to say later what replays save.
-bool compares(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
-  if (!g_measures_savings || root.replays < root.compare_at) return false;
-  root.compare_at = root.replays + std::max(kBetween, root.replays / kBetween);
-  Watch watch(frame, nullptr, true);
-  const double start = now();
-  // The hook makes calls dearer, and without pijit there is none.
-  const bool alone = evaluator_before() == nullptr && hook_installed();
-  *result = alone ? without_hook(ts, frame, 0, cpython::get_eval_frame(ts)) : plain(ts, frame, 0);
-  root.compared.since(start);
-  return true;
 }
 
 // This call is to give a side trace.
@@ -459,6 +446,7 @@ PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 // Replays the call, or records it, or leaves it to CPython.
 PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   PyObject* result = nullptr;
+  const Served served(*root);
   if (std::exchange(root->unprepared, false)) {
     const double start = now();
     for (const auto& trace : root->traces) prepare(*trace);
@@ -471,11 +459,11 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   }
   if (is_wanted(*root, frame)) {
     const Wanted wanted = std::exchange(root->wanted, Wanted());
-    return may_record(*root) ? record(root, ts, frame, wanted) : plain(ts, frame, 0);
+    if (!may_record(*root)) return plain(ts, frame, 0);
+    result = record(root, ts, frame, wanted);
+    return served.ends(), result;
   }
-  if (compares(*root, ts, frame, &result) || verified(*root, ts, frame, &result) ||
-      run_trace(*root, ts, frame, &result))
-    return result;
+  if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result)) return served.ends(), result;
   if (root->ledger.retries()) return plain(ts, frame, 0);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
@@ -483,7 +471,8 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (!records()) return not_recorded(*root, ts, frame);
   if (!may_record(*root)) return run_plain(*root, ts, frame);
   learn_numbers(*root, frame);
-  return record(root, ts, frame);
+  result = record(root, ts, frame);
+  return served.ends(), result;
 }
 
 // A call that is timed: replayed or recorded as any other, or CPython's to compare.
@@ -493,8 +482,7 @@ PyObject* timed(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   PyObject* result = nullptr;
   const double start = computed();
   if (turn == Ledger::Turn::kPlain) {
-    Watch watch(frame, nullptr, true);
-    result = plain(ts, frame, 0);
+    result = run_compared(*root, ts, frame);
   } else {
     result = serve(root, ts, frame);
   }
@@ -559,14 +547,6 @@ void time_guards(int root, int repeats) noexcept {
 
 GuardTimes guard_times() noexcept {
   return g_timing.times;
-}
-
-void measure_savings() noexcept {
-  g_measures_savings = true;
-}
-
-bool measures_savings() noexcept {
-  return g_measures_savings;
 }
 
 void set_stance(Stance stance) noexcept {

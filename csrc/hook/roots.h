@@ -17,9 +17,6 @@ enum class Stance : uint8_t {
   kVerify,        // as kOn, and each replay is compared with CPython
 };
 void set_stance(Stance stance) noexcept;
-// From now on replays are timed, and CPython runs a call now and then to compare with them.
-void measure_savings() noexcept;
-bool measures_savings() noexcept;
 Stance stance() noexcept;
 
 // Seconds that the guards of a trace took which let a call in: the first time, with the caches as the program left

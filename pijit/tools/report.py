@@ -1,7 +1,7 @@
 """What pijit did in a whole process: what it saved, each function, and the reasons why it did not do more.
 
 The headline is net: what replays took less than CPython would have, less what recording cost. What CPython would have
-taken is known from calls that it runs now and then (csrc/hook/roots.cpp, compares).
+taken is known from calls that it runs now and then (csrc/hook/savings.h).
 """
 
 import atexit
@@ -119,7 +119,7 @@ def headline(roots: "list[RootInfo]", seconds: float) -> str:
     saved, recording = (sum(root[name] for root in roots) for name in ("seconds_saved", "seconds_recording"))
     took = f"pijit: the program took {duration(seconds)}"
     if not any(root["compared"] for root in roots):
-        return f"{took}; what that saves was not measured, since no function was replayed four times"
+        return f"{took}; what that saves was not measured, since no function that was replayed had eight calls"
     net = f"{duration(abs(saved))} {'saved' if saved >= 0 else 'lost'}"
     return (
         f"{took}, and without pijit about {duration(max(seconds + saved, 0))}: {net} "

@@ -26,6 +26,9 @@ def _gives_up() -> Iterator[None]:
     pijit.config.update(before)
 
 
+SIGNS = {"records": "R", "replays": "r"}
+
+
 def report(fn: Any) -> dict[str, Any]:
     return dict(_core.root_report(api.root_of(fn)))
 
@@ -70,6 +73,19 @@ def test_a_gain_is_kept() -> None:
         assert fast(turn) == gaining(turn)
     assert pijit.status(fast).state == "replaying"
     assert 0 < plain_calls(fast) <= 32
+
+
+def test_calls_of_one_kind_come_one_after_the_other() -> None:
+    """A plain call between replays would find its code in no cache, and would take longer than among plain calls."""
+    fast = pijit.jit(lambda: gaining(1))
+    kinds = ""
+    for _ in range(100):
+        before = report(fast)
+        assert fast() == gaining(1)
+        after = report(fast)
+        kinds += next((sign for name, sign in SIGNS.items() if after[name] != before[name]), "p")
+    a_round = "p" * 5 + "r" * 5
+    assert kinds == "R" + "r" * 3 + a_round + "r" * 64 + a_round + "r" * 12
 
 
 def test_recordings_of_calls_that_come_back_are_no_loss() -> None:

@@ -270,9 +270,10 @@ class TestReport:
             r"pijit: the program took .*, and without pijit about .* (saved|lost) \(recording cost", lines[0]
         )
         assert lines[2].split() == ["calls", "recorded", "replayed", "in", "CPython", "saved", "function"]
-        saved = re.match(r" +20 +1 +16 +3 +(-?[0-9.]+ (us|ms))  f \(loop.py:4\)$", lines[3])  # three calls to compare
+        # Five or ten calls to compare, as the first five give a clear result or not.
+        saved = re.match(r" +20 +1 +(?:14 +5|9 +10) +(-?[0-9.]+ (us|ms))  f \(loop.py:4\)$", lines[3])
         assert saved, lines[3]
-        assert lines[4].split()[:5] == ["5", "1", "4", "0", "-"]  # a function that is gone by then
+        assert lines[4].split()[:5] == ["5", "1", "3", "1", "-"]  # a function that is gone by then
         assert lines[4].endswith("make.<locals>.<lambda> (loop.py:11)")
         text = next(row[2] for row in _core.tables()["aborts"] if row[0] == "PJ203")
         assert re.match(r" +[0-9.]+ (us|ms) +20  ", lines[-1]), lines[-1]
@@ -311,12 +312,41 @@ class TestReport:
         rows = {row["name"]: row for row in data["functions"]}
         assert rows["dear"]["seconds_lost"] >= 0.01 * rows["dear"]["replays"] > rows["cheap"]["seconds_lost"] > 0
         assert rows["counts"]["seconds_lost"] == 0 != rows["counts"]["seconds_saved"]
-        assert (rows["counts"]["compared"], rows["dear"]["compared"]) == (15, 3)  # of 200 and 20 calls
+        assert rows["counts"]["compared"] == 4  # of 200 calls; two in each of two rounds
+        assert rows["dear"]["compared"] in (2, 4)  # of 20 calls
         saved = sum(row["seconds_saved"] for row in rows.values())
         assert data["stats"]["seconds_saved"] == pytest.approx(saved)
         done = execute(["-m", "pijit", "--report", "loop.py"], here, PIJIT_QUIET="1")
         reasons = done.stderr.partition("reason")[2].splitlines()[1:]
         assert [name for line in reasons for name in ("dear", "cheap") if f" in {name}()" in line] == ["dear", "cheap"]
+
+    def test_nothing_is_saved_twice(self, here):
+        """Calls within one that is replayed are part of that: CPython would have run all of it."""
+        (here / "loop.py").write_text(
+            textwrap.dedent("""
+            import pijit
+
+            @pijit.jit
+            def counts(x):
+                for i in range(3000):
+                    x = (x + i) % 1000
+                return x
+            @pijit.opaque
+            def between(x):
+                return counts(x)
+            @pijit.jit
+            def outer(x):
+                return between(x) + 1
+            for n in range(100):
+                outer(1)
+        """)
+        )
+        done = execute(["-m", "pijit", "--report=report.json", "loop.py"], here, PIJIT_QUIET="1")
+        assert (done.returncode, done.stderr) == (0, "")
+        rows = {row["name"]: row for row in json.loads((here / "report.json").read_text())["functions"]}
+        assert rows["counts"]["replays"] > 50 < rows["outer"]["replays"]
+        assert rows["counts"]["compared"] > 0 < rows["outer"]["compared"]
+        assert rows["counts"]["seconds_saved"] == 0 != rows["outer"]["seconds_saved"]
 
     def test_in_full(self, here):
         (here / "loop.py").write_text(textwrap.dedent(self.LOOP))
@@ -331,7 +361,7 @@ class TestReport:
             assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
         assert "(loop.py:4)" in (here / "report.txt").read_text()
         data = json.loads((here / "report.json").read_text())
-        assert data["stats"]["replays"] == 20
+        assert data["stats"]["replays"] in (17, 12)  # as in test_to_stderr
         assert [row["calls"] for row in data["functions"] if row["name"] == "f"] == [20]
 
     def test_nothing_to_report(self, here):

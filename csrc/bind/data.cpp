@@ -107,20 +107,19 @@ class Values {
     const auto own = [&](PyTypeObject& plain) {  // None: the built-in class itself
       return object.type == nullptr || object.type == &plain ? py::object(py::none()) : object_of(type);
     };
-    const bool builtin = type == nullptr || (object.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
     switch (object.kind) {
       case VirtualKind::kTuple:
-        if (known || builtin) return py::make_tuple("tuple", own(PyTuple_Type), items);
+        if (known || object.type == nullptr) return py::make_tuple("tuple", own(PyTuple_Type), items);
         break;
       case VirtualKind::kList:
         return py::make_tuple("list", items);
       case VirtualKind::kDict:
-        if (known || builtin) return py::make_tuple("dict", own(PyDict_Type), pairs);
+        if (known || object.type == nullptr) return py::make_tuple("dict", own(PyDict_Type), pairs);
         break;
       case VirtualKind::kSlice:
         return py::make_tuple("slice", of(content.field(0)), of(content.field(1)), of(content.field(2)));
       case VirtualKind::kInstance: {
-        if (!known && !builtin) break;
+        if (!known) break;
         py::dict attributes;
         for (const auto& [key, held] : content.attributes) attributes[object_of(key.object())] = of(held);
         return py::make_tuple("instance", object_of(type), attributes, pairs);

@@ -155,6 +155,7 @@ class KeptRegisters {
 }  // namespace
 
 Joined link_traces(const Trace& from, uint32_t node, const std::shared_ptr<Trace>& to) {
+  const cpython::GcPause pause;  // operations are compared as Python objects
   if (node >= to->nodes.size() || from.inputs != to->inputs || !same_way(from, *to, node)) return Joined::kOthers;
   if (same_node(from, from.nodes[node], *to, to->nodes[node])) return Joined::kSame;
   if (is_opaque(from.nodes[node].op)) return Joined::kOthers;

@@ -11,10 +11,12 @@ class Walk {
  public:
   explicit Walk(const Trace& trace) : trace_(trace) {
     for (const Ref& object : trace.owned) add(object.get());
-    PyObject *key = nullptr, *builtin = nullptr;
-    Py_ssize_t at = 0;
-    PyObject* builtins = PyEval_GetBuiltins();
-    while (builtins != nullptr && PyDict_Next(builtins, &at, &key, &builtin)) add(builtin);
+    add_values(PyEval_GetBuiltins());
+    // Its functions are what opaque calls of operators call.
+    static PyObject* const name = PyUnicode_InternFromString("_operator");
+    const Ref operators = Ref::steal(PyImport_GetModule(name));
+    if (operators) add_values(PyModule_GetDict(operators.get()));
+    if (!operators) PyErr_Clear();
   }
 
   void add(PyObject* object) {
@@ -43,14 +45,17 @@ class Walk {
   ObjectSet take() { return std::move(found_); }
 
  private:
+  void add_values(PyObject* dict) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t at = 0;
+    while (dict != nullptr && PyDict_Next(dict, &at, &key, &value)) add(value);
+  }
   void add_class(PyTypeObject* type) {
     if (type->tp_mro == nullptr) return;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
       auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
       add(reinterpret_cast<PyObject*>(base));
-      PyObject *key = nullptr, *value = nullptr;
-      Py_ssize_t at = 0;
-      while (base->tp_dict != nullptr && PyDict_Next(base->tp_dict, &at, &key, &value)) add(value);
+      add_values(base->tp_dict);
     }
   }
   void add_function(PyFunctionObject* function) {

@@ -22,10 +22,6 @@ class AdapterOp : public FromPool {
   virtual bool is_repeatable() const noexcept { return false; }
   // The operation as data; see ir/call.h. Makes Python objects.
   virtual OperatorCall call() const = 0;
-  // One line for people, e.g. "aten::linear(r4, r5, r6)".
-  virtual std::string describe() const = 0;
-  // The same as Python: an expression, or a statement if it writes no register. Registers are r0, r1, ...
-  virtual std::string python() const { return describe(); }
 };
 
 // The modes of thread and process under which the trace was recorded (grad mode, autocast, default dtype, ...).

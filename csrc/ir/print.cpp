@@ -163,7 +163,7 @@ std::string Printer::node(const Node& node) const {
     text += (text.empty() ? "r" : ", r") + std::to_string(trace_.outs[node.outs_first + i]);
   if (!text.empty()) text += " = ";
   if (node.adapter_op != nullptr) {
-    text += node.adapter_op->describe();
+    text += python_call(node.adapter_op->call(), [](uint32_t reg) { return "r" + std::to_string(reg); });
   } else if (node.op == Op::kGuard) {
     text += "guard " + guard(trace_.guards[node.aux]);
   } else if (node.op == Op::kScalar) {

@@ -1,7 +1,9 @@
 // Traces as text: values, guards, nodes, snapshots, with the user's own names where the trace still knows them.
 #pragma once
+#include <functional>
 #include <string>
 
+#include "ir/call.h"
 #include "ir/source.h"
 
 namespace pijit {
@@ -12,8 +14,16 @@ std::string describe(PyObject* object);
 bool prints_itself(PyObject* object);
 // As repr() of a float, and as Python where that is none.
 std::string python_number(double number);
+// An object that is alive, as Python: a scalar, a name, or a name made of its address.
+std::string python_object(PyObject* object);
 // What is checked of a tensor input: "float32[*, *] on cpu".
 std::string words(const TensorFacts& facts);
+
+// An operation as Python: an expression, or a statement if it gives nothing. `name` is what registers are called.
+using RegisterName = std::function<std::string(uint32_t)>;
+std::string python_call(const OperatorCall& call, const RegisterName& name);
+// What its results are assigned to: "r5, _"; empty: it gives nothing.
+std::string python_targets(const OperatorCall& call, const RegisterName& name);
 
 class Printer {
  public:

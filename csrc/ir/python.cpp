@@ -70,32 +70,6 @@ std::string PythonText::name_of(uint32_t reg) const {
   return reg < names_.size() ? names_[reg] : kRegister + std::to_string(reg);
 }
 
-// "r5" outside of quotes becomes the name of register 5.
-std::string PythonText::renamed(const std::string& text) const {
-  std::string made;
-  char quote = 0;
-  for (size_t at = 0; at < text.size();) {
-    const char letter = text[at];
-    if (quote != 0) {
-      if (letter == '\\' && at + 1 < text.size()) made += text[at++];
-      quote = letter == quote ? 0 : quote;
-    } else if (letter == '\'' || letter == '"') {
-      quote = letter;
-    }
-    const bool starts = quote == 0 && letter == 'r' && (at == 0 || !(isalnum(text[at - 1]) || text[at - 1] == '_'));
-    size_t end = at + 1;
-    while (starts && end < text.size() && isdigit(text[end])) ++end;
-    const bool whole = end == text.size() || !(isalnum(text[end]) || text[end] == '_');
-    if (starts && end > at + 1 && whole) {
-      made += name_of(static_cast<uint32_t>(std::stoul(text.substr(at + 1, end - at - 1))));
-      at = end;
-    } else {
-      made += text[at++];
-    }
-  }
-  return made;
-}
-
 std::string PythonText::value(Val value, uint32_t time, int depth) const {
   switch (value.kind()) {
     case ValueKind::kNull:
@@ -196,11 +170,11 @@ std::string PythonText::object(const Virtual& object, uint32_t time, int depth) 
   return "new(" + joined(parts) + ")";
 }
 
-std::string PythonText::outputs(const Node& node) const {
-  std::vector<std::string> outs;
-  if (node.out != kNone) outs.push_back(name_of(node.out));
-  for (uint32_t i = 0; i < node.outs_count; ++i) outs.push_back(name_of(trace_.outs[node.outs_first + i]));
-  return joined(outs);
+std::string PythonText::operation(const Node& node, std::string* targets) const {
+  const OperatorCall made = node.adapter_op->call();
+  const RegisterName name = [this](uint32_t reg) { return name_of(reg); };
+  if (targets != nullptr) *targets = python_targets(made, name);
+  return python_call(made, name);
 }
 
 std::string PythonText::scalar(const Node& node) const {
@@ -242,10 +216,6 @@ std::string PythonText::call(const Node& node) const {
 // What a node gives; empty: it gives nothing.
 std::string PythonText::expression(const Node& node) const {
   switch (node.op) {
-    case Op::kAdapter:
-      return renamed(node.adapter_op->python());
-    case Op::kCheck:
-      return node.outs_count != 0 ? renamed(node.adapter_op->python()) : "";
     case Op::kBuild:
       return object(trace_.virtuals[node.a.index()], node.time, 0);
     case Op::kCall:
@@ -298,8 +268,6 @@ std::string PythonText::guard(const Node& node) const {
 std::string PythonText::statement(const Node& node) const {
   const auto of = [&](Val operand) { return value(operand, node.time); };
   switch (node.op) {
-    case Op::kCheck:
-      return renamed(node.adapter_op->python());
     case Op::kGuard:
       return "# checked: " + printer_.guard(trace_.guards[node.aux]);
     case Op::kGuardBool:
@@ -333,10 +301,10 @@ std::string PythonText::node(const Node& node) {
     names_[node.out] = expression(node);
     return "";
   }
-  const std::string made = expression(node);
+  std::string target = node.out != kNone ? name_of(node.out) : "";
+  const std::string made = node.adapter_op != nullptr ? operation(node, &target) : expression(node);
   if (made.empty()) return statement(node);
-  const std::string outs = outputs(node);
-  return outs.empty() ? made : outs + " = " + made;
+  return target.empty() ? made : target + " = " + made;
 }
 
 }  // namespace pijit

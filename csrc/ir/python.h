@@ -34,8 +34,7 @@ class PythonText {
  private:
   void name_inputs();
   std::string name_of(uint32_t reg) const;
-  std::string renamed(const std::string& text) const;
-  std::string outputs(const Node& node) const;
+  std::string operation(const Node& node, std::string* targets) const;
   std::string expression(const Node& node) const;
   std::string statement(const Node& node) const;
   std::string call(const Node& node) const;

@@ -66,6 +66,14 @@ std::string value_name(PyObject* object) {
   return words.rfind(last + "(", 0) == 0 ? type + words.substr(last.size()) : words;
 }
 
+template <class Text>
+std::string tuple_text(PyObject* tuple, Text text_of_item) {
+  std::string text = "(";
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    text += (i == 0 ? "" : ", ") + text_of_item(PyTuple_GET_ITEM(tuple, i));
+  return text + (PyTuple_GET_SIZE(tuple) == 1 ? ",)" : ")");
+}
+
 std::string scalar_text(PyObject* object) {
   if (PyUnicode_CheckExact(object) && PyUnicode_GET_LENGTH(object) > kLongest) {
     Ref start = Ref::steal(PyUnicode_Substring(object, 0, kLongest));
@@ -94,18 +102,10 @@ std::string Printer::word(PyObject* name) const {
   return name != nullptr && PyUnicode_Check(name) ? as_name(text_of(name)) : "_";
 }
 
-std::string Printer::python(PyObject* object) const {
-  if (object == nullptr) return "None";
-  if (const Source* found = sources_.of(object)) return sources_.text(*found);
-  if (!sources_.is_known(object)) return address_of(object, "object");
+std::string python_object(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (prints_itself(object)) return object == Py_Ellipsis ? "..." : scalar_text(object);
-  if (PyTuple_CheckExact(object)) {
-    std::string text = "(";
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      text += (i == 0 ? "" : ", ") + python(PyTuple_GET_ITEM(object, i));
-    return text + (PyTuple_GET_SIZE(object) == 1 ? ",)" : ")");
-  }
+  if (PyTuple_CheckExact(object)) return tuple_text(object, python_object);
   if (PyType_Check(object)) return type_name(reinterpret_cast<PyTypeObject*>(object));
   if (PyFunction_Check(object)) return as_name(text_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname));
   if (PyCFunction_Check(object)) return builtin_name(reinterpret_cast<PyCFunctionObject*>(object));
@@ -122,6 +122,14 @@ std::string Printer::python(PyObject* object) const {
   std::string kind = type_name(type);
   std::replace(kind.begin(), kind.end(), '.', '_');
   return address_of(object, kind);
+}
+
+std::string Printer::python(PyObject* object) const {
+  if (object == nullptr) return "None";
+  if (const Source* found = sources_.of(object)) return sources_.text(*found);
+  if (!sources_.is_known(object)) return address_of(object, "object");
+  if (PyTuple_CheckExact(object)) return tuple_text(object, [this](PyObject* item) { return python(item); });
+  return python_object(object);
 }
 
 }  // namespace pijit

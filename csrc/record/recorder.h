@@ -401,6 +401,7 @@ class Recorder final : public RecordApi {
   void end_events();
   void push_frame(std::unique_ptr<ShadowFrame> shadow);
   void note_followed(ShadowFrame& shadow);
+  void own_class(PyTypeObject* type);
   Val tensor_input(PyObject* tensor);
   uint32_t site();
   uint32_t add_guard(const Guard& guard);

@@ -152,6 +152,12 @@ bool Recorder::touches_tensor(Val value) const {
   return value.is_reg() && trace_->regs[value.index()].rep == Rep::kTensor;
 }
 
+// A class of Python is found again by the guards that led to it, one of C by nothing.
+void Recorder::own_class(PyTypeObject* type) {
+  if (type == nullptr || type == &PyTuple_Type || type == &PyList_Type || type == &PyDict_Type) return;
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) owned(reinterpret_cast<PyObject*>(type));
+}
+
 Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
   Virtual record{};
   record.kind = kind;
@@ -159,6 +165,7 @@ Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
   record.type = type;
   record.birth = ++trace_->clock;
   trace_->virtuals.push_back(record);
+  own_class(type);
   auto model = std::make_unique<Model>();
   model->kind = kind;
   model->type = type;

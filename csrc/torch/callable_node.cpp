@@ -2,7 +2,6 @@
 //
 // For bindings that do more than dispatch one operator and have no effect on Python objects: factories that fill
 // tensors themselves, setters of modes, generated bindings whose operator could not be explained.
-#include <sstream>
 
 #include "common/ref.h"
 #include "torch/calls.h"
@@ -72,35 +71,6 @@ class CallableOp final : public AdapterOp {
     else if (take_ != Take::kNothing)
       made.give(regs_[0]);
     return made;
-  }
-  std::string python() const override {
-    if (callable_.family == Family::kMethod || callable_.family == Family::kAttribute)
-      return "torch.Tensor." + describe();
-    if (callable_.family == Family::kCore) return "torch._C." + describe();
-    const bool builtin = callable_.object == reinterpret_cast<PyObject*>(&PyLong_Type) ||
-                         callable_.object == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
-                         callable_.object == reinterpret_cast<PyObject*>(&PyBool_Type);
-    return builtin ? describe() : "torch." + describe();
-  }
-  std::string describe() const override {
-    std::ostringstream text;
-    text << callable_.name << "(";
-    size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
-    for (size_t i = 0; i < sources_.size(); ++i) {
-      if (i != 0) text << ", ";
-      if (i >= sources_.size() - names)
-        text << PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames_, i + names - sources_.size())) << "=";
-      if (sources_[i].constant == nullptr) {
-        text << "r" << sources_[i].reg;
-        continue;
-      }
-      Ref repr = Ref::steal(PyObject_Repr(sources_[i].constant));
-      const char* name = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
-      text << (name != nullptr ? name : "?");
-      PyErr_Clear();
-    }
-    text << ")";
-    return text.str();
   }
 
  private:

@@ -89,8 +89,6 @@ class DirectOp final : public AdapterOp {
   }
   bool is_repeatable() const noexcept override { return boxed_->is_repeatable(); }
   OperatorCall call() const override { return boxed_->call(); }
-  std::string describe() const override { return boxed_->describe(); }
-  std::string python() const override { return boxed_->python(); }
 
  private:
   template <size_t... kIndex>

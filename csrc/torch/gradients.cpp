@@ -21,8 +21,6 @@ class GradIsNone final : public AdapterOp {
   explicit GradIsNone(uint32_t self) : self_(self) {}
   bool run(Reg* regs) noexcept override { return !static_cast<const Impl*>(regs[self_].tensor)->grad().defined(); }
   OperatorCall call() const override { return check_call(self_, "grad", Ref::borrow(Py_None)); }
-  std::string describe() const override { return "check r" + std::to_string(self_) + ".grad is None"; }
-  std::string python() const override { return "assert r" + std::to_string(self_) + ".grad is None"; }
 
  private:
   uint32_t self_;
@@ -48,7 +46,6 @@ class ReadGrad final : public AdapterOp {
     made.give(out_);
     return made;
   }
-  std::string describe() const override { return "r" + std::to_string(self_) + ".grad"; }
 
  private:
   using Facts = std::array<int64_t, 4>;
@@ -82,9 +79,6 @@ class WriteGrad final : public AdapterOp {
     made.add(self_argument(self_, true));
     made.add(value_ ? OperatorArgument::of_register("value", *value_) : literal_argument("value", Py_None));
     return made;
-  }
-  std::string describe() const override {
-    return "r" + std::to_string(self_) + ".grad = " + (value_ ? "r" + std::to_string(*value_) : "None");
   }
 
  private:

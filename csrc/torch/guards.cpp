@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "torch/python_text.h"
+#include "torch/literals.h"
 
 namespace pijit::torch_adapter {
 uint64_t kind_of(PyObject* tensor) noexcept {

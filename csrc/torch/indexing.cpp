@@ -4,12 +4,10 @@
 // set_item at replay repeats the decision, so nothing has to be guarded but the kinds of the indices; integers keep
 // their registers.
 #include <algorithm>
-#include <sstream>
 
 #include "torch/calls.h"
 #include "torch/literals.h"
 #include "torch/lowered.h"
-#include "torch/python_text.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -44,7 +42,6 @@ class IndexProgram {
     if (fixed_.empty()) fixed_ = build(regs);
     use(at::ArrayRef<TensorIndex>(fixed_));
   }
-  std::string describe() const;
   OperatorArgument argument() const;
   // What is read by it is a view.
   bool is_basic() const {
@@ -147,49 +144,6 @@ OperatorArgument IndexProgram::argument() const {
   return made;
 }
 
-std::string IndexProgram::describe() const {
-  std::ostringstream text;
-  auto bound = [&text](const Bound& b) {
-    if (b.given) text << (b.constant ? "" : "r") << b.value;
-  };
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const Index& part = parts_[i];
-    if (i != 0) text << ", ";
-    switch (part.kind) {
-      case Index::kNone:
-        text << "None";
-        break;
-      case Index::kEllipsis:
-        text << "...";
-        break;
-      case Index::kBool:
-        text << (part.bounds[0].value != 0 ? "True" : "False");
-        break;
-      case Index::kInt:
-        bound(part.bounds[0]);
-        break;
-      case Index::kTensor:
-        text << "r" << part.reg;
-        break;
-      case Index::kList:
-        for (size_t k = 0; k < part.list.size(); ++k) {
-          text << (k == 0 ? "[" : ", ");
-          bound(part.list[k]);
-        }
-        text << "]";
-        break;
-      case Index::kSlice:
-        bound(part.bounds[0]);
-        text << ":";
-        bound(part.bounds[1]);
-        if (part.bounds[2].given) text << ":";
-        bound(part.bounds[2]);
-        break;
-    }
-  }
-  return text.str();
-}
-
 class GetItemOp final : public AdapterOp {
  public:
   GetItemOp(uint32_t self, uint32_t out, IndexProgram program) : self_(self), out_(out), program_(std::move(program)) {}
@@ -215,7 +169,6 @@ class GetItemOp final : public AdapterOp {
     made.give(out_, program_.is_basic() ? 0 : -1);
     return made;
   }
-  std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "]"; }
 
  private:
   uint32_t self_, out_;
@@ -253,18 +206,6 @@ class SetItemOp final : public AdapterOp {
       made.add(literal_argument(
           "value", value_.kind == ArgKind::kFloat ? c10::IValue(value_.number) : c10::IValue(value_.integer)));
     return made;
-  }
-  std::string describe() const override { return "r" + std::to_string(self_) + "[" + program_.describe() + "] = ..."; }
-  std::string python() const override {
-    std::ostringstream text;
-    text << "r" << self_ << "[" << program_.describe() << "] = ";
-    if (value_.kind == ArgKind::kTensor || value_.dynamic)
-      text << "r" << value_.value.index();
-    else if (value_.kind == ArgKind::kFloat)
-      text << python_text(value_.number);
-    else
-      text << value_.integer;
-    return text.str();
   }
 
  private:

@@ -10,7 +10,6 @@
 #include "torch/calls.h"
 #include "torch/eye.h"
 #include "torch/literals.h"
-#include "torch/python_text.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -51,26 +50,6 @@ class LiteralOp final : public AdapterOp {
     made.add(std::move(value));
     made.give(out_);
     return made;
-  }
-  std::string describe() const override {
-    std::ostringstream text;
-    const std::string_view bytes(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
-    text << "tensor " << c10::toString(dtype_) << c10::IntArrayRef(sizes_) << " of bytes #" << std::hex
-         << std::hash<std::string_view>()(bytes);
-    return text.str();
-  }
-  std::string python() const override {
-    constexpr size_t kFew = 8;  // numbers that are written out
-    const at::Tensor made = at::detail::empty_cpu(sizes_, dtype_);
-    const std::string dtype = ", dtype=torch." + type_words(dtype_);
-    const bool few = made.numel() <= static_cast<int64_t>(kFew) && sizes_.size() == 1 && !made.is_complex();
-    if (made.numel() == 0) return "torch.empty(" + python_text(c10::IntArrayRef(sizes_).vec()) + dtype + ")";
-    if (!few) return "literal(" + python_text(c10::IntArrayRef(sizes_).vec()) + dtype + ")";
-    std::memcpy(made.mutable_data_ptr(), bytes_.data(), bytes_.size());
-    EyeClosed closed;
-    std::string text;
-    for (int64_t i = 0; i < made.numel(); ++i) text += (i == 0 ? "" : ", ") + python_text(at::IValue(made[i].item()));
-    return "torch.tensor([" + text + "]" + dtype + ")";
   }
 
  private:

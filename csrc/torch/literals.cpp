@@ -4,10 +4,18 @@
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/utils/tensor_memoryformats.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "torch/eye.h"
 
 namespace pijit::torch_adapter {
 namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
 
 const c10::Type* inner(const c10::Type* type) {
   while (type != nullptr && type->kind() == c10::TypeKind::OptionalType)
@@ -56,6 +64,33 @@ void add_sets(const c10::AliasInfo* alias, Sets* sets) {
 }
 
 }  // namespace
+
+std::string type_words(c10::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kHalf:
+      return "float16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
+    case at::kShort:
+      return "int16";
+    case at::kChar:
+      return "int8";
+    case at::kByte:
+      return "uint8";
+    case at::kComplexFloat:
+      return "complex64";
+    case at::kComplexDouble:
+      return "complex128";
+    default:
+      return lower(c10::toString(dtype));
+  }
+}
 
 Ref python_object(at::ScalarType dtype) {
   return Ref::borrow(reinterpret_cast<PyObject*>(torch::getTHPDtype(dtype)));

@@ -1,5 +1,7 @@
 // Constants of operations as Python objects and as arguments of OperatorCall.
 #pragma once
+#include <string>
+
 #include "ir/call.h"
 #include "torch/tensor.h"
 
@@ -10,6 +12,9 @@ Ref python_object(const c10::IValue& value, const c10::Type* type = nullptr);
 Ref python_object(at::ScalarType dtype);
 Ref python_object(at::MemoryFormat format);
 Ref python_object(c10::Device device);
+
+// "float32"
+std::string type_words(c10::ScalarType dtype);
 
 // Lists become lists of arguments.
 OperatorArgument literal_argument(std::string name, const c10::IValue& value, const c10::Type* type = nullptr);

@@ -6,7 +6,6 @@
 #include "torch/torch_adapter.h"
 #include "torch/undo.h"
 
-#include <sstream>
 #include <utility>
 
 namespace pijit::torch_adapter {
@@ -280,45 +279,6 @@ OperatorCall LoweredOp::call() const {
   }
   for (size_t i = 0; i < outs_.size(); ++i) made.results.push_back(result(i));
   return made;
-}
-
-std::string LoweredOp::describe() const {
-  EyeClosed closed;
-  std::ostringstream text;
-  text << info_.full << "(";
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    const Slot& slot = slots_[i];
-    if (i != 0) text << ", ";
-    if (i >= info_.positional) text << info_.arguments[i].name() << "=";
-    switch (slot.kind) {
-      case Slot::kConst:
-        if (values_[i].isTensor())
-          text << (values_[i].toTensor().defined() ? c10::IValue(values_[i].toTensor().item()) : c10::IValue());
-        else
-          text << values_[i];
-        break;
-      case Slot::kIntList:
-      case Slot::kTensorList:
-      case Slot::kOptionalList:
-        text << "[";
-        for (uint32_t k = 0; k < slot.count; ++k) {
-          const Part& part = parts_[slot.first + k];
-          if (k != 0) text << ", ";
-          if (!part.constant)
-            text << "r" << part.value;
-          else if (slot.kind == Slot::kIntList)
-            text << part.value;
-          else
-            text << "None";
-        }
-        text << "]";
-        break;
-      default:
-        text << "r" << slot.reg;
-    }
-  }
-  text << ")";
-  return text.str();
 }
 
 }  // namespace pijit::torch_adapter

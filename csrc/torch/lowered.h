@@ -105,8 +105,6 @@ class LoweredOp final : public AdapterOp {
     return pure_ && (!info_.statistics || is_false({"training", "use_input_stats"}));
   }
   OperatorCall call() const override;
-  std::string describe() const override;
-  std::string python() const override;
 
   // -- filled in while recording
   void set_constant(size_t argument, const c10::IValue& value) { values_[argument] = value; }

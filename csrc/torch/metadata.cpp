@@ -1,44 +1,15 @@
 // Checks of tensor facts, and the callables and attributes that only read them.
 #include "torch/metadata.h"
 
-#include <sstream>
-
 #include "common/ref.h"
 #include "torch/callables.h"
 #include "torch/literals.h"
-#include "torch/python_text.h"
 
 namespace pijit::torch_adapter {
 namespace {
 
 constexpr const char* kFactNames[] = {"dtype",   "device", "keys",          "dim",           "size",    "numel",
                                       "strides", "offset", "is_contiguous", "requires_grad", "is_leaf", "has_no_node"};
-
-// The expression that gives a fact in Python.
-std::string fact_text(uint32_t reg, Fact fact, int64_t dim) {
-  const std::string self = "r" + std::to_string(reg);
-  switch (fact) {
-    case Fact::kDtype:
-    case Fact::kDevice:
-    case Fact::kRequiresGrad:
-    case Fact::kLeaf:
-      return self + "." + kFactNames[static_cast<size_t>(fact)];
-    case Fact::kKeys:
-      return "torch._C._dispatch_keys(" + self + ").raw_repr()";
-    case Fact::kSize:
-      return self + ".size(" + std::to_string(dim) + ")";
-    case Fact::kStrides:
-      return self + ".stride()";
-    case Fact::kOffset:
-      return self + ".storage_offset()";
-    case Fact::kContiguous:
-      return self + ".is_contiguous(memory_format=" + memory_format_words(dim) + ")";
-    case Fact::kNodeless:
-      return self + ".grad_fn";
-    default:
-      return self + "." + kFactNames[static_cast<size_t>(fact)] + "()";
-  }
-}
 
 // Compares one fact of a register's tensor with what it was.
 class TensorCheck final : public AdapterOp {
@@ -66,40 +37,6 @@ class TensorCheck final : public AdapterOp {
                  : contiguous ? python_object(static_cast<at::MemoryFormat>(dim_))
                               : Ref::borrow(Py_None);
     return check_call(reg_, kFactNames[static_cast<size_t>(fact_)], expected(), std::move(detail));
-  }
-  std::string describe() const override {
-    std::ostringstream text;
-    text << "check r" << reg_ << "." << kFactNames[static_cast<size_t>(fact_)] << " == ";
-    if (fact_ == Fact::kStrides)
-      text << c10::IntArrayRef(list_);
-    else if (fact_ == Fact::kDtype)
-      text << static_cast<at::ScalarType>(expected_);
-    else
-      text << expected_;
-    return text.str();
-  }
-  std::string python() const override {
-    const std::string self = fact_text(reg_, fact_, dim_);
-    const auto truth = [&] { return expected_ != 0 ? " is True" : " is False"; };
-    switch (fact_) {
-      case Fact::kDtype:
-        return "assert " + self + " == torch." + type_words(static_cast<at::ScalarType>(expected_));
-      case Fact::kDevice: {
-        const auto index = static_cast<c10::DeviceIndex>(static_cast<int8_t>(expected_ & 0xff));
-        const c10::Device device(static_cast<c10::DeviceType>(expected_ >> 8), index);
-        return "assert " + self + " == torch.device('" + device.str() + "')";
-      }
-      case Fact::kStrides:
-        return "assert " + self + " == tuple(" + python_text(list_) + ")";
-      case Fact::kContiguous:
-      case Fact::kRequiresGrad:
-      case Fact::kLeaf:
-        return "assert " + self + truth();
-      case Fact::kNodeless:
-        return "assert " + self + (expected_ != 0 ? " is None" : " is not None");
-      default:
-        return "assert " + self + " == " + std::to_string(expected_);
-    }
   }
 
  private:
@@ -156,13 +93,6 @@ class TensorRead final : public AdapterOp {
     made.give(out_);
     return made;
   }
-  std::string describe() const override {
-    std::ostringstream text;
-    text << "r" << reg_ << "." << kFactNames[static_cast<size_t>(fact_)];
-    if (fact_ == Fact::kSize) text << "(" << dim_ << ")";
-    return text.str();
-  }
-  std::string python() const override { return fact_text(reg_, fact_, dim_); }
 
  private:
   uint32_t reg_, out_;

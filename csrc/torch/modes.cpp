@@ -22,10 +22,6 @@ class SetGradOp final : public AdapterOp {
     made.add(literal_argument("enabled", c10::IValue(enabled_)));
     return made;
   }
-  std::string describe() const override { return enabled_ ? "grad_mode = True" : "grad_mode = False"; }
-  std::string python() const override {
-    return enabled_ ? "torch.set_grad_enabled(True)" : "torch.set_grad_enabled(False)";
-  }
 
  private:
   bool enabled_;
@@ -51,13 +47,6 @@ class GetterCheck final : public AdapterOp {
     made.add(literal_argument("getter", c10::IValue(getter_.name)));
     made.add(literal_argument("expected", expected_));
     return made;
-  }
-  std::string describe() const override { return "check " + getter_.name + "()"; }
-  std::string python() const override {
-    const Ref text = Ref::steal(PyObject_Repr(expected_));
-    const char* repr = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-    if (repr == nullptr) PyErr_Clear();
-    return "assert torch._C." + getter_.name + "() == " + (repr == nullptr ? "None" : repr);
   }
 
  private:

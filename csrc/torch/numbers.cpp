@@ -2,7 +2,6 @@
 #include "torch/calls.h"
 #include "torch/literals.h"
 #include "torch/metadata.h"
-#include "torch/python_text.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -44,9 +43,6 @@ class NumberOp final : public AdapterOp {
     made.add(self_argument(self_));
     made.give(out_);
     return made;
-  }
-  std::string describe() const override {
-    return std::string(kNumberNames[static_cast<size_t>(number_)]) + "(r" + std::to_string(self_) + ")";
   }
 
  private:
@@ -106,13 +102,6 @@ class ContiguousOp final : public AdapterOp {
     made.give(out_, 0);
     return made;
   }
-  std::string describe() const override { return "contiguous(r" + std::to_string(self_) + ")"; }
-  std::string python() const override {
-    const std::string format = format_ == at::MemoryFormat::Contiguous
-                                   ? ""
-                                   : "memory_format=" + memory_format_words(static_cast<int64_t>(format_));
-    return "r" + std::to_string(self_) + ".contiguous(" + format + ")";
-  }
 
  private:
   uint32_t self_, out_;
@@ -137,7 +126,6 @@ class DataOp final : public AdapterOp {
     made.give(out_, 0);
     return made;
   }
-  std::string describe() const override { return "r" + std::to_string(self_) + ".data"; }
 
  private:
   uint32_t self_, out_;
@@ -162,9 +150,6 @@ class SetRequiresGradOp final : public AdapterOp {
     made.add(self_argument(self_, true));
     made.add(literal_argument("value", c10::IValue(value_)));
     return made;
-  }
-  std::string describe() const override {
-    return "r" + std::to_string(self_) + ".requires_grad = " + (value_ ? "True" : "False");
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "common/ref.h"
-#include "torch/python_text.h"
+#include "torch/literals.h"
 #include "torch/tensor.h"
 
 namespace pijit::torch_adapter {

@@ -85,7 +85,6 @@ class BuildOp final : public AdapterOp {
     made.give(out_);
     return made;
   }
-  std::string describe() const override { return "build r" + std::to_string(out_); }
 
  private:
   const Recorded& trace_;
@@ -269,7 +268,7 @@ PyObject* replay(PyObject*, PyObject* args) {
   for (auto& op : trace->ops) {
     if (PyErr_Occurred() != nullptr) return PyErr_Format(PyExc_SystemError, "an error is set");
     if (op->run(regs.data())) continue;
-    PyErr_Format(PyExc_RuntimeError, "failed: %s", op->describe().c_str());
+    PyErr_Format(PyExc_RuntimeError, "failed: %s", op->call().name.c_str());
     good = false;
     break;
   }
@@ -322,7 +321,7 @@ PyObject* describe(PyObject*, PyObject* capsule) {
     if (!text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
   }
   for (auto& op : trace->ops) {
-    Ref text = Ref::steal(PyUnicode_FromString(op->describe().c_str()));
+    Ref text = Ref::steal(PyUnicode_FromString(op->call().name.c_str()));
     if (!text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
   }
   return list.release();

@@ -281,7 +281,7 @@ def test_what_was_looked_at_is_checked(calls: Calls) -> None:
         (calls.attribute("requires_grad", x()), x().requires_grad_()),
         (calls.call(Tensor.is_contiguous, x()), x().transpose(0, 1)),
     ):
-        with pytest.raises(RuntimeError, match="failed: check"):
+        with pytest.raises(RuntimeError, match="failed: tensor::check"):
             trace(bad)
     with pytest.raises(RuntimeError, match=r"float64\[2, 3, 4\] now, float32\[\*, \*, \*\] before"):
         calls.attribute("shape", x())(x().double())

@@ -88,7 +88,11 @@ def torch_caller() -> Callable[[Node, Mapping[str, Any]], Any]:
         indexed = made.function.startswith("operator.")
         args = tuple(resolve(each, values) if indexed else word(resolve(each, values)) for each in made.args)
         kwargs = {name: word(resolve(each, values)) for name, each in made.kwargs.items()}
+        if made.copied:
+            args = (args[0].clone(), *args[1:])
         result = function(*args, **kwargs)
+        if made.copied:
+            return args[0]
         return resolve(node.arguments[made.kept], values) if made.kept else result
 
     return call
@@ -129,6 +133,12 @@ def caller(framework: str) -> Callable[[Node, Mapping[str, Any]], Any]:
 def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framework: str, updates: bool) -> Any:
     """What `Graph.run` does."""
     call = caller(framework)
+    for node in graph.breaks:
+        raise ExportError(
+            f"{place_of(node)}graph {graph.name} is split here, at {node.op.removeprefix('python::')}"
+            f"{f' ({node.origin})' if node.origin else ''}, which only Python can do; `graph.parts` has the parts, which "
+            "can be run"
+        )
     if framework != "torch":
         graph = functional(graph)
     values = {name: to_array(graph.data[name], framework) for name in graph.data}

@@ -55,6 +55,7 @@ class _Typing:
         self._mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
         self._values: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
+        self._first: dict[Any, str] = {}
         self._axes: dict[Any, tuple[str, int]] = {}
         self._sizes: dict[str, int] = {}
         for value in graph.inputs:
@@ -123,11 +124,15 @@ class _Typing:
         return str(expression.subs(symbols)).replace(" ", "")
 
     def _name(self, symbol: Any) -> str:
-        name = self._names.get(symbol, str(symbol))
+        name = self._first.get(symbol) or self._names.get(symbol, str(symbol))
         self._sizes[name] = int(self._env.backed_var_to_val.get(symbol, 0))
         return name
 
     def _filled(self) -> Graph:
+        for symbol, name in list(self._names.items()):  # of sizes that are one, the first gives the name
+            same = self._env.simplify(symbol)
+            if same.is_symbol:
+                self._first.setdefault(same, name)
         new = {}
         for value in self._all():
             made: Any = self._values.get(value.name)

@@ -64,12 +64,16 @@ def test_a_module():
         **{name: "buffer" for name, _ in net.named_buffers()},
     }
     assert graph.symbols == {"x_0": 2, "x_1": 5}
-    assert graph.is_neutral and not graph.foreign and not graph.breaks and graph.parts == (graph,)
+    assert graph.is_neutral
+    assert not graph.foreign
+    assert not graph.breaks
+    assert graph.parts == (graph,)
     assert [region.path for region in graph.region.regions] == [f"blocks.{at}" for at in range(3)]
     assert [region.type for region in graph.region.regions[0].regions] == ["LayerNorm", "Linear", "Linear"]
     linear = next(node for node in graph.nodes if node.op == "linear")
     assert (linear.region, linear.origin) == ("blocks.0.up", "aten::linear")
-    assert linear.file == __file__ and "self.up(self.norm(x))" in open(__file__).read().splitlines()[linear.line - 1]
+    assert linear.file == __file__
+    assert "self.up(self.norm(x))" in open(__file__).read().splitlines()[linear.line - 1]
     for sizes in ((2, 5), (3, 7), (2, 5)):  # other sizes, then other weights
         x, mask = torch.randn(*sizes, 8), torch.rand(*sizes) > 0.5
         assert_same(graph.run(x, mask), net(x, mask))
@@ -116,10 +120,16 @@ def test_a_decision_on_data_splits():
 
     graph = capture(step, torch.ones(5))
     before, decision, after = graph.parts
-    assert isinstance(before, Graph) and isinstance(decision, Node) and isinstance(after, Graph)
-    assert decision.op == "python::decision" and decision.place.startswith(__file__)
-    assert graph.breaks == (decision,) and not graph.is_neutral
+    assert isinstance(before, Graph)
+    assert isinstance(decision, Node)
+    assert isinstance(after, Graph)
+    assert decision.op == "python::decision"
+    assert decision.place.startswith(__file__)
+    assert graph.breaks == (decision,)
+    assert not graph.is_neutral
     x = torch.rand(5)
+    with pytest.raises(ExportError, match=r"test_capture.py:\d+: graph step is split here, at decision"):
+        graph.run(x)
     given = dict(zip([value.name for value in before.outputs], before.run(x), strict=True))
     assert given[decision.operands[0].name]
     found = after.run(**{value.name: {**given, "x": x}[value.name] for value in after.inputs})
@@ -133,7 +143,8 @@ def test_an_opaque_call_splits():
         return torch.from_numpy(y) + 1
 
     graph = capture(step, torch.ones(5))
-    assert graph.breaks and all(isinstance(part, Graph | Node) for part in graph.parts)
+    assert graph.breaks
+    assert all(isinstance(part, Graph | Node) for part in graph.parts)
     assert any(node.line for node in graph.breaks)
 
 
@@ -193,7 +204,8 @@ def test_one_tensor_twice_and_tied_weights():
     other.weight = one.weight
     net = nn.Sequential(one, other)
     graph = capture(lambda a, b: net(a) + net(b), *[torch.randn(2, 4)] * 2)
-    assert len(graph.inputs) == 1 and len(graph.parameters) == 1
+    assert len(graph.inputs) == 1
+    assert len(graph.parameters) == 1
 
 
 def test_what_is_raised_is_raised():
@@ -267,7 +279,8 @@ def test_without_writes(name: str):
     inputs = [torch.randn(shape) for shape in shapes]
     graph = pijit.graph.captured.captured(fn, tuple(copy.deepcopy(inputs)), {}, dynamic=False)
     pure = graph.functional()
-    assert not any(node.writes for node in pure.nodes) and any(node.writes for node in graph.nodes)
+    assert not any(node.writes for node in pure.nodes)
+    assert any(node.writes for node in graph.nodes)
     assert set(graph.written) == set(pure.written)
     for _ in range(2):
         inputs = [torch.randn(shape) for shape in shapes]
@@ -280,4 +293,5 @@ def test_without_writes(name: str):
         assert_same(kept, inputs)
         for value, array, before in zip(graph.inputs, plain, inputs, strict=True):
             assert_same(updates.get(value.name, before), array)
-        assert value.role == "input" and isinstance(value, Value)
+        assert value.role == "input"
+        assert isinstance(value, Value)

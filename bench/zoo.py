@@ -78,7 +78,7 @@ def define_torchvision_operators() -> None:
     """What torchvision's wheel cannot load beside this torch: without their schemas it does not import."""
     import torch
 
-    if "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
+    if KEPT or "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
         return
     library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms", "roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d"):

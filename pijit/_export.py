@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pijit import _formats
 from pijit._wrong import describe, nearest
@@ -43,6 +43,7 @@ def export(
     path: "str | os.PathLike[str] | None" = None,
     dynamic: Dynamic = None,
     kwargs: Mapping[str, Any] | None = None,
+    decisions: Literal["split", "assume"] = "split",
     **options: Any,
 ) -> Any:
     """The whole graph of a call in another system's form.
@@ -55,6 +56,9 @@ def export(
         dynamic: which sizes stay free. None and True: all that the program leaves free. False: none. Or those of some
             inputs: `{"x": {0: "batch"}}`, by name of the input and number of the axis, with a name for the size.
         kwargs: keyword arguments of `fn`, as a dict.
+        decisions: what becomes of a decision on the data of a tensor (`if x.sum() > 0:`). "split": an error. "assume":
+            the graph goes the way of this call, and is right for data that decides so. Formats of torch, `json` and
+            `python` check that; `onnx` and `stablehlo` leave the check out, and say so in their metadata.
         options: of the format, such as `weights="safetensors"` for json.
 
     Returns:
@@ -76,7 +80,7 @@ def export(
     module = _formats.load(format)
     _check_options(module, options)
     target = None if path is None else _target(path)
-    graph = _graph_of(fn, args, kwargs, dynamic)
+    graph = _graph_of(fn, args, kwargs, dynamic, decisions)
     from pijit._formats._sizes import with_sizes
 
     made = module.make(with_sizes(graph, dynamic), dynamic=dynamic, **options)
@@ -102,9 +106,13 @@ def _check_options(module: Any, options: Mapping[str, Any]) -> None:
             )
 
 
-def _graph_of(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic: Dynamic) -> "Graph":
+def _graph_of(
+    fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic: Dynamic, decisions: str
+) -> "Graph":
     from pijit import graph
 
+    if decisions not in {"split", "assume"}:
+        raise UsageError(f'decisions= is "split" or "assume", not {decisions!r}')
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise UsageError(f"kwargs= takes a dict of the function's keyword arguments, not {describe(kwargs)}")
     if isinstance(fn, graph.Graph):
@@ -113,7 +121,7 @@ def _graph_of(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, 
         return fn
     if not callable(fn):
         raise UsageError(f"pijit.export() takes a function, a module or a pijit.graph.Graph, not {describe(fn)}")
-    return graph.captured.captured(fn, args, kwargs or {}, dynamic)
+    return graph.captured.captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
 
 
 def _target(path: "str | os.PathLike[str]") -> Path:

@@ -1,6 +1,7 @@
 """What no format of a whole graph can hold, as errors that name the operator, its line, and what to try."""
 
 from pijit.errors import ExportError
+from pijit.graph.build import DECISION
 from pijit.graph.model import Graph, Node
 from pijit.graph.run import place_of
 
@@ -14,14 +15,23 @@ def check_whole(graph: Graph, format: str) -> None:
         if node.op.startswith(_PYTHON):
             raise ExportError(
                 f"{place_of(node)}{_what(node)}; there the graph of {graph.name!r} is split, and format {format!r} "
-                "holds a whole one. Move that out of the function, or export the parts of the graph one by one"
+                f"holds a whole one. {_try(node)}"
             )
 
 
 def _what(node: Node) -> str:
     name = node.op.removeprefix(_PYTHON)
-    if name == "decision":
+    if node.op == DECISION:
         return "the program decides on the data of a tensor"
     if name == "rest":
         return f"the call was recorded up to here only: {node.origin}" if node.origin else "recording stopped"
     return f"{name} runs in CPython"
+
+
+def _try(node: Node) -> str:
+    if node.op == DECISION:
+        return (
+            "Move that out of the function, or export with `decisions='assume'`: the graph then holds for data that "
+            "decides as this call's does"
+        )
+    return "Move that out of the function, or export the parts of the graph one by one"

@@ -125,11 +125,19 @@ class Lowering:
                 self.made[value.name] = self.call(function_at("operator.getitem"), (made, at), {}, value.name)
 
     def check(self, node: Node) -> None:
-        """The program decided on this number: other sizes need another graph."""
+        """The program decided on this number: other sizes, or other data, need another graph."""
         value, expected = self.argument(node.arguments["x"]), node.arguments["expected"]
+        what = "this data takes" if node.origin else "these sizes take"
+        said = f"{node.place or self.graph.name}: {what} another way than the recorded call; export with them"
+        held = node.arguments["x"]
+        if isinstance(held, Value) and held.kind == "tensor":
+            aten = self.torch.ops.aten
+            if expected is not True:
+                value = self.call(aten.logical_not.default, (value,))
+            self.call(aten._assert_async.msg, (value, said))
+            return
         if expected is not True:
             value = self.call(function_at("operator.eq"), (value, expected))
-        said = f"{node.place or self.graph.name}: these sizes take another way than the recorded call; export with them"
         self.call(self.torch._assert, (value, said))
 
     def call(

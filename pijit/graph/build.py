@@ -4,13 +4,14 @@ Rules:
 1. A register of the trace becomes a `Value`, a number or a structure. What only proves that a replay is right (checks
    of types, guards) does not stand in a graph. A decision on sizes stands there as a node "check".
 2. What a graph cannot hold is a node of the namespace "python": an opaque call, a decision on the data of a tensor, the
-   rest of a call whose recording stopped. `Graph.parts` splits the graph there.
+   rest of a call whose recording stopped. `Graph.parts` splits the graph there. Where decisions on data are to be
+   assumed, they are nodes "check" whose origin is "python::decision"; `Graph.assumptions` gives them.
 3. The frames of a node tell the module that called it and the user's line.
 """
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pijit.errors import ExportError
 from pijit.graph import _torch, regions, vocabulary
@@ -41,6 +42,9 @@ _FOLLOWED = {"call", "pure", "setattr", "delattr", "setitem", "delitem", "setcel
 _OF_FORM = {"size", "ndim", "numel", "zeros_like", "ones_like", "full_like", "empty_like"} | {
     f"new_{kind}" for kind in ("zeros", "ones", "full", "empty")
 }
+# What becomes of a decision on the data of a tensor: the graph is split there, or it holds for such data only.
+Decisions = Literal["split", "assume"]
+DECISION = "python::decision"
 _LITERALS = (int, float, complex, bool, str, type(None), type(...))
 
 
@@ -80,12 +84,21 @@ class Builder:
         modules: those of the call.
         leaves: the tensors in its arguments.
         found: what the sources of the trace start from, by name.
+        decisions: what becomes of decisions on data: "split" or "assume".
     """
 
     def __init__(
-        self, data: Mapping[str, Any], name: str, modules: Modules, leaves: list[Leaf], found: Mapping[str, Any]
+        self,
+        data: Mapping[str, Any],
+        name: str,
+        modules: Modules,
+        leaves: list[Leaf],
+        found: Mapping[str, Any],
+        *,
+        decisions: Decisions = "split",
     ) -> None:
         self._data, self._name, self._modules, self._found = data, name, modules, found
+        self._decisions = decisions
         self._registers: dict[int, Any] = {}
         self._names: set[str] = set()
         self._nodes: list[Node] = []
@@ -311,8 +324,24 @@ class Builder:
     def _check(self, row: Mapping[str, Any], value: Any, expected: Any) -> None:
         if not isinstance(value, Value):
             return
-        decides = value.name in self._of_data
-        self._emit(row, "python::decision" if decides else "check", {"x": value, "expected": expected}, ())
+        if value.name not in self._of_data:
+            self._emit(row, "check", {"x": value, "expected": expected}, ())
+        elif self._decisions == "split":
+            self._emit(row, DECISION, {"x": value, "expected": expected}, ())
+        else:
+            value, expected = self._decided(value, expected)
+            self._emit(row, "check", {"x": value, "expected": expected}, (), origin=DECISION)
+
+    def _decided(self, value: Value, expected: Any) -> tuple[Value, Any]:
+        """The tensor that a decision looks at, and what it has to be: formats can check it without a number."""
+        for node in reversed(self._nodes):
+            if any(result is value for result in node.results):
+                array = node.arguments.get("x")
+                if not isinstance(array, Value) or array.kind != "tensor" or value.kind != "bool":
+                    break
+                if node.op in {"item", "item_bool", "item_not"}:
+                    return array, expected != (node.op == "item_not")
+        return value, expected
 
     def _foreign(self, row: Mapping[str, Any], name: str = "") -> None:
         """A call or a store of Python: an effect beside the graph, or if a tensor comes out of it a node of its own."""

@@ -12,7 +12,7 @@ from pijit._wrong import check_thing
 from pijit.errors import ExportError
 from pijit.graph import _torch
 from pijit.graph.arguments import Leaf, leaves
-from pijit.graph.build import Builder, Modules
+from pijit.graph.build import Builder, Decisions, Modules
 from pijit.graph.model import Graph
 from pijit.graph.types import typed
 
@@ -41,8 +41,22 @@ def capture(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
     return captured(fn, args, kwargs)
 
 
-def captured(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic: Any = None) -> Graph:
-    """As `capture`; `dynamic` False: every size is as it was in this call."""
+def captured(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic: Any = None,
+    decisions: Decisions = "split",
+) -> Graph:
+    """As `capture`, with options.
+
+    Args:
+        fn: as for `capture`.
+        args: of the call.
+        kwargs: of the call.
+        dynamic: False: every size is as it was in this call.
+        decisions: "split": a decision on the data of a tensor splits the graph; "assume": it stays as a check.
+    """
     from pijit import api  # which imports what needs this package
 
     check_thing(fn, api.function_of(fn), "graph.capture")
@@ -58,18 +72,25 @@ def captured(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str,
         if not report["traces"]:
             raise ExportError(_why_not(fn, report))
         data = _core.trace_data(root, 0)
-        graph = _built(fn, data, args, kwargs, found)
+        graph = _built(fn, data, args, kwargs, found, decisions=decisions)
     finally:
         _core.remove_root(root)
     return typed(graph, {leaf.name: leaf.tensor for leaf in found}, dynamic)
 
 
 def _built(
-    fn: Any, data: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], found: list[Leaf]
+    fn: Any,
+    data: Mapping[str, Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    found: list[Leaf],
+    *,
+    decisions: Decisions,
 ) -> Graph:
     modules = Modules(_tops(fn, data, args, kwargs))
     name = getattr(fn, "__name__", None) or type(fn).__name__
-    return Builder(data, name, modules, found, {"args": args, "kwargs": dict(kwargs), "fn": fn}).build()
+    named = {"args": args, "kwargs": dict(kwargs), "fn": fn}
+    return Builder(data, name, modules, found, named, decisions=decisions).build()
 
 
 def _caller(fn: Callable[..., Any]) -> FunctionType:

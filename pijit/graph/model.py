@@ -273,6 +273,11 @@ class Graph:
         return tuple(node for node in self.nodes if node.op.startswith("python::"))
 
     @property
+    def assumptions(self) -> tuple[Node, ...]:
+        """Decisions on data that the graph assumes to go as in the captured call: it is right for such data only."""
+        return tuple(node for node in self.nodes if node.op == "check" and node.origin == "python::decision")
+
+    @property
     def parts(self) -> tuple["Graph | Node", ...]:
         """The graph, or if something stands there that a graph cannot hold: parts and what is between, in order."""
         from pijit.graph.parts import split

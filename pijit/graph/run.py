@@ -99,12 +99,14 @@ def torch_caller() -> Callable[[Node, Mapping[str, Any]], Any]:
 
 
 def check(node: Node, values: Mapping[str, Any]) -> None:
-    """`ExportError` where sizes are not as the program decided on when it was captured."""
+    """`ExportError` where sizes or data are not as the program decided on when it was captured."""
     found, expected = resolve(node.arguments["x"], values), node.arguments["expected"]
+    if isinstance(expected, bool):
+        found = bool(found)  # of an array, too
     if found != expected:
         raise ExportError(
-            f"{place_of(node)}the program decides on a size here: {found!r} now, {expected!r} when it was captured; "
-            "capture it again with such inputs"
+            f"{place_of(node)}the program decides on {'data' if node.origin else 'a size'} here: {found!r} now, "
+            f"{expected!r} when it was captured; capture it again with such inputs"
         )
 
 

@@ -3,13 +3,17 @@
 Sizes of the inputs are symbols where `dynamic` allows it; torch's shape environment finds which of them the operators
 relate or fix. A size that was 0 or 1 is fixed: an operator treats these in a way of its own. So is one of which others
 are long expressions, as those of windows over an image are.
+
+A call is run once for each form of its arguments (`_Forms`): the layers of a model are alike, and a tensor without data
+stands for every other of its form. Some calls tell them apart: `squeeze_` changes the form of one, `nonzero` gives a
+size that the data decides. Then the graph is run again, each call for itself.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pijit.graph.model import Graph, Node, Value, replaced
+from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.run import bind, torch_caller
 
 _LONGEST = 12  # operations in the expression of a size
@@ -30,11 +34,14 @@ def typed(graph: Graph, examples: Mapping[str, Any], dynamic: bool | None = None
     fixed: set[tuple[str, int]] = set()
     if dynamic is False:
         fixed.update((value.name, axis) for value in graph.inputs for axis in range(len(value.shape or ())))
+    shared = True
     while True:
         try:
-            return _Typing(graph, examples, fixed).run()
+            return _Typing(graph, examples, fixed, _Forms(shared)).run()
         except _TooComplex as too_complex:
             fixed |= too_complex.axes
+        except _Distinct:
+            shared = False
 
 
 class _TooComplex(Exception):
@@ -45,23 +52,124 @@ class _TooComplex(Exception):
         self.axes = axes
 
 
+class _Distinct(Exception):
+    """A call tells tensors of one form apart: it has changed the form of one, or gives what its data decides."""
+
+
+class _NoForm(Exception):
+    """Nothing can stand for this argument."""
+
+
+class _Forms:
+    """What calls have given, by the operator and the forms of its arguments."""
+
+    def __init__(self, shared: bool) -> None:
+        self.shared = shared
+        self._results: dict[Any, Any] = {}
+        self._tensors: dict[int, Any] = {}  # the forms of tensors by their identity; `_alive` keeps them
+        self._alive: list[Any] = []
+
+    def call(self, node: Node, values: Mapping[str, Any], call: Any) -> Any:
+        """What the call of a node gives."""
+        if not self.shared:
+            return call(node, values)
+        try:
+            arguments = tuple((name, self._form(argument, values)) for name, argument in node.arguments.items())
+        except _NoForm:
+            return call(node, values)
+        key = (node.op, node.origin, node.writes, arguments)
+        if key in self._results:
+            return self._results[key]
+        made = call(node, values)
+        for name in node.writes:
+            self._check(node.arguments.get(name), values)
+        if self._depends_on_data(made):
+            raise _Distinct
+        self._results[key] = made
+        return made
+
+    def _form(self, argument: Any, values: Mapping[str, Any]) -> Any:
+        """Equal for arguments of which a call without data gives the same."""
+        if isinstance(argument, Value):
+            return self._of(values[argument.name])
+        if isinstance(argument, tuple):
+            return tuple([self._form(item, values) for item in argument])
+        if isinstance(argument, Slice):
+            return (Slice, *(self._form(part, values) for part in (argument.start, argument.stop, argument.step)))
+        return (type(argument), argument)
+
+    def _of(self, made: Any) -> Any:
+        form = self._tensors.get(id(made))
+        if form is None:
+            form = self.form_of(made)
+            self._tensors[id(made)] = form
+            self._alive.append(made)
+        return form
+
+    @staticmethod
+    def form_of(made: Any) -> Any:
+        """The form of a tensor or number."""
+        if isinstance(made, bool | int | float | complex | str | None):
+            return (type(made), made)
+        if not hasattr(made, "layout"):
+            if hasattr(made, "node"):
+                return (type(made), made.node.expr)
+            raise _NoForm
+        if str(made.layout) != "torch.strided":
+            raise _NoForm
+        numbers = tuple([_expression(size) for size in (*made.shape, *made.stride(), made.storage_offset())])
+        return (made.dtype, made.device, made.is_conj(), made.is_neg(), numbers)
+
+    def _check(self, argument: Any, values: Mapping[str, Any]) -> None:
+        for value in values_of(argument):
+            made = values[value.name]
+            if self._tensors.get(id(made)) != self.form_of(made):
+                raise _Distinct
+
+    @staticmethod
+    def _depends_on_data(made: Any) -> bool:
+        """A size or number that the data decides: another one for each tensor of this form."""
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+        results = made if isinstance(made, tuple | list) else (made,)
+        return any(free_unbacked_symbols(each) for each in results if each is not None)
+
+
+def _expression(size: Any) -> Any:
+    return size if isinstance(size, int) else size.node.expr
+
+
 class _Typing:
-    def __init__(self, graph: Graph, examples: Mapping[str, Any], fixed: set[tuple[str, int]]) -> None:
+    def __init__(self, graph: Graph, examples: Mapping[str, Any], fixed: set[tuple[str, int]], forms: _Forms) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         self._graph = graph
         self._env = ShapeEnv()
         self._mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
+        self._mode.cache_enabled = False  # `_Forms` is one
         self._values: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
         self._first: dict[Any, str] = {}
         self._axes: dict[Any, tuple[str, int]] = {}
         self._sizes: dict[str, int] = {}
+        self._forms = forms
+        self._types: dict[int, tuple[str, tuple[int | str, ...], str]] = {}
         for value in graph.inputs:
             self._values[value.name] = self._input(value, examples[value.name], fixed)
+        parameters: dict[Any, Any] = {}
         for value in graph.parameters:
-            self._values[value.name] = self._mode.from_tensor(graph.data[value.name], static_shapes=True)
+            self._values[value.name] = self._parameter(graph.data[value.name], parameters)
+
+    def _parameter(self, tensor: Any, known: dict[Any, Any]) -> Any:
+        """A tensor without data; one for all parameters of a form."""
+        try:
+            form = self._forms.form_of(tensor) if self._forms.shared else id(tensor)
+        except _NoForm:
+            form = id(tensor)
+        if form not in known:
+            known[form] = self._mode.from_tensor(tensor, static_shapes=True)
+        return known[form]
 
     def _input(self, value: Value, tensor: Any, fixed: set[tuple[str, int]]) -> Any:
         from torch._dynamo.source import ConstantSource
@@ -99,7 +207,7 @@ class _Typing:
         if node.op in {"item_bool", "item_not"}:  # only decisions take them
             bind(node, True, self._values)
         elif node.op != "check":
-            bind(node, call(node, self._values), self._values)
+            bind(node, self._forms.call(node, self._values, call), self._values)
             for value in node.results:
                 self._look(value)
 
@@ -128,6 +236,13 @@ class _Typing:
         self._sizes[name] = int(self._env.backed_var_to_val.get(symbol, 0))
         return name
 
+    def _type(self, made: Any) -> tuple[str, tuple[int | str, ...], str]:
+        """Dtype, shape and device of one of the values, in words."""
+        if id(made) not in self._types:
+            shape = tuple(self._size(size) for size in made.shape)
+            self._types[id(made)] = str(made.dtype).removeprefix("torch."), shape, str(made.device)
+        return self._types[id(made)]
+
     def _filled(self) -> Graph:
         for symbol, name in list(self._names.items()):  # of sizes that are one, the first gives the name
             same = self._env.simplify(symbol)
@@ -137,9 +252,8 @@ class _Typing:
         for value in self._all():
             made: Any = self._values.get(value.name)
             if value.kind == "tensor" and hasattr(made, "dtype"):
-                shape = tuple(self._size(size) for size in made.shape)
-                dtype = str(made.dtype).removeprefix("torch.")
-                new[value.name] = replace(value, dtype=dtype, shape=shape, device=str(made.device))
+                dtype, shape, device = self._type(made)
+                new[value.name] = replace(value, dtype=dtype, shape=shape, device=device)
         graph = self._graph
         nodes = tuple(
             replace(

@@ -1,6 +1,7 @@
 """The graph as a Python file that runs without pijit and without the program it was made of.
 
-Each line is the operator of torch that the program called: the bits are the same.
+With `framework="torch"` each line is the operator of torch that the program called: the bits are the same. With
+"numpy" or "jax" it is a form of the vocabulary, whose source is copied into the file.
 
 The file has a function of the graph's name that takes the inputs, `PARAMETERS` by their paths, and runs on inputs of
 zeros when it is run as a program. Parameters stand in the file (base64), or in a safetensors file beside it, which the
@@ -30,7 +31,7 @@ INSTALL = ""
 SUFFIX = ".py"
 DOC = "a Python file that runs without pijit and without the program's source"
 
-FRAMEWORKS = ("torch",)
+FRAMEWORKS = ("torch", "numpy", "jax")
 WEIGHTS = ("inline", "safetensors", "none")
 _MOST_INLINE = 64 << 20  # bytes; Python reads longer texts slowly
 
@@ -70,7 +71,12 @@ def make(graph: Graph, *, dynamic: Any = None, framework: str = "torch", weights
         raise UsageError(f"weights= is one of {', '.join(WEIGHTS)}, not {weights!r}")
     check_whole(graph, NAME)
     check_framework(framework)
-    writer = _TorchFile(graph, weights)
+    if framework == "torch":
+        writer: PythonFile = _TorchFile(graph, weights)
+    else:
+        from pijit._formats._array_file import ArrayFile
+
+        writer = ArrayFile(graph, weights, framework)
     text = writer.text()
     return WithArrays(text, writer.arrays) if weights == "safetensors" else text
 
@@ -98,7 +104,7 @@ PARAMETERS = dict(_read({file!r}))
 '''
 
 
-class _File(Writer):
+class PythonFile(Writer):
     """What the files of all frameworks have in common."""
 
     framework = ""
@@ -199,7 +205,7 @@ class _File(Writer):
         raise NotImplementedError
 
 
-class _TorchFile(_File):
+class _TorchFile(PythonFile):
     """Lines of torch."""
 
     framework = "torch"

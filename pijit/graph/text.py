@@ -175,7 +175,11 @@ class Writer:
             yield from self.torch_statements(node, torch_call(node))
         else:
             named = [f"{name}={self.expression(argument)}" for name, argument in node.arguments.items()]
-            yield from self.assignment(node, _call(f"ops.{node.op}", named))
+            yield from self.call_lines(node, f"ops.{node.op}", named)
+
+    def call_lines(self, node: Node, function: str, arguments: list[str]) -> Iterator[str]:
+        """A call, and the names of what it gives."""
+        return self.assignment(node, _call(function, arguments))
 
     def torch_statements(self, node: Node, call: TorchCall) -> Iterator[str]:
         """The call of torch itself."""
@@ -214,7 +218,7 @@ class Writer:
     def assignment(self, node: Node, made: str, *, comment: bool = True) -> Iterator[str]:
         results = [value for value in node.results if value is not None]
         if not results:
-            yield made
+            yield from made.split("\n")
             return
         lines = f"{self.assigned(node.results)} = {made}".split("\n")
         said = f"  # {', '.join(value.type for value in results)}" if comment else ""

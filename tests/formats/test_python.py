@@ -1,10 +1,12 @@
 """A graph as a Python file: run in a process without pijit, it gives the bits of the module."""
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
 
+import numpy
 import pytest
 import torch
 from graphs import graph_of, net, stack
@@ -81,6 +83,80 @@ def test_without_weights():
     assert torch.equal(module(*args)["a"], given)
 
 
+RUN_ARRAYS = """
+import pickle, sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+sys.modules["pijit"] = sys.modules["torch"] = None  # an import of one of them would fail
+import model
+call = getattr(model, sys.argv[3])
+with open(sys.argv[2], "rb") as file:
+    arguments = pickle.load(file)
+outputs = []
+for inputs in arguments:
+    outputs.append(call(*inputs))
+    if len(outputs) == 2:
+        name = next(iter(model.PARAMETERS))
+        model.PARAMETERS[name] = model.PARAMETERS[name] * np.float32(1.5)
+
+def arrays(thing):
+    if isinstance(thing, dict):
+        return {key: arrays(item) for key, item in thing.items()}
+    if isinstance(thing, (tuple, list)):
+        return [arrays(item) for item in thing]
+    return np.asarray(thing)
+
+with open(sys.argv[2], "wb") as file:
+    pickle.dump((arrays(outputs), {key: np.asarray(each) for key, each in model.PARAMETERS.items()}), file)
+"""
+
+
+@torch.no_grad()
+def check_arrays(folder, module, name, arguments, **options):
+    """As `check`, in a process without torch, to the accuracy of float32."""
+    graph = pijit.graph.capture(module, *arguments[0])
+    path = pijit.export(graph, format="python", path=folder / "model.py", **options)
+    assert "pijit" not in path.read_text().partition("\n")[2]
+    with open(folder / "arrays.pickle", "wb") as file:
+        pickle.dump([[each.numpy() for each in inputs] for inputs in arguments], file)
+    command = [sys.executable, "-c", RUN_ARRAYS, str(folder), str(folder / "arrays.pickle"), name]
+    subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": ""})
+    with open(folder / "arrays.pickle", "rb") as file:
+        outputs, parameters = pickle.load(file)
+    first = graph.data[graph.parameters[0].name]
+    for at, (inputs, given) in enumerate(zip(arguments, outputs, strict=True)):
+        for one, other in zip(tree_leaves(module(*inputs)), tree_leaves(given), strict=True):
+            assert one.numpy().dtype == other.dtype
+            torch.testing.assert_close(torch.from_numpy(other.copy()), one, atol=2e-5, rtol=2e-5)
+        if at == 1:
+            first.mul_(1.5)
+    return parameters
+
+
+@pytest.mark.parametrize("framework", ["numpy", "jax"])
+@pytest.mark.parametrize("weights", ["inline", "safetensors"])
+def test_the_same_numbers_without_torch(tmp_path, framework, weights):
+    pytest.importorskip(framework)
+    module, args = stack()
+    options = {"framework": framework, "weights": weights}
+    parameters = check_arrays(tmp_path, module, "Stack", [args, (torch.randn(5, 8),), args], **options)
+    assert parameters["count"] == module.count == 4  # the module writes to it; capture called it once
+    module, args = net()
+    check_arrays(tmp_path, module, "Net", [args, (args[0].flip(0), torch.tensor(3)), args], **options)
+
+
+def test_inputs_that_are_written():
+    made = graph(Node("add", {"x": X, "y": C}, (Y,), "aten::add_.Tensor", ("x",)))
+    namespace = {"__name__": "model"}
+    exec(pijit.export(made, format="python", framework="numpy"), namespace)
+    for x in (numpy.zeros((3, 4), numpy.float32), numpy.ones((3, 4), numpy.float32)):
+        expected = x + numpy.arange(4, dtype=numpy.float32)
+        namespace["f"](x)
+        assert numpy.array_equal(x, expected)
+    with pytest.raises(ExportError, match="'f' writes to its input 'x', and arrays of JAX cannot change"):
+        pijit.export(made, format="python", framework="jax")
+
+
 X = Value("x", "tensor", "input", "float32", (3, 4))
 C = Value("c", "tensor", "constant", "bfloat16", (4,))
 Y, Z = Value("y"), Value("z")
@@ -124,6 +200,10 @@ def test_wrong_use(wrong, error, says):
 def test_what_it_cannot_hold():
     with pytest.raises(ExportError, match="m.py:3: print runs in CPython; there the graph of 'f' is split"):
         pijit.export(graph(Node("python::print", {}, (), file="m.py", line=3)), format="python")
+    foreign = Node("aten::odd", {"self": X}, (Y,), "aten::odd", file="m.py", line=3)
+    for framework in ("numpy", "jax"):
+        with pytest.raises(ExportError, match=f"m.py:3: aten::odd has no row .* run in {framework}"):
+            pijit.export(graph(foreign), format="python", framework=framework)
     big = Graph("f", (X,), (C,), (), X, data={"c": torch.empty(70 << 20, dtype=torch.int8)})
     with pytest.raises(ExportError, match='are 70 MB, too many for the text .* weights="safetensors" with a path'):
         pijit.export(big, format="python")

@@ -134,6 +134,12 @@ def softmax(o: Builder, x: Any, axis: int, dtype: Any = None) -> Any:
     return _softmax(o, "Softmax", x, axis, dtype)
 
 
+def safe_softmax(o: Builder, x: Any, axis: int, dtype: Any = None) -> Any:
+    made = softmax(o, x, axis, dtype)
+    hidden = o.compare("Equal", o.reduce("ReduceMax", x, axis, True), -math.inf)
+    return o.Where(hidden, o.const(0, made.dtype), made)
+
+
 def log_softmax(o: Builder, x: Any, axis: int, dtype: Any = None) -> Any:
     return _softmax(o, "LogSoftmax", x, axis, dtype)
 

@@ -261,6 +261,17 @@ def _over_axes(o: Builder, x: Any, shape: Any, axes: Any, norm: str | None, inve
     return x
 
 
+def complex_fftn(o: Builder, x: Any, axes: Any, normalization: int, forward: bool) -> Any:
+    norms = ("backward", "ortho", "forward") if forward else ("forward", "ortho", "backward")
+    return _over_axes(o, x, None, axes, norms[normalization], not forward)
+
+
+def vecdot(o: Builder, x: Any, y: Any, axis: int = -1) -> Any:
+    product = multiply(o, conj(o, x), y)
+    rank = max(each.rank for each in product.parts)
+    return joined(o, *(o.reduce("ReduceSum", part, axis % rank, False) for part in product.parts))
+
+
 def fftn(o: Builder, x: Any, shape: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     return _over_axes(o, x, shape, axes, norm, False)
 

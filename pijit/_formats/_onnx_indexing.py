@@ -325,6 +325,17 @@ def nonzero(o: Builder, x: Any) -> Any:
     return o.Transpose(o.NonZero(o.cast(x, "bool")), perm=(1, 0))
 
 
+def unique(o: Builder, x: Any, sorted: bool = True, inverse: bool = False, counts: bool = False) -> Any:
+    plain = (
+        x if x.dtype in {"float32", "float64", "int64"} else o.cast(x, "float32" if is_floating(x.dtype) else "int64")
+    )
+    values, _, places, numbers = o.Unique(ravel(o, plain), outputs=4, sorted=1)
+    places.dtype = numbers.dtype = "int64"
+    values.shape = places.shape = numbers.shape = (None,)
+    none = o.const((), "int64")
+    return o.cast(values, x.dtype), reshape_as(o, places, x) if inverse else none, numbers if counts else none
+
+
 def one_hot(o: Builder, x: Any, classes: Any = -1) -> Any:
     if isinstance(classes, int) and classes == -1:
         classes = o.Add(o.ReduceMax(x, keepdims=0), 1)

@@ -172,7 +172,7 @@ def scaling(o: Builder, query: Any, scale: Any) -> Any:
     return o.Reciprocal(o.Sqrt(o.cast(width, query.dtype)))
 
 
-def _repeated(o: Builder, x: Any, query: Any) -> Any:
+def repeated(o: Builder, x: Any, query: Any) -> Any:
     """Heads of keys or values, each as often as queries need it."""
     mine, wanted = o.size(x, x.rank - 3), o.size(query, query.rank - 3)
     times = numbers.scalar_floor_divide(o, wanted, mine)
@@ -209,7 +209,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Any:
     if enable_gqa:
-        key, value = _repeated(o, key, query), _repeated(o, value, query)
+        key, value = repeated(o, key, query), repeated(o, value, query)
     scores, keep = scores_of(o, query, key, mask, is_causal, scale)
     weights = o.Softmax(scores, axis=-1)
     if mask is not None and keep is not None:
@@ -230,6 +230,7 @@ def flash_attention(
     mask: Any = None,
     scale: Any = None,
 ) -> Any:
+    key, value = repeated(o, key, query), repeated(o, value, query)
     scores, _ = scores_of(o, query, key, mask, is_causal, scale)
     total = o.reduce("ReduceLogSumExp", scores, -1, False)
     return scaled_dot_product_attention(o, query, key, value, mask, dropout, is_causal, scale), total

@@ -51,7 +51,7 @@ FORMS = (
     _onnx_layers,
 )
 # Rows that give complex arrays, or take them to real ones.
-COMPLEX = words("real imag conj complex view_as_real view_as_complex fft ifft rfft irfft fftn ifftn")
+COMPLEX = words("real imag conj complex view_as_real view_as_complex fft ifft rfft irfft fftn ifftn complex_fftn")
 # The version of the file format that brought `metadata_props` to nodes, and that opset 21 needs.
 IR_VERSION = 10
 FIRST_OPSET = 21

@@ -144,6 +144,16 @@ def cumulative_prod(o: Builder, x: Any, axis: int, dtype: Any = None) -> Any:
     return o.reduce("ReduceProd", o.where(upto, o.unsqueeze(x, axis), 1), axis + 1, False)
 
 
+def diff(o: Builder, x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    axis = o.axis(x, axis)
+    parts = [each for each in (prepend, x, append) if each is not None]
+    x = o.Concat(*parts, axis=axis) if len(parts) > 1 else x
+    for _ in range(n):
+        late, early = o.slice(x, axis, 1, 2**63 - 1), o.slice(x, axis, 0, -1)
+        x = o.Xor(late, early) if x.dtype == "bool" else o.Sub(late, early)
+    return x
+
+
 def logsumexp(o: Builder, x: Any, axis: Any, keepdims: bool = False) -> Any:
     x = elementwise.floating(o, x)
     return o.reduce("ReduceLogSumExp", x, axis, keepdims)
@@ -178,6 +188,10 @@ def matmul(o: Builder, x: Any, y: Any) -> Any:
 
 def dot(o: Builder, x: Any, y: Any) -> Any:
     return o.reduce("ReduceSum", x * y, None, False)
+
+
+def vecdot(o: Builder, x: Any, y: Any, axis: int = -1) -> Any:
+    return o.reduce("ReduceSum", x * y, axis, False)
 
 
 def outer(o: Builder, x: Any, y: Any) -> Any:

@@ -154,6 +154,10 @@ def smooth_l1_loss_backward(o: Builder, gradient: Any, x: Any, y: Any, reduction
     return _mean(o, gradient * slope, x, reduction)
 
 
+def huber_loss_backward(o: Builder, gradient: Any, x: Any, y: Any, reduction: int, delta: float) -> Any:
+    return _mean(o, gradient * elementwise.clip(o, x - y, -delta, delta), x, reduction)
+
+
 def binary_cross_entropy_backward(
     o: Builder, gradient: Any, x: Any, y: Any, weight: Any = None, reduction: int = 1
 ) -> Any:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from pijit._formats import _onnx_elementwise as elementwise
+from pijit._formats import _onnx_numbers as numbers
 from pijit._formats._onnx_arrays import diagonal, unfold
 from pijit._formats._onnx_builder import Builder
 from pijit._formats._onnx_creation import filled
 from pijit._formats._onnx_indexing import getitem, place_of_each, put
-from pijit._formats._onnx_layers import scaling, scores_of
+from pijit._formats._onnx_layers import repeated, scaling, scores_of
 from pijit._formats._onnx_training import sum_to
 from pijit._formats._onnx_windows import averaging, conv_transpose, convolve, tuple_of
 
@@ -275,6 +276,7 @@ def flash_attention_backward(
 ) -> Any:
     if dropout:
         o.fail("the gradient of attention with dropout")
+    own, key, value = key, repeated(o, key, query), repeated(o, value, query)
     scores, _ = scores_of(o, query, key, mask, is_causal, scale)
     weights = o.Exp(scores - o.unsqueeze(logsumexp, logsumexp.rank))
     turned = [*range(query.rank - 2), query.rank - 1, query.rank - 2]
@@ -282,4 +284,18 @@ def flash_attention_backward(
     for_weights = o.MatMul(gradient, o.transpose(value, turned))
     average = o.reduce("ReduceSum", gradient * y, -1, True)
     for_scores = weights * (for_weights - average) * scaling(o, query, scale)
-    return o.MatMul(for_scores, key), o.MatMul(o.transpose(for_scores, turned), query), for_value
+    for_key = o.MatMul(o.transpose(for_scores, turned), query)
+    return o.MatMul(for_scores, key), _of_heads(o, for_key, own), _of_heads(o, for_value, own)
+
+
+def _of_heads(o: Builder, gradient: Any, key: Any) -> Any:
+    """The sum over the heads of queries that one head of keys or values serves."""
+    axis = key.rank - 3
+    heads = o.size(key, axis)
+    times = numbers.scalar_floor_divide(o, o.size(gradient, axis), heads)
+    if times == 1:
+        return gradient
+    sizes = [o.size(gradient, each) for each in range(gradient.rank)]
+    return o.reduce(
+        "ReduceSum", o.reshape(gradient, (*sizes[:axis], heads, times, *sizes[axis + 1 :])), axis + 1, False
+    )

@@ -30,6 +30,9 @@ NOT_COMPILED = (
     "repeat",
 )
 NOT_COMPILED += ("setitem", "size", "item_int", "item_float", "item_bool", "item_not")
+# Tested in float16 and bfloat16, too.
+SHORT = ("add", "multiply", "mean", "matmul", "linear", "conv2d", "layer_norm", "rms_norm", "softmax", "sigmoid")
+SHORT += ("scaled_dot_product_attention", "embedding", "addmm", "cumulative_sum", "relu", "silu")
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}  # compiled sooner
 UNINITIALISED = ("empty", "empty_like", "new_empty")
 
@@ -112,6 +115,30 @@ def test_numpy_gives_what_torch_gives(name: str) -> None:
         same(in_numpy(name, case), expected, name, case)
         same(in_numpy(name, case), expected, name, case)  # the first call has written to nothing
         np.testing.assert_equal(case, before)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numbers_of_16_bits_keep_their_dtype(dtype: str) -> None:
+    short = np.dtype(getattr(pytest.importorskip("ml_dtypes"), dtype, dtype))
+    own, other = forms.load("numpy"), forms.load("torch")
+    for name in SHORT:
+        for case in CASES[name]:
+            case = mapped(case, lambda array: array.astype(short) if array.dtype == np.float32 else array)
+            if any(each.dtype in (np.float64, np.complex64) for each in case.values() if isinstance(each, np.ndarray)):
+                continue
+            found = flat(forms.form_of(own, name)(**case))
+            for each, expected in zip(found, flat(forms.form_of(other, name)(**mapped(case, tensor))), strict=True):
+                assert str(each.dtype) == str(expected.dtype).removeprefix("torch.")
+                wide = expected.double().numpy()
+                close = 0.03 * max(np.abs(wide[np.isfinite(wide)]).max(initial=0), 1)
+                np.testing.assert_allclose(np.asarray(each, np.float64), wide, rtol=0.03, atol=close)
+
+
+def tensor(array: Any) -> Any:
+    """A tensor of the array; torch does not know the bfloat16 of NumPy."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.astype(np.float32)).bfloat16()
+    return torch.from_numpy(np.array(array))
 
 
 @pytest.mark.parametrize("name", rows())

@@ -33,6 +33,11 @@ def category(dtype: np.dtype[Any]) -> int:
     return 3 if dtype.kind == "c" else 2
 
 
+def epsilon(dtype: np.dtype[Any]) -> float:
+    """The distance from 1 to the next number."""
+    return 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
+
+
 def is_array(x: Any) -> bool:
     """An array or a scalar of NumPy, not a number of Python."""
     return hasattr(x, "dtype")

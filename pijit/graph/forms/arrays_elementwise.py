@@ -33,6 +33,9 @@ class Base:
         """Arrays in their common dtype; integers become float32."""
         return [self._floating(each) for each in self._together(*operands)]
 
+    def _matmul(self, x: Any, y: Any) -> Any:
+        return self.xp.matmul(x, y)
+
     def _dtype(self, token: Any, otherwise: Any = None) -> Any:
         """The dtype that a token names, or another one if there is none."""
         return otherwise if token is None else _types.named(token)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pijit.graph.forms import _types
 from pijit.graph.forms.arrays_elementwise import Elementwise
 from pijit.graph.forms.arrays_indexing import Creation
 from pijit.graph.forms.arrays_reduction import Reduction
@@ -142,7 +143,7 @@ class Normalisation(Activation, Reduction, Creation):
         return self.native_layer_norm(x, shape, weight, bias, epsilon)[0]
 
     def rms_norm(self, x: Any, shape: Any, weight: Any = None, epsilon: float | None = None) -> Any:
-        epsilon = float(np.finfo(x.dtype).eps) if epsilon is None else epsilon
+        epsilon = _types.epsilon(x.dtype) if epsilon is None else epsilon
         axes = tuple(range(x.ndim - len(shape), x.ndim))
         square = self.xp.mean(x * x, axis=axes, keepdims=True) + self._as(epsilon, x.dtype)
         return self._scaled_by(x / self.xp.sqrt(square), weight, None)
@@ -238,7 +239,7 @@ class Attention(Normalisation):
     def _scores(self, query: Any, key: Any, is_causal: bool, mask: Any, scale: float | None) -> Any:
         """What a softmax over keys is taken of."""
         factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        scores = self._scaled(self.xp.matmul(query, self.xp.swapaxes(key, -1, -2)), factor)
+        scores = self._scaled(self._matmul(query, self.xp.swapaxes(key, -1, -2)), factor)
         least = self._as(-math.inf, scores.dtype)
         if is_causal:
             scores = self.xp.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, least)
@@ -263,7 +264,8 @@ class Attention(Normalisation):
         weights = self.xp.where(
             hidden, self._as(0, scores.dtype), self.xp.exp(scores - self.xp.where(hidden, 0, total))
         )
-        return self.xp.matmul(self._dropped(weights, dropout, True), value), total[..., 0]
+        exact = self._as(total[..., 0], _types.promoted(total.dtype, _types.FLOAT))
+        return self._matmul(self._dropped(weights, dropout, True), value), exact
 
 
 class Loss(Attention):
@@ -310,7 +312,9 @@ class Loss(Attention):
         if y.shape == x.shape and y.dtype.kind not in "iu":
             y = y * (1 - label_smoothing) + self._as(label_smoothing / count, y.dtype) if label_smoothing else y
             loss = -self.xp.sum(logs * y * (1 if shaped is None else shaped), axis=axis)
-            return self.xp.sum(loss) / max(x.size // count, 1) if reduction == 1 else self._reduced(loss, reduction)
+            if reduction == 1:
+                return self.xp.sum(loss) / self._as(max(x.size // count, 1), loss.dtype)
+            return self._reduced(loss, reduction)
         plain = self.nll_loss(logs, y, weight, reduction, ignore_index)
         if not label_smoothing:
             return plain

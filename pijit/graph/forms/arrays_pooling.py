@@ -138,7 +138,7 @@ class Pooling(Shape):
         """The product of each of the last axes with its matrix."""
         for i, matrix in enumerate(matrices):
             axis = x.ndim - len(matrices) + i
-            product = self.xp.matmul(self.xp.moveaxis(x, axis, -1), self._as(matrix.T, x.dtype))
+            product = self._matmul(self.xp.moveaxis(x, axis, -1), self._as(matrix.T, x.dtype))
             x = self.xp.moveaxis(product, -1, axis)
         return x
 

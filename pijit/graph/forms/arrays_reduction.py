@@ -136,7 +136,7 @@ class Algebra(Base):
     """Forms of linear algebra."""
 
     def matmul(self, x: Any, y: Any) -> Any:
-        return self.xp.matmul(x, y)
+        return self._matmul(x, y)
 
     def dot(self, x: Any, y: Any) -> Any:
         return self.xp.sum(x * y, dtype=x.dtype) if x.ndim == y.ndim == 1 else self.xp.inner(x, y)
@@ -150,13 +150,13 @@ class Algebra(Base):
         return x[:, None] * y
 
     def addmm(self, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-        return self._added(x, self.xp.matmul(a, b), beta, alpha)
+        return self._added(x, self._matmul(a, b), beta, alpha)
 
     def baddbmm(self, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-        return self._added(x, self.xp.matmul(a, b), beta, alpha)
+        return self._added(x, self._matmul(a, b), beta, alpha)
 
     def addbmm(self, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-        return self._added(x, self.xp.sum(self.xp.matmul(a, b), axis=0), beta, alpha)
+        return self._added(x, self.xp.sum(self._matmul(a, b), axis=0), beta, alpha)
 
     def _added(self, x: Any, product: Any, beta: Any, alpha: Any) -> Any:
         """beta * x + alpha * product; a beta of 0 hides what is in x."""
@@ -167,11 +167,11 @@ class Algebra(Base):
         return product + (x if beta == 1 else self._as(beta, x.dtype) * x)
 
     def linear(self, x: Any, weight: Any, bias: Any = None) -> Any:
-        out = self.xp.matmul(x, weight.T)
+        out = self._matmul(x, weight.T)
         return out if bias is None else out + bias
 
     def bilinear(self, x: Any, y: Any, weight: Any, bias: Any = None) -> Any:
-        out = self.xp.einsum("...i,oij,...j->...o", x, weight, y)
+        out = self.xp.sum(self._matmul(x[..., None, None, :], weight)[..., 0, :] * y[..., None, :], axis=-1)
         return out if bias is None else out + bias
 
     def einsum(self, equation: str, arrays: Any) -> Any:

@@ -141,15 +141,15 @@ class Gradients(Loss):
         factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
         shape, key, value = key.shape, self._each_head(query, key), self._each_head(query, value)
         weights = self.xp.exp(self._scores(query, key, is_causal, mask, scale) - logsumexp[..., None])
-        own = self.xp.matmul(gradient, self.xp.swapaxes(value, -1, -2))
+        own = self._matmul(gradient, self.xp.swapaxes(value, -1, -2))
         own = self._scaled(weights * (own - self.xp.sum(gradient * y, axis=-1, keepdims=True)), factor)
         flipped, turned = self.xp.swapaxes(own, -1, -2), self.xp.swapaxes(weights, -1, -2)
         grouped = (*shape[:-2], query.shape[-3] // shape[-3], *shape[-2:])
         for_key, for_value = (
-            self.xp.sum(self.xp.reshape(self.xp.matmul(*pair), (*grouped[:-1], -1)), axis=-3)
+            self.xp.sum(self.xp.reshape(self._matmul(*pair), (*grouped[:-1], -1)), axis=-3)
             for pair in ((flipped, query), (turned, gradient))
         )
-        return self.xp.matmul(own, key), for_key, for_value
+        return self._matmul(own, key), for_key, for_value
 
 
 class NormGradients(Gradients):

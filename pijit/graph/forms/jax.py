@@ -1,4 +1,4 @@
-"""The vocabulary in JAX. All but what depends on values (nonzero, masked_select, item) works under `jax.jit`.
+"""The vocabulary in JAX. All but results whose sizes depend on values (nonzero, unique) works under `jax.jit`.
 
 Numbers of 64 bits are what they are only within `wide()`; outside of it JAX makes them 32 bits wide.
 """
@@ -33,6 +33,25 @@ class Jax(Arrays):
 
     def erfc(self, x: Any) -> Any:
         return jax.lax.erfc(self._floating(x))
+
+    def _number(self, x: Any, dtype: Any, kind: Any) -> Any:
+        """The only element as a number; within `jax.jit`, which does not know it, as an array without axes."""
+        return self._as(x.reshape(()), dtype) if isinstance(x, jax.core.Tracer) else kind(x.item())
+
+    def item(self, x: Any) -> Any:
+        return self._number(x, x.dtype, lambda number: number)
+
+    def item_int(self, x: Any) -> Any:
+        return self._number(x, np.int64, int)
+
+    def item_float(self, x: Any) -> Any:
+        return self._number(x, np.float64, float)
+
+    def item_bool(self, x: Any) -> Any:
+        return self._number(x, np.bool_, bool)
+
+    def item_not(self, x: Any) -> Any:
+        return self._number(x == 0, np.bool_, bool)
 
     def _put(self, x: Any, index: Any, value: Any, how: str = "set") -> Any:
         return getattr(x.at[index], how)(value)

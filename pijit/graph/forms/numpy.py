@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pijit.graph.forms import _types
 from pijit.graph.forms.arrays import Arrays, functions
 
 _AT = {"add": np.add, "multiply": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -16,6 +17,11 @@ class NumPy(Arrays):
     """What NumPy does in its own way."""
 
     xp = np
+
+    def _matmul(self, x: Any, y: Any) -> Any:
+        if x.dtype.itemsize > 2 or _types.category(x.dtype) != 2:
+            return np.matmul(x, y)
+        return np.matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)  # sums as torch has them
 
     def erf(self, x: Any) -> Any:
         x = np.asarray(self._floating(x))
@@ -59,7 +65,7 @@ class NumPy(Arrays):
     def _convolve(self, x: Any, weight: Any, stride: Any, pads: Any, dilation: Any, groups: int, spread: Any) -> Any:
         columns, counts = self._columns(self._padded(x, pads, spread), weight.shape[2:], stride, dilation, groups)
         kernels = weight.reshape(groups, weight.shape[0] // groups, -1)
-        out = np.matmul(columns, kernels.swapaxes(1, 2)).reshape(groups, x.shape[0], *counts, -1)
+        out = self._matmul(columns, kernels.swapaxes(1, 2)).reshape(groups, x.shape[0], *counts, -1)
         return np.moveaxis(np.moveaxis(out, -1, 1), 2, 0).reshape(x.shape[0], -1, *counts)
 
     def _kernel_gradient(
@@ -73,7 +79,7 @@ class NumPy(Arrays):
         ]
         columns, _ = self._columns(x[(..., *map(slice, spans))], kernel, stride, dilation, groups)
         rows = gradient.reshape(n, groups, o // groups, -1).transpose(1, 2, 0, 3).reshape(groups, o // groups, -1)
-        return np.matmul(rows, columns).reshape(o, x.shape[1] // groups, *kernel)
+        return self._matmul(rows, columns).reshape(o, x.shape[1] // groups, *kernel)
 
 
 def _quiet(form: Callable[..., Any]) -> Callable[..., Any]:

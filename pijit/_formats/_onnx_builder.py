@@ -36,20 +36,20 @@ class Builder:
 
     Attributes:
         nodes: those that are done.
-        initializers: constants and parameters that nodes take.
+        initializers: of the model: constants and parameters that nodes take.
         node: the node of pijit's graph that is being lowered.
         seen: the free sizes, as they were at the capture.
     """
 
-    def __init__(self, seen: Mapping[str, int]) -> None:
+    def __init__(self, initializers: Any, seen: Mapping[str, int]) -> None:
+        self.initializers = initializers
         self.seen = seen
         self.nodes: list[NodeProto] = []
-        self.initializers: list[TensorProto] = []
         self.node: Node | None = None
         self._pending: list[NodeProto] = []
         self._count = 0
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Tensor] = {}
-        self._parameters: dict[str, Callable[[], TensorProto]] = {}
+        self._parameters: dict[str, Callable[[TensorProto], None]] = {}
         self._sizes: dict[str, Tensor] = {}
         self._memo: dict[tuple[Any, ...], Tensor] = {}
         self._names: set[str] = set()
@@ -82,9 +82,9 @@ class Builder:
 
     # ---- Constants
 
-    def parameter(self, tensor: Tensor, make: Callable[[], TensorProto]) -> None:
+    def parameter(self, tensor: Tensor, fill: Callable[[TensorProto], None]) -> None:
         """Enters a parameter; it becomes an initializer when a node takes it."""
-        self._parameters[tensor.name] = make
+        self._parameters[tensor.name] = fill
 
     def const(self, value: Any, dtype: str | None = None) -> Tensor:
         """A constant from a number, a sequence, or an array of NumPy."""
@@ -109,12 +109,13 @@ class Builder:
         if operand.const is not None and not operand.name:
             array = operand.const
             operand.name = self.fresh()
-            proto = TensorProto(name=operand.name, data_type=ONNX_TYPES[operand.dtype], dims=array.shape)
-            proto.raw_data = array.tobytes()
-            self.initializers.append(proto)
-        make = self._parameters.pop(operand.name, None)
-        if make is not None:
-            self.initializers.append(make())
+            self.initializers.add(
+                name=operand.name, data_type=ONNX_TYPES[operand.dtype], dims=array.shape, raw_data=array.tobytes()
+            )
+        fill = self._parameters.pop(operand.name, None)
+        if fill is not None:
+            # Written in place: a large array is not copied from one message to another.
+            fill(self.initializers.add(name=operand.name))
         return str(operand.name)
 
     # ---- Nodes

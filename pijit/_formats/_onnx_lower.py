@@ -71,9 +71,10 @@ def form(name: str, is_complex: bool = False) -> Callable[..., Any] | None:
     return next((found for module in FORMS if (found := form_of(module, name)) is not None), None)
 
 
-def _bytes(name: str, array: Any, dtype: str) -> TensorProto:
-    """An initializer from an array of torch or of any framework that has DLPack."""
-    proto = TensorProto(name=name, data_type=ONNX_TYPES[dtype], dims=tuple(array.shape))
+def _fill(proto: TensorProto, array: Any, dtype: str) -> None:
+    """Writes an array of torch, or of any framework that has DLPack, into an initializer."""
+    proto.data_type = ONNX_TYPES[dtype]
+    proto.dims.extend(array.shape)
     if hasattr(array, "detach"):
         array = array.detach().cpu().contiguous()
         if dtype.startswith(("bfloat", "float8")):
@@ -86,7 +87,6 @@ def _bytes(name: str, array: Any, dtype: str) -> TensorProto:
     if array.dtype.kind == "c":
         proto.dims.append(2)
     proto.raw_data = array.tobytes()
-    return proto
 
 
 def _dtype(value: Value, array: Any = None) -> str:
@@ -114,7 +114,8 @@ class _Lowering:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.builder = Builder(graph.symbols)
+        self.model = onnx.ModelProto()
+        self.builder = Builder(self.model.graph.initializer, graph.symbols)
         self.values: dict[str, Any] = {}
         self.layers = dict(_layers(graph.region))
         self.checks: list[str] = []
@@ -141,7 +142,7 @@ class _Lowering:
                 raise ExportError(f"the graph has no data for {value.role} {value.path or value.name!r}")
             name, shape = self.builder.reserve(value.path or value.name), tuple(int(size) for size in array.shape)
             tensor = self.entered(name, _dtype(value, array), shape)
-            self.builder.parameter(tensor, _maker(tensor.name, array, tensor.dtype))
+            self.builder.parameter(tensor, _filler(array, tensor.dtype))
             self.values[value.name] = self.maybe_complex(tensor, value)
         return given
 
@@ -274,8 +275,8 @@ def _named(structure: Any, prefix: str) -> Iterator[tuple[str, Value]]:
             yield from _named(item, f"{prefix or 'output'}.{at}" if len(structure) > 1 else prefix)
 
 
-def _maker(name: str, array: Any, dtype: str) -> Callable[[], TensorProto]:
-    return lambda: _bytes(name, array, dtype)
+def _filler(array: Any, dtype: str) -> Callable[[TensorProto], None]:
+    return lambda proto: _fill(proto, array, dtype)
 
 
 def _info(tensor: Tensor, name: str = "") -> onnx.ValueInfoProto:
@@ -292,20 +293,16 @@ def lowered(graph: Graph, opset: int = FIRST_OPSET) -> onnx.ModelProto:
     for node in graph.nodes:
         lowering.node(node)
     outputs = lowering.outputs()
-    builder = lowering.builder
-    made = onnx.GraphProto(name=graph.name or "graph")
-    made.node.extend(builder.nodes)
+    model = lowering.model
+    model.ir_version = max(IR_VERSION, helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), IR_VERSION))
+    model.producer_name, model.producer_version = "pijit", __version__
+    model.opset_import.append(helper.make_opsetid("", opset))
+    made = model.graph
+    made.name = graph.name or "graph"
+    made.node.extend(lowering.builder.nodes)
     made.input.extend(inputs)
     made.output.extend(outputs)
-    made.initializer.extend(builder.initializers)
     made.value_info.extend(_info(each) for each in lowering.known if each.shape is not None)
-    model = onnx.ModelProto(
-        ir_version=max(IR_VERSION, onnx.helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), IR_VERSION)),
-        producer_name="pijit",
-        producer_version=__version__,
-        graph=made,
-        opset_import=[helper.make_opsetid("", opset)],
-    )
     notes = {"pijit.function": graph.name}
     if graph.symbols:
         notes["pijit.sizes_seen"] = json.dumps(dict(graph.symbols))

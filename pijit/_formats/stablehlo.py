@@ -1,0 +1,85 @@
+"""The graph as StableHLO text, which XLA, IREE and others compile.
+
+The text is what JAX makes of the forms of the rows in JAX. Rules:
+1. The arguments of `main` are the parameters, then the inputs; with `parameters="constants"` the inputs alone, and the
+   parameters are in the text. The results are the outputs in order, then what the call writes to inputs and buffers.
+2. Sizes that are free are `?` in the types. `main` computes them, and checks that they are at least 1.
+3. A `check` of sizes is not in the text: the text is right where it holds.
+4. Random numbers are not in it: an operator that draws them has no form.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pijit._formats._checks import check_whole
+from pijit.errors import ExportError, UsageError
+from pijit.graph.model import Graph
+
+NAME = "stablehlo"
+PACKAGES = ("jax",)
+INSTALL = "pip install 'jax[cpu]'"
+SUFFIX = ".mlir"
+DOC = "StableHLO text, made by JAX: XLA, IREE and others compile it"
+PARAMETERS = ("arguments", "constants")
+
+
+@dataclass(frozen=True)
+class Module:
+    """StableHLO text, and what it is called with.
+
+    Attributes:
+        text: the module; its first lines are comments that say its version, arguments and results.
+        version: of StableHLO, such as "1.17.0".
+        arguments: names of the arguments of `main`: paths of parameters, then names of inputs.
+        results: names of the results.
+        data: arrays of the parameters that are arguments, by their names in `arguments`.
+        exported: the same as a `jax.export.Exported`, which can be called and serialized.
+    """
+
+    text: str = field(repr=False)
+    version: str
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    data: Mapping[str, Any] = field(repr=False)
+    exported: Any = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def make(
+    graph: Graph, *, dynamic: Any = None, parameters: str = "arguments", locations: bool = False, platform: str = "cpu"
+) -> Module:
+    """The graph as text of StableHLO.
+
+    Args:
+        graph: what to write.
+        dynamic: as in `pijit.export`, which has fixed what it fixes.
+        parameters: "arguments" or "constants".
+        locations: the text says for each operation the layer that it is of.
+        platform: for which JAX makes it: "cpu", "cuda", "rocm" or "tpu".
+
+    Raises:
+        ExportError: the graph is split, an operator has no form in JAX, or JAX cannot say what a free size comes to.
+        UsageError: an option is not known.
+    """
+    if parameters not in PARAMETERS:
+        raise UsageError(f"parameters={parameters!r} is not one of {', '.join(map(repr, PARAMETERS))}")
+    check_whole(graph, NAME)
+    from pijit._formats import _stablehlo_lower
+
+    return _stablehlo_lower.lowered(graph.functional(), parameters == "constants", locations, platform)
+
+
+def write(made: Module, path: Path) -> None:
+    """Writes the text; beside it the parameters that are arguments, as a file of safetensors."""
+    from pijit._formats._arrays import raw, write_file
+
+    path.write_text(made.text)
+    beside = path.with_suffix(".safetensors")
+    if beside == path:
+        raise ExportError(f"{path.name} is the name of the parameters' file; call the text {path.stem}{SUFFIX}")
+    if made.data:
+        write_file({name: raw(array, name) for name, array in made.data.items()}, beside)

@@ -138,8 +138,8 @@ def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framewo
     for node in graph.breaks:
         raise ExportError(
             f"{place_of(node)}graph {graph.name} is split here, at {node.op.removeprefix('python::')}"
-            f"{f' ({node.origin})' if node.origin else ''}, which only Python can do; `graph.parts` has the parts, which "
-            "can be run"
+            f"{f' ({node.origin})' if node.origin else ''}, which only Python can do; `graph.parts` has the parts, "
+            "which can be run"
         )
     if framework != "torch":
         graph = functional(graph)

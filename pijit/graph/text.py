@@ -130,13 +130,16 @@ class Writer:
             yield f"# {self.names[value.name]}: {value.type}"
         for symbol, size in self.graph.symbols.items():
             yield f"# {symbol} is free; it was {size}"
+        if count := len(self.graph.breaks):
+            said = f"the graph is split {'once' if count == 1 else f'{count} times'}; run each of graph.parts"
+            yield f"raise NotImplementedError({quoted(said)})"
         for node in self.graph.nodes:
             yield from self.heading(node)
             yield from self.statements(node)
         yield from self.updates()
         for effect in self.graph.effects:
             yield f"# left out: {effect.what} in {os.path.basename(effect.file)}:{effect.line}"
-        yield f"return {self.expression(self.graph.outputs)}"
+        yield from wrapped(f"return {self.expression(self.graph.outputs)}", _WIDTH - 8)
 
     def heading(self, node: Node) -> Iterator[str]:
         """Comments: the module, where another one begins, and the user's line, where it is another one."""
@@ -157,12 +160,16 @@ class Writer:
     def statements(self, node: Node) -> Iterator[str]:
         """The lines of a node."""
         if node.op.startswith("python::"):
-            yield f"raise NotImplementedError({f'{node.op} {node.origin}'.strip()!r})  # the graph is split here"
-            self.assigned(node.results)
+            taken = ", ".join(self.expression(argument) for argument in node.arguments.values())
+            said = (
+                f"# in CPython: {node.op.removeprefix('python::')}({taken}){f', {node.origin}' if node.origin else ''}"
+            )
+            yield f"{self.assigned(node.results)} = ...  {said}" if any(node.results) else said
         elif node.op == "check":
-            condition, expected = self.operand(node.arguments["x"]), node.arguments["expected"]
-            compared = "" if expected is True else f" == {literal(expected)}"
-            yield f"assert {condition}{compared}  # else the program goes another way"
+            value, expected = self.operand(node.arguments["x"]), node.arguments["expected"]
+            said = f"{node.place or self.graph.name}: the program goes another way than in the recorded call"
+            condition = {True: value, False: f"not {value}"}.get(expected) if isinstance(expected, bool) else None
+            yield f"assert {condition or f'{value} == {literal(expected)}'}, {quoted(said)}"
         elif node.op in NUMBERS:
             made = self.python(path_of(NUMBERS[node.op]), tuple(node.arguments.values()))
             yield from self.assignment(node, made)
@@ -312,7 +319,32 @@ def _call(function: str, arguments: list[str]) -> str:
         if lines[-1] and len(lines[-1]) + len(argument) > _WIDTH - 10:
             lines.append("")
         lines[-1] += f" {argument}," if lines[-1] else f"{argument},"
-    return "\n".join([f"{function}(", *(f"    {line}" for line in lines), ")"])
+    inner = [piece for line in lines for piece in wrapped(line, _WIDTH - 12, depth=1)]
+    return "\n".join([f"{function}(", *(f"    {line}" for line in inner), ")"])
+
+
+def wrapped(line: str, width: int, depth: int = 0) -> list[str]:
+    """A line in pieces that are not longer, broken behind commas within brackets; `depth`: it stands in brackets."""
+    pieces, start, last, quote = [], 0, 0, ""
+    for at, letter in enumerate(line):
+        if quote:
+            quote = "" if letter == quote and line[at - 1] != "\\" else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and depth > 0:
+            if at + 1 - start > width and last > start:
+                pieces.append(line[start:last])
+                start = last
+            last = at + 1
+    if len(line) - start > width and last > start:
+        pieces.append(line[start:last])
+        start = last
+    pieces.append(line[start:])
+    return [pieces[0], *(f"    {piece.strip()}" for piece in pieces[1:])] if len(pieces) > 1 else pieces
 
 
 def quoted(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -146,10 +147,14 @@ def test_a_decision_on_sizes_is_an_assertion():
             run(made, torch.zeros(rows, 4))
 
 
-def test_a_split_graph_stops_where_it_is_split():
-    made = graph(Node("python::print", {"x0": X}, (Y,), "print", file="m.py", line=3))
-    for _ in range(2):
-        with pytest.raises(NotImplementedError, match="python::print print"):
+def test_a_split_graph_is_shown_and_does_not_run():
+    called = Node("python::print", {"x0": X}, (Y,), file="m.py", line=3)
+    decided = Node("python::decision", {"x": Y, "expected": True}, ())
+    for nodes, said in (((called,), "split once"), ((called, decided), "split 2 times")):
+        made = graph(*nodes)
+        assert "    # m.py:3\n    y = ...  # in CPython: print(x)\n" in str(made)
+        assert ("# in CPython: decision(y, True)" in str(made)) == (len(nodes) == 2)
+        with pytest.raises(NotImplementedError, match=said):
             run(made, torch.ones(3, 4))
 
 
@@ -165,6 +170,17 @@ def test_names_that_python_or_the_text_needs():
 
 def test_long_calls_are_broken():
     arguments = {f"argument_{at}": X for at in range(30)}
-    text = str(graph(Node("stack", arguments, (Y,))))
-    assert max(map(len, text.splitlines())) <= 120
-    compile(text, "text", "exec")
+    outputs = {f"key, with a comma {at} \"'": [Y] * 5 for at in range(20)}
+    indices = (tuple(range(200)), "a" * 40, X)
+    for made in (
+        graph(Node("stack", arguments, (Y,)), outputs=outputs),
+        graph(Node("getitem", {"x": X, "index": indices}, (Y,)), outputs=[(Y, "b, c")] * 40),
+    ):
+        assert max(map(len, str(made).splitlines())) <= 120
+        namespace = {}
+        exec(str(made), namespace)
+        ops = SimpleNamespace(stack=lambda **given: len(given), getitem=lambda x, index: index)
+        expected = eval(repr(made.outputs), {"Value": lambda *args, **kwargs: 30})
+        if isinstance(made.outputs, list):
+            expected = [((tuple(range(200)), "a" * 40, 8), "b, c")] * 40
+        assert namespace["f"](ops, {}, 8) == expected

@@ -250,7 +250,8 @@ def traces(fn: object) -> Traces:
         fn: what `jit` returned, or a function that ran under `enable()`.
 
     Returns:
-        A tuple of traces with `.guards`, `.nodes`, `.snapshots`, `.segments`; empty if nothing was recorded.
+        A tuple of traces with `.guards`, `.nodes`, `.snapshots`, `.segments`, and `.graph()`; empty if nothing was
+        recorded.
 
     Raises:
         UsageError: `fn` is nothing that can be called, such as a name.
@@ -262,7 +263,8 @@ def traces(fn: object) -> Traces:
     """
     check_thing(fn, function_of(fn), "traces")
     root = root_of(fn)
-    return Traces(map(view, _core.root_traces(root))) if root >= 0 else Traces()
+    found = _core.root_traces(root) if root >= 0 else []
+    return Traces(view(trace, root, _core.trace_data(root, at)) for at, trace in enumerate(found))
 
 
 def why(fn: object) -> str:

@@ -5,16 +5,18 @@ A view is a copy: it keeps no trace, tensor or function alive and does not chang
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os.path import basename
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pijit import _listing
+from pijit._facts import Facts
 from pijit.errors import UsageError
 
 if TYPE_CHECKING:
-    from pijit._core import GuardInfo, NodeInfo, SnapshotInfo, StopInfo, TraceInfo
+    from pijit._core import GuardInfo, NodeInfo, SnapshotInfo, StopInfo, TraceData, TraceInfo
+    from pijit.graph import Graph
 
 # Codes of what has a call left to CPython while it lasts: a mode, a tracer.
 _ASIDE = {"PJ216", "PJ217"}
@@ -67,7 +69,22 @@ _SORTS = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: `text` as Python, `op`, the user's `file` and `line`, `inputs`, `outputs`, is it `opaque`."""
+    """One operation.
+
+    Attributes:
+        text: the operation as Python.
+        op: its kind; `python -m pijit ops` lists them.
+        file: the user's source file.
+        line: the line in it.
+        inputs: the values that it takes, as the text has them.
+        outputs: its results.
+        opaque: a call that is not looked into.
+        operator: what is called: "aten::linear", "operator.add", the name of a function of Python; else `op`.
+        arguments: of the operator, each with its name in the schema ("" if it has none).
+        effect: "pure", "read", "write" (it changes something), "random" (it draws numbers) or "control".
+        writes: names of the arguments that the operator writes to.
+        module: path of the innermost module that called it, such as "layers.3.attention"; "" if there is none.
+    """
 
     text: str
     op: str
@@ -76,6 +93,11 @@ class Node:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     opaque: bool
+    operator: str = ""
+    arguments: tuple[tuple[str, str], ...] = ()
+    effect: str = ""
+    writes: tuple[str, ...] = ()
+    module: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -154,6 +176,7 @@ class Trace:
     signature: str = "*arguments"
     modes: str = ""
     loaded: tuple[tuple[str, str, str, bool], ...] = field(default=(), repr=False)
+    root: int = field(default=-1, repr=False)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -184,6 +207,43 @@ class Trace:
         if guards not in {"summary", "all", "none"}:
             raise UsageError(f"Trace.to_text(): guards is 'summary', 'all' or 'none', not {guards!r}")
         return "\n".join(self._lines(guards))
+
+    def graph(self, *examples: Any) -> "Graph":
+        """The trace as a framework-neutral graph, made from the trace itself: the function is not called.
+
+        What the trace reads anew at each call is an input: tensors and numbers in arguments, and state that changes.
+
+        Args:
+            examples: a tensor for each such tensor, in the order of the graph's inputs. With them all values have
+                shapes and dtypes; without them the inputs and parameters have.
+
+        Raises:
+            UsageError: the trace no longer stands (`pijit.reset`, `pijit.unjit`, or a recording that replaced it), or
+                there are too few or too many examples.
+            ExportError: the trace returns what a graph cannot give.
+
+        Example:
+            >>> import pijit
+            >>> add = pijit.jit(lambda x, y: (y, x))
+            >>> add(1, 2)
+            (2, 1)
+            >>> pijit.traces(add)[0].graph().outputs
+            (2, 1)
+        """
+        from pijit import _core
+        from pijit.graph.traced import graph_of
+
+        try:
+            standing = _core.root_traces(self.root)
+        except ValueError:  # its function is dead
+            standing = []
+        for index, trace in enumerate(standing):
+            if _identity(view(trace)) == _identity(self):
+                return graph_of(self.root, index, examples)
+        raise UsageError(
+            f"Trace.graph(): the trace of {self.name} ({place(self.file, self.line)}) no longer stands: it was reset, "
+            "replaced or died with its function; take it anew from pijit.traces(fn)"
+        )
 
     def sizes(self) -> str:
         """How much there is of everything, in words."""
@@ -261,14 +321,22 @@ class Traces(tuple[Trace, ...]):
         return _html(str(self))
 
 
-def view(trace: "TraceInfo") -> Trace:
-    """The view of a trace as the core describes it."""
+def _identity(trace: Trace) -> tuple[object, ...]:
+    """What no other trace of a root has: the very time that its recording took, too."""
+    return trace.name, trace.file, trace.line, trace.operations, trace.record_seconds
+
+
+def view(trace: "TraceInfo", root: int = -1, data: "TraceData | None" = None) -> Trace:
+    """The view of a trace as the core describes it, with what `trace_data` says of its nodes."""
+    facts = None if data is None else Facts(data)
+    nodes = tuple(_node(node, {} if facts is None else facts.of(at)) for at, node in enumerate(trace["nodes"]))
     return Trace(
+        root=root,
         name=trace["name"],
         file=trace["file"],
         line=trace["line"],
         guards=Guards(map(_guard, trace["guards"])),
-        nodes=tuple(map(_node, trace["nodes"])),
+        nodes=nodes,
         snapshots=tuple(map(_snapshot, trace["snapshots"])),
         segments=tuple(trace["segments"]),
         constants=trace["constants"],
@@ -295,9 +363,9 @@ def _guard(guard: "GuardInfo") -> Guard:
     return Guard(_listing.readable(guard["text"]), _listing.readable(guard["source"]), guard["kind"])
 
 
-def _node(node: "NodeInfo") -> Node:
+def _node(node: "NodeInfo", facts: Mapping[str, Any]) -> Node:
     inputs, outputs = tuple(node["inputs"]), tuple(node["outputs"])
-    return Node(node["text"], node["op"], node["file"], node["line"], inputs, outputs, node["opaque"])
+    return Node(node["text"], node["op"], node["file"], node["line"], inputs, outputs, node["opaque"], **facts)
 
 
 def _snapshot(snapshot: "SnapshotInfo") -> Snapshot:

@@ -324,13 +324,13 @@ class Builder:
     def _check(self, row: Mapping[str, Any], value: Any, expected: Any) -> None:
         if not isinstance(value, Value):
             return
-        if value.name not in self._of_data:
-            self._emit(row, "check", {"x": value, "expected": expected}, ())
-        elif self._decisions == "split":
+        decides = value.name in self._of_data
+        if decides and self._decisions == "split":
             self._emit(row, DECISION, {"x": value, "expected": expected}, ())
-        else:
-            value, expected = self._decided(value, expected)
-            self._emit(row, "check", {"x": value, "expected": expected}, (), origin=DECISION)
+            return
+        value, expected = self._decided(value, expected)
+        origin = DECISION if decides else ""
+        self._emit(row, "check", {"x": value, "expected": expected}, (), origin=origin)
 
     def _decided(self, value: Value, expected: Any) -> tuple[Value, Any]:
         """The tensor that a decision looks at, and what it has to be: formats can check it without a number."""

@@ -87,7 +87,7 @@ def _built(
     *,
     decisions: Decisions,
 ) -> Graph:
-    modules = Modules(_tops(fn, data, args, kwargs))
+    modules = Modules(tops(fn, data, args, kwargs))
     name = getattr(fn, "__name__", None) or type(fn).__name__
     named = {"args": args, "kwargs": dict(kwargs), "fn": fn}
     return Builder(data, name, modules, found, named, decisions=decisions).build()
@@ -124,7 +124,7 @@ def _why_not(fn: Any, report: Any) -> str:
     )
 
 
-def _tops(fn: Any, data: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def tops(fn: Any, data: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The outermost modules of the call, by the prefix of their paths: "" for `fn` itself, else their names."""
     inner: Any = fn
     while isinstance(inner, functools.partial):

@@ -172,7 +172,9 @@ def _given(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> d
 
 
 def to_array(thing: Any, framework: str) -> Any:
-    """An array of the framework with this content; no copy where DLPack or the buffer can be shared."""
+    """An array of the framework with this content; no copy where DLPack or the buffer can be shared. Numbers stay."""
+    if isinstance(thing, bool | int | float):
+        return thing
     if framework == "torch":
         import torch
 

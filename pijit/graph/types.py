@@ -17,6 +17,8 @@ from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.run import bind, torch_caller
 
 _LONGEST = 12  # operations in the expression of a size
+# What stands for a number that comes in; sizes that are computed of it are not known.
+_NUMBERS = {"float": 0.5}
 
 
 def typed(graph: Graph, examples: Mapping[str, Any], dynamic: bool | None = None) -> Graph:
@@ -156,7 +158,10 @@ class _Typing:
         self._forms = forms
         self._types: dict[int, tuple[str, tuple[int | str, ...], str]] = {}
         for value in graph.inputs:
-            self._values[value.name] = self._input(value, examples[value.name], fixed)
+            if value.kind == "tensor":
+                self._values[value.name] = self._input(value, examples[value.name], fixed)
+            else:
+                self._values[value.name] = _NUMBERS.get(value.kind)
         parameters: dict[Any, Any] = {}
         for value in graph.parameters:
             self._values[value.name] = self._parameter(graph.data[value.name], parameters)

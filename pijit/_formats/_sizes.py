@@ -219,6 +219,9 @@ class _Rewriter:
             nodes=tuple(nodes),
             outputs=replaced(graph.outputs, self.new),
             updates=tuple((name, replaced(value, self.new)) for name, value in graph.updates),
+            effects=tuple(
+                replace(effect, values=tuple(values_of(replaced(effect.values, self.new)))) for effect in graph.effects
+            ),
             region=_at_places(graph.region, places),
             symbols=symbols,
         )

@@ -130,6 +130,9 @@ class Writer:
             yield f"# {self.names[value.name]}: {value.type}"
         for symbol, size in self.graph.symbols.items():
             yield f"# {symbol} is free; it was {size}"
+        if count := len(self.graph.breaks):
+            said = f"the graph is split {'once' if count == 1 else f'{count} times'}; run each of graph.parts"
+            yield f"raise NotImplementedError({quoted(said)})"
         for node in self.graph.nodes:
             yield from self.heading(node)
             yield from self.statements(node)
@@ -157,8 +160,11 @@ class Writer:
     def statements(self, node: Node) -> Iterator[str]:
         """The lines of a node."""
         if node.op.startswith("python::"):
-            yield f"raise NotImplementedError({f'{node.op} {node.origin}'.strip()!r})  # the graph is split here"
-            self.assigned(node.results)
+            taken = ", ".join(self.expression(argument) for argument in node.arguments.values())
+            said = (
+                f"# in CPython: {node.op.removeprefix('python::')}({taken}){f', {node.origin}' if node.origin else ''}"
+            )
+            yield f"{self.assigned(node.results)} = ...  {said}" if any(node.results) else said
         elif node.op == "check":
             condition, expected = self.operand(node.arguments["x"]), node.arguments["expected"]
             compared = "" if expected is True else f" == {literal(expected)}"

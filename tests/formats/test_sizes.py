@@ -5,7 +5,7 @@ import pytest
 import pijit
 from pijit._formats._sizes import evaluate, symbols_in
 from pijit.errors import ExportError, UsageError
-from pijit.graph import Graph, Node, Region, Value
+from pijit.graph import Effect, Graph, Node, Region, Value
 
 X = Value("x", "tensor", "input", "float32", ("batch", "length", 8))
 M = Value("mask", "tensor", "input", "bool", ("batch", "2*length + 1"))
@@ -24,6 +24,7 @@ GRAPH = Graph(
     ),
     {"y": Y, "twice": T},
     region=Region("", "F", (0, 4), (Region("a", "A", (1, 2, 3)),)),
+    effects=(Effect("setattr", (N, Y)),),
     symbols={"batch": 3, "length": 5},
 )
 
@@ -46,6 +47,7 @@ def test_all_fixed():
         assert fixed.outputs["twice"] == 6
         assert fixed.outputs["y"].shape == (6, 5, 4)
         assert fixed.region == Region("", "F", (0,), (Region("a", "A", ()),))
+        assert fixed.effects == (Effect("setattr", (fixed.outputs["y"],)),)
         assert not fixed.symbols
     assert GRAPH.symbols
 

@@ -146,10 +146,14 @@ def test_a_decision_on_sizes_is_an_assertion():
             run(made, torch.zeros(rows, 4))
 
 
-def test_a_split_graph_stops_where_it_is_split():
-    made = graph(Node("python::print", {"x0": X}, (Y,), "print", file="m.py", line=3))
-    for _ in range(2):
-        with pytest.raises(NotImplementedError, match="python::print print"):
+def test_a_split_graph_is_shown_and_does_not_run():
+    called = Node("python::print", {"x0": X}, (Y,), file="m.py", line=3)
+    decided = Node("python::decision", {"x": Y, "expected": True}, ())
+    for nodes, said in (((called,), "split once"), ((called, decided), "split 2 times")):
+        made = graph(*nodes)
+        assert "    # m.py:3\n    y = ...  # in CPython: print(x)\n" in str(made)
+        assert ("# in CPython: decision(y, True)" in str(made)) == (len(nodes) == 2)
+        with pytest.raises(NotImplementedError, match=said):
             run(made, torch.ones(3, 4))
 
 

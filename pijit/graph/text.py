@@ -139,7 +139,7 @@ class Writer:
         yield from self.updates()
         for effect in self.graph.effects:
             yield f"# left out: {effect.what} in {os.path.basename(effect.file)}:{effect.line}"
-        yield f"return {self.expression(self.graph.outputs)}"
+        yield from wrapped(f"return {self.expression(self.graph.outputs)}", _WIDTH - 8)
 
     def heading(self, node: Node) -> Iterator[str]:
         """Comments: the module, where another one begins, and the user's line, where it is another one."""
@@ -318,7 +318,32 @@ def _call(function: str, arguments: list[str]) -> str:
         if lines[-1] and len(lines[-1]) + len(argument) > _WIDTH - 10:
             lines.append("")
         lines[-1] += f" {argument}," if lines[-1] else f"{argument},"
-    return "\n".join([f"{function}(", *(f"    {line}" for line in lines), ")"])
+    inner = [piece for line in lines for piece in wrapped(line, _WIDTH - 12, depth=1)]
+    return "\n".join([f"{function}(", *(f"    {line}" for line in inner), ")"])
+
+
+def wrapped(line: str, width: int, depth: int = 0) -> list[str]:
+    """A line in pieces that are not longer, broken behind commas within brackets; `depth`: it stands in brackets."""
+    pieces, start, last, quote = [], 0, 0, ""
+    for at, letter in enumerate(line):
+        if quote:
+            quote = "" if letter == quote and line[at - 1] != "\\" else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and depth > 0:
+            if at + 1 - start > width and last > start:
+                pieces.append(line[start:last])
+                start = last
+            last = at + 1
+    if len(line) - start > width and last > start:
+        pieces.append(line[start:last])
+        start = last
+    pieces.append(line[start:])
+    return [pieces[0], *(f"    {piece.strip()}" for piece in pieces[1:])] if len(pieces) > 1 else pieces
 
 
 def quoted(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -169,6 +170,17 @@ def test_names_that_python_or_the_text_needs():
 
 def test_long_calls_are_broken():
     arguments = {f"argument_{at}": X for at in range(30)}
-    text = str(graph(Node("stack", arguments, (Y,))))
-    assert max(map(len, text.splitlines())) <= 120
-    compile(text, "text", "exec")
+    outputs = {f"key, with a comma {at} \"'": [Y] * 5 for at in range(20)}
+    indices = (tuple(range(200)), "a" * 40, X)
+    for made in (
+        graph(Node("stack", arguments, (Y,)), outputs=outputs),
+        graph(Node("getitem", {"x": X, "index": indices}, (Y,)), outputs=[(Y, "b, c")] * 40),
+    ):
+        assert max(map(len, str(made).splitlines())) <= 120
+        namespace = {}
+        exec(str(made), namespace)
+        ops = SimpleNamespace(stack=lambda **given: len(given), getitem=lambda x, index: index)
+        expected = eval(repr(made.outputs), {"Value": lambda *args, **kwargs: 30})
+        if isinstance(made.outputs, list):
+            expected = [((tuple(range(200)), "a" * 40, 8), "b, c")] * 40
+        assert namespace["f"](ops, {}, 8) == expected

@@ -122,8 +122,9 @@ BASE ?= 0001
 bench-compare: setup ## compare two kept results of `make bench`: BASE=0001 with the last
 	pytest-benchmark --storage=file://$(ROOT)/.benchmarks compare $(BASE) $(ROOT)/.benchmarks/last.json --group-by=fullname --columns=median,iqr,rounds
 
-docs: ## write docs/coverage.md from the tables and the tests
+docs: ## write docs/coverage.md, docs/graph.md and docs/graph.svg from the tables and the tests
 	python tests/record/coverage_table.py
+	python tests/graph/graph_page.py
 
 lint: $(DEPS) ## ruff, mypy, clang-format and the layering of csrc/
 	ruff check $(PYTHON_DIRS)

@@ -166,9 +166,10 @@ class Writer:
             )
             yield f"{self.assigned(node.results)} = ...  {said}" if any(node.results) else said
         elif node.op == "check":
-            condition, expected = self.operand(node.arguments["x"]), node.arguments["expected"]
-            compared = "" if expected is True else f" == {literal(expected)}"
-            yield f"assert {condition}{compared}  # else the program goes another way"
+            value, expected = self.operand(node.arguments["x"]), node.arguments["expected"]
+            said = f"{node.place or self.graph.name}: the program goes another way than in the recorded call"
+            condition = {True: value, False: f"not {value}"}.get(expected) if isinstance(expected, bool) else None
+            yield f"assert {condition or f'{value} == {literal(expected)}'}, {quoted(said)}"
         elif node.op in NUMBERS:
             made = self.python(path_of(NUMBERS[node.op]), tuple(node.arguments.values()))
             yield from self.assignment(node, made)

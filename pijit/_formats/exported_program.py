@@ -13,7 +13,7 @@ from pijit._formats._checks import check_whole
 from pijit._formats._sizes import example_shape
 from pijit._formats.fx import Lowering
 from pijit.errors import ExportError
-from pijit.graph.model import Graph, Value
+from pijit.graph.model import Graph, Token, Value
 
 NAME = "exported_program"
 PACKAGES = ("torch",)
@@ -34,7 +34,8 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
 
     check_whole(graph, NAME)
     leaves, structure = tree_flatten(graph.outputs)
-    module = Lowering(replace(graph, outputs=tuple(leaves)), NAME).module()
+    flat = tuple(str(leaf) if isinstance(leaf, Token) else leaf for leaf in leaves)  # it gives no dtypes
+    module = Lowering(replace(graph, outputs=flat), NAME).module()
     examples = tuple(_example(value, graph) for value in graph.inputs)
     named, left = ([_dimensions(value, graph, named=named) for value in graph.inputs] for named in (True, False))
     try:

@@ -3,6 +3,8 @@
 It is made of the GraphModule of the format `fx`, which torch.export looks at on tensors without data: so it knows the
 sizes and dtypes that torch knows, and has parameters, buffers, lines and modules under the same names. Sizes that are
 free in the graph are free in it; where an operator allows only some sizes, torch finds the range.
+
+Its file gives tensors and numbers. A word in the outputs, such as a dtype or a text, becomes None.
 """
 
 from dataclasses import replace
@@ -34,7 +36,8 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
 
     check_whole(graph, NAME)
     leaves, structure = tree_flatten(graph.outputs)
-    module = Lowering(replace(graph, outputs=tuple(leaves)), NAME).module()
+    flat = tuple(leaf if isinstance(leaf, Value | int | float) else None for leaf in leaves)
+    module = Lowering(replace(graph, outputs=flat), NAME).module()
     examples = tuple(_example(value, graph) for value in graph.inputs)
     named, left = ([_dimensions(value, graph, named=named) for value in graph.inputs] for named in (True, False))
     try:

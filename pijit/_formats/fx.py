@@ -74,6 +74,7 @@ class Lowering:
         self.targets = targets(graph)
         self.around = _module_stacks(graph.region)
         self.meta: dict[str, Any] = {}
+        self.deciding = deciding(graph)
 
     def module(self) -> Any:
         for value in self.graph.inputs:
@@ -104,6 +105,8 @@ class Lowering:
         if node.op == "check":
             self.check(node)
             return
+        if any(value is not None and value.name in self.deciding for value in node.results):
+            return  # the check looks at the tensor itself
         call = torch_call(node, self.format)
         args = tuple(map(self.argument, call.args))
         kwargs = {name: self.argument(argument) for name, argument in call.kwargs.items()}
@@ -126,19 +129,36 @@ class Lowering:
 
     def check(self, node: Node) -> None:
         """The program decided on this number: other sizes, or other data, need another graph."""
-        value, expected = self.argument(node.arguments["x"]), node.arguments["expected"]
+        expected = node.arguments["expected"]
         what = "this data takes" if node.origin else "these sizes take"
         said = f"{node.place or self.graph.name}: {what} another way than the recorded call; export with them"
-        held = node.arguments["x"]
-        if isinstance(held, Value) and held.kind == "tensor":
-            aten = self.torch.ops.aten
-            if expected is not True:
-                value = self.call(aten.logical_not.default, (value,))
-            self.call(aten._assert_async.msg, (value, said))
+        if (condition := self.condition(node)) is not None:
+            self.call(self.torch.ops.aten._assert_async.msg, (condition, said))
             return
-        if expected is not True:
+        value = self.argument(node.arguments["x"])
+        if expected is False:
+            value = self.call(self.torch.sym_not, (value,))
+        elif expected is not True:
             value = self.call(function_at("operator.eq"), (value, expected))
         self.call(self.torch._assert, (value, said))
+
+    def condition(self, node: Node) -> Any:
+        """What a check asks of the data of a tensor, as a tensor: torch.export knows no number that data decides."""
+        aten = self.torch.ops.aten
+        held, expected = node.arguments["x"], node.arguments["expected"]
+        if not isinstance(held, Value):
+            return None
+        maker = self.deciding.get(held.name)
+        if maker is None and held.kind != "tensor":
+            return None
+        array = self.argument(held if maker is None else maker.arguments["x"])
+        if maker is not None and maker.op == "item_not":
+            expected = not expected
+        if expected is True:
+            return array
+        if expected is False:
+            return self.call(aten.logical_not.default, (array,))
+        return self.call(aten.eq.Scalar, (array, expected))
 
     def call(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, name: str = ""
@@ -172,6 +192,26 @@ class Lowering:
             where = f'  File "{node.file}", line {node.line}, in {self.graph.name}\n'
             meta["stack_trace"] = where + (f"    {source}\n" if source else "")
         return meta
+
+
+_OF_DATA = {"item", "item_bool", "item_not", "item_int"}
+
+
+def deciding(graph: Graph) -> dict[str, Node]:
+    """Numbers that are read from the data of a tensor for checks only, by name, with the node that reads each."""
+    found = {
+        value.name: node
+        for node in graph.nodes
+        if node.op in _OF_DATA and isinstance(array := node.arguments.get("x"), Value)
+        for value in node.results
+        if value is not None and not (node.op == "item_int" and "float" in (array.dtype or "float"))
+    }
+    for node in graph.nodes:
+        for value in node.operands if node.op != "check" else ():
+            found.pop(value.name, None)
+    for value in (*graph.results, *(value for _, value in graph.updates)):
+        found.pop(value.name, None)
+    return found
 
 
 def used_names(graph: Graph) -> set[str]:

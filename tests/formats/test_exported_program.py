@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 import pijit
 from pijit.errors import ExportError
-from pijit.graph import Graph, Node, Value
+from pijit.graph import Graph, Node, Token, Value
 
 pytestmark = pytest.mark.torch
 
@@ -116,6 +116,18 @@ def test_a_size_that_cannot_be_free():
         pijit.export(made, format="exported_program")
     module = pijit.export(made, format="exported_program", dynamic=False).module()
     assert torch.equal(module(torch.ones(3, 4)), torch.arange(12.0).reshape(3, 4) + 1)
+
+
+def test_words_in_outputs_become_none(tmp_path):
+    outputs = {"x": X, "kind": (Token("dtype", "float32"), "text"), "count": 3, "half": 0.5, "yes": True, "no": None}
+    path = pijit.export(
+        Graph("f", (X,), (), (), outputs, symbols={"rows": 3}), format="exported_program", path=tmp_path / "f.pt2"
+    )
+    module = torch.export.load(path).module()
+    for x in (torch.ones(3, 4), torch.zeros(3, 4)):
+        given = module(x)
+        assert torch.equal(given.pop("x"), x)
+        assert given == {"kind": (None, None), "count": 3, "half": 0.5, "yes": True, "no": None}
 
 
 def test_what_it_cannot_hold():

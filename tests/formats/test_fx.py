@@ -223,3 +223,48 @@ def test_a_write_that_was_made_functional():
         before = x.clone()
         assert torch.equal(made(x), before + torch.arange(4.0))
         assert torch.equal(x, before)
+
+
+def decide(x):
+    y = x * 2
+    if y.sum() > 0:
+        y = y + 1
+    if not (y > 100).any():
+        y = y - 1
+    return y.relu()
+
+
+@pytest.mark.parametrize("format", ["fx", "exported_program"])
+def test_decisions_on_data_that_are_assumed(format):
+    made = pijit.export(decide, torch.ones(3, 2), format=format, decisions="assume")
+    made = made.module() if format == "exported_program" else made
+    for x in (torch.ones(3, 2), torch.randn(3, 2).abs()):
+        assert torch.equal(made(x), decide(x))
+    for x in (-torch.ones(3, 2), torch.full((3, 2), 60.0)):
+        with pytest.raises(RuntimeError, match=r"test_fx.py:\d+: this data takes another way than the recorded call"):
+            made(x)
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "expected", "right", "wrong"),
+    [
+        ("item_bool", "float32", True, 2.0, 0.0),
+        ("item_bool", "float32", False, 0.0, 2.0),
+        ("item_not", "float32", True, 0.0, 2.0),
+        ("item_not", "bool", False, True, False),
+        ("item", "float32", 1.5, 1.5, 2.0),
+        ("item", "bool", True, True, False),
+        ("item_int", "int64", 3, 3, 4),
+    ],
+)
+@pytest.mark.parametrize("format", ["fx", "exported_program"])
+def test_decisions_on_numbers_of_tensors(format, op, dtype, expected, right, wrong):
+    x = Value("x", "tensor", "input", dtype, ())
+    origin = "tensor::" + op.removeprefix("item_")
+    nodes = (Node(op, {"x": x}, (N,), origin), Node("check", {"x": N, "expected": expected}, (), "python::decision"))
+    made = pijit.export(Graph("f", (x,), (), nodes, [x]), format=format)
+    made = made.module() if format == "exported_program" else made
+    for _ in range(2):
+        assert made(torch.tensor(right, dtype=getattr(torch, dtype)))[0] == right
+        with pytest.raises(RuntimeError, match="f: this data takes another way"):
+            made(torch.tensor(wrong, dtype=getattr(torch, dtype)))

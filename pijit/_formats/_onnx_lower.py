@@ -31,6 +31,7 @@ from pijit._formats import (
 from pijit._formats._onnx_builder import Builder
 from pijit._formats._onnx_complex import has_complex, linear_form, packed, part_type, taken_apart
 from pijit._formats._onnx_types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
+from pijit._formats._results import checks, named_results, needed
 from pijit._version import __version__
 from pijit.errors import ExportError, UsageError
 from pijit.graph.forms import form_of
@@ -118,7 +119,6 @@ class _Lowering:
         self.builder = Builder(self.model.graph.initializer, graph.symbols)
         self.values: dict[str, Any] = {}
         self.layers = dict(_layers(graph.region))
-        self.checks: list[str] = []
         self.counts: dict[str, int] = {}
         self.known: list[Tensor] = []
 
@@ -164,9 +164,6 @@ class _Lowering:
         """Lowers one node."""
         builder = self.builder
         builder.node = node
-        if node.op == "check":
-            self.checks.append(f"{node.place} {dict(node.arguments)}".strip())
-            return
         arguments = {name: resolve(argument, self.values) for name, argument in node.arguments.items()}
         lower = form(node.op, any(map(has_complex, arguments.values())))
         if lower is None:
@@ -232,14 +229,11 @@ class _Lowering:
 
     def outputs(self) -> list[onnx.ValueInfoProto]:
         """Names what the graph returns and what it changes."""
-        paths = {value.name: value.path or value.name for value in (*self.graph.inputs, *self.graph.parameters)}
-        updates = ((f"{paths[name]}.updated", value) for name, value in self.graph.updates)
-        wanted = [*_named(self.graph.outputs, ""), *updates]
         infos = []
         own = {name for proto in self.builder.nodes for name in proto.output}
         renamed: dict[str, str] = {}
         self.builder.node = None
-        for name, value in wanted:
+        for name, value in named_results(self.graph):
             made = self.values[value.name]
             if not isinstance(made, Tensor):
                 made = self.builder.const(made, NUMBERS[value.kind])
@@ -263,18 +257,6 @@ class _Lowering:
         return infos
 
 
-def _named(structure: Any, prefix: str) -> Iterator[tuple[str, Value]]:
-    """The values in a structure, each with a name made from its keys."""
-    if isinstance(structure, Value):
-        yield prefix or "output", structure
-    elif isinstance(structure, Mapping):
-        for key, item in structure.items():
-            yield from _named(item, f"{prefix}.{key}" if prefix else str(key))
-    elif isinstance(structure, tuple | list):
-        for at, item in enumerate(structure):
-            yield from _named(item, f"{prefix or 'output'}.{at}" if len(structure) > 1 else prefix)
-
-
 def _filler(array: Any, dtype: str) -> Callable[[TensorProto], None]:
     return lambda proto: _fill(proto, array, dtype)
 
@@ -290,7 +272,7 @@ def lowered(graph: Graph, opset: int = FIRST_OPSET) -> onnx.ModelProto:
         raise UsageError(f"opset {opset}: the format 'onnx' writes {FIRST_OPSET} to {newest}")
     lowering = _Lowering(graph)
     inputs = lowering.inputs()
-    for node in graph.nodes:
+    for node in needed(graph):
         lowering.node(node)
     outputs = lowering.outputs()
     model = lowering.model
@@ -306,7 +288,7 @@ def lowered(graph: Graph, opset: int = FIRST_OPSET) -> onnx.ModelProto:
     notes = {"pijit.function": graph.name}
     if graph.symbols:
         notes["pijit.sizes_seen"] = json.dumps(dict(graph.symbols))
-    if lowering.checks:
-        notes["pijit.holds_where"] = "\n".join(lowering.checks)
+    if held := "\n".join(dict.fromkeys(checks(graph))):
+        notes["pijit.holds_where"] = held
     helper.set_model_props(model, notes)
     return model

@@ -2,30 +2,64 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import export
 from jax.extend.mlir.dialects import stablehlo as dialect
 
+from pijit._formats._results import checks, named_results, needed
 from pijit._formats.stablehlo import Module
 from pijit._version import __version__
 from pijit.errors import ExportError
 from pijit.graph.forms import form_of, load
+from pijit.graph.forms.arrays import functions
+from pijit.graph.forms.jax import Jax
 from pijit.graph.model import Graph, Node, Value
 from pijit.graph.run import bind, lacking, place_of, resolve, to_array
 
 _LOCATION = re.compile(r' loc\((?:#loc\d*|unknown|"(?:[^"\\]|\\.)*"(?:\(#loc\d*\))?)\)')
+_LEAST = re.compile(r"min\(([^(),]+), ([^(),]+)\)")
 _NUMBERS = {"int": "int64", "float": "float64", "bool": "bool"}
 
 
-# What the forms of JAX take as ints may be a size that is free here.
-_SIZES: dict[str, Callable[..., Any]] = {
-    "size": lambda x, axis: x.shape[axis],
-    "numel": lambda x: math.prod(x.shape),
-}
+class _Free(Jax):
+    """Forms that JAX has for known sizes only, for sizes that are free."""
+
+    def size(self, x: Any, axis: int) -> Any:
+        return x.shape[axis]
+
+    def numel(self, x: Any) -> Any:
+        return math.prod(x.shape)
+
+    def arange(self, start: Any = 0, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Any:
+        usual = np.dtype("float32") if any(isinstance(each, float) for each in (start, stop, step)) else "int64"
+        return jnp.arange(start, stop, step, dtype=self._dtype(dtype, usual))
+
+    def gather(self, x: Any, axis: int, indices: Any) -> Any:
+        if x.ndim != indices.ndim or not x.ndim:
+            return super().gather(x, axis, indices)
+        around = tuple(slice(size) for size in indices.shape)
+        around = (*around[: axis % x.ndim], slice(None), *around[axis % x.ndim + 1 :])
+        return jnp.take_along_axis(x[around], indices, axis)
+
+    def _scores(self, query: Any, key: Any, is_causal: bool, mask: Any, scale: float | None) -> Any:
+        scores = super()._scores(query, key, False, mask, scale)
+        if not is_causal:
+            return scores
+        rows, columns = (jnp.arange(scores.shape[axis]) for axis in (-2, -1))
+        return jnp.where(rows[:, None] >= columns, scores, jnp.asarray(-math.inf, scores.dtype))
+
+    def _count(self, x: Any, axis: Any) -> Any:
+        axes = range(x.ndim) if axis is None or axis == () else axis if isinstance(axis, tuple) else (axis,)
+        return jnp.asarray(math.prod(x.shape[each] for each in axes))
+
+
+class _Again(Exception):
+    """A constraint of sizes was learned: trace again with it."""
 
 
 class _Lowering:
@@ -34,9 +68,15 @@ class _Lowering:
     def __init__(self, graph: Graph, constants: bool) -> None:
         self.graph = graph
         self.forms: Any = load("jax")
+        self.free = functions(_Free()) if graph.symbols else {}
         self.constants = constants
-        self.parameters = {value.path or value.name: value for value in graph.parameters}
+        self.parameters: dict[str, Value] = {}
+        for value in graph.parameters:
+            name = value.path or value.name
+            self.parameters[value.name if name in self.parameters else name] = value
         self.results: list[str] = []
+        self.nodes = needed(graph)
+        self.constraints: list[str] = []
         for value in graph.parameters:
             if value.name not in graph.data:
                 raise ExportError(f"the graph has no data for {value.role} {value.path or value.name!r}")
@@ -48,9 +88,19 @@ class _Lowering:
                 array = self.graph.data[value.name]
                 dtype = str(array.dtype).rpartition(".")[2]
                 yield name, jax.ShapeDtypeStruct(tuple(array.shape), jnp.dtype(dtype))
-        scope = export.SymbolicScope()
+        scope = export.SymbolicScope(self.constraints)
         for value in self.graph.inputs:
             yield value.name, jax.ShapeDtypeStruct(*_type(value, scope))
+
+    def exported(self, platform: str) -> tuple[dict[str, Any], Any]:
+        """The arguments, and what JAX makes of the graph."""
+        while True:
+            specs = dict(self.specs())
+            jitted = jax.jit(_as_main(self.function, self.graph.name), keep_unused=True)
+            try:
+                return specs, export.export(jitted, platforms=(platform,))(*specs.values())
+            except _Again:
+                continue
 
     def function(self, *arrays: Any) -> list[Any]:
         """What JAX traces."""
@@ -61,18 +111,29 @@ class _Lowering:
         else:
             values, given = {}, (*self.parameters.values(), *graph.inputs)
         values.update(zip((value.name for value in given), arrays, strict=True))
-        for node in graph.nodes:
-            if node.op != "check":
-                bind(node, self.call(node, values), values)
-        paths = {value.name: value.path or value.name for value in (*graph.parameters, *graph.inputs)}
-        wanted = [*_named(graph.outputs, "")]
-        wanted += [(f"{paths[name]}.updated", value) for name, value in graph.updates]
+        for node in self.nodes:
+            bind(node, self.call(node, values), values)
+            for value in node.results:
+                if value is not None and value.shape is not None:
+                    self.compare(value.shape, values[value.name])
+        wanted = list(named_results(graph))
         self.results = [name for name, _ in wanted]
         return [_array(values[value.name], value) for _, value in wanted]
 
+    def compare(self, known: tuple[Any, ...], made: Any) -> None:
+        """Learns from a size that the graph knows better than JAX: where it is `n`, `min(64, n)` says that n <= 64."""
+        for size, found in zip(known, getattr(made, "shape", ()), strict=False):
+            least = _LEAST.fullmatch(str(found))
+            if least is not None and str(size) in least.groups():
+                other = least[1] if least[2] == str(size) else least[2]
+                constraint = f"{size} <= {other}"
+                if constraint not in self.constraints:
+                    self.constraints.append(constraint)
+                    raise _Again
+
     def call(self, node: Node, values: Mapping[str, Any]) -> Any:
         """What a node gives."""
-        form = _SIZES.get(node.op) or form_of(self.forms, node.op)
+        form = self.free.get(node.op) or form_of(self.forms, node.op)
         if form is None:
             raise lacking(node, "JAX")
         arguments = {name: resolve(argument, values) for name, argument in node.arguments.items()}
@@ -101,18 +162,6 @@ def _type(value: Value, scope: Any) -> tuple[Any, Any]:
     return export.symbolic_shape(text, scope=scope), jnp.dtype(value.dtype)
 
 
-def _named(structure: Any, prefix: str) -> Iterator[tuple[str, Value]]:
-    """The values in a structure, each with a name made from its keys."""
-    if isinstance(structure, Value):
-        yield prefix or "output", structure
-    elif isinstance(structure, Mapping):
-        for key, item in structure.items():
-            yield from _named(item, f"{prefix}.{key}" if prefix else str(key))
-    elif isinstance(structure, tuple | list):
-        for at, item in enumerate(structure):
-            yield from _named(item, f"{prefix or 'output'}.{at}" if len(structure) > 1 else prefix)
-
-
 def _array(made: Any, value: Value) -> Any:
     """A result; a number as an array without axes."""
     return jnp.asarray(made, None if value.kind == "tensor" else _NUMBERS[value.kind])
@@ -129,15 +178,14 @@ def _described(names: tuple[str, ...], types: Any) -> Iterator[str]:
         yield f"//   {at} {name}: {aval.dtype}[{', '.join(map(str, aval.shape))}]"
 
 
-def lowered(graph: Graph, constants: bool, locations: bool, platform: str) -> Module:
+def lowered(
+    graph: Graph, constants: bool, locations: bool, platform: str, sizes: Mapping[str, int] | None = None
+) -> Module:
     """The text; see `pijit._formats.stablehlo`."""
     lowering = _Lowering(graph, constants)
     with lowering.forms.wide():
-        specs = dict(lowering.specs())
-        function = lowering.function
         try:
-            jitted = jax.jit(_as_main(function, graph.name), keep_unused=True)
-            exported = export.export(jitted, platforms=(platform,))(*specs.values())
+            specs, exported = lowering.exported(platform)
         except ExportError:
             raise
         except Exception as error:
@@ -150,6 +198,8 @@ def lowered(graph: Graph, constants: bool, locations: bool, platform: str) -> Mo
     arguments, results = tuple(specs), tuple(lowering.results)
     head = [
         f"// StableHLO {version} of {graph.name!r}, made by pijit {__version__} with JAX {jax.__version__}.",
+        *(f"// For {name} = {size}." for name, size in (sizes or {}).items()),
+        *(f"// Holds where {each}." for each in dict.fromkeys(checks(graph))),
         "// Arguments:",
         *_described(arguments, exported.in_avals),
         "// Results:",
@@ -157,7 +207,7 @@ def lowered(graph: Graph, constants: bool, locations: bool, platform: str) -> Mo
     ]
     data = {} if constants else {name: graph.data[value.name] for name, value in lowering.parameters.items()}
     body = text if locations else _stripped(text)
-    return Module("\n".join((*head, body)), version, arguments, results, data, exported)
+    return Module("\n".join((*head, body)), version, arguments, results, sizes or {}, data, exported)
 
 
 def _as_main(function: Any, name: str) -> Any:

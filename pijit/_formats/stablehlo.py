@@ -3,7 +3,9 @@
 The text is what JAX makes of the forms of the rows in JAX. Rules:
 1. The arguments of `main` are the parameters, then the inputs; with `parameters="constants"` the inputs alone, and the
    parameters are in the text. The results are the outputs in order, then what the call writes to inputs and buffers.
-2. Sizes that are free are `?` in the types. `main` computes them, and checks that they are at least 1.
+2. Sizes that are free are `?` in the types. `main` computes them, and checks that they are at least 1. JAX cannot
+   follow free sizes through every program. If `dynamic` says nothing, the text is then for the sizes of the capture,
+   and `Module.sizes` has them; if it asks for free sizes, that is an error.
 3. A `check` of sizes is not in the text: the text is right where it holds.
 4. Random numbers are not in it: an operator that draws them has no form.
 """
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
+from pijit._formats._sizes import with_sizes
 from pijit.errors import ExportError, UsageError
 from pijit.graph.model import Graph
 
@@ -34,6 +37,7 @@ class Module:
         version: of StableHLO, such as "1.17.0".
         arguments: names of the arguments of `main`: paths of parameters, then names of inputs.
         results: names of the results.
+        sizes: the sizes that the text is for, though the program leaves them free.
         data: arrays of the parameters that are arguments, by their names in `arguments`.
         exported: the same as a `jax.export.Exported`, which can be called and serialized.
     """
@@ -42,6 +46,7 @@ class Module:
     version: str
     arguments: tuple[str, ...]
     results: tuple[str, ...]
+    sizes: Mapping[str, int]
     data: Mapping[str, Any] = field(repr=False)
     exported: Any = field(repr=False)
 
@@ -70,7 +75,15 @@ def make(
     check_whole(graph, NAME)
     from pijit._formats import _stablehlo_lower
 
-    return _stablehlo_lower.lowered(graph.functional(), parameters == "constants", locations, platform)
+    options = (parameters == "constants", locations, platform)
+    graph = graph.functional()
+    if dynamic is not None or not graph.symbols:
+        return _stablehlo_lower.lowered(graph, *options)
+    try:
+        return _stablehlo_lower.lowered(graph, *options)
+    except ExportError:
+        # As free as JAX can: what is no matter of sizes is raised again.
+        return _stablehlo_lower.lowered(with_sizes(graph, False), *options, sizes=graph.symbols)
 
 
 def write(made: Module, path: Path) -> None:

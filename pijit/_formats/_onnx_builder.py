@@ -26,7 +26,7 @@ _SINGLE = words("Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Conv ConvTra
 _INTEGER = words("Shape Size NonZero ArgMax ArgMin")
 
 
-@functools.lru_cache(maxsize=None, typed=True)
+@functools.lru_cache(maxsize=1024, typed=True)
 def _attribute(name: str, value: Any) -> AttributeProto:
     return helper.make_attribute(name, list(value) if isinstance(value, tuple) else value)
 

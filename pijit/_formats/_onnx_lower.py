@@ -164,6 +164,8 @@ class _Lowering:
         """Lowers one node."""
         builder = self.builder
         builder.node = node
+        if missing := [value.name for value in node.operands if value.name not in self.values]:
+            builder.fail(f"{missing[0]!r} is a result that the operator before does not give in ONNX")
         arguments = {name: resolve(argument, self.values) for name, argument in node.arguments.items()}
         lower = form(node.op, any(map(has_complex, arguments.values())))
         if lower is None:

@@ -49,5 +49,7 @@ def write(made: Any, path: Path) -> None:
 
     from pijit._formats import _onnx_lower
 
-    large = made.ByteSize() > _onnx_lower.LIMIT
-    onnx.save_model(made, path, save_as_external_data=large, location=f"{path.name}.data" if large else None)
+    if made.ByteSize() <= _onnx_lower.LIMIT:
+        path.write_bytes(made.SerializeToString())
+    else:
+        onnx.save_model(made, path, save_as_external_data=True, location=f"{path.name}.data")

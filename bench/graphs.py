@@ -75,10 +75,11 @@ def one_format(graph: Any, format: str, name: str, expected: list[list[Any]]) ->
     try:
         run = RUNNERS[format](graph)
         seconds = time.perf_counter() - began
-        gaps = [
-            gap(right, run([zoo.inputs(name, seed)[value.name] for value in graph.inputs]))
-            for seed, right in zip(SEEDS, expected, strict=True)
-        ]
+        gaps = []
+        for seed, right in zip(SEEDS, expected, strict=True):
+            gaps.append(gap(right, run([zoo.inputs(name, seed)[value.name] for value in graph.inputs])))
+            if format == "jax" and len(gaps) == 1:  # nothing is exported: the first run counts
+                seconds = time.perf_counter() - began
     except Exception as error:  # whatever another package raises
         return {"why": f"{type(error).__name__}: {error}".partition("\n")[0][:300]}
     return {"difference": max(gaps), "seconds": seconds}

@@ -14,10 +14,12 @@ from pijit._switch import disable, enable, enabled
 from pijit._version import __version__
 from pijit.api import Status, jit, reset, stats, status, traces, unjit, why
 from pijit.tools.explain import Report, explain
+from pijit.tools.verify import Verification, verify
 
 __all__ = [
     "Report",
     "Status",
+    "Verification",
     "__version__",
     "config",
     "constant",
@@ -38,5 +40,6 @@ __all__ = [
     "status",
     "traces",
     "unjit",
+    "verify",
     "why",
 ]

@@ -63,10 +63,10 @@ def captured(
     if OFF:
         raise ExportError(f"pijit.graph.capture(): nothing is recorded: {WHY_OFF}")
     found = leaves(fn, args, kwargs)
-    made = api.jit(_caller(fn))
+    made = api.jit(caller_of(fn))
     root = api.root_of(made)
     try:
-        with _unlimited():
+        with unlimited():
             made(*args, **kwargs)
         report = _core.root_report(root)
         if not report["traces"]:
@@ -93,7 +93,7 @@ def _built(
     return Builder(data, name, modules, found, named, decisions=decisions).build()
 
 
-def _caller(fn: Callable[..., Any]) -> FunctionType:
+def caller_of(fn: Callable[..., Any]) -> FunctionType:
     """A function that hands its arguments on; a recording of its own begins there, whatever is known of `fn`."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -103,7 +103,7 @@ def _caller(fn: Callable[..., Any]) -> FunctionType:
 
 
 @contextmanager
-def _unlimited() -> Iterator[None]:
+def unlimited() -> Iterator[None]:
     """Recordings have no budget: the graph of this call is wanted, whatever it costs."""
     before = _core.get_option("record_budget")
     _core.set_option("record_budget", 0)
@@ -132,7 +132,7 @@ def tops(fn: Any, data: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mappin
     owner = inner.__self__ if isinstance(inner, MethodType) else inner
     if _torch.is_module(owner):
         return {"": owner}
-    names = _named_modules(inner, args, kwargs)
+    names = {id(module): name for name, module in named_modules(inner, args, kwargs).items()}
     tops: dict[str, Any] = {}
     for row in data["frames"]:
         module = row["self"]
@@ -151,7 +151,7 @@ def _inside_a_module(frames: Any, at: int) -> bool:
     return False
 
 
-def _named_modules(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[int, str]:
+def named_modules(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Modules that the function knows by a name: its globals, variables around it, arguments."""
     function = fn.__func__ if isinstance(fn, MethodType) else fn
     function = getattr(function, "__wrapped__", function)
@@ -162,7 +162,7 @@ def _named_modules(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
         known |= {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
         known |= dict(zip(code.co_varnames[: code.co_argcount], args, strict=False))
-    return {id(thing): name for name, thing in known.items() if _torch.is_module(thing)}
+    return {name: thing for name, thing in known.items() if _torch.is_module(thing)}
 
 
 def _is_set(cell: Any) -> bool:

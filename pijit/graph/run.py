@@ -146,7 +146,7 @@ def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framewo
     values = {name: to_array(graph.data[name], framework) for name in graph.data}
     for name, array in _given(graph, inputs, named).items():
         values[name] = to_array(array, framework)
-    with _precision(framework):
+    with precision(framework):
         outputs = evaluate(graph, values, call)
     if not updates:
         return outputs
@@ -204,7 +204,7 @@ def _detached(thing: Any) -> Any:
     return thing.detach() if hasattr(thing, "detach") else thing
 
 
-def _precision(framework: str) -> AbstractContextManager[Any]:
+def precision(framework: str) -> AbstractContextManager[Any]:
     """JAX has 64-bit numbers only where they are asked for."""
     if framework != "jax":
         return nullcontext()

@@ -81,12 +81,18 @@ def native_batch_norm(
     return made, empty, empty
 
 
-def batch_norm_update(o: Builder, x: Any, mean: Any, variance: Any, momentum: float) -> Any:
+def functional_batch_norm(
+    o: Builder, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: Any, epsilon: float
+) -> Any:
+    found = native_batch_norm(o, x, weight, bias, mean, variance, training, momentum, epsilon)
+    if not training:
+        return *found, mean, variance
     batch = var_mean(o, x, (0, *range(2, x.rank)), 1)[::-1]
-    return tuple(
+    after = (
         o.Add(o.Mul(old, 1 - momentum), o.Mul(o.cast(new, old.dtype), momentum))
         for old, new in zip((mean, variance), batch, strict=True)
     )
+    return *found, *after
 
 
 def batch_norm(

@@ -166,8 +166,9 @@ LAYERS: dict[str, list[tuple[str, ...]]] = {
             *("native_batch_norm", "_native_batch_norm_legit"),
         ),
         (
-            "batch_norm_update(x, mean, variance, momentum)",
-            "running mean and variance after a batch: (1 - momentum) * running + momentum * the batch's, unbiased",
+            "functional_batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon)",
+            "native_batch_norm, and the mean and variance after it: (1 - momentum) * old + momentum * the batch's",
+            "_native_batch_norm_legit_functional",
         ),
         (
             "group_norm(x, groups, weight=None, bias=None, epsilon=1e-05)",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pijit.errors import ExportError
 from pijit.graph import regions
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, replaced, values_of
-from pijit.graph.vocabulary import rows
+from pijit.graph.vocabulary import hidden_writes, rows
 
 # Operators whose result shares memory with `x`; the ones with a way back are in `_back`.
 _RESHAPES = frozenset({"view", "reshape", "reshape_as", "flatten", "ravel", "unflatten", "expand_dims", "squeeze"})
@@ -33,7 +33,7 @@ def functional(graph: Graph) -> Graph:
         ExportError: an operator writes to a view for which there is no way back, or to something else than its first
             argument.
     """
-    if not any(node.writes for node in graph.nodes):
+    if not any(node.writes or hidden_writes(node.op, node.arguments) for node in graph.nodes):
         return graph
     return _Functional(graph).run()
 
@@ -54,7 +54,9 @@ class _Functional:
 
     def run(self) -> Graph:
         for node in self._graph.nodes:
-            if node.writes:
+            if len(hidden_writes(node.op, node.arguments)) == 2:
+                self._update(node)
+            elif node.writes:
                 self._write(node)
             else:
                 self._read(node)
@@ -128,6 +130,26 @@ class _Functional:
             self._made_by[held.name] = Node("alias", {"x": target}, (held,))
             self._seen[held.name] = self._version[root]
             self._current[held.name] = new
+
+    def _update(self, node: Node) -> None:
+        """A batch_norm in training gives its new running statistics as results."""
+        if node.op == "instance_norm":
+            raise ExportError(
+                f"{node.place}{': ' if node.place else ''}instance_norm writes to its running statistics, which this "
+                "format cannot say without writing; call the module in evaluation (`module.eval()`), or make it with "
+                "track_running_stats=False"
+            )
+        own = [node.arguments["mean"], node.arguments["variance"]]
+        assert all(isinstance(each, Value) for each in own)
+        new = tuple(self._fresh(each) for each in own if isinstance(each, Value))
+        results = (*(*node.results, None, None)[:3], *new)
+        arguments, changes = self._arguments(node), {"origin": "", "writes": (), "aliases": ()}
+        self._nodes.append(
+            replace(node, op="functional_batch_norm", arguments=arguments, results=results, **changes)  # type: ignore[arg-type]
+        )
+        for target, value in zip(own, new, strict=True):
+            assert isinstance(target, Value)
+            self._store(node, target, value)
 
     def _store(self, writer: Node, target: Value, new: Value) -> None:
         """`target` holds `new` from now on, and so does what it is a view of."""

@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from pijit.graph.vocabulary import hidden_writes
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -253,7 +255,7 @@ class Graph:
         base: dict[str, str] = {}  # of a value: what it shares memory with
         found = [name for name, _ in self.updates]
         for node in self.nodes:
-            for name in node.writes:
+            for name in (*node.writes, *hidden_writes(node.op, node.arguments)):
                 found += [base.get(value.name, value.name) for value in values_of(node.arguments.get(name))]
             for result, name in zip(node.results, node.aliases or node.writes[:1], strict=False):
                 for value in values_of(node.arguments.get(name)):

@@ -182,10 +182,11 @@ def to_array(thing: Any, framework: str) -> Any:
 
         if type(thing).__module__.startswith("jax"):
             return thing
-        try:
-            return jnp.from_dlpack(_detached(thing))
-        except (TypeError, ValueError, RuntimeError, BufferError):  # a dtype or layout that DLPack does not carry
-            return jnp.asarray(to_array(thing, "numpy"))
+        with _precision(framework):
+            try:
+                return jnp.from_dlpack(_detached(thing))
+            except (TypeError, ValueError, RuntimeError, BufferError):  # a dtype or layout that DLPack does not carry
+                return jnp.asarray(to_array(thing, "numpy"))
     import numpy as np
 
     array = thing.asnumpy() if hasattr(thing, "asnumpy") else thing

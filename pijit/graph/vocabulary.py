@@ -188,6 +188,17 @@ def neutral(operator: str, arguments: Sequence[tuple[str, Any]]) -> tuple[str, d
     return row.name, named
 
 
+# Rows that may write to running statistics, and the argument that says so.
+_OF_BATCH = {"batch_norm": "training", "native_batch_norm": "training", "instance_norm": "use_input_stats"}
+
+
+def hidden_writes(row: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """The arguments that torch's operator of a row writes to without saying so: running statistics in training."""
+    if arguments.get(_OF_BATCH.get(row, "")) is not True:
+        return ()
+    return tuple(name for name in ("mean", "variance") if arguments.get(name) is not None)
+
+
 def called(operator: str, arguments: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
     """The way back: position in the schema and value of each argument of torch's operator that is not its default.
 

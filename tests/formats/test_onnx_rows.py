@@ -113,7 +113,8 @@ class Cases:
         model = format.make(self.graph())
         onnx.checker.check_model(model, full_check=True)
         session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-        for found, expected in zip(session.run(None, self.feeds), self.expected, strict=True):
+        results = session.run(None, self.feeds)[: len(self.expected)]  # behind them are running statistics
+        for found, expected in zip(results, self.expected, strict=True):
             same(found, expected, name)
 
 

@@ -241,11 +241,11 @@ LAYERS: dict[str, list[dict[str, Any]]] = {
         {"x": f(2, 3, 4), "shape": (3, 4), "weight": f(3, 4), "epsilon": 1e-3},
     ],
     "batch_norm": [{**each, "training": training} for each in _batches for training in (False, True)],
-    "native_batch_norm": [{**each, "training": training} for each in _batches for training in (False, True)],
-    "batch_norm_update": [
-        {"x": f(2, 3, 4, 5), "mean": f(3), "variance": p(3), "momentum": 0.1},
-        {"x": f(6, 3), "mean": f(3), "variance": p(3), "momentum": 0.3},
+    "native_batch_norm": [
+        *({**each, "training": training} for each in _batches for training in (False, True)),
+        {**_batches[0], "mean": None, "variance": None, "training": True},
     ],
+    "functional_batch_norm": [{**each, "training": training} for each in _batches for training in (False, True)],
     "group_norm": [
         {"x": f(2, 6, 4), "groups": 3},
         {"x": f(2, 6, 4, 5), "groups": 2, "weight": f(6), "bias": f(6), "epsilon": 1e-3},
@@ -255,7 +255,9 @@ LAYERS: dict[str, list[dict[str, Any]]] = {
         {"x": f(2, 6, 4), "weight": None, "bias": None, "n": 2, "c": 6, "area": 4, "groups": 2, "epsilon": 1e-3},
     ],
     "instance_norm": [
-        {**each, "use_input_stats": stats} for each in (_batches[0], _batches[2]) for stats in (True, False)
+        {**each, **own, "use_input_stats": bool(own)}
+        for each in (_batches[0], _batches[2])
+        for own in ({"mean": None, "variance": None}, {})
     ],
     "dropout": [
         {"x": f(2, 3), "p": 0.5, "training": False},

@@ -165,13 +165,19 @@ class Normalisation(Activation, Reduction, Creation):
     ) -> Any:
         return self.native_batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon)[0]
 
-    def batch_norm_update(self, x: Any, mean: Any, variance: Any, momentum: float) -> Any:
+    def functional_batch_norm(
+        self, x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, epsilon: float
+    ) -> Any:
+        found = self.native_batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon)
+        if not training:
+            return *found, mean, variance
         axes = (0, *range(2, x.ndim))
         now = self.xp.mean(x, axis=axes), self.var(x, axes)
-        return tuple(
-            self._scaled(old, 1 - momentum) + self._scaled(new, momentum)
+        after = (
+            self._scaled(old, 1 - momentum) + self._scaled(self._as(new, old.dtype), momentum)
             for old, new in zip((mean, variance), now, strict=True)
         )
+        return *found, *after
 
     def native_group_norm(
         self, x: Any, weight: Any, bias: Any, n: int, c: int, area: int, groups: int, epsilon: float

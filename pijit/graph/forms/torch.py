@@ -43,12 +43,6 @@ def _asarray(value: Any, dtype: Any = None, device: Any = None) -> Any:
     return torch.tensor(value, dtype=_native(dtype), device=_native(device))
 
 
-def _batch_norm_update(x: Any, mean: Any, variance: Any, momentum: float) -> Any:
-    mean, variance = mean.clone(), variance.clone()
-    torch.native_batch_norm(x, None, None, mean, variance, True, momentum, 1e-5)
-    return mean, variance
-
-
 # Rows whose patterns are not operators of ATen.
 _OWN: dict[str, Callable[..., Any]] = {
     "size": lambda x, axis: x.size(axis),
@@ -57,7 +51,6 @@ _OWN: dict[str, Callable[..., Any]] = {
     "getitem": lambda x, index: x[_index(index)],
     "setitem": _setitem,
     "asarray": _asarray,
-    "batch_norm_update": _batch_norm_update,
     **numbers.FORMS,
 }
 

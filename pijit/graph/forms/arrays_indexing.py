@@ -24,12 +24,21 @@ class Indexing(Base):
 
     def setitem(self, x: Any, index: Any, value: Any) -> Any:
         value = self._as(value, x.dtype)
+        if (filled := self._where_masked(x, index, value)) is not None:
+            return filled
         basic, arrays = self._parts(index, x.ndim)
         if arrays is None:
             return self._put(x, basic, self._fitted(value, x[basic].shape))
         places = self.xp.arange(x.size).reshape(x.shape)[basic][arrays]
         out = self._put(self.xp.reshape(x, (x.size,)), (places,), self._fitted(value, places.shape))
         return self.xp.reshape(out, x.shape)
+
+    def _where_masked(self, x: Any, index: Any, value: Any) -> Any:
+        """x with one value where a mask that is the whole index holds, or None: no size depends on the mask then."""
+        mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+        if not _types.is_array(mask) or mask.dtype != np.bool_ or value.ndim > 0:
+            return None
+        return self.xp.where(self.xp.reshape(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim))), value, x)
 
     def _fitted(self, value: Any, shape: Any) -> Any:
         """Without leading axes of length 1 that the place lacks, as torch takes it."""
@@ -144,7 +153,9 @@ class Indexing(Base):
         return x[self._whole(indices)]
 
     def index_put(self, x: Any, indices: Any, y: Any, accumulate: bool = False) -> Any:
-        return self._put(x, self._whole(indices), self._as(y, x.dtype), "add" if accumulate else "set")
+        y = self._as(y, x.dtype)
+        filled = None if accumulate else self._where_masked(x, tuple(indices), y)
+        return self._put(x, self._whole(indices), y, "add" if accumulate else "set") if filled is None else filled
 
     def index_add(self, x: Any, axis: int, indices: Any, y: Any, alpha: Any = 1) -> Any:
         y = y if alpha == 1 else self._as(alpha, y.dtype) * y

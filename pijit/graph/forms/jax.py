@@ -38,6 +38,12 @@ class Jax(Arrays):
         """The only element as a number; within `jax.jit`, which does not know it, as an array without axes."""
         return self._as(x.reshape(()), dtype) if isinstance(x, jax.core.Tracer) else kind(x.item())
 
+    def array_equal(self, x: Any, y: Any) -> Any:
+        return self._number(jnp.array_equal(x, y), np.bool_, bool)
+
+    def repeat(self, x: Any, repeats: Any, axis: int | None = None, length: int | None = None) -> Any:
+        return jnp.repeat(x, repeats, axis=axis, total_repeat_length=None if isinstance(repeats, int) else length)
+
     def item(self, x: Any) -> Any:
         return self._number(x, x.dtype, lambda number: number)
 

@@ -140,8 +140,8 @@ class _Lowering:
         with jax.named_scope(node.region or self.graph.name or "graph"):
             try:
                 return form(**arguments)
-            except ExportError:
-                raise
+            except ExportError as error:
+                raise ExportError(f"{place_of(node)}{error}") from error
             except Exception as error:
                 why = str(error).partition("\n")[0]
                 hint = "try dynamic=False" if self.graph.symbols else "try format 'exported_program', 'fx' or 'json'"
@@ -186,8 +186,8 @@ def lowered(
     with lowering.forms.wide():
         try:
             specs, exported = lowering.exported(platform)
-        except ExportError:
-            raise
+        except ExportError as error:
+            raise ExportError(str(error)) from error  # without the notes that JAX adds
         except Exception as error:
             why = str(error).partition("\n")[0]
             raise ExportError(

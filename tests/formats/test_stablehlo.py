@@ -207,3 +207,14 @@ def test_bad_options_and_operators():
     for op in ("aten::special_i0", "custom::thing"):
         with pytest.raises(ExportError, match=rf"model\.py:9: {op} has no row in the vocabulary"):
             made(graph([Node(op, {"x": X}, (y,), file="model.py", line=9)], y, symbols={"n": 2}))
+
+
+@pytest.mark.parametrize("op", ["nonzero", "dropout"])
+def test_sizes_that_depend_on_data_and_random_numbers_are_named_with_their_line(op):
+    x, y = Value("x", "tensor", "input", "float32", (3, 4)), Value("y", dtype="float32")
+    more = {"p": 0.5, "training": True} if op == "dropout" else {}
+    g = graph([Node(op, {"x": x, **more}, (y,), file="model.py", line=8)], y, (x,))
+    for parameters in ("arguments", "constants"):
+        with pytest.raises(ExportError, match=rf"model\.py:8: {op} .*(; try format|`module\.eval)") as caught:
+            made(g, parameters=parameters)
+        assert not getattr(caught.value, "__notes__", None)

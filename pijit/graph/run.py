@@ -184,7 +184,7 @@ def to_array(thing: Any, framework: str) -> Any:
 
         if type(thing).__module__.startswith("jax"):
             return thing
-        with _precision(framework):
+        with precision(framework):
             try:
                 return jnp.from_dlpack(_detached(thing))
             except (TypeError, ValueError, RuntimeError, BufferError):  # a dtype or layout that DLPack does not carry

@@ -1,6 +1,9 @@
 // The walk that finds living objects by the guards of a trace.
 #include "guard/proven.h"
 
+#include <unordered_set>
+
+#include "cpython/classes.h"
 #include "cpython/objects.h"
 #include "guard/check.h"
 
@@ -40,6 +43,19 @@ class Walk {
     for (uint32_t i = 0; i < guard.count; ++i) add(trace_.guard_items[guard.first + i]);
     if (guard.op == GuardOp::kInstance) add(reinterpret_cast<PyObject*>(guard.number));
     if (guard.op == GuardOp::kDict && guard.count == 0 && guard.aux != 0) add_items(guard, subject);
+  }
+
+  // The classes of arguments, and of what is made of such.
+  void add_classes() {
+    std::unordered_set<PyObject*> classes;
+    const auto want = [&](PyObject* type) {
+      if (type != nullptr && found_.count(type) == 0) classes.insert(type);
+    };
+    for (const Guard& guard : trace_.guards)
+      if (guard.op == GuardOp::kType || guard.op == GuardOp::kInstance) want(guard.expected);
+    for (const Virtual& object : trace_.virtuals) want(reinterpret_cast<PyObject*>(object.type));
+    if (!classes.empty()) cpython::keep_classes(&classes);
+    for (PyObject* type : classes) add(type);
   }
 
   ObjectSet take() { return std::move(found_); }
@@ -103,6 +119,7 @@ ObjectSet proven_objects(const Trace& trace, PyObject* start) {
   walk.add(start);
   if (start != nullptr) walk.add(reinterpret_cast<PyObject*>(Py_TYPE(start)));
   for (size_t i = 0; i < trace.entry_guards(); ++i) walk.follow(trace.guards[i]);
+  walk.add_classes();
   return walk.take();
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "cpython/classes.h"
+#include "cpython/objects.h"
 #include "ir/print.h"
 
 namespace pijit {
@@ -30,6 +32,7 @@ struct Words {
   PyObject* function = word("__func__");
   PyObject* self = word("__self__");
   PyObject* contents = word("cell_contents");
+  PyObject* dict = word("__dict__");
 };
 
 const Words& words() {
@@ -144,6 +147,43 @@ void Sources::follow_parts(const Guard& guard, const Source* subject) {
   }
 }
 
+// By its name, if the class and its keys are still those of the guard.
+const Source* Sources::inline_value(const Guard& guard, const Source* subject) {
+  auto* type = reinterpret_cast<PyTypeObject*>(guard.expected);
+  PyObject* key = nullptr;
+  if (is_known(guard.expected) && cpython::shared_keys_id(type) == guard.number)
+    key = cpython::shared_key(type, static_cast<Py_ssize_t>(guard.aux));
+  return key != nullptr ? make(Step::kAttribute, subject, key) : make(Step::kInline, subject, nullptr, guard.aux);
+}
+
+const Source* Sources::at_offset(const Guard& guard, const Source* subject) {
+  PyTypeObject* type = nullptr;
+  if (guard.subject.is_reg()) {
+    const auto found = types_.find(guard.subject.index());
+    if (found != types_.end()) type = found->second;
+  } else if (const auto found = classes_.find(guard.subject.object()); found != classes_.end()) {
+    type = found->second;
+  }
+  if (type == nullptr || !is_known(reinterpret_cast<PyObject*>(type)))
+    return make(Step::kOffset, subject, nullptr, guard.number);
+  const auto offset = static_cast<Py_ssize_t>(guard.number);
+  if (cpython::dict_offset(type) == offset) return make(Step::kAttribute, subject, words().dict);
+  PyObject* member = cpython::slot_name(type, offset);
+  return member != nullptr ? make(Step::kAttribute, subject, member)
+                           : make(Step::kOffset, subject, nullptr, guard.number);
+}
+
+// By its key, which a guard has checked before. Items of an instance's dict are its attributes.
+const Source* Sources::value_at(const Guard& guard, const Source* subject) {
+  const auto found = guard.subject.is_reg() ? keys_.find(guard.subject.index()) : keys_.end();
+  if (found == keys_.end() || guard.number >= found->second->count)
+    return make(Step::kValueAt, subject, nullptr, guard.number);
+  PyObject* key = trace_.guard_items[found->second->first + guard.number];
+  if (!is_known(key)) return make(Step::kValueAt, subject, nullptr, guard.number);
+  const bool attribute = subject->step == Step::kAttribute && subject->object == words().dict && is_identifier(key);
+  return attribute ? make(Step::kAttribute, subject->of, key) : make(Step::kItem, subject, key);
+}
+
 // The register that a guard loads.
 void Sources::load(const Guard& guard, const Source* subject) {
   const auto set = [&](Step step, PyObject* object, uint64_t number) {
@@ -159,9 +199,11 @@ void Sources::load(const Guard& guard, const Source* subject) {
     case GuardOp::kLoadCell:
       return set(Step::kAttribute, words().contents, 0);
     case GuardOp::kLoadSlot:
-      return set(Step::kOffset, nullptr, guard.number);
+      registers_.emplace(guard.out, at_offset(guard, subject));
+      break;
     case GuardOp::kLoadInline:
-      return set(Step::kInline, nullptr, guard.aux);
+      registers_.emplace(guard.out, inline_value(guard, subject));
+      break;
     case GuardOp::kLoadDictItem: {
       const auto owner = owners_.find(guard.subject.object());
       if (owner == owners_.end() || !is_identifier(guard.expected)) return set(Step::kItem, guard.expected, 0);
@@ -171,10 +213,19 @@ void Sources::load(const Guard& guard, const Source* subject) {
     case GuardOp::kLoadDictKeyAt:
       return set(Step::kKeyAt, nullptr, guard.number);
     case GuardOp::kLoadDictValueAt:
-      return set(Step::kValueAt, nullptr, guard.number);
+      registers_.emplace(guard.out, value_at(guard, subject));
+      break;
     default:
       break;
   }
+}
+
+void Sources::note_class(const Guard& guard) {
+  auto* type = reinterpret_cast<PyTypeObject*>(guard.expected);
+  if (guard.subject.is_reg())
+    types_.emplace(guard.subject.index(), type);
+  else
+    classes_.emplace(guard.subject.object(), type);
 }
 
 // Each container that is guarded names what was found in it.
@@ -184,13 +235,14 @@ void Sources::follow(const Guard& guard) {
   const auto item = [&](uint32_t i) { return trace_.guard_items[guard.first + i]; };
   switch (guard.op) {
     case GuardOp::kInstance:
+      note_class(guard);
       if (guard.number != 0) owners_.emplace(reinterpret_cast<PyObject*>(guard.number), subject);
       break;
     case GuardOp::kDict:
       follow_dict(guard, subject);
       break;
     case GuardOp::kInlineSlot:
-      name(item(0), make(Step::kInline, subject, nullptr, guard.aux));
+      name(item(0), inline_value(guard, subject));
       break;
     case GuardOp::kList:
       for (uint32_t i = 0; i < guard.count; ++i) name(item(i), make(Step::kItem, subject, nullptr, i));
@@ -208,6 +260,12 @@ void Sources::follow(const Guard& guard) {
     }
     case GuardOp::kContextVar:
       name(guard.expected, make(Step::kGet, subject, nullptr));
+      break;
+    case GuardOp::kType:
+      note_class(guard);
+      break;
+    case GuardOp::kDictSize:
+      if (guard.subject.is_reg()) keys_.emplace(guard.subject.index(), &guard);
       break;
     case GuardOp::kIs:
       if (guard.subject.is_reg()) name(guard.expected, subject);

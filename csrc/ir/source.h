@@ -28,8 +28,8 @@ struct Source {
     kItem,       // object: the key; null: the index `number`
     kKeyAt,      // number: of the keys of a dict, in order
     kValueAt,    // number: of its values
-    kInline,     // number: of the inline values of an instance
-    kOffset,     // number: of the bytes of an object
+    kInline,     // number: of the inline values of an instance, of a class that is not known to be alive
+    kOffset,     // number: of the bytes of an object, of such a class
     kGet,        // a context variable's value
   };
   Step step;
@@ -58,11 +58,15 @@ class Sources {
   using Step = Source::Step;
   const Source* make(Step step, const Source* of, PyObject* object, uint64_t number = 0);
   const Source* subject(const Guard& guard);
+  const Source* inline_value(const Guard& guard, const Source* subject);
+  const Source* at_offset(const Guard& guard, const Source* subject);
+  const Source* value_at(const Guard& guard, const Source* subject);
   void name(PyObject* object, const Source* source);
   void load(const Guard& guard, const Source* subject);
   void follow(const Guard& guard);
   void follow_dict(const Guard& guard, const Source* subject);
   void follow_parts(const Guard& guard, const Source* subject);
+  void note_class(const Guard& guard);
   void name_cells(PyObject* function);
   void name_all(PyObject* dict, const Source* subject, const Source* owner);
   std::string object_text(PyObject* object) const;
@@ -76,6 +80,9 @@ class Sources {
   std::unordered_map<PyObject*, const Source*> owners_;  // of a dict: the object whose attributes it holds
   std::unordered_map<PyObject*, const Source*> constants_;
   std::unordered_map<uint32_t, const Source*> registers_;  // that guards load, and arguments
+  std::unordered_map<uint32_t, PyTypeObject*> types_;      // of objects in registers ...
+  std::unordered_map<PyObject*, PyTypeObject*> classes_;   // ... and of constants
+  std::unordered_map<uint32_t, const Guard*> keys_;        // of dicts in registers: the guard that lists them
 };
 
 }  // namespace pijit

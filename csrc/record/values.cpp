@@ -152,6 +152,17 @@ bool Recorder::touches_tensor(Val value) const {
   return value.is_reg() && trace_->regs[value.index()].rep == Rep::kTensor;
 }
 
+namespace {
+
+// Objects of the kind may be of one class or another, as who looks at the trace wants to know.
+bool has_own_class(VirtualKind kind) {
+  return kind == VirtualKind::kTuple || kind == VirtualKind::kDict || kind == VirtualKind::kInstance ||
+         kind == VirtualKind::kDeque || kind == VirtualKind::kLazy || kind == VirtualKind::kView ||
+         kind == VirtualKind::kException;
+}
+
+}  // namespace
+
 // A class of Python is found again by the guards that led to it, one of C by nothing.
 void Recorder::own_class(PyTypeObject* type) {
   if (type == nullptr || type == &PyTuple_Type || type == &PyList_Type || type == &PyDict_Type) return;
@@ -165,7 +176,7 @@ Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
   record.type = type;
   record.birth = ++trace_->clock;
   trace_->virtuals.push_back(record);
-  own_class(type);
+  if (has_own_class(kind)) own_class(type);
   auto model = std::make_unique<Model>();
   model->kind = kind;
   model->type = type;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -55,9 +56,9 @@ def test_items_of_arguments() -> None:
         [("argument", 0, "x"), ("item", 1)],
         [("argument", 0, "x"), ("item", 1), ("item", 0)],
         [("argument", 0, "x"), ("item", 1), ("item", 1)],
-        [("argument", 1, "named"), ("value_at", 0)],
+        [("argument", 1, "named"), ("item", "a")],
     ]
-    assert texts(f) == ["x[0]", "x[1]", "x[1][0]", "x[1][1]", "list(named.values())[0]"]
+    assert texts(f) == ["x[0]", "x[1]", "x[1][0]", "x[1][1]", "named['a']"]
 
 
 def test_a_global_that_varies() -> None:
@@ -94,20 +95,58 @@ def test_a_cell_that_varies() -> None:
     assert any(path[-1] == ("attribute", "cell_contents") for path in found), found
 
 
+def all_paths(function: Any) -> list[list[tuple[Any, ...]]]:
+    """The paths of all traces of a function."""
+    count = len(_core.root_traces(_core.root_of(function)))
+    return [path for index in range(count) for _, path in loads(function, index)]
+
+
 def test_attributes_of_arguments() -> None:
-    """Of instances that differ from call to call."""
+    """Of instances that differ from call to call: inline, in a slot, in a dict. By name, as long as the class lives."""
 
     @pijit.jit
-    def f(p: Point, s: Slotted) -> Any:
-        return p.x + p.y, s.left
+    def f(p: Point, s: Slotted, d: Point) -> Any:
+        return p.x + p.y, s.left, d.x
 
     for i in range(6):
-        assert f(Point(i, 2 * i), Slotted(i, None)) == (3 * i, i)
-    count = len(_core.root_traces(_core.root_of(f)))
-    found = [path for i in range(count) for _, path in loads(f, i)]
-    kinds = {(path[0], path[1][0]) for path in found if len(path) > 1}
-    assert (("argument", 0, "p"), "slot") in kinds, found
-    assert (("argument", 1, "s"), "slot") in kinds, found
+        with_dict = Point(i + 1, 0)
+        assert with_dict.__dict__ == {"x": i + 1, "y": 0}
+        assert f(Point(i, 2 * i), Slotted(i, None), with_dict) == (3 * i, i, i + 1)
+    found = all_paths(f)
+    assert [("argument", 0, "p"), ("attribute", "x")] in found
+    assert [("argument", 0, "p"), ("attribute", "y")] in found
+    assert [("argument", 1, "s"), ("attribute", "left")] in found
+    assert [("argument", 2, "d"), ("attribute", "__dict__")] in found
+    assert [("argument", 2, "d"), ("attribute", "x")] in found
+    text = " ".join(texts(f, len(_core.root_traces(_core.root_of(f))) - 1))
+    assert "slot" not in text
+    assert "offset" not in text
+
+
+def test_the_class_of_an_argument_dies() -> None:
+    """Its slots have numbers then: nothing is looked into that may be dead."""
+
+    def made() -> Any:
+        class Brief:
+            __slots__ = ("left",)
+
+            def __init__(self, left: int) -> None:
+                self.left = left
+
+        return Brief
+
+    @pijit.jit
+    def f(s: Any) -> Any:
+        return s.left + 1
+
+    brief = made()
+    for i in range(6):
+        assert f(brief(i)) == i + 1
+    assert [("argument", 0, "s"), ("attribute", "left")] in all_paths(f)
+    del brief
+    gc.collect()
+    assert [kind for path in all_paths(f) for kind, *_ in path[1:]] in (["slot"], [])
+    assert f(Slotted(4, None)) == 5
 
 
 def test_no_such_trace() -> None:

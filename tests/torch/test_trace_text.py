@@ -194,3 +194,39 @@ def test_a_dead_constant_and_one_that_lives() -> None:
     (trace,) = pijit.traces(replayed)
     assert "_at_0x" not in str(trace)
     assert same(run(str(trace), (x(4),)), f(x(4)))
+
+
+class Pair:
+    __slots__ = ("left", "right")
+
+    def __init__(self, left: torch.Tensor, right: torch.Tensor) -> None:
+        self.left = left
+        self.right = right
+
+
+class Inline:
+    def __init__(self, scale: torch.Tensor) -> None:
+        self.scale = scale
+
+
+def test_arguments_that_hold_tensors() -> None:
+    """Slots, attributes and items of keyword arguments by their names, so that the text can be run."""
+
+    def f(pair: Pair, inline: Inline, **more: torch.Tensor) -> Any:
+        return pair.left * inline.scale + pair.right, more["bias"] - 1
+
+    def arguments(rows: int) -> tuple[Any, ...]:
+        return Pair(x(rows), x(rows) * 2), Inline(x(rows) + 3)
+
+    replayed = pijit.jit(f)
+    for rows in (2, 3, 4, 5):
+        assert same(replayed(*arguments(rows), bias=x(rows)), f(*arguments(rows), bias=x(rows)))
+    trace = pijit.traces(replayed)[-1]
+    text = str(trace)
+    for part in ("pair.left", "pair.right", "inline.scale", "more['bias']"):
+        assert part in text, text
+    scope: dict[str, Any] = {"torch": torch}
+    exec(text, scope)
+    assert same(
+        scope["test_arguments_that_hold_tensors__locals__f"](*arguments(7), bias=x(7)), f(*arguments(7), bias=x(7))
+    )

@@ -1,0 +1,47 @@
+// Slots of classes, and the tree of all classes.
+#include "cpython/classes.h"
+
+#include <structmember.h>
+
+#include <vector>
+
+#include "cpython/objects.h"
+
+namespace pijit::cpython {
+
+Py_ssize_t dict_offset(PyTypeObject* type) noexcept {
+  if (has_managed_dict(type)) return -3 * static_cast<Py_ssize_t>(sizeof(PyObject*));
+  return type->tp_dictoffset > 0 ? type->tp_dictoffset : 0;
+}
+
+PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept {
+  for (Py_ssize_t i = 0; type->tp_mro != nullptr && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i))->tp_dict;
+    PyObject *name = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; dict != nullptr && PyDict_Next(dict, &at, &name, &value) != 0;) {
+      if (Py_TYPE(value) != &PyMemberDescr_Type) continue;
+      const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(value)->d_member;
+      if (member->type == T_OBJECT_EX && member->offset == offset) return name;
+    }
+  }
+  return nullptr;
+}
+
+void keep_classes(std::unordered_set<PyObject*>* addresses) {
+  std::unordered_set<PyObject*> living, seen;
+  std::vector<PyTypeObject*> open{&PyBaseObject_Type};
+  while (!open.empty()) {
+    PyTypeObject* type = open.back();
+    open.pop_back();
+    auto* object = reinterpret_cast<PyObject*>(type);
+    if (!seen.insert(object).second) continue;
+    if (addresses->count(object) != 0) living.insert(object);
+    PyObject *key = nullptr, *reference = nullptr;
+    for (Py_ssize_t at = 0; type->tp_subclasses != nullptr && PyDict_Next(type->tp_subclasses, &at, &key, &reference);)
+      if (PyObject* derived = PyWeakref_GET_OBJECT(reference); PyType_Check(derived))
+        open.push_back(reinterpret_cast<PyTypeObject*>(derived));
+  }
+  *addresses = std::move(living);
+}
+
+}  // namespace pijit::cpython

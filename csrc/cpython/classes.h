@@ -1,0 +1,16 @@
+// Where the classes of instances keep things, and which classes live.
+#pragma once
+#include <unordered_set>
+
+#include "common/python.h"
+
+namespace pijit::cpython {
+
+// Where instances keep the pointer to their dict, in bytes from the object; 0: nowhere, or not at one place.
+Py_ssize_t dict_offset(PyTypeObject* type) noexcept;
+// The name of the attribute that instances keep at that byte (a slot), borrowed, or null.
+PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept;
+// Takes out of a set of addresses those at which no class is.
+void keep_classes(std::unordered_set<PyObject*>* addresses);
+
+}  // namespace pijit::cpython

@@ -144,6 +144,8 @@ class _Lowering:
                 raise ExportError(f"{place_of(node)}{error}") from error
             except Exception as error:
                 why = str(error).partition("\n")[0]
+                free = [f"{name}={each}" for name, each in arguments.items() if export.is_symbolic_dim(each)]
+                why += f" ({', '.join(free)})" if free else ""
                 hint = "try dynamic=False" if self.graph.symbols else "try format 'exported_program', 'fx' or 'json'"
                 raise ExportError(
                     f"{place_of(node)}{node.op} has no form in StableHLO here: {type(error).__name__}: {why}; {hint}"

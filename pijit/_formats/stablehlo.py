@@ -4,19 +4,20 @@ The text is what JAX makes of the forms of the rows in JAX. Rules:
 1. The arguments of `main` are the parameters, then the inputs; with `parameters="constants"` the inputs alone, and the
    parameters are in the text. The results are the outputs in order, then what the call writes to inputs and buffers.
 2. Sizes that are free are `?` in the types. `main` computes them, and checks that they are at least 1. JAX cannot
-   follow free sizes through every program. If `dynamic` says nothing, the text is then for the sizes of the capture,
-   and `Module.sizes` has them; if it asks for free sizes, that is an error.
+   follow free sizes through every program. If `dynamic` says nothing, those that it cannot follow are as at the
+   capture, and `Module.sizes` has them; if it asks for free sizes, that is an error.
 3. A `check` of sizes is not in the text: the text is right where it holds.
 4. Random numbers are not in it: an operator that draws them has no form.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
-from pijit._formats._sizes import with_sizes
+from pijit._formats._sizes import fixed
 from pijit.errors import ExportError, UsageError
 from pijit.graph.model import Graph
 
@@ -77,13 +78,26 @@ def make(
 
     options = (parameters == "constants", locations, platform)
     graph = graph.functional()
-    if dynamic is not None or not graph.symbols:
+    if dynamic is not None:
         return _stablehlo_lower.lowered(graph, *options)
-    try:
-        return _stablehlo_lower.lowered(graph, *options)
-    except ExportError:
-        # As free as JAX can: what is no matter of sizes is raised again.
-        return _stablehlo_lower.lowered(with_sizes(graph, False), *options, sizes=graph.symbols)
+    return _as_free_as_can_be(graph, options)
+
+
+def _as_free_as_can_be(graph: Graph, options: tuple[bool, bool, str]) -> Module:
+    """The text with the sizes free that JAX can follow; what is no matter of sizes is raised."""
+    from pijit._formats import _stablehlo_lower
+
+    sizes: dict[str, int] = {}
+    while True:
+        try:
+            return _stablehlo_lower.lowered(graph, *options, sizes)
+        except ExportError as error:
+            left = dict(graph.symbols)
+            if not left:
+                raise
+            named = {each: size for each, size in left.items() if re.search(rf"\b{re.escape(each)}\b", str(error))}
+            sizes |= named or left
+            graph = fixed(graph, named or left)
 
 
 def write(made: Module, path: Path) -> None:

@@ -137,6 +137,22 @@ def test_sizes_that_jax_cannot_follow_are_fixed_unless_they_are_asked_for():
         made(g, dynamic=True)
 
 
+def test_only_the_sizes_that_jax_cannot_follow_are_fixed():
+    x = Value("x", "tensor", "input", "float32", ("n", "m"))
+    m, i, y = Value("k", "int"), Value("i", dtype="float32"), Value("y", dtype="float32")
+    nodes = [
+        Node("size", {"x": x, "axis": 1}, (m,)),
+        Node("linspace", {"start": 0, "stop": 1, "num": m}, (i,)),
+        Node("multiply", {"x": x, "y": i}, (y,)),
+    ]
+    text = made(graph(nodes, y, (x,), symbols={"n": 3, "m": 4}))
+    assert text.sizes == {"m": 4}
+    run = refined(text)
+    for size in (3, 5):
+        x = torch.randn(size, 4)
+        close(run(x=x)["output"], x * torch.linspace(0, 1, 4))
+
+
 def test_a_size_that_a_table_limits():
     table = Value("t", "tensor", "parameter", "float32", (9, 4), path="table")
     n, part, y = Value("k", "int"), Value("part", dtype="float32", shape=("n", 4)), Value("y", dtype="float32")

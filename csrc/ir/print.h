@@ -10,8 +10,6 @@ namespace pijit {
 std::string describe(PyObject* object);
 // A scalar that is written as its repr.
 bool prints_itself(PyObject* object);
-// As repr() of a float, and as Python where that is none.
-std::string python_number(double number);
 // What is checked of a tensor input: "float32[*, *] on cpu".
 std::string words(const TensorFacts& facts);
 

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "common/float_text.h"
+
 namespace pijit {
 namespace {
 
@@ -208,7 +210,7 @@ std::string PythonText::scalar(const Node& node) const {
   double number = 0;
   std::memcpy(&number, &node.imm, sizeof number);
   std::string constant = std::to_string(static_cast<int64_t>(node.imm));
-  if (node.rep == Rep::kFloat) constant = python_number(number);
+  if (node.rep == Rep::kFloat) constant = float_text(number);
   if (node.rep == Rep::kBool) constant = node.imm != 0 ? "True" : "False";
   const std::string a = node.a.is_null() ? constant : value(node.a, node.time);
   const std::string b = node.b.is_null() ? constant : value(node.b, node.time);
@@ -287,7 +289,7 @@ std::string PythonText::guard(const Node& node) const {
     case Op::kGuardInt:
       return "assert " + a + " == " + std::to_string(static_cast<int64_t>(node.imm));
     case Op::kGuardFloat:
-      return "assert " + a + " == " + python_number(number);
+      return "assert " + a + " == " + float_text(number);
     case Op::kGuardIs:
       return "assert " + a + " is " + value(node.b, node.time);
     default:

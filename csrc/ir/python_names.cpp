@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "common/float_text.h"
 #include "cpython/objects.h"
 #include "ir/print.h"
 
@@ -74,21 +75,11 @@ std::string scalar_text(PyObject* object) {
     return text.insert(text.size() - 1, "...");
   }
   if (PyBytes_CheckExact(object) && PyBytes_GET_SIZE(object) > kLongest) return "b'...'";
-  if (PyFloat_CheckExact(object)) return python_number(PyFloat_AS_DOUBLE(object));
+  if (PyFloat_CheckExact(object)) return float_text(PyFloat_AS_DOUBLE(object));
   return repr_of(object);
 }
 
 }  // namespace
-
-std::string python_number(double number) {
-  if (number != number) return "float('nan')";
-  if (number - number != 0) return number > 0 ? "float('inf')" : "float('-inf')";
-  char* text = PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
-  if (text == nullptr) return PyErr_Clear(), "0.0";
-  const std::string made = text;
-  PyMem_Free(text);
-  return made;
-}
 
 std::string Printer::word(PyObject* name) const {
   return name != nullptr && PyUnicode_Check(name) ? as_name(text_of(name)) : "_";

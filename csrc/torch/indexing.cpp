@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "common/float_text.h"
 #include "torch/calls.h"
 #include "torch/literals.h"
 #include "torch/lowered.h"
@@ -261,7 +262,7 @@ class SetItemOp final : public AdapterOp {
     if (value_.kind == ArgKind::kTensor || value_.dynamic)
       text << "r" << value_.value.index();
     else if (value_.kind == ArgKind::kFloat)
-      text << python_text(value_.number);
+      text << float_text(value_.number);
     else
       text << value_.integer;
     return text.str();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/float_text.h"
 #include "common/ref.h"
 #include "torch/eye.h"
 #include "torch/lowered.h"
@@ -77,16 +78,6 @@ std::string memory_format_words(int64_t format) {
   return std::string("torch.") + (format >= 0 && format < 4 ? kNames[format] : "contiguous_format");
 }
 
-std::string python_text(double number) {
-  if (number != number) return "float('nan')";
-  if (number - number != 0) return number > 0 ? "float('inf')" : "float('-inf')";
-  char* text = PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
-  if (text == nullptr) return PyErr_Clear(), "0.0";
-  const std::string made = text;
-  PyMem_Free(text);
-  return made;
-}
-
 std::string python_text(const std::vector<int64_t>& numbers) {
   std::string text;
   for (int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
@@ -98,10 +89,10 @@ std::string python_text(const c10::IValue& value, const c10::Type* type) {
   if (value.isNone()) return "None";
   if (value.isBool()) return value.toBool() ? "True" : "False";
   if (value.isInt()) return integer_text(value.toInt(), type);
-  if (value.isDouble()) return python_text(value.toDouble());
+  if (value.isDouble()) return float_text(value.toDouble());
   if (value.isComplexDouble()) {
     const c10::complex<double> number = value.toComplexDouble();
-    return "complex(" + python_text(number.real()) + ", " + python_text(number.imag()) + ")";
+    return "complex(" + float_text(number.real()) + ", " + float_text(number.imag()) + ")";
   }
   if (value.isString()) return quoted(value.toStringRef());
   if (value.isDevice()) return "torch.device('" + value.toDevice().str() + "')";

@@ -62,8 +62,8 @@ class Ledger {
   static constexpr size_t kMost = kPairs * kRounds;
   static constexpr uint8_t kMany = 3;     // recordings in the second half of the rounds
   static constexpr uint32_t kBefore = 3;  // calls before the first round
-  static constexpr uint64_t kNext = 64;   // calls before the next round, at first ...
-  static constexpr uint64_t kRarer = 2;   // ... and how much rarer they become
+  static constexpr uint64_t kNext = 64;   // calls before the next round, at first
+  static constexpr uint64_t kRarer = 2;   // how much rarer rounds become
   static constexpr uint64_t kRarest = uint64_t{1} << 20;
   static constexpr uint64_t kRest = 1000;  // calls in CPython before a root is tried again
   static constexpr double kClearGain = 0.8, kClearLoss = 1.5, kLoss = 1.03, kGainAgain = 0.95;

@@ -21,17 +21,17 @@ namespace pijit {
 struct Limits {
   int traces = 8;               // per root
   uint64_t aborted = 3;         // recordings in a row that gave nothing, before a root without traces is left alone
-  uint64_t aborted_again = 32;  // ... and one with traces
+  uint64_t aborted_again = 32;  // the same, before a root with traces is
   uint64_t misses = 64;         // calls in a row that no trace took, before the root is left alone
   uint64_t stops = 8;           // times that one stop is reached in replays, before it is worth saying
   uint64_t exits = 32;          // times that a trace without a stop is left, before that is worth saying
   int wasted = 8;          // roots in a row, found by enable() in one code object, that died before they were worth it
-  uint64_t worth = 8;      // ... replays for each recording
+  uint64_t worth = 8;      // replays for each recording, from which on a root was worth it
   size_t seen = 256;       // functions and objects that enable() remembers of one code object
-  uint64_t hot = 3;        // times that a trace is left at one node, before a side trace is recorded ...
-  int tries = 4;           // ... and how often that is tried
-  uint64_t useless = 2;    // replays of a trace, all left before its end, before it is forgotten ...
-  uint64_t forgotten = 4;  // ... and how often that is done for one root
+  uint64_t hot = 3;        // times that a trace is left at one node, before a side trace is recorded
+  int tries = 4;           // side traces that are tried for one node
+  uint64_t useless = 2;    // replays of a trace, all left before its end, before it is forgotten
+  uint64_t forgotten = 4;  // traces that are forgotten, for one root
 };
 
 // A call that the guards of a trace let in is to be recorded, to become the side trace of a node.
@@ -109,8 +109,8 @@ struct CodeState {
   int wasted = 0;            // roots in a row that died before they were worth it
   Spent watched;             // the last of these calls, while savings are measured
   bool has_operators = false;
-  bool recorded = false;     // a trace was made of it ...
-  bool replayed = false;     // ... and ran
+  bool recorded = false;     // a trace was made of it
+  bool replayed = false;     // a trace of it ran
   uint32_t observed = 0;     // under PIJIT_STRESS=observe: calls that were recorded
   bool passes_on = false;    // what it calls is looked at instead
   double plain_seconds = 0;  // of the last call that was watched

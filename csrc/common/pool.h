@@ -139,7 +139,7 @@ template <class T>
 void make_room(Vec<T>* items, size_t bytes) {
   items->reserve(bytes / sizeof(T));
 }
-// ... and it is done: a short one goes where there is less room.
+// Nothing more is added to the vector: a short one goes where there is less room.
 template <class T>
 void give_back_room(Vec<T>* items) {
   if (Pool::is_large(items->capacity() * sizeof(T)) && !Pool::is_large(items->size() * sizeof(T)))

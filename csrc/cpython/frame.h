@@ -101,7 +101,7 @@ inline Frame* current_frame(PyThreadState* ts) noexcept {
 inline PyObject* handled_exception(PyThreadState* ts) noexcept {
   return ts->exc_info->exc_value;
 }
-// ... or any frame below it.
+// The exception that the innermost frame handles, or the next one below that handles any.
 inline PyObject* topmost_exception(PyThreadState* ts) noexcept {
   _PyErr_StackItem* item = ts->exc_info;
   while ((item->exc_value == nullptr || item->exc_value == Py_None) && item->previous_item != nullptr)

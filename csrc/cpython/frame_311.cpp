@@ -46,8 +46,8 @@ namespace {
 // One frame that is about to be handed over. The hook is per interpreter, but from its installation to the entry of the
 // frame no Python runs and the GIL is not given up (garbage collection is paused), so there is never more than one.
 struct Handover {
-  PyObject* function;  // of the frame, or ...
-  Frame* frame;        // ... the frame of a generator
+  PyObject* function;  // the function of the frame; or
+  Frame* frame;        // the frame of a generator
   EnterFrame enter;
   void* context;
   FrameEval hook;

@@ -13,7 +13,7 @@ bool keys_equal(PyObject* a, PyObject* b) noexcept;
 // A key whose hash and equality run no Python: a scalar, a tuple of native keys, a value of a type of C such as
 // torch.device, or an object with the hash and equality of `object`.
 bool is_native_key(PyObject* key) noexcept;
-// ... that a trace may keep, whatever becomes of the dict that it was found in.
+// A native key that a trace may keep, whatever becomes of the dict that it was found in.
 bool is_lasting_key(PyObject* key) noexcept;
 // One cannot be told from the other but by its identity; both are alive, and such keys.
 bool same_key(PyObject* a, PyObject* b) noexcept;

@@ -81,7 +81,7 @@ inline PyObject* instance_dict(PyObject* object) noexcept {
 int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept;
 // As PyObject_GetAttr does when it fails: an AttributeError that has no name and no object gets these.
 void add_attribute_context(PyObject* exception, PyObject* object, PyObject* name) noexcept;
-// ... the error that is set.
+// The same for the error that is set.
 void add_attribute_context(PyObject* object, PyObject* name) noexcept;
 // The inline attribute values, or null (no managed dict, or the dict has been made).
 inline PyDictValues* inline_values(PyObject* object) noexcept {
@@ -153,7 +153,7 @@ void add_value_type(PyTypeObject* type);
 bool is_value_type(PyTypeObject* type) noexcept;
 bool equal_values(PyObject* a, PyObject* b) noexcept;  // of one such type
 
-// ... nor of any item of this list or set. Tuples of such are such, too.
+// When this list or set dies nothing is told of any of its items. Tuples of such items are such, too.
 bool holds_quiet_items(PyObject* container) noexcept;
 
 // The constructor of the built-in class that a class comes from.

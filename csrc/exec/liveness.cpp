@@ -32,7 +32,7 @@ class Liveness {
   void run();
   // The last node that may read each register; kNone: nobody.
   const Vec<uint32_t>& last() const { return last_; }
-  // ... and which of its operands, or of the places in its frames, that is: the last one that lets it go.
+  // Which operand of that node, or which place in its frames, reads the register: the last one lets it go.
   const Vec<uint32_t>& place() const { return place_; }
 
  private:
@@ -56,8 +56,8 @@ class Liveness {
   uint32_t uses_ = 0;
   Vec<bool> states_;                // expanded
   Vec<uint32_t> logs_;              // expanded: at which node; else kNone
-  Vec<uint8_t> walks_;              // ... how often there, for the places
-  Vec<uint32_t> builds_;            // ... by which kBuild last
+  Vec<uint8_t> walks_;              // how often each log was walked at that node, for the places
+  Vec<uint32_t> builds_;            // by which kBuild each was walked last
   Vec<uint32_t> undone_;            // entries whose end is still to come, the last one last
   uint32_t built_ = 0, build_ = 0;  // how many; the one under way, or 0
   uint32_t node_ = 0;

@@ -24,7 +24,7 @@ class Materialiser {
 
   // New reference; null with an error set. The value must not be Null.
   PyObject* value(Val value) noexcept;
-  // ... of a frame that only stands: one that is not made yet is not made for that, with all that it captures.
+  // The function of a frame that only stands: what is not made yet is not made for that, with all that it captures.
   PyObject* function_to_show(Val function) noexcept;
   // New reference to the virtual object, built from its log even if a register is to hold it.
   PyObject* build(uint32_t index) noexcept;

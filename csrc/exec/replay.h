@@ -42,13 +42,13 @@ inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
 // Where a replay was left to CPython before the end of its trace, and what it did on the way.
 struct Left {
   bool interrupted = false;      // something wanted the evaluator's attention: the trace is not to blame
-  const Trace* trace = nullptr;  // null: it came to the end ...
-  bool stopped = false;          // ... at which the recording had stopped
+  const Trace* trace = nullptr;  // null: it came to the end
+  bool stopped = false;          // the end that it came to is where the recording had stopped
   uint32_t node = 0;
   uint32_t opaque_calls = 0;
   double seconds = 0;          // in CPython, from there on
-  Varying* varying = nullptr;  // takes in the numbers because of which an epoch's guards did not hold ...
-  bool learned = false;        // ... and did
+  Varying* varying = nullptr;  // takes in the numbers because of which an epoch's guards did not hold
+  bool learned = false;        // `varying` took some in
 };
 
 // Under stress: at which exit point replays leave; kAnywhere: each replay of a trace at another one, spread evenly.

@@ -137,10 +137,10 @@ struct Virtual {
   bool rewritten = false;  // some entry of the log undoes an earlier one
   PyTypeObject* type = nullptr;
   uint32_t birth = 0;                   // clock at allocation
-  uint32_t head = kNone, tail = kNone;  // log ...
-  uint32_t last_part = kNone;           // ... and its last entry that names a virtual object
-  uint32_t reg = kNone;            // once built (or an input container): the register that holds the real object ...
-  uint32_t reg_time = UINT32_MAX;  // ... from this time on
+  uint32_t head = kNone, tail = kNone;  // its log
+  uint32_t last_part = kNone;           // last entry of the log that names a virtual object
+  uint32_t reg = kNone;                 // once built (or an input container): the register that holds the real object
+  uint32_t reg_time = UINT32_MAX;       // the time from which on `reg` holds it
   bool is_real(uint32_t time) const noexcept { return reg != kNone && reg_time <= time; }
 };
 
@@ -207,9 +207,9 @@ struct Followed {
 struct StopInfo {
   const char* code = nullptr;  // "PJ203", null: recorded to its return
   std::string reason;
-  std::string file, function;  // the user's own place ...
+  std::string file, function;  // the user's own place
   int line = 0;
-  std::string inside;  // ... and the one in a library that it leads to: "torch/nn/modules/linear.py:134"
+  std::string inside;  // the line in a library that `line` leads to: "torch/nn/modules/linear.py:134"
 };
 
 // What is checked anew after an opaque call, when its guards, like those at entry, find all that the trace relies on
@@ -290,8 +290,8 @@ struct Trace {
   StopInfo stop;
   bool gives_way = false;          // to the next trace: the recording changed what its own guards are about
   Vec<StopInfo> detours;           // why something was left to an opaque call, or to CPython, in between
-  uint32_t exit_points = 0;        // under stress: instructions at which a replay was to leave ...
-  Vec<const char*> no_exits;       // ... and why it cannot at some of them
+  uint32_t exit_points = 0;        // under stress: instructions at which a replay was to leave
+  Vec<const char*> no_exits;       // why a replay cannot leave at some instructions
   mutable std::deque<Link> links;  // side traces; a replay may be in one while another is added
   mutable Vec<Leaving> leavings;   // where replays were left
   mutable Spent left;              // in CPython, from where replays were left or the recording had stopped

@@ -41,7 +41,7 @@ void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = shadow;
 }
 
-// ... of containers: one that it gives back may be one of them, or be in one.
+// The result of a function of containers: what it gives back may be one of them, or be in one.
 void take_scalar(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (!cpython::is_scalar(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
   frame.pending.result = recorder.own_const(result);

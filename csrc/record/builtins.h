@@ -42,12 +42,12 @@ Val generator_attribute(Recorder& recorder, Val generator, PyObject* name);
 // The StopIteration of a generator that returned this.
 Val new_stop(Recorder& recorder, Val returned);
 
-// ... and of an exception.
+// What C tells of an exception.
 Val exception_attribute(Recorder& recorder, Val exception, PyObject* name);
 // A group of class `type` with `args`, of which `parts` are the exceptions; see exception_groups.cpp.
 Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& parts);
 
-// ... and of a function, virtual or not.
+// What C tells of a function, virtual or not.
 Val function_attribute(Recorder& recorder, Val function, PyObject* name);
 // Reading it makes the dict that the function then keeps. False: another attribute.
 bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val function, PyObject* name, int pops);
@@ -134,7 +134,7 @@ Task<Val> set_inplace(Drive& drive, int op, Val set, Val other);
 // Sets of native keys. False or Null: not known.
 bool set_keys(Recorder& recorder, Val set, KeyList* keys);
 Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys);
-// ... made by this callable, when there is an order that its table decides.
+// A set that this callable makes, when there is an order that its table decides.
 Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys, PyObject* callable, const Vals& args);
 // A container that a set takes over or merges by the order of its table.
 bool has_table(Recorder& recorder, Val iterable);

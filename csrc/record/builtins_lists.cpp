@@ -25,7 +25,7 @@ Val written_list(Recorder& recorder, const Arguments& args, size_t least, size_t
   return fits ? list : Val();
 }
 
-// ... and whose items it must know.
+// The list that such a method writes, where the handler must know its items.
 Val known_list(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
   Val list = written_list(recorder, args, least, most);
   return list.is_null() || args.values[0].is_virtual() ? list : recorder.content_of(args.values[0]);

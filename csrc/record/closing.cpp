@@ -45,7 +45,7 @@ bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
 
 }  // namespace
 
-// ... and nothing that the user sees is closed with it: what it delegates to is a generator that is looked at itself,
+// Nothing that the user sees is closed with the generator: what it delegates to is a generator looked at itself,
 // or has no close().
 bool Recorder::closes_alone(Val generator) {
   static PyObject* const close = PyUnicode_InternFromString("close");

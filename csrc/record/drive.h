@@ -25,8 +25,8 @@ namespace pijit {
 struct Inner {
   Val value;
   bool raised = false;  // the frame raised: is_raised() tells what
-  bool ended = false;   // the generator ran to its end ...
-  Val returned;         // ... and returned this
+  bool ended = false;   // the generator ran to its end
+  Val returned;         // what the generator returned
 };
 
 // A suspended C function. Starts when it is awaited; owns its coroutine.

@@ -30,7 +30,7 @@ bool makes_itself(PyTypeObject* type, size_t args) {
   return !PyType_IsSubtype(type, of_system) || args < 2;
 }
 
-// ... of a group.
+// A class of exception groups whose objects are made, and die, as those of CPython.
 bool makes_group(PyTypeObject* type) {
   auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
   return PyType_IsSubtype(type, groups) && type->tp_new == groups->tp_new && type->tp_finalize == nullptr &&

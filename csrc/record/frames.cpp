@@ -55,7 +55,7 @@ bool Recorder::is_suspended(uint32_t generator, cpython::Frame* frame) const {
   return models_[generator]->suspended != nullptr && models_[generator]->suspended->frame == frame;
 }
 
-// ... of some virtual generator.
+// The frame is that of some virtual generator.
 bool Recorder::is_ours(cpython::Frame* frame) const {
   const auto found = generators_.find(frame);
   return found != generators_.end() && is_suspended(found->second, frame);

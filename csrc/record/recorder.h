@@ -161,7 +161,8 @@ class Recorder final : public RecordApi {
   bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value);
   bool guard_context_var(PyObject* var, PyObject** value);
   bool guard_inline(PyObject* object, PyObject* name, PyObject** value);  // attribute of an instance with inline values
-  bool guard_before_dict(PyObject* object, PyObject* name, PyObject** value);  // ... when its dict was made here
+  bool guard_before_dict(PyObject* object, PyObject* name,
+                         PyObject** value);  // attribute that was inline before its dict was made here
   uint32_t guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value);
   void guard_no_dict(PyObject* object, Val source);
   void guard_no_dict_yet(PyObject* object);
@@ -198,13 +199,14 @@ class Recorder final : public RecordApi {
   Val writable(Val container);    // the model of a list, set or deque that is about to be written; Null: not one
   Val content_of(Val container);  // the model of a container that existed before and was written, else itself
   bool is_unread(Val container);
-  Val content_to_drop(Val container);  // ... and cleared at once: its items are looked at only if they must be
+  Val content_to_drop(
+      Val container);  // as content_of; it is cleared at once, and items are looked at only if they must be
   void note_argument(PyObject* object, Val container);
   Val argument(PyObject* object);  // the argument that it is, or Null
   bool is_same_object(uint32_t reg, PyObject* real, PyObject* object);
   bool is_argument(Val container, PyObject* object);  // it is that object, guarded either way
   bool is_real(Val container);                        // it is written by nodes
-  Val home(Val container);                            // ... where the object is
+  Val home(Val container);                            // the object of a real one
   bool set_items(Val list, Vals items, const char* method, const Vals& args);
   bool splice(Val list, size_t at, size_t removed, const Vals& added, const char* method, const Vals& args);
   bool add_items(Val list, const Vals& more, const char* method, const Vals& args);
@@ -218,9 +220,9 @@ class Recorder final : public RecordApi {
   bool put_in_dict(PyObject* dict, PyObject* key, Val value);      // all but the node
   Vec<Filling*>& fillings() { return fillings_; }                  // that are open (filling.h)
   bool flush_fillings();                                           // false: stopped
-  bool end_fillings(const Drive& of);                              // ... of C code that raises
+  bool end_fillings(const Drive& of);                              // fillings of C code that raises
   bool are_scalars(const Vals& values) const;
-  bool is_filled(Val value) const;  // ... one of these containers
+  bool is_filled(Val value) const;  // a filling of `fillings()` fills it
   // The model of what existed before changes, or becomes known: only an epoch makes good what a rollback leaves.
   void note_lasting() { lasting_ += 1; }
   bool is_untouched(const TraceMark& mark) const;
@@ -228,7 +230,7 @@ class Recorder final : public RecordApi {
   void pin(Val value);
   void pin_item(PyObject* dict, PyObject* key);
   Val call_for(PyTypeObject* type, PyObject* callable, Vals args);  // what it makes, of this class; Null: stopped
-  Val new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args);  // ... as a container
+  Val new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args);  // real from the start
 
   // -- nodes
   Node& emit_node(Op op);  // with a snapshot at the start of the current instruction when the op may leave
@@ -336,8 +338,8 @@ class Recorder final : public RecordApi {
   }  // ContextVar tokens: variable and value before
 
   Arguments scratch;           // reused by call instructions
-  PyObject* called = nullptr;  // the C callable whose handler runs ...
-  bool called_bound = false;   // ... and its self was put before the arguments
+  PyObject* called = nullptr;  // the C callable whose handler runs
+  bool called_bound = false;   // its self was put before the arguments
 
  private:
   friend void step(Recorder&, ShadowFrame&, int opcode, int oparg);
@@ -458,7 +460,7 @@ class Recorder final : public RecordApi {
     PyTypeObject* type;
     uint32_t dict;    // of an instance: where its __dict__ is
     uint32_t seen;    // it is written: up to which guard it was told apart from what is read
-    size_t told;      // ... and from how many objects that are written, always
+    size_t told;      // from how many objects that are written it was told apart, always
     size_t argument;  // how many containers were known before
   };
   void begin_finding();
@@ -526,36 +528,36 @@ class Recorder final : public RecordApi {
   uint32_t aside_ = 0;              // times that it stepped aside and has not come back
   PyTypeObject* raised_ = nullptr;  // class of the exception that left the inner frame
   Val raised_value_;                // the exception under way, if it is not a new one
-  Val raised_cause_;                // ... raised `from` that
-  bool raised_again_ = false;       // ... as it is
-  bool raised_thrown_ = false;      // ... into a generator: what its callers handle is not its context
-  Val raised_context_;              // ... what was handled there
-  bool raise_entry_due_ = false;    // ... its traceback gets an entry where it leaves the frame
-  int raise_opcode_ = 0;            // ... the instruction, and what it was given
+  Val raised_cause_;                // what the exception was raised `from`
+  bool raised_again_ = false;       // the exception is raised as it is
+  bool raised_thrown_ = false;      // it is thrown into a generator: what callers handle is not its context
+  Val raised_context_;              // what was handled where the exception was raised
+  bool raise_entry_due_ = false;    // the traceback gets an entry where the exception leaves the frame
+  int raise_opcode_ = 0;            // the instruction that raised; below, what it was given
   Vec<Operand> raise_operands_;
   Val raised_sought_;                           // of what it was to be an attribute, at first: (object, name)
-  Vec<TracedFrame> raise_path_;                 // ... the frames that it has left
-  bool any_traced_ = false;                     // some exception was caught ...
-  bool any_traced_built_ = false;               // ... and built
+  Vec<TracedFrame> raise_path_;                 // the frames that the exception has left
+  bool any_traced_ = false;                     // some exception was caught
+  bool any_traced_built_ = false;               // some caught exception was built
   uint32_t return_snapshot_ = kNone;            // of the root's return
-  bool leaves_generator_ = false;               // ... when a generator dies, and is closed
-  Val entry_handled_;                           // what was being handled at entry ...
-  PyObject* entry_exception_ = nullptr;         // ... the object, or None or null
+  bool leaves_generator_ = false;               // the frame is left because its generator dies, and is closed
+  Val entry_handled_;                           // what was being handled at entry
+  PyObject* entry_exception_ = nullptr;         // the object handled at entry, or None or null
   bool exception_ = false;                      // an exception event since the last instruction
-  bool foreseen_ = false;                       // ... that follows from guarded facts
+  bool foreseen_ = false;                       // that exception follows from guarded facts
   bool stopping_ = false, stop_final_ = false;  // stop() was called; what becomes of it is decided at the border
-  bool stop_changed_ = false;                   // ... after the shadow was changed
-  bool raising_ = false;                        // ... because of an exception that nothing foresaw
+  bool stop_changed_ = false;                   // stop() was called after the shadow was changed
+  bool raising_ = false;                        // it stops because of an exception that nothing foresaw
   bool epoch_due_ = false;                      // foreign code ran: an epoch begins at the next instruction
   Val epoch_result_, none_result_;              // registers to look at there
   Val popped_;
-  Vals taken_;  // ... and of which to guard the class
+  Vals taken_;  // values of which to guard the class
   uint32_t opaque_calls_ = 0;
   struct Stale {
     uint32_t nodes, object, reg;
   };
   Vec<Stale> stale_;          // virtual objects that became registers, and at which node
-  Vec<uint32_t> stale_regs_;  // ... by object; kNone: it is not one of them
+  Vec<uint32_t> stale_regs_;  // the registers of `stale_`, by object; kNone: none
   Vec<uint32_t> due_;         // real objects that an epoch makes stale
   Vec<uint32_t> built_;       // objects that became real, in order
   Vec<uint32_t> begun_;       // iterators that no call makes any more, in order
@@ -609,16 +611,16 @@ class Recorder final : public RecordApi {
   ObjectSet known_;                   // instances, functions and classes that were met before foreign code ran
   Vec<bool> held_;                    // registers with results that something else holds
   Vec<bool> loaded_;                  // registers that guards load
-  uint32_t looked_nodes_ = 0;         // nodes that look_for_writes has seen ...
-  Vec<std::pair<PyObject*, PyTypeObject*>> written_here_;  // ... and what those of this epoch write, with its class
+  uint32_t looked_nodes_ = 0;         // nodes that look_for_writes has seen
+  Vec<std::pair<PyObject*, PyTypeObject*>> written_here_;  // what the nodes of this epoch write, with its class
   ObjectSet are_written_here_;
   Vec<Found> found_;
   bool any_written_ = false;              // of them
   ObjectSet named_;                       // arguments that are these very objects
   uint64_t loaded_items_ = 0;             // of containers that foreign code returned or had
   bool by_kind_ = false;                  // what a place holds is being loaded
-  int adopting_ = 0;                      // instances among them whose attributes are being loaded ...
-  Py_ssize_t adopted_ = 0;                // ... and how many attributes so far
+  int adopting_ = 0;                      // instances among them whose attributes are being loaded
+  Py_ssize_t adopted_ = 0;                // how many of their attributes so far
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
   Vals bound_;                            // slots of the frame that is expected
   Vec<Operand> operands_;                 // of the site that the adapter is asked about
@@ -670,7 +672,7 @@ void check_shadow(Recorder& recorder, ShadowFrame& frame);
 
 // Handles one instruction (before it runs). step.cpp.
 void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg);
-// ... that only moves values: nothing of the trace changes. False: it is another.
+// Handles an instruction that only moves values: nothing of the trace changes. False: it is another.
 bool step_move(ShadowFrame& frame, int opcode, int oparg);
 
 // C callables whose meaning is known (builtins.cpp). kUnknown: not in the table.

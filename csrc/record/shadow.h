@@ -61,20 +61,20 @@ struct Pending {
   bool ignores_frames = false;    // frames under it read only (import of a loaded module)
   bool adapter = false;           // the adapter's finish_call decides
   bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
-  cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed ...
-  uint32_t run_out = kNone;       // ... and the register that takes what it returns
+  cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed
+  uint32_t run_out = kNone;       // the register that takes what `run` returns
   Then then = Then::kPush;
   uint8_t pushes =
       1;         // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH); 4: its items (UNPACK_SEQUENCE)
   int pops = 0;  // operands it takes
   PyFunctionObject* function = nullptr;
-  uint32_t generator = kNone;     // virtual generator that is to be resumed ...
-  bool again = false;             // ... and the instruction has done nothing else
-  bool throws = false;            // ... by an exception, x or (Null) a new one; else x is what is sent
+  uint32_t generator = kNone;     // virtual generator that is to be resumed
+  bool again = false;             // `generator` is resumed, and the instruction has done nothing else
+  bool throws = false;            // `generator` is resumed by an exception, x or (Null) a new one; else x is sent
   Val result, x, y, z;            // y: what the generator returned
   Val sought;                     // the frame gets an attribute: (object, name)
-  Val x_function;                 // the shadow of `function` ...
-  Val names;                      // ... and where its variables are, if it is the body of a class
+  Val x_function;                 // the shadow of `function`
+  Val names;                      // where the variables of `function` are, if it is the body of a class
   Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
   bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
   Finish finish = nullptr;        // computes the result from the real one
@@ -119,7 +119,7 @@ struct ShadowFrame : FromPool {
   Val result;  // shadow of the value it returns or yields
   bool yielded = false;
   PyObject* kwnames = nullptr;     // set by KW_NAMES for the next CALL
-  PyObject* call_names = nullptr;  // ... and taken by it
+  PyObject* call_names = nullptr;  // the names that the CALL has taken
   std::vector<int> loose;          // slots of methods that are bound in the shadow and taken apart in the frame
   uint32_t generator = kNone;      // the virtual generator that this frame is
   Val self;                        // the kFrame that stands for it, if a traceback names it
@@ -182,25 +182,25 @@ struct Model : FromPool {
   PyObject* real = nullptr;                // the object, when it was seen (borrowed, may be gone)
   Vals items;                              // sequence items; dict values; fields
   KeyList keys;                            // dict keys or set items, in order (immutable scalars, kept by owned)
-  KeyList names;                           // attribute names ...
-  Vals attrs;                              // ... and values
-  uint32_t owner = kNone;                  // the instance whose __dict__ this is ...
-  uint32_t dict = kNone;                   // ... and the other way round
+  KeyList names;                           // attribute names
+  Vals attrs;                              // attribute values
+  uint32_t owner = kNone;                  // the instance whose __dict__ this is
+  uint32_t dict = kNone;                   // the __dict__ of this instance
   uint32_t address = kNone;                // what id() gives of it
   uint32_t position = 0;                   // iterators: kExhausted once they have ended
-  uint32_t begun = UINT32_MAX;             // ... since when no call of their class makes them what they are
+  uint32_t begun = UINT32_MAX;             // iterators: since when no call of their class makes them what they are
   Seldom<uint32_t> reshaped;               // when keys came or went
-  Seldom<Val> ahead;                       // iterators over sets: all the items, in order ...
-  size_t ahead_epoch = 0;                  // ... as they were there
+  Seldom<Val> ahead;                       // iterators over sets: all the items, in order
+  size_t ahead_epoch = 0;                  // the epoch of `ahead`
   Val home;                                // a container that existed before and is written: the object (writes.cpp)
-  Seldom<PyObject*> original;              // ... its items before the first write (borrowed)
-  bool unread = false;                     // ... not guarded: items has only what was added
-  bool guarded = false;                    // ... they were guarded before
+  Seldom<PyObject*> original;              // items of `home` before the first write (borrowed)
+  bool unread = false;                     // items of `home` are not guarded: `items` has only what was added
+  bool guarded = false;                    // items of `home` were guarded before
   bool strict = false;                     // zip(strict=True)
   bool any_order = false;                  // an argument whose attributes may come in another order
   bool building = false;                   // being materialised
-  Seldom<TracedFrame> traced;              // exceptions: their traceback, innermost frame first ...
-  Seldom<Val> tracebacks;                  // ... and what stands for it
+  Seldom<TracedFrame> traced;              // exceptions: their traceback, innermost frame first
+  Seldom<Val> tracebacks;                  // what stands for the traceback
   std::unique_ptr<ShadowFrame> suspended;  // generators
 };
 

@@ -239,8 +239,8 @@ Val Recorder::call_for(PyTypeObject* type, PyObject* callable, Vals args) {
   return out;
 }
 
-// ... a container that is real from the start. Used where a copy built item by item would not be the same (the order
-// of a set is that of its table).
+// A container that is real from the start, as the call makes it. Used where a copy built item by item would not be the
+// same (the order of a set is that of its table).
 Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args) {
   const Val out = call_for(type, callable, std::move(args));
   if (out.is_null()) return Val();

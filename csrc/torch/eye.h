@@ -43,7 +43,7 @@ class Eye {
   void stop() noexcept;
   void count(bool on);
   void open();            // an observed call begins
-  void close() noexcept;  // ... and ends: forgets what was noted
+  void close() noexcept;  // an observed call ends: what was noted is forgotten
   bool is_open() const { return open_; }
   bool recording() const { return recording_; }
   bool has_key() const;  // the thread still has the dispatch key

@@ -2,7 +2,8 @@
 
 It is made of the GraphModule of the format `fx`, which torch.export looks at on tensors without data: so it knows the
 sizes and dtypes that torch knows, and has parameters, buffers, lines and modules under the same names. Sizes that are
-free in the graph are free in it; where an operator allows only some sizes, torch finds the range.
+free in the graph are free in it; where an operator or a check allows only some sizes, torch finds the range, or that
+there is one size only. That is an error where the user asked for free sizes.
 
 Its file gives tensors and numbers. A word in the outputs, such as a dtype or a text, becomes None.
 """
@@ -29,6 +30,10 @@ _FREE = "export with `dynamic=False` to fix all sizes, or name those that are to
 def make(graph: Graph, *, dynamic: Any = None) -> Any:
     """The ExportedProgram.
 
+    Args:
+        graph: what to export.
+        dynamic: not None: a size that is free in the graph must stay free.
+
     Raises:
         ExportError: the graph is split, has an operator that torch has not, or a size cannot stay free.
     """
@@ -51,7 +56,8 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
             program = _program(module, examples, left)
         except Exception as error:
             raise _failed(graph, error) from error
-    _check_free(graph, program)
+    if dynamic is not None:
+        _check_free(graph, program)
     program.module_call_graph[0].signature.out_spec = structure
     return program
 

@@ -110,12 +110,13 @@ def test_sizes_that_are_equal():
 
 def test_a_size_that_cannot_be_free():
     made = graph(Node("add", {"x": X, "y": C}, (Y,), "aten::add.Tensor"))
-    with pytest.raises(
-        ExportError, match="size 'rows', axis 0 of input 'x', cannot stay free .* needs it to be 3; exp"
-    ):
-        pijit.export(made, format="exported_program")
-    module = pijit.export(made, format="exported_program", dynamic=False).module()
-    assert torch.equal(module(torch.ones(3, 4)), torch.arange(12.0).reshape(3, 4) + 1)
+    for dynamic in (True, {"x": {0: "rows"}}):
+        with pytest.raises(ExportError, match="size 'rows', axis 0 of input 'x', cannot stay free .* to be 3; export"):
+            pijit.export(made, format="exported_program", dynamic=dynamic)
+    for dynamic in (None, False):
+        module = pijit.export(made, format="exported_program", dynamic=dynamic).module()
+        for x in (torch.ones(3, 4), torch.zeros(3, 4)):
+            assert torch.equal(module(x), x + torch.arange(12.0).reshape(3, 4))
 
 
 def test_words_in_outputs_become_none(tmp_path):

@@ -56,6 +56,9 @@ class _Functional:
         for node in self._graph.nodes:
             if len(hidden_writes(node.op, node.arguments)) == 2:
                 self._update(node)
+            elif node.op == "dropout" and node.writes and node.arguments["training"] is False:  # nothing is written
+                same = {"x": node.arguments["x"]}
+                self._read(replace(node, op="alias", origin="aten::alias", arguments=same, writes=(), random=False))
             elif node.writes:
                 self._write(node)
             else:

@@ -266,7 +266,13 @@ def writes() -> dict[str, Any]:
     def relu(x: torch.Tensor) -> torch.Tensor:
         return torch.relu_(x * 2) + x
 
+    def dropout(x: torch.Tensor) -> torch.Tensor:
+        y = x.flatten(1)
+        torch.nn.functional.dropout(y, 0.5, training=False, inplace=True)
+        return y.add_(1) + x.sum()
+
     return {
+        "dropout": (dropout, [(3, 4)]),
         "momentum": (momentum, [(3, 4)] * 3),
         "view": (view, [(3, 4)]),
         "of_views": (of_views, [(3, 4)]),

@@ -308,6 +308,28 @@ def test_modes() -> None:
     ]
 
 
+def test_a_mode_that_is_read_again() -> None:
+    """The getter and what it gave; another answer is not replayed."""
+
+    def f(a: torch.Tensor) -> Any:
+        return a + 1, torch._C._get_cudnn_benchmark()
+
+    data = recorded(f, (x(2),), (x(3),))
+    (call,) = calls(data, "tensor::check")
+    assert call["arguments"] == [
+        ("getter", ("const", "_get_cudnn_benchmark"), False),
+        ("expected", ("const", False), False),
+    ]
+    assert call["callable"] is torch._C._get_cudnn_benchmark
+    replayed = pijit.jit(f)
+    for benchmark in (False, True, False):
+        torch.backends.cudnn.benchmark = benchmark
+        try:
+            assert same(replayed(x(2)), f(x(2)))
+        finally:
+            torch.backends.cudnn.benchmark = False
+
+
 def test_a_function_of_torch_that_is_called_as_a_whole() -> None:
     """By its name, with the function itself."""
     data = recorded(lambda a: a.new_tensor([[1.0, 2.0], [3.0, a.shape[0] * 1.0]]), (x(2),), (x(3),))
@@ -469,20 +491,53 @@ def test_dead_objects_are_not_handed_out() -> None:
     assert same(f(x(2)), x(2) * 3)
 
 
-def test_an_opaque_call_and_an_exit() -> None:
-    """What the trace cannot contain is said; tensors that are found after it are inputs, too."""
+weights = {"w": x(2)}
 
-    def f(a: torch.Tensor, values: list[str]) -> Any:
+
+def swap() -> None:
+    """Foreign code that gives the program another tensor."""
+    weights["w"] = weights["w"] + 1
+
+
+def test_an_opaque_call() -> None:
+    """Tensors that are found after it are inputs, too, and nodes say what runs foreign code."""
+
+    def f(a: torch.Tensor) -> torch.Tensor:
         b = a + 1
-        print(sorted(values), end="", file=None if not values else Quiet())
-        return b * 2
+        swap_unseen()
+        return b * weights["w"]
 
-    data = recorded(f, (x(2), ["b"]), (x(3), ["b"]))
-    assert data["opaque_calls"] >= 1
-    assert data["ends"] == "return"
-    assert data["stop"] is None
+    swap_unseen = pijit.opaque(swap)
+    replayed = pijit.jit(f)
+    answers = []
+    for function in (f, replayed):
+        weights["w"] = x(2)
+        answers.append([function(x(2)) for _ in range(6)])
+    assert same(answers[0], answers[1])
+    root = _core.root_of(replayed)
+    data = _core.trace_data(root, len(_core.root_traces(root)) - 1)
+    assert data["opaque_calls"] == 1
+    assert (data["ends"], data["stop"]) == ("return", None)
+    ops = [node["op"] for node in data["nodes"]]
+    assert ops.index("opaque") < ops.index("epoch") < len(ops) - 1
+    given = one(data, "aten::mul.Tensor")["given"]
+    (late,) = [row for row in data["inputs"] if ("reg", row["register"]) == given["other"]]
+    assert late["source"][-1] == ("item", "w")
 
 
-class Quiet:
-    def write(self, text: str) -> None:
-        pass
+def test_an_exit() -> None:
+    """A trace that stops recording says where and why, and returns nothing."""
+
+    def f(a: torch.Tensor) -> Any:
+        b = a + 1
+        raise ValueError(tuple(b.shape))
+
+    replayed = pijit.jit(f)
+    for size in (2, 3, 2):
+        with pytest.raises(ValueError, match=str(size)):
+            replayed(x(size))
+    data = _core.trace_data(_core.root_of(replayed), 0)
+    assert (data["ends"], data["result"]) == ("exit", ("none",))
+    assert data["stop"] is not None
+    assert data["nodes"][-1]["op"] == "exit"
+    assert data["nodes"][-1]["frame"] == -1

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 import pijit
 
@@ -230,3 +231,28 @@ def test_arguments_that_hold_tensors() -> None:
     assert same(
         scope["test_arguments_that_hold_tensors__locals__f"](*arguments(7), bias=x(7)), f(*arguments(7), bias=x(7))
     )
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, a: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.norm(self.inner(a)))
+
+
+def test_a_module() -> None:
+    """Its text is a function of the module: parameters are its attributes."""
+    torch.manual_seed(0)
+    model, other = (
+        nn.Sequential(*(Layer() for _ in range(3))).eval(),
+        nn.Sequential(*(Layer() for _ in range(3))).eval(),
+    )
+    replayed = pijit.jit(model)
+    for rows in (2, 4, 2):
+        assert same(replayed(x(rows, 3)), model(x(rows, 3)))
+    text = str(pijit.traces(replayed)[-1])
+    for each in (model, other):
+        assert same(run(text, (each, x(5, 3))), each(x(5, 3)))

@@ -6,6 +6,7 @@ from outside of a box, or is used outside of it, begins at its upper edge and en
 drawn in the innermost box that has both its ends, and no line crosses an operator.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -183,7 +184,7 @@ def _operator(node: Node, module: str) -> _Item:
     small = [_cut(part) for part in (module, ", ".join(held), ", ".join(literals)) if part]
     written = f" (writes {', '.join(node.writes)})" if node.writes else ""
     takes = {value.name: value for value in node.operands}
-    hint = "\n".join(filter(None, (f"{node.op}{written}", node.region, node.place, node.origin)))
+    hint = "\n".join(filter(None, (f"{node.op}{written}", node.region, os.path.basename(node.place), node.origin)))
     gives = {value.name for value in node.results if value is not None}
     return _Item([f"{node.op}{written}", *small], hint, fill, edge, gives, _arrays(takes))
 

@@ -21,7 +21,9 @@ def layers(count, odd=None, sizes=8):
         inner, first = f"layers.{at}", len(nodes)
         act = "gelu" if at == odd else "relu"
         nodes += [
-            Node("linear", {"x": value, "weight": weight}, (a,), region=f"{inner}.lin", file="model.py", line=3),
+            Node(
+                "linear", {"x": value, "weight": weight}, (a,), region=f"{inner}.lin", file="/home/me/model.py", line=3
+            ),
             Node(act, {"x": a}, (b,), region=inner, file="model.py", line=4),
             Node("add", {"x": b, "y": value}, (y,), region=inner, file="model.py", line=5),
         ]

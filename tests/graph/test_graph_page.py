@@ -30,3 +30,4 @@ def test_the_picture_is_one() -> None:
     texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "\u00d7 12" in texts
     assert "scaled_dot_product_attention" in texts
+    assert str(made.ROOT) not in made.PICTURE.read_text()

@@ -55,13 +55,12 @@ def load(name: str) -> Any:
     Raises:
         ExportError: there is no such format, it does not load, or a package that it needs is not installed.
     """
-    known = names()
-    if not isinstance(name, str) or name not in known:
-        raise ExportError(f"no format is called {name!r}{nearest(str(name), known)}")
-    if name in _own():
+    if isinstance(name, str) and name in _own():  # without a look at what is installed, which takes a while
         module = importlib.import_module(f"{__name__}.{name}")
+    elif isinstance(name, str) and (found := _foreign().get(name)) is not None:
+        module = _load_foreign(found)
     else:
-        module = _load_foreign(_foreign()[name])
+        raise ExportError(f"no format is called {name!r}{nearest(str(name), names())}")
     if lacks := missing(module):
         raise ExportError(f"format {name!r} needs {' and '.join(lacks)}; run: {module.INSTALL}")
     return module

@@ -45,19 +45,24 @@ def write(made: Any, path: Path) -> None:
 
 def targets(graph: Graph) -> dict[str, str]:
     """For each parameter the path under which the module has it."""
-    taken: dict[str, str] = {}
+    found: dict[str, str] = {}
+    tensors: set[str] = set()
+    modules: set[str] = set()
     for value in graph.parameters:
         words = [re.sub(r"\W", "_", word) or "_" for word in (value.path or value.name).split(".")]
+        around = [".".join(words[:length]) for length in range(1, len(words))]
         path, count = ".".join(words), 1
-        while path in taken.values() or any(_inside(path, other) for other in taken.values()):
+        while path in tensors or path in modules or not tensors.isdisjoint(around):
             count += 1
             path = ".".join(words) + f"_{count}"
-        taken[value.name] = path
-    return taken
-
-
-def _inside(path: str, other: str) -> bool:
-    return path.startswith(f"{other}.") or other.startswith(f"{path}.")
+            if not tensors.isdisjoint(around):  # a tensor is where a module has to be
+                words = [f"{words[0]}_{count}", *words[1:]]
+                around = [".".join(words[:length]) for length in range(1, len(words))]
+                path = ".".join(words)
+        found[value.name] = path
+        tensors.add(path)
+        modules.update(around)
+    return found
 
 
 class Lowering:

@@ -9,6 +9,7 @@ Rules:
 3. The frames of a node tell the module that called it and the user's line.
 """
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -101,6 +102,7 @@ class Builder:
         self._decisions = decisions
         self._registers: dict[int, Any] = {}
         self._names: set[str] = set()
+        self._counts: dict[str, int] = {}  # of names that begin with a word
         self._nodes: list[Node] = []
         self._arrays: dict[str, Any] = {}
         self._parameters: dict[int, Value] = {}
@@ -138,12 +140,13 @@ class Builder:
     # -- what comes in
 
     def _fresh(self, wanted: str) -> str:
-        word = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in wanted) or "value"
-        name, count = word, 0
+        word = re.sub(r"\W", "_", wanted) or "value"
+        name, count = word, self._counts.get(word, 0)
         while name in self._names:
             count += 1
             name = f"{word}_{count}"
         self._names.add(name)
+        self._counts[word] = count
         return name
 
     @staticmethod

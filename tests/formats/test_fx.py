@@ -268,3 +268,22 @@ def test_decisions_on_numbers_of_tensors(format, op, dtype, expected, right, wro
         assert made(torch.tensor(right, dtype=getattr(torch, dtype)))[0] == right
         with pytest.raises(RuntimeError, match="f: this data takes another way"):
             made(torch.tensor(wrong, dtype=getattr(torch, dtype)))
+
+
+def test_a_tensor_whose_path_leads_through_another_one():
+    """Modules that the function names may have the name of a tensor."""
+    one, other = (
+        Value(f"p{at}", "tensor", "parameter", "float32", (4,), path=path) for at, path in enumerate("a a.b".split())
+    )
+    for first, second in ((one, other), (other, one)):
+        both = Graph(
+            "f",
+            (X,),
+            (first, second),
+            (Node("add", {"x": first, "y": second}, (Y,), "aten::add.Tensor"),),
+            Y,
+            data={"p0": torch.ones(4), "p1": torch.arange(4.0)},
+        )
+        made = pijit.export(both, format="fx")
+        assert torch.equal(made(torch.zeros(3, 4)), torch.arange(4.0) + 1)
+        assert len(made.state_dict()) == 2

@@ -207,7 +207,9 @@ def _graph(name: str, fn: Any, state: _State) -> tuple[Graph | None, str]:
         return None, str(error)
     for effect in _lasting(graph.effects):
         place = f"{effect.file}:{effect.line}: " if effect.file else ""
-        raise _cannot(name, f"{place}{effect.what} changes an object of Python")
+        stores = effect.what in {"setattr", "delattr", "setitem", "delitem", "setcell"}
+        does = "changes an object of Python" if stores else "runs in CPython, and may change anything"
+        raise _cannot(name, f"{place}{effect.what} {does}")
     for node in graph.breaks:
         what = "the rest of the call runs" if node.op == "python::rest" else f"{node.op.removeprefix('python::')} runs"
         raise _cannot(name, f"{place_of(node)}{what} in CPython, and may change anything")

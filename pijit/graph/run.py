@@ -191,13 +191,8 @@ def to_array(thing: Any, framework: str) -> Any:
                 return jnp.asarray(to_array(thing, "numpy"))
     import numpy as np
 
-    array = thing.asnumpy() if hasattr(thing, "asnumpy") else thing
-    array = np.asarray(_detached(array).cpu().resolve_conj() if hasattr(array, "detach") else array)
-    if framework == "mindspore":
-        import mindspore
-
-        return thing if hasattr(thing, "asnumpy") else mindspore.Tensor(array)
-    return array
+    array = _detached(thing)
+    return np.asarray(array.cpu().resolve_conj() if array is not thing else array)
 
 
 def _detached(thing: Any) -> Any:

@@ -27,7 +27,6 @@ FRAMEWORKS = {
     "torch": Framework("torch", "torch", "pip install torch"),
     "numpy": Framework("numpy", "numpy", "pip install numpy"),
     "jax": Framework("jax", "jax", "pip install 'jax[cpu]'"),
-    "mindspore": Framework("mindspore", "mindspore", "pip install mindspore"),
 }
 
 

@@ -59,7 +59,7 @@ class Pace {
   static bool allows(double plain, double owed, double next) noexcept { return owed + next <= allowance(plain); }
 
  private:
-  static constexpr uint64_t kTimed = 16;   // events for each one that is timed
+  static constexpr uint64_t kTimed = 4;    // events for each one that is timed
   static constexpr uint64_t kEvery = 128;  // instructions between two looks
   static constexpr uint32_t kCheck = 8;    // looks between two checks of the budget
   // Seconds that CPython takes for an instruction at least; for one event; for a frame that has them.

@@ -28,12 +28,9 @@ class Pace {
   // A recording is to begin. `plain`: seconds of the call in CPython, 0: not known. Not `limited`: there is no budget.
   void begin(bool limited, double plain, double owed) noexcept;
 
-  // Around what the recorder does. One of kTimed events is timed and stands for all: to read the counter twice takes a
-  // sixth of what the recorder takes for an instruction.
-  void enter() noexcept { entered_ = count_ % kTimed == 0 ? ticks() : 0; }
-  void leave() noexcept {
-    if (entered_ != 0) own_ += kTimed * (ticks() - entered_);
-  }
+  // Around what the recorder does.
+  void enter() noexcept { entered_ = ticks(); }
+  void leave() noexcept { own_ += ticks() - entered_; }
   // The same at an instruction; true: every frame is to be looked at, from the root inwards.
   bool leave_instruction() noexcept {
     leave();
@@ -59,7 +56,6 @@ class Pace {
   static bool allows(double plain, double owed, double next) noexcept { return owed + next <= allowance(plain); }
 
  private:
-  static constexpr uint64_t kTimed = 4;    // events for each one that is timed
   static constexpr uint64_t kEvery = 128;  // instructions between two looks
   static constexpr uint32_t kCheck = 8;    // looks between two checks of the budget
   // Seconds that CPython takes for an instruction at least; for one event; for a frame that has them.

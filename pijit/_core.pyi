@@ -96,7 +96,8 @@ class InputData(TypedDict):
     sizes: list[int | None]  # None: not checked
     device: str
     requires_grad: bool | None
-    object: object  # the tensor, if it is the same one at each call and alive, else None
+    object: object  # the tensor, if it is the same one at each call and alive, or keep_inputs() holds it; else None
+    made: bool  # it is found in what a node of the trace has given
 
 class _NodeData(TypedDict):
     op: str  # print form of a row of ops.def
@@ -116,6 +117,9 @@ class NodeData(_NodeData, total=False):
 
     call: CallData  # of adapter and check nodes
     scalar: str  # of scalar nodes: the function of Python's module operator
+    built: Value  # of build nodes: what the object is made of
+    operators: int  # of opaque nodes: how many operators of the framework ran in the call, on this thread
+    type: Value  # of pure nodes: the type of the result
 
 class FrameData(TypedDict):
     """A line of a frame that the recording followed, and through `parent` the calls that led to it."""
@@ -277,6 +281,9 @@ def root_report(root: int) -> RootInfo:
 
 def root_traces(root: int) -> list[TraceInfo]:
     """What is installed."""
+
+def keep_inputs(on: bool) -> bool:
+    """Traces recorded from here on hold what came in: tensors, and objects whose methods ran. Gives what it was."""
 
 def trace_data(root: int, index: int) -> TraceData:
     """A trace of a root as data, for graphs and formats. IndexError if it has no such trace."""

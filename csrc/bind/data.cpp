@@ -3,13 +3,15 @@
 // A value is a tuple that begins with its kind:
 //   ("reg", n)  ("const", object)  ("none",)  ("unknown", text)  ("slice", start, stop, step)
 //   ("tuple", type or None, values)  ("list", values)  ("dict", type or None, pairs of values)
-//   ("instance", type, {name: value}, pairs of values)  ("other", kind of the virtual object)
+//   ("instance", type, {name: value}, pairs of values)  ("method", function, self)
+//   ("other", kind of the virtual object)
 // Virtual objects are as of the time of the node. One object is one and the same Python tuple wherever a node mentions
 // it, so that aliases can be told by identity.
 //
 // An object is handed out only if it is known to be alive: a trace keeps few of those that it names.
 #include "bind/data.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -64,6 +66,9 @@ class Values {
     if (fresh) at->second = virtual_object(object, time, depth + 1);
     return at->second;
   }
+
+  // What an object is built of.
+  py::tuple built(Val value, uint32_t time) { return virtual_object(trace_.virtuals[value.index()], time, 1); }
 
   py::tuple argument(const OperatorArgument& argument) {
     using Kind = OperatorArgument::Kind;
@@ -124,6 +129,9 @@ class Values {
         for (const auto& [key, held] : content.attributes) attributes[object_of(key.object())] = of(held);
         return py::make_tuple("instance", object_of(type), attributes, pairs);
       }
+      case VirtualKind::kBuiltinMethod:
+      case VirtualKind::kBoundMethod:
+        return py::make_tuple("method", of(content.field(0)), of(content.field(1)));
       default:
         break;
     }
@@ -211,7 +219,10 @@ class Frames {
 class TraceData {
  public:
   TraceData(const Trace& trace, const Printer& printer)
-      : trace_(trace), sources_(printer.sources()), values_(trace, sources_, printer), frames_(trace, sources_) {}
+      : trace_(trace), sources_(printer.sources()), values_(trace, sources_, printer), frames_(trace, sources_) {
+    for (const Guard& guard : trace.guards)
+      if (guard.out != kNone) loaded_from_.emplace(guard.out, guard.subject);
+  }
 
   py::list arguments() const {
     py::list names;
@@ -270,9 +281,27 @@ class TraceData {
     row["sizes"] = sizes;
     row["device"] = facts.device;
     row["requires_grad"] = py::none();  // operators read it anew, and nodes check it where something relies on it
-    const bool alive = from.is_const() && sources_.is_known(from.object());
-    row["object"] = alive ? object_of(from.object()) : py::object(py::none());
+    row["object"] = object(inputs.register_of(index), from);
+    row["made"] = is_made(from);
     return row;
+  }
+
+  // It is found in what a node has given.
+  bool is_made(Val from) const {
+    while (from.is_reg() && from.index() >= trace_.inputs) {
+      const auto loaded = loaded_from_.find(from.index());
+      if (loaded == loaded_from_.end()) return true;
+      from = loaded->second;
+    }
+    return false;
+  }
+
+  py::object object(uint32_t reg, Val from) const {
+    const auto kept =
+        std::find_if(trace_.kept.rbegin(), trace_.kept.rend(), [&](const auto& input) { return input.first == reg; });
+    if (kept != trace_.kept.rend()) return object_of(kept->second.get());
+    const bool alive = from.is_const() && sources_.is_known(from.object());
+    return alive ? object_of(from.object()) : py::object(py::none());
   }
 
   py::dict call(const Node& node) {
@@ -342,6 +371,9 @@ class TraceData {
     if (node.op == Op::kScalar) row["scalar"] = scalar_name(static_cast<ScalarOp>(node.aux));
     row["out"] = register_or_none(node.out);
     row["outs"] = outs;
+    if (node.op == Op::kBuild && node.a.is_virtual()) row["built"] = values_.built(node.a, node.time);
+    if (node.op == Op::kOpaque) row["operators"] = node.imm;
+    if (node.op == Op::kPure) row["type"] = values_.constant(reinterpret_cast<PyObject*>(node.imm));
     row["imm"] = number(node);
     row["aux"] = node.aux;
     row["frame"] = frames_.of(node);
@@ -352,6 +384,7 @@ class TraceData {
   const Sources& sources_;
   Values values_;
   Frames frames_;
+  std::map<uint32_t, Val> loaded_from_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "adapter.h"
 #include "bind/data.h"
@@ -173,6 +174,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("guard_times", [] { return std::make_pair(guard_times().first, guard_times().again); });
   m.def("root_report", [](int id) { return root_report(*root_or_raise(id)); }, py::arg("root"));
   m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
+  m.def("keep_inputs", [](bool on) { return std::exchange(keeps_inputs(), on); }, py::arg("on"));
   m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
   m.def("reset", &py_reset, py::arg("root"));
   m.def("stats", [] { return stats_view(); });

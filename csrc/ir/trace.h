@@ -281,9 +281,10 @@ struct Trace {
   Vec<Site> sites;
   Vec<Followed> followed;
   Vec<Ref> owned;
-  Objects exact;         // of these: another object of the same value does not satisfy a guard
-  Vec<Dropped> dropped;  // (held as `pins`, or as those of its epoch: filled in by prepare_replays)
-  Ref code;              // root code object
+  Vec<std::pair<uint32_t, Ref>> kept;  // tensors by the registers that they came in, where keeps_inputs() asks for them
+  Objects exact;                       // of these: another object of the same value does not satisfy a guard
+  Vec<Dropped> dropped;                // (held as `pins`, or as those of its epoch: filled in by prepare_replays)
+  Ref code;                            // root code object
   uint32_t clock = 0;
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;

@@ -208,8 +208,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   if (const Val first = known_container(object, source); !first.is_null()) return first;
   if (adapter_ != nullptr && adapter_->is_tensor(object)) {
     Val tensor = add_reg(Rep::kTensor, Py_TYPE(object), object);
-    adapter_->add_input(inputs(), source, object, tensor.index());
-    tensor_sources_[tensor.index()] = source;
+    take_tensor(source, object, tensor);
     return tensor;
   }
   if (cpython::is_scalar(object)) {

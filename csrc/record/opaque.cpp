@@ -308,6 +308,14 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
   }
 }
 
+// A function of a module of C, a method of a class: to keep it keeps nothing else alive that would die.
+bool is_lasting(PyObject* callable) {
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) return true;
+  if (!PyCFunction_CheckExact(callable)) return false;
+  PyObject* self = PyCFunction_GET_SELF(callable);
+  return self == nullptr || PyModule_CheckExact(self);
+}
+
 void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Trace& trace = recorder.trace();
   const Val out = frame.pending.x;
@@ -343,7 +351,7 @@ Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& arg
   }
   const Val out = add_reg(Rep::kObject, nullptr, nullptr);
   Node& node = emit_node(Op::kPure);
-  node.a = Val::constant(callable);
+  node.a = is_lasting(callable) ? owned(callable) : Val::constant(callable);
   if (names != nullptr) node.b = owned(names);
   node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
   node.out = out.index();
@@ -485,6 +493,10 @@ void Recorder::learn(ShadowFrame& frame, int depth, bool tensors, bool inside) {
 bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,
                            Val* result) {
   if (const Val handled = handling(); !handled.is_null()) materialize(handled);
+  // The trace can say later what is called.
+  const bool method = is_virtual(callable, VirtualKind::kBuiltinMethod);
+  const Val called = method ? virtual_field(callable, 0) : callable;
+  if (live_ && called.is_const() && is_lasting(called.object())) owned(called.object());
   if (live_) callable = materialize(callable);
   for (Val& value : args)
     if (live_) value = materialize(value);
@@ -498,6 +510,7 @@ bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, P
   if (names != nullptr) node.b = Val::constant(names);
   node.aux = spread ? kNone : names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
   node.out = result->index();
+  if (op == Op::kOpaque && adapter_ != nullptr) node.imm = adapter_->operators_counted();
   node.first = static_cast<uint32_t>(trace_->operands.size());
   node.count = static_cast<uint32_t>(args.size());
   trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
@@ -649,6 +662,8 @@ void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
   gc_ = std::make_unique<cpython::GcPause>();
   if (locals_were_seen()) return;
   Pending& pending = frame.pending;
+  Node& node = trace_->nodes.back();
+  if (node.op == Op::kOpaque && adapter_ != nullptr) node.imm = adapter_->operators_counted() - node.imm;
   pending.result = Val::reg(pending.run_out);
   if (object == nullptr) return;
   note_holders(pending.run_out, object);

@@ -17,6 +17,11 @@ uint64_t& record_budget() noexcept {
   return value;
 }
 
+bool& keeps_inputs() noexcept {
+  static bool value = false;
+  return value;
+}
+
 void Pace::begin(bool limited, double plain, double owed) noexcept {
   limited_ = limited && record_budget() != 0;
   known_ = plain;

@@ -80,5 +80,8 @@ class Pace {
 Pace& recording_pace() noexcept;
 // How many times the plain call a recording may take; 0: any. An option.
 uint64_t& record_budget() noexcept;
+// Traces hold the tensors that came in and the objects whose methods were called, for whoever wants these very objects:
+// a trace as data names few of them else.
+bool& keeps_inputs() noexcept;
 
 }  // namespace pijit

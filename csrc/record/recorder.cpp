@@ -239,6 +239,7 @@ void Recorder::note_followed(ShadowFrame& shadow) {
     made.first = shadow.local(0);
   shadow.followed = static_cast<uint32_t>(trace_->followed.size());
   trace_->followed.push_back(made);
+  if (keeps_inputs() && made.first.object() != nullptr) trace_->owned.push_back(Ref::borrow(made.first.object()));
 }
 
 void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {

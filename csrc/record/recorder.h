@@ -75,12 +75,13 @@ class Recorder final : public RecordApi {
   StopInfo stop_info_or_none() const { return trace_ ? trace_->stop : StopInfo(); }
 
   // -- values (values.cpp)
-  Val constant(PyObject* object);          // borrowed: proven by a guard already taken; tensors become inputs
-  Val owned(PyObject* object);             // immutable: kept by the trace
-  Val tensor_source(Val tensor) const;     // where an input tensor's object is; Null for a result
-  bool is_older(Val tensor) const;         // it was made, or found, before foreign code ran
-  PyObject* real(Val value) const;         // the object it stands for now, if known
-  PyTypeObject* type_of(Val value) const;  // exact type, or null
+  Val constant(PyObject* object);  // borrowed: proven by a guard already taken; tensors become inputs
+  Val owned(PyObject* object);     // immutable: kept by the trace
+  void take_tensor(Val source, PyObject* tensor, Val reg);  // an input from here on
+  Val tensor_source(Val tensor) const;                      // where an input tensor's object is; Null for a result
+  bool is_older(Val tensor) const;                          // it was made, or found, before foreign code ran
+  PyObject* real(Val value) const;                          // the object it stands for now, if known
+  PyTypeObject* type_of(Val value) const;                   // exact type, or null
   Model& model(Val value) { return *models_[value.index()]; }
   Model& model(uint32_t index) { return *models_[index]; }
   bool is_virtual(Val value, VirtualKind kind) const {

@@ -6,6 +6,7 @@
 #include "ir/scalars.h"
 #include "record/builtins.h"
 #include "record/limits.h"
+#include "record/pace.h"
 
 namespace pijit {
 
@@ -73,11 +74,16 @@ Val Recorder::tensor_input(PyObject* tensor) {
   if (created) {
     Val reg = add_reg(Rep::kTensor, Py_TYPE(tensor), tensor);
     fact.guard = reg.index();
-    tensor_sources_[reg.index()] = Val::constant(tensor);
-    adapter_->add_input(inputs(), Val::constant(tensor), tensor, reg.index());
+    take_tensor(Val::constant(tensor), tensor, reg);
     return reg;
   }
   return Val::reg(fact.guard);
+}
+
+void Recorder::take_tensor(Val source, PyObject* tensor, Val reg) {
+  tensor_sources_[reg.index()] = source;
+  adapter_->add_input(inputs(), source, tensor, reg.index());
+  if (keeps_inputs()) trace_->kept.emplace_back(reg.index(), Ref::borrow(tensor));
 }
 
 Val Recorder::tensor_source(Val tensor) const {

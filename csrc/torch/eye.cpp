@@ -1,6 +1,8 @@
 // The boxed fallback that notes operators, and its thread-local state.
 #include "torch/eye.h"
 
+#include <algorithm>
+
 namespace pijit::torch_adapter {
 namespace {
 
@@ -22,6 +24,19 @@ class CountWarnings final : public c10::WarningHandler {
   c10::WarningHandler* next_;
   uint32_t& count_;
 };
+
+bool holds_tensor(const c10::Type& type) {
+  if (type.kind() == c10::TypeKind::TensorType) return true;
+  const auto parts = type.containedTypes();
+  return std::any_of(parts.begin(), parts.end(), [](const c10::TypePtr& part) { return holds_tensor(*part); });
+}
+
+// Those of the profiler take no tensors: they are not what is counted.
+bool is_of_tensors(const c10::FunctionSchema& schema) {
+  const auto holds = [](const c10::Argument& argument) { return holds_tensor(*argument.type()); };
+  return std::any_of(schema.returns().begin(), schema.returns().end(), holds) ||
+         std::any_of(schema.arguments().begin(), schema.arguments().end(), holds);
+}
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   c10::DispatchKeySet rest = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
@@ -122,7 +137,7 @@ void Eye::dispatch(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torc
     return;
   }
   c10::impl::ExcludeDispatchKeyGuard exclude(kKey);
-  ++counted_;
+  counted_ += is_of_tensors(op.schema());
   if (!recording_ || !open_) {
     if (recording_) ++unexpected;
     op.redispatchBoxed(keys, stack);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -541,3 +542,68 @@ def test_an_exit() -> None:
     assert data["stop"] is not None
     assert data["nodes"][-1]["op"] == "exit"
     assert data["nodes"][-1]["frame"] == -1
+
+
+def test_inputs_that_are_kept() -> None:
+    """On request a trace holds the very tensors that came in, whatever they were found in."""
+    model = Block(3)
+
+    def f(net: Block, values: dict[str, torch.Tensor]) -> torch.Tensor:
+        return net(values["x"])
+
+    for rows in (2, 4):
+        values = {"x": x(rows, 3)}
+        before = _core.keep_inputs(True)
+        try:
+            replayed = pijit.jit(f)
+            assert same(replayed(model, values), f(model, values))
+        finally:
+            assert _core.keep_inputs(before)
+        data = _core.trace_data(_core.root_of(replayed), 0)
+        found = {id(row["object"]) for row in data["inputs"]}
+        assert found == {id(values["x"]), id(model.inner.weight), id(model.inner.bias)}
+        assert any(row["self"] is model.inner for row in data["frames"])
+    replayed = pijit.jit(f)
+    assert same(replayed(model, values), f(model, values))
+    data = _core.trace_data(_core.root_of(replayed), 0)
+    assert any(row["object"] is None for row in data["inputs"])
+
+
+def test_operators_in_opaque_calls() -> None:
+    """How many ran in each, and what the arguments were built of."""
+    seen: list[Any] = []
+
+    def foreign(a: torch.Tensor, more: tuple[Any, ...]) -> None:
+        seen.append((a + 1) * 2)
+
+    def quiet(a: torch.Tensor, more: tuple[Any, ...]) -> None:
+        seen.append(more)
+
+    loud, still = pijit.opaque(foreign), pijit.opaque(quiet)
+
+    def f(a: torch.Tensor) -> torch.Tensor:
+        b = a - 1
+        loud(b, (b, 1))
+        still(b, (b, 1))
+        return b * 2
+
+    data = recorded(f, (x(2),), (x(3),))
+    rows = [row for row in data["nodes"] if row["op"] == "opaque"]
+    assert [row["operators"] for row in rows] == [2, 0]
+    built = {row["out"]: row["built"] for row in data["nodes"] if row["op"] == "build"}
+    made = one(data, "aten::sub.Tensor")["results"][0]
+    for row in rows:
+        assert built[row["operands"][-1][1]] == ("tuple", None, [("reg", made), ("const", 1)])
+    assert not any(row["made"] for row in data["inputs"])
+
+
+def test_what_pure_nodes_compute() -> None:
+    """The function and the type of its result."""
+
+    def f(a: torch.Tensor, exponent: float) -> torch.Tensor:
+        return a * (1 - 0.5 ** a.sum().item())
+
+    data = recorded(f, (x(2), 1.0), (x(3), 1.0))
+    rows = [row for row in data["nodes"] if row["op"] == "pure"]
+    assert [row["a"] for row in rows] == [("const", operator.pow), ("const", operator.sub)]
+    assert [row["type"] for row in rows] == [("const", float), ("const", float)]

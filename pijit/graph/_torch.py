@@ -1,7 +1,7 @@
 """What the builder has to know of torch's objects, without importing torch."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pijit.graph.model import Token
@@ -40,3 +40,49 @@ def named_tensors(module: Any) -> Iterator[tuple[str, str, Any]]:
 def facts(tensor: Any) -> tuple[str, tuple[int, ...], str]:
     """Dtype, shape and device of a tensor."""
     return str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), str(tensor.device)
+
+
+def is_backward(thing: object) -> bool:
+    """It is the method of torch's autograd engine that computes gradients."""
+    torch = sys.modules.get("torch")
+    engine: Any = getattr(torch.autograd.Variable, "_execution_engine", None) if torch is not None else None
+    return engine is not None and thing is getattr(type(engine), "run_backward", None)
+
+
+def has_hooks(tensor: Any) -> bool:
+    """Functions of Python run when its gradient is computed."""
+    return bool(getattr(tensor, "_backward_hooks", None)) or bool(getattr(tensor, "_post_accumulate_grad_hooks", None))
+
+
+def is_trained(tensor: Any) -> bool:
+    """It is a leaf that requires gradients."""
+    return bool(tensor.requires_grad and tensor.is_leaf)
+
+
+def gradients_enabled() -> bool:
+    """Gradients are computed for what runs now."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.is_grad_enabled())
+
+
+def gradients(things: Iterable[Any]) -> dict[int, Any]:
+    """The gradients, or None, of the parameters of these modules and optimizers, by the identities of their tensors."""
+    found = {}
+    for thing in things:
+        if is_tensor(thing) and thing.is_leaf:
+            found[id(thing)] = thing.grad
+        elif is_module(thing):
+            found.update((id(each), each.grad) for each in thing.parameters())
+        elif isinstance(groups := getattr(thing, "param_groups", None), list):
+            found.update((id(each), each.grad) for group in groups for each in group["params"])
+    return found
+
+
+def is_dense(tensor: Any) -> bool:
+    """No two elements share memory, and there are no gaps between them."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride != expected:
+            return False
+        expected *= size
+    return True

@@ -6,18 +6,23 @@ Rules:
 2. What a graph cannot hold is a node of the namespace "python": an opaque call, a decision on the data of a tensor, the
    rest of a call whose recording stopped. `Graph.parts` splits the graph there. Where decisions on data are to be
    assumed, they are nodes "check" whose origin is "python::decision"; `Graph.assumptions` gives them.
-3. The frames of a node tell the module that called it and the user's line.
+3. An opaque call in which no operator ran, and which neither takes nor gives a tensor, is an `Effect`.
+4. What makes gradients are nodes "set_grad_enabled", "backward", "grad" and "set_grad", which no graph has that leaves
+   this package: `pijit.graph.autograd` puts operators in their place.
+5. The frames of a node tell the module that called it and the user's line.
 """
 
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pijit.errors import ExportError
-from pijit.graph import _torch, regions, vocabulary
+from pijit.graph import _torch, python_calls, regions, trace_rows, vocabulary
 from pijit.graph.arguments import Leaf
 from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, values_of
+from pijit.graph.modules import Modules
+from pijit.graph.opaque import Opaque, holds_opaque, plain, without_opaque
+from pijit.graph.python_calls import Store
 
 _SKIPPED = {"guard", "guard_is", "guard_type", "epoch", "exit_point", "return"}
 _SCALARS = {
@@ -46,34 +51,16 @@ _OF_FORM = {"size", "ndim", "numel", "zeros_like", "ones_like", "full_like", "em
 # What becomes of a decision on the data of a tensor: the graph is split there, or it holds for such data only.
 Decisions = Literal["split", "assume"]
 DECISION = "python::decision"
+# Operations on gradients, and what their arguments are called.
+_GRADIENTS = {
+    "tensor::set_grad_enabled": "set_grad_enabled",
+    "tensor::grad": "grad",
+    "tensor::set_grad": "set_grad",
+}
+_WORDS = {"self": "x"}
+# Stores, and where a node has the key and what is stored.
+_STORES = {"setattr": ("b", "c"), "setitem": ("b", "c"), "setcell": ("a", "b")}
 _LITERALS = (int, float, complex, bool, str, type(None), type(...))
-
-
-class _Opaque:
-    """An object of Python that is no argument of a graph."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-
-class Modules:
-    """The modules of a call: their paths, and those of their parameters.
-
-    `tops` are modules with the prefix of their paths ("" for the one that is captured itself).
-    """
-
-    def __init__(self, tops: Mapping[str, Any]) -> None:
-        self.paths: dict[int, str] = {}
-        self.types: dict[str, str] = {}
-        self.tensors: dict[int, tuple[str, str, Any]] = {}
-        for prefix, top in tops.items():
-            dot = f"{prefix}." if prefix else ""
-            for path, module in top.named_modules():
-                name = f"{dot}{path}".rstrip(".")
-                self.paths.setdefault(id(module), name)
-                self.types.setdefault(name, type(module).__name__)
-            for path, role, tensor in _torch.named_tensors(top):
-                self.tensors.setdefault(id(tensor), (dot + path, role, tensor))
 
 
 class Builder:
@@ -101,6 +88,10 @@ class Builder:
         self._data, self._name, self._modules, self._found = data, name, modules, found
         self._decisions = decisions
         self._registers: dict[int, Any] = {}
+        self._built: dict[int, Any] = {}  # what objects are made of, by their registers
+        self.stores: list[Store] = []  # into objects that were there before
+        self.complete: dict[str, dict[str, Any]] = {}  # all arguments of calls of which a row ignores some, by result
+        self.sources: dict[str, str] = {}  # the last step on the way to a constant, by its name
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}  # of names that begin with a word
         self._nodes: list[Node] = []
@@ -125,7 +116,7 @@ class Builder:
             self._rest()
         else:
             outputs = self._structure(self._data["result"])
-        nodes = _without_unused(self._nodes, outputs)
+        nodes = trace_rows.without_unused(self._nodes, outputs)
         return Graph(
             self._name,
             tuple(self._inputs.values()),
@@ -155,6 +146,8 @@ class Builder:
         return Value(value.name, "tensor", value.role, dtype, shape, device, value.path)
 
     def _load(self, row: Mapping[str, Any]) -> None:
+        if row.get("made"):
+            return
         tensor = row["object"] if row["object"] is not None else self._at(row["source"])
         if tensor is not None:
             self._registers[row["register"]] = self._tensor(tensor, row["source"])
@@ -168,6 +161,7 @@ class Builder:
         words = [str(step[-1]) for step in source if step[0] in {"attribute", "global", "cell", "item"}]
         value = Value(self._fresh(path or (words[-1] if words else "constant")), role=role, path=path)  # type: ignore[arg-type]
         value = self._typed(tensor, value)
+        self.sources[value.name] = words[-1] if words else ""
         self._parameters[id(tensor)] = value
         self._arrays[value.name] = tensor
         self._of_data.add(value.name)
@@ -207,13 +201,15 @@ class Builder:
             return tuple(map(self._literal, thing))
         if isinstance(thing, slice):
             return Slice(self._literal(thing.start), self._literal(thing.stop), self._literal(thing.step))
-        return _Opaque(type(thing).__name__)
+        return Opaque(type(thing).__name__)
 
     def _argument(self, value: Any) -> Any:
-        """An argument in a graph for a value of the trace; where there is none, an object of `_Opaque`."""
+        """An argument in a graph for a value of the trace; where there is none, an object of `Opaque`."""
         kind, *rest = value
         if kind == "reg":
-            return self._registers.get(rest[0], _Opaque("an object"))
+            if rest[0] not in self._registers and self._content(value)[0] == "tuple":
+                return self._argument(self._content(value))
+            return self._registers.get(rest[0], Opaque("an object"))
         if kind == "const":
             return self._literal(rest[0])
         if kind in {"tuple", "list"}:
@@ -226,14 +222,18 @@ class Builder:
         if kind == "instance":
             items = {_key(key): self._argument(item) for key, item in rest[2]}
             held = items or {key: self._argument(item) for key, item in rest[1].items()}
-            return {key: item for key, item in held.items() if not _holds_opaque(item)}
-        return None if kind == "none" else _Opaque(str(rest[-1]))
+            return {key: item for key, item in held.items() if not holds_opaque(item)}
+        return None if kind == "none" else Opaque(str(rest[-1]))
+
+    def _content(self, value: Any) -> Any:
+        """What an object is built of, where the trace builds it; else the value itself."""
+        return self._built.get(value[1], value) if value[0] == "reg" else value
 
     def _structure(self, value: Any) -> Any:
         made = self._argument(value)
-        if _holds_opaque(made) and any(node.op.startswith("python::") for node in self._nodes):
-            return _without_opaque(made)  # a part of it comes from what the graph does not hold
-        if _holds_opaque(made):
+        if holds_opaque(made) and any(node.op.startswith("python::") for node in self._nodes):
+            return without_opaque(made)  # a part of it comes from what the graph does not hold
+        if holds_opaque(made):
             raise ExportError(
                 f"{self._name} returns an object that a graph cannot give; return tensors, numbers, or tuples, lists "
                 "and dicts of them"
@@ -252,9 +252,13 @@ class Builder:
         elif op in {"box", "unbox"}:
             self._registers[row["out"]] = self._argument(row["b" if op == "box" else "a"])
         elif op == "build":
-            self._registers[row["out"]] = self._argument(row["a"])
+            self._built[row["out"]] = row.get("built", ("other", "an object"))
+        elif op == "pure" and (found := python_calls.number_row(row)) is not None:
+            self._number(row, found[0], [self._argument(each) for each in row["operands"]], found[1])
+        elif op == "opaque" and (call := python_calls.engine_call(row, self._content)) is not None:
+            self._backward(row, call)
         elif op in {"guard_bool", "guard_int", "guard_float"}:
-            self._check(row, self._argument(row["a"]), _expected(op, row))
+            self._check(row, self._argument(row["a"]), trace_rows.expected(op, row))
         elif op not in _SKIPPED and op != "exit":
             self._foreign(row)
 
@@ -280,8 +284,11 @@ class Builder:
     def _call(self, row: Mapping[str, Any]) -> None:
         call = row["call"]
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
-        arguments = [(name, _plain(self._argument(value))) for name, value, _ in call["arguments"]]
+        arguments = [(name, plain(self._argument(value))) for name, value, _ in call["arguments"]]
         written = [at for at, (_, _, writes) in enumerate(call["arguments"]) if writes]
+        if call["name"] in _GRADIENTS and (written or registers or "enabled" in dict(arguments)):
+            self._emit_gradient(row, call["name"], arguments, registers)
+            return
         if not written and not any(each is not None for each in registers):
             return  # it only looks, or changes a mode
         named = vocabulary.neutral(call["name"], arguments)
@@ -292,7 +299,7 @@ class Builder:
             op, taken = named
             slots = vocabulary.row_of(call["name"])[1].slots  # type: ignore[index]
             writes = tuple(slots[at] or "" for at in written)
-        if any(_holds_opaque(value) for value in taken.values()):
+        if any(holds_opaque(value) for value in taken.values()):
             self._foreign(row, op.rpartition("::")[2])
             return
         results: list[Value | None] = [self._result(each, op, self._kind(each)) for each in registers]
@@ -300,11 +307,17 @@ class Builder:
             results[0] = Value(self._fresh(op.rpartition("::")[2].partition(".")[0]))
         elif writes and not results:
             results = [Value(self._fresh(op.rpartition("::")[2].partition(".")[0]))]
-        flat = [alias for one, alias in zip(call["results"], call["aliases"], strict=True) for _ in _each(one)]
+        flat = [
+            alias for one, alias in zip(call["results"], call["aliases"], strict=True) for _ in trace_rows.each(one)
+        ]
         aliases = tuple(call["arguments"][at][0] if at >= 0 else "" for at in flat)
         if named is not None:
             slots = vocabulary.row_of(call["name"])[1].slots  # type: ignore[index]
             aliases = tuple((slots[at] or "") if at >= 0 else "" for at in flat)
+        if named is not None and results and results[0] is not None and call["name"].startswith("aten::"):
+            pattern = vocabulary.row_of(call["name"])[1]  # type: ignore[index]
+            if any(slot is None and at not in pattern.literals for at, slot in enumerate(pattern.slots)):
+                self.complete[results[0].name] = dict(arguments)
         self._emit(
             row,
             op,
@@ -316,15 +329,23 @@ class Builder:
             random=call["random"],
         )
 
-    def _number(self, row: Mapping[str, Any], op: str, operands: list[Any]) -> None:
-        if not any(isinstance(each, Value) for each in operands):
-            self._registers[row["out"]] = _Opaque("a number")  # of an opaque call
+    def _emit_gradient(self, row: Mapping[str, Any], name: str, arguments: list[Any], registers: list[Any]) -> None:
+        given = {_WORDS.get(word, word): each for word, each in arguments}
+        results = tuple(self._result(each, "grad") for each in registers)
+        self._emit(row, _GRADIENTS[name], given, results)
+
+    def _number(self, row: Mapping[str, Any], op: str, operands: list[Any], kind: str = "") -> None:
+        if any(map(holds_opaque, operands)) or not any(isinstance(each, Value) for each in operands):
+            called = any(isinstance(each, Opaque) and each.called for each in operands)
+            self._registers[row["out"]] = Opaque("a number", called)
             return
         names = ("x", "y")[: len(operands)]
-        result = self._result(row["out"], op, self._kind(row["out"]))
+        result = self._result(row["out"], op, kind or self._kind(row["out"]))
         self._emit(row, op, dict(zip(names, operands, strict=True)), (result,))
 
     def _check(self, row: Mapping[str, Any], value: Any, expected: Any) -> None:
+        if isinstance(value, Opaque) and value.called:
+            self._emit(row, "python::decision", {"expected": expected}, ())
         if not isinstance(value, Value):
             return
         decides = value.name in self._of_data
@@ -348,41 +369,57 @@ class Builder:
 
     def _foreign(self, row: Mapping[str, Any], name: str = "") -> None:
         """A call or a store of Python: an effect beside the graph, or if a tensor comes out of it a node of its own."""
-        values = {value.name: value for side in self._sides(row) for value in values_of(self._argument(side))}
-        outs = self._outs(row)
-        what = name or self._callable(row)
+        values = {value.name: value for side in trace_rows.sides(row) for value in self._within(side)}
+        outs = trace_rows.outs(row)
+        what = name or trace_rows.callable_name(row)
         tensors = any(self._kind(each) != "object" for each in outs)
+        _, file, line = self._place(row.get("frame", -1))
         if row["op"] in _FOLLOWED and not tensors:
-            _, file, line = self._place(row.get("frame", -1))
             if row.get("effect") == "write":
                 self._effects.append(Effect(what, tuple(values.values()), file, line))
+            if row["op"] in _STORES:
+                key, value = (row[side] for side in _STORES[row["op"]])
+                self.stores.append(Store(str(key[-1]), self._argument(value), file, line))
+            return
+        given = any(value.kind == "tensor" for value in values.values())
+        looks = row["a"] == ("const", getattr)  # at what else than tensors, which nodes of their own read
+        if row.get("operators") == 0 and not tensors and (looks or not given):
+            self._effects.append(Effect(what, tuple(values.values()), file, line))
+            self._registers.update((each, Opaque("what a call has given", called=True)) for each in outs)
             return
         arguments: dict[str, Argument] = {f"x{at}": value for at, value in enumerate(values.values())}
         results = tuple(self._result(each, f"python::{what}", self._kind(each)) for each in outs)
         self._of_data.update(value.name for value in results if value is not None)
         self._emit(row, f"python::{what}", arguments, results)
 
-    @staticmethod
-    def _sides(row: Mapping[str, Any]) -> Iterator[Any]:
-        for side in ("a", "b", "c"):
-            if row.get(side) is not None:
-                yield row[side]
-        yield from row.get("operands", ())
-        if row.get("call"):
-            yield from (value for _, value, _ in row["call"]["arguments"])
+    def _backward(self, row: Mapping[str, Any], call: python_calls.EngineCall) -> None:
+        """The call of the engine; one that gives gradients instead of keeping them stays a call of Python."""
+        sides = [plain(self._argument(each)) for each in (call.roots, call.gradients, call.inputs)]
+        if not call.accumulate or any(map(holds_opaque, sides)):
+            self._foreign(row, "run_backward")
+            return
+        names = ("roots", "gradients", "inputs")
+        flags = {"keep_graph": call.keep_graph, "create_graph": call.create_graph}
+        self._emit(row, "backward", {**dict(zip(names, sides, strict=True)), **flags}, ())
 
-    @staticmethod
-    def _outs(row: Mapping[str, Any]) -> list[int]:
-        outs = [each for each in (row.get("out"), *row.get("outs", ())) if each is not None]
-        if row.get("call"):
-            outs = [each for one in row["call"]["results"] for each in _each(one) if each is not None]
-        return outs
+    def _within(self, value: Any) -> Iterator[Value]:
+        """What of the graph stands in a value of the trace, however deep."""
+        content = self._content(value)
+        if content is value and value[0] not in {"tuple", "list", "dict", "instance", "method", "slice"}:
+            yield from values_of(self._argument(value))
+            return
+        for part in content[1:]:
+            yield from self._within_part(part)
 
-    @staticmethod
-    def _callable(row: Mapping[str, Any]) -> str:
-        value = row.get("a")
-        thing = value[1] if value is not None and value[0] == "const" else None
-        return getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or str(row["op"])
+    def _within_part(self, part: Any) -> Iterator[Value]:
+        if isinstance(part, tuple) and part and isinstance(part[0], str):
+            yield from self._within(part)
+        elif isinstance(part, list | tuple):
+            for each in part:
+                yield from self._within_part(each)
+        elif isinstance(part, dict):
+            for each in part.values():
+                yield from self._within_part(each)
 
     def _rest(self) -> None:
         stop = self._data["stop"] or {"reason": "it was not recorded to its end", "file": "", "line": 0}
@@ -412,59 +449,5 @@ class Builder:
         return made
 
 
-def _expected(op: str, row: Mapping[str, Any]) -> int | float | bool:
-    """The number that a guard compares with."""
-    if op == "guard_bool":
-        return bool(row["aux"])
-    bits: bytes = row["imm"].to_bytes(8, "little")
-    number: int | float = struct.unpack("<q" if op == "guard_int" else "<d", bits)[0]
-    return number
-
-
-def _each(one: Any) -> list[Any]:
-    return one if isinstance(one, list) else [one]
-
-
 def _key(value: Any) -> Any:
     return value[1] if value[0] == "const" and isinstance(value[1], _LITERALS) else str(value[-1])
-
-
-def _plain(argument: Any) -> Any:
-    """Lists as tuples, as arguments have them."""
-    if isinstance(argument, list | tuple):
-        return tuple(map(_plain, argument))
-    return argument
-
-
-def _holds_opaque(argument: Any) -> bool:
-    if isinstance(argument, _Opaque):
-        return True
-    if isinstance(argument, Slice):
-        return _holds_opaque((argument.start, argument.stop, argument.step))
-    if isinstance(argument, tuple | list):
-        return any(map(_holds_opaque, argument))
-    return isinstance(argument, Mapping) and any(map(_holds_opaque, argument.values()))
-
-
-def _without_opaque(argument: Any) -> Any:
-    if isinstance(argument, _Opaque):
-        return None
-    if isinstance(argument, tuple | list):
-        return type(argument)(map(_without_opaque, argument))
-    if isinstance(argument, Mapping):
-        return {key: _without_opaque(item) for key, item in argument.items()}
-    return argument
-
-
-def _without_unused(nodes: list[Node], outputs: Any) -> tuple[Node, ...]:
-    """Without numbers that nobody uses."""
-    used = {value.name for value in values_of(outputs)}
-    kept = []
-    for node in reversed(nodes):
-        numbers = all(value is None or value.kind != "tensor" for value in node.results)
-        needed = any(value is not None and value.name in used for value in node.results)
-        if node.results and numbers and not needed and not node.writes and not node.op.startswith("python::"):
-            continue
-        used.update(value.name for value in node.operands)
-        kept.append(node)
-    return tuple(reversed(kept))

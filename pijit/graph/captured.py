@@ -10,10 +10,11 @@ from pijit import _core
 from pijit._config import OFF, WHY_OFF
 from pijit._wrong import check_thing
 from pijit.errors import ExportError
-from pijit.graph import _torch
+from pijit.graph import _torch, autograd, steps
 from pijit.graph.arguments import Leaf, leaves
-from pijit.graph.build import Builder, Decisions, Modules
+from pijit.graph.build import Builder, Decisions
 from pijit.graph.model import Graph
+from pijit.graph.modules import Modules
 from pijit.graph.types import typed
 
 
@@ -24,13 +25,18 @@ def capture(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
     their paths; the tensors in the arguments are the inputs, by the names of the parameters. Sizes of inputs that the
     call does not fix are symbols. `fn` may have been jitted or not; its traces are left as they are.
 
+    A call that computes gradients (a training step) becomes operators as well: `graph.updates` and `graph.written` tell
+    what it leaves in parameters, gradients ("weight_grad") and the state of an optimizer. Its sizes are those of the
+    call. Capture a later step than the first, which makes the state of the optimizer.
+
     Args:
         fn: a function, method or module.
         *args: handed to `fn`.
         **kwargs: handed to `fn`.
 
     Raises:
-        ExportError: the call was not recorded, with the reason and its line.
+        ExportError: the call was not recorded, with the reason and its line; or a training step keeps a number of
+            Python from call to call, which a graph would freeze.
 
     Example:
         >>> import pijit
@@ -63,6 +69,8 @@ def captured(
     if OFF:
         raise ExportError(f"pijit.graph.capture(): nothing is recorded: {WHY_OFF}")
     found = leaves(fn, args, kwargs)
+    things = known(fn, args, kwargs).values()
+    before, enabled = _torch.gradients(things), _torch.gradients_enabled()
     made = api.jit(caller_of(fn))
     root = api.root_of(made)
     try:
@@ -72,13 +80,24 @@ def captured(
         if not report["traces"]:
             raise ExportError(_why_not(fn, report))
         data = _core.trace_data(root, 0)
-        graph = _built(fn, data, args, kwargs, found, decisions=decisions)
+        builder = _builder(fn, data, args, kwargs, found, decisions=decisions)
+        graph = builder.build()
     finally:
         _core.remove_root(root)
-    return typed(graph, {leaf.name: leaf.tensor for leaf in found}, dynamic)
+    examples = {leaf.name: leaf.tensor for leaf in found}
+    if not steps.needs_expansion(graph):
+        return typed(steps.without_modes(graph), examples, dynamic)
+    steps.check_stores(builder.stores, graph, builder.sources)
+    tensors = {**graph.data, **examples}
+    trained = {name for name, tensor in tensors.items() if _torch.is_trained(tensor)}
+    try:
+        graph = autograd.expanded(graph, autograd.Call(before, tensors, trained, enabled, builder.complete))
+    except autograd.Unable as why:
+        graph = steps.split_there(graph, str(why))
+    return typed(graph, examples, False)
 
 
-def _built(
+def _builder(
     fn: Any,
     data: Mapping[str, Any],
     args: tuple[Any, ...],
@@ -86,11 +105,11 @@ def _built(
     found: list[Leaf],
     *,
     decisions: Decisions,
-) -> Graph:
+) -> Builder:
     modules = Modules(tops(fn, data, args, kwargs))
     name = getattr(fn, "__name__", None) or type(fn).__name__
     named = {"args": args, "kwargs": dict(kwargs), "fn": fn}
-    return Builder(data, name, modules, found, named, decisions=decisions).build()
+    return Builder(data, name, modules, found, named, decisions=decisions)
 
 
 def caller_of(fn: Callable[..., Any]) -> FunctionType:
@@ -104,12 +123,14 @@ def caller_of(fn: Callable[..., Any]) -> FunctionType:
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """Recordings have no budget: the graph of this call is wanted, whatever it costs."""
+    """Recordings have no budget and hold what comes in: the graph of this call is wanted, whatever it costs."""
     before = _core.get_option("record_budget")
+    kept = _core.keep_inputs(True)
     _core.set_option("record_budget", 0)
     try:
         yield
     finally:
+        _core.keep_inputs(kept)
         _core.set_option("record_budget", before)
 
 
@@ -153,16 +174,24 @@ def _inside_a_module(frames: Any, at: int) -> bool:
 
 def named_modules(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Modules that the function knows by a name: its globals, variables around it, arguments."""
+    return {name: thing for name, thing in known(fn, args, kwargs).items() if name and _torch.is_module(thing)}
+
+
+def known(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What the function knows by a name: its globals, variables around it, arguments; by "" the module that it is."""
+    while isinstance(fn, functools.partial):
+        fn, args, kwargs = fn.func, (*fn.args, *args), {**fn.keywords, **kwargs}
     function = fn.__func__ if isinstance(fn, MethodType) else fn
     function = getattr(function, "__wrapped__", function)
-    known: dict[str, Any] = dict(kwargs)
+    found: dict[str, Any] = dict(kwargs)
     if isinstance(function, FunctionType):
         code = function.__code__
-        known |= {name: function.__globals__.get(name) for name in code.co_names}
+        found |= {name: function.__globals__.get(name) for name in code.co_names}
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        known |= {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
-        known |= dict(zip(code.co_varnames[: code.co_argcount], args, strict=False))
-    return {name: thing for name, thing in known.items() if _torch.is_module(thing)}
+        found |= {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
+        found |= dict(zip(code.co_varnames[: code.co_argcount], args, strict=False))
+    owner = fn.__self__ if isinstance(fn, MethodType) else fn
+    return found | ({"": owner} if _torch.is_module(owner) else {})
 
 
 def _is_set(cell: Any) -> bool:

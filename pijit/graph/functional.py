@@ -64,9 +64,9 @@ class _Functional:
             else:
                 self._read(node)
         outputs = replaced(self._graph.outputs, self._now(values_of(self._graph.outputs)))
-        updates = tuple(
-            (name, self._value(value)) for name, value in self._own.items() if self._version.get(name, 0) > 0
-        )
+        written = {name: self._value(value) for name, value in self._own.items() if self._version.get(name, 0) > 0}
+        held = {name: self._value(value) for name, value in self._graph.updates}
+        updates = tuple((written | held).items())
         region = regions.tree(self._nodes, regions.types_of(self._graph.region))
         return replace(self._graph, nodes=tuple(self._nodes), outputs=outputs, updates=updates, region=region)
 

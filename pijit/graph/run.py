@@ -146,7 +146,7 @@ def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framewo
     values = {name: to_array(graph.data[name], framework) for name in graph.data}
     for name, array in _given(graph, inputs, named).items():
         values[name] = to_array(array, framework)
-    with precision(framework):
+    with precision(framework), _gradients(graph, framework):
         outputs = evaluate(graph, values, call)
     if not updates:
         return outputs
@@ -197,6 +197,17 @@ def to_array(thing: Any, framework: str) -> Any:
 
 def _detached(thing: Any) -> Any:
     return thing.detach() if hasattr(thing, "detach") else thing
+
+
+def _gradients(graph: Graph, framework: str) -> AbstractContextManager[Any]:
+    """A graph that computes gradients is no part of what autograd follows: it writes to leaves."""
+    own = any(value.role == "buffer" and value.path.endswith(".grad") for value in graph.parameters)
+    if framework != "torch" or not own:
+        return nullcontext()
+    import torch
+
+    made: AbstractContextManager[Any] = torch.no_grad()
+    return made
 
 
 def precision(framework: str) -> AbstractContextManager[Any]:

@@ -10,10 +10,11 @@ from typing import Any
 
 from pijit import _core
 from pijit.errors import UsageError
-from pijit.graph import _torch
-from pijit.graph.build import Builder, Modules
+from pijit.graph import _torch, steps
+from pijit.graph.build import Builder
 from pijit.graph.captured import tops
 from pijit.graph.model import Graph, Value
+from pijit.graph.modules import Modules
 from pijit.graph.types import typed
 
 
@@ -26,6 +27,9 @@ def graph_of(root: int, index: int, examples: tuple[Any, ...]) -> Graph:
     """
     data = _core.trace_data(root, index)
     graph = _TraceBuilder(data).build()
+    if steps.needs_expansion(graph):
+        graph = steps.split_there(graph, "gradients are computed: capture the call instead")
+    graph = steps.without_modes(graph)
     tensors = [value for value in graph.inputs if value.kind == "tensor"]
     if examples and len(examples) != len(tensors):
         raise UsageError(

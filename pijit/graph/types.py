@@ -211,6 +211,8 @@ class _Typing:
             return
         if node.op in {"item_bool", "item_not"}:  # only decisions take them
             bind(node, True, self._values)
+        elif node.op in {"item", "item_float"} and node.results[0] is not None and node.results[0].kind == "float":
+            bind(node, _NUMBERS["float"], self._values)  # no size depends on it
         elif node.op != "check":
             bind(node, self._forms.call(node, self._values, call), self._values)
             for value in node.results:

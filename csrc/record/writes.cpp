@@ -261,6 +261,9 @@ bool Recorder::touch_dict(PyObject* dict) {
   while (PyDict_Next(dict, &position, &key, &value)) {
     items.push_back(key);
     items.push_back(value);
+    // The write to come may free a number or a string, which is compared by value later.
+    if (cpython::is_scalar(key)) owned(key);
+    if (cpython::is_scalar(value)) owned(value);
   }
   if (dict_items_[trace_->guards[fact->guard].aux].size() % 2 != 0) guard_written_keys(dict, *fact);
   return true;
@@ -279,12 +282,7 @@ void Recorder::guard_written_keys(PyObject* dict, const Fact& fact) {
   guard.subject = Val::constant(dict);
   guard.first = static_cast<uint32_t>(trace_->guard_items.size());
   guard.number = guard.count = static_cast<uint32_t>(written->second.size() / 2);
-  for (size_t i = 0; i < written->second.size(); i += 2) {
-    PyObject* key = written->second[i];
-    trace_->guard_items.push_back(cpython::is_scalar(key) ? owned(key).object() : key);
-    PyObject* value = written->second[i + 1];
-    if (cpython::is_scalar(value)) owned(value);
-  }
+  for (size_t i = 0; i < written->second.size(); i += 2) trace_->guard_items.push_back(written->second[i]);
   add_guard(guard);
 }
 

@@ -18,13 +18,14 @@
 #include <vector>
 
 #include "common/python.h"
+#include "common/ref.h"
 #include "ir/executable.h"
 #include "ir/value.h"
 
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 10;
+inline constexpr int kAdapterVersion = 11;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -165,6 +166,11 @@ class Adapter {
   // Why the recording must not be kept: operators were dispatched that no observed call explains. Null: nothing. Asked
   // before a recording is finished.
   virtual const char* trouble() noexcept { return nullptr; }
+
+  // A key for what the registers hold; null: no compiled code may answer there, such as where gradients are recorded.
+  virtual std::unique_ptr<PlanKey> make_key(const PlanRegisters&, const Reg*) { return nullptr; }
+  // A copy that nothing else holds, as an object of Python; null: there is none of the same layout.
+  virtual Ref copy_of(void*) noexcept { return Ref(); }
 
   // Number of operators dispatched on this thread while counting is on (to find roots under enable()).
   virtual void count_operators(bool on) noexcept = 0;

@@ -8,6 +8,7 @@
 
 #include "adapter.h"
 #include "bind/data.h"
+#include "bind/plans.h"
 #include "bind/views.h"
 #include "cache/root.h"
 #include "common/work.h"
@@ -181,6 +182,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("choose_exit", [](uint64_t point) { return choose_exit(point); }, py::arg("point") = kAnywhere);
   m.def("work_so_far", [] { return work_done; });
   m.def("tables", [] { return tables_view(); });
+  add_plans(m);
   m.def("attach_adapter", &py_attach, py::arg("capsule"));
   m.def("set_option", &py_set_option, py::arg("name"), py::arg("value"));
   m.def("get_option", &py_get_option, py::arg("name"));

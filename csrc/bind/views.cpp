@@ -1,6 +1,7 @@
 // Traces, counters and tables as plain Python dicts.
 #include "bind/views.h"
 
+#include "bind/plans.h"
 #include "cpython/code.h"
 #include "cpython/places.h"
 #include "guard/proven.h"
@@ -167,7 +168,7 @@ py::dict trace_view(const Root& root, const Trace& trace) {
   py::list no_exits;
   for (const char* reason : trace.no_exits) no_exits.append(reason);
   view["no_exits"] = no_exits;
-  view["segments"] = py::list();
+  view["segments"] = segments_view(trace);
   view["constants"] = trace.owned.size();
   view["bytes"] = bytes_of(trace);
   view["operations"] = trace.operations;

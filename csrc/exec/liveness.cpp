@@ -13,6 +13,7 @@
 #include "exec/replay.h"
 #include "guard/check.h"
 #include "ir/log.h"
+#include "opt/segment.h"
 
 namespace pijit {
 
@@ -20,8 +21,10 @@ namespace {
 
 class Liveness {
  public:
-  explicit Liveness(Trace& trace)
+  // Without `snapshots`, only those of opaque calls count: what others read is needed where a replay is left only.
+  explicit Liveness(Trace& trace, bool snapshots = true)
       : trace_(trace),
+        snapshots_(snapshots),
         last_(trace.regs.size(), kNone),
         place_(trace.regs.size()),
         states_(trace.frame_states.size()),
@@ -51,7 +54,12 @@ class Liveness {
   void use_guard(const Guard& guard);
   void use_epoch(const Epoch& epoch);
 
+  bool reads_snapshot(const Node& node) const noexcept {
+    return node.snapshot != kNone && (snapshots_ || is_opaque(node.op) || node.op == Op::kBuild);
+  }
+
   Trace& trace_;
+  const bool snapshots_;
   Vec<uint32_t> last_, place_;
   uint32_t uses_ = 0;
   Vec<bool> states_;                // expanded
@@ -162,7 +170,7 @@ void Liveness::run() {
     const Node& node = trace_.nodes[i];
     node_ = static_cast<uint32_t>(i);
     use_undone(node.snapshot != kNone ? trace_.snapshots[node.snapshot].time : node.time);
-    if (node.snapshot != kNone) use_snapshot(trace_.snapshots[node.snapshot]);
+    if (reads_snapshot(node)) use_snapshot(trace_.snapshots[node.snapshot]);
     if (has_second_snapshot(node.op)) use_snapshot(trace_.snapshots[node.imm]);
     if (node.op == Op::kEpoch) use_epoch(trace_.epochs[node.aux]);
     if (node.op == Op::kBuild) use_build(node);
@@ -346,6 +354,13 @@ void prepare_replays(Trace& trace) {
   Holding(trace, liveness.last()).run();
   trace.room = trace.regs.size();
   trace.prepared = true;
+}
+
+void find_segments(Trace& trace) {
+  Liveness seen(trace), read(trace, false);
+  seen.run();
+  read.run();
+  trace.segments = find_segments(trace, read.last(), seen.last());
 }
 
 }  // namespace pijit

@@ -8,6 +8,7 @@
 #include "cpython/objects.h"
 #include "exec/links.h"
 #include "exec/materialise.h"
+#include "exec/plans.h"
 #include "exec/side_exit.h"
 #include "guard/check.h"
 #include "guard/varying.h"
@@ -373,6 +374,11 @@ PyObject* fail(const Trace& trace, Reg* regs) noexcept {
   return nullptr;
 }
 
+PyObject* fail_short_of_memory(const Trace& trace, Reg* regs) noexcept {
+  PyErr_NoMemory();
+  return fail(trace, regs);
+}
+
 }  // namespace
 
 uint64_t choose_exit(uint64_t point) noexcept {
@@ -391,37 +397,54 @@ void release(const Trace& trace, const Node& node, Reg* regs) noexcept {
 class Replay {
  public:
   Replay(const Trace& trace, const RegisterFile& file, cpython::Frame* root, PyThreadState* ts)
-      : trace_(&trace), regs_(file.get()), room_(trace.room), root_(root), ts_(ts) {}
+      : trace_(&trace), regs_(file.get()), room_(trace.room), root_(root), ts_(ts), plans_(file.get()) {}
 
   // The result of the root frame (new reference), or null with an error set. All registers are released.
   PyObject* run(Left* left) {
     trace_->replays++;
     hold(*trace_, regs_);
+    if (trace_->segments != nullptr) plans_.begin(*trace_, 0);
     for (size_t at = 0;;) {
+      if (at == plans_.stop()) [[unlikely]]
+        at = plans_.arrive(at);
       const Node& node = trace_->nodes[at];
       if (node.snapshot != kNone && cpython::eval_breaker_set(ts_)) {
         trace_->interruptions += 1;
         left->interrupted = true;
+        if (!restored()) return fail_short_of_memory(*trace_, regs_);
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
       }
       Outcome outcome = step(*trace_, node, regs_, root_, ts_);
+      if (outcome == Outcome::kWarned && !restored()) return fail_short_of_memory(*trace_, regs_);
       if (outcome == Outcome::kWarned) outcome = issue_warnings(*trace_, node, regs_, root_, ts_);
       left->opaque_calls += is_opaque(node.op);
       if (outcome == Outcome::kNext) {
         release(*trace_, node, regs_);
         at += 1;
-      } else if (outcome != Outcome::kLeave || !change_over(at)) {
-        return end(node, outcome, left);
+      } else {
+        if (outcome != Outcome::kReturn && outcome != Outcome::kFail && !restored())
+          return fail_short_of_memory(*trace_, regs_);
+        if (outcome != Outcome::kLeave || !change_over(at)) return end(node, outcome, left);
       }
     }
   }
+  // After the call.
+  void deliver() noexcept { plans_.deliver(); }
 
  private:
+  // What snapshots read is there.
+  bool restored() noexcept {
+    if (!plans_.any_ran()) return true;
+    const SavedError error;
+    return plans_.restore();
+  }
   bool change_over(size_t at) noexcept {
     if (trace_->links.empty()) return false;
     const Trace* side = enter_link(*trace_, static_cast<uint32_t>(at), regs_, room_, ts_);
-    if (side != nullptr) trace_ = side;
-    return side != nullptr;
+    if (side == nullptr) return false;
+    trace_ = side;
+    plans_.begin(*side, at + 1);
+    return true;
   }
   PyObject* end(const Node& node, Outcome outcome, Left* left);
 
@@ -430,6 +453,7 @@ class Replay {
   size_t room_;
   cpython::Frame* root_;
   PyThreadState* ts_;
+  Plans plans_;
 };
 
 PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
@@ -477,7 +501,9 @@ bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyO
   trace.prefetch_content();
   RegisterFile file(trace.room);
   if (!takes(trace, root, file)) return false;
-  *result = Replay(trace, file, root, ts).run(left);
+  Replay replay(trace, file, root, ts);
+  *result = replay.run(left);
+  replay.deliver();
   return true;
 }
 

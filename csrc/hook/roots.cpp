@@ -80,10 +80,11 @@ void finish(Trace& trace) {
   note_recorded(trace);
 }
 
-void prepare(Trace& trace) {
+void prepare(const Root& root, Trace& trace) {
   if (trace.prepared) return;
   prepare_replays(trace);
   check_trace(trace);
+  if (root.market) find_segments(trace);
 }
 
 // Says that CPython runs the calls of the root from now on, if that is still to be said.
@@ -188,7 +189,7 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
                                  std::to_string(trace->guards.size()) + " guards, " +
                                  std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
   if (wanted.from != nullptr) {
-    prepare(*trace);
+    prepare(root, *trace);
     return install_side_trace(root, wanted, std::move(trace));
   }
   root.traces.erase(std::remove_if(root.traces.begin(), root.traces.end(),
@@ -449,7 +450,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   const Served served(*root);
   if (std::exchange(root->unprepared, false)) {
     const double start = now();
-    for (const auto& trace : root->traces) prepare(*trace);
+    for (const auto& trace : root->traces) prepare(*root, *trace);
     root->recorded.seconds += now() - start;
   }
   if (g_timing.root == root->id) take_times(*root, frame);
@@ -536,7 +537,8 @@ PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
   std::unique_ptr<Trace> trace = recorder.finish();
   if (trace != nullptr) {
     finish(*trace);
-    prepare(*trace);
+    prepare_replays(*trace);
+    check_trace(*trace);
   }
   return result;
 }

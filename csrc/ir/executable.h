@@ -20,6 +20,8 @@ class AdapterOp : public FromPool {
   virtual bool run(Reg* regs) noexcept = 0;
   // Running it once more changes nothing but the registers that it writes.
   virtual bool is_repeatable() const noexcept { return false; }
+  // What it does depends on the form of its tensors alone, as `PlanKey` knows it.
+  virtual bool is_of_form() const noexcept { return false; }
   // The operation as data; see ir/call.h. Makes Python objects.
   virtual OperatorCall call() const = 0;
 };
@@ -64,6 +66,30 @@ class InputGuards {
 
  protected:
   size_t size_ = 0;
+};
+
+// The form of tensors and the numbers for which code was compiled, and those tensors of which it knows the content.
+class PlanKey {
+ public:
+  enum class Match : uint8_t {
+    kNo,
+    kYes,
+    kWritten,  // but tensors whose content it knows were written since
+  };
+  virtual ~PlanKey() = default;
+  virtual Match match(const Reg* regs) noexcept = 0;
+  // Native replay has given the outputs: later ones have their form.
+  virtual void note_outputs(const Reg* regs) = 0;
+  // The code has been told of what was written.
+  virtual void refresh(const Reg* regs) noexcept = 0;
+  // Moves an output of the code into a register; false: it has not the form that native replay gave.
+  virtual bool take(size_t output, PyObject* made, Reg* reg) noexcept = 0;
+  virtual std::string describe() const = 0;
+};
+
+// The registers that a key speaks of.
+struct PlanRegisters {
+  const Vec<uint32_t>&bound, &free, &numbers, &outputs;
 };
 
 }  // namespace pijit

@@ -229,6 +229,7 @@ struct Dropped {
 };
 
 struct Trace;
+struct Segments;
 
 // Where a replay that leaves a trace at the node goes on; see exec/links.h.
 struct Link {
@@ -296,6 +297,7 @@ struct Trace {
   mutable std::deque<Link> links;  // side traces; a replay may be in one while another is added
   mutable Vec<Leaving> leavings;   // where replays were left
   mutable Spent left;              // in CPython, from where replays were left or the recording had stopped
+  std::shared_ptr<Segments> segments;  // what compiled code may take over; null: nobody asked for it
   mutable bool forgotten = false;  // no replay comes to its end
 
   // To be called some time before a replay, first the one, then the other.

@@ -30,6 +30,7 @@ class TensorCheck final : public AdapterOp {
     if (fact_ == Fact::kStrides) return now->strides() == c10::IntArrayRef(list_);
     return read_fact(now, fact_, dim_) == expected_;
   }
+  bool is_of_form() const noexcept override { return true; }
 
   OperatorCall call() const override {
     const bool sized = fact_ == Fact::kSize, contiguous = fact_ == Fact::kContiguous;
@@ -83,6 +84,7 @@ class TensorRead final : public AdapterOp {
     out.integer = read_fact(static_cast<const Impl*>(regs[reg_].tensor), fact_, dim_);
     return true;
   }
+  bool is_of_form() const noexcept override { return true; }
 
   OperatorCall call() const override {
     OperatorCall made;

@@ -5,6 +5,7 @@
 #include "torch/guards.h"
 #include "torch/lowered.h"
 #include "torch/metadata.h"
+#include "torch/plan_key.h"
 #include "torch/state.h"
 
 namespace pijit::torch_adapter {
@@ -88,6 +89,11 @@ class TorchAdapter final : public Adapter {
     if (t_recording->eye.unexpected != 0) return "an operator ran outside of the calls that were observed";
     return t_recording->eye.has_key() ? nullptr : "the dispatcher's thread-local state was replaced";
   }
+
+  std::unique_ptr<PlanKey> make_key(const PlanRegisters& registers, const Reg* regs) override {
+    return make_plan_key(registers, regs);
+  }
+  Ref copy_of(void* tensor) noexcept override { return torch_adapter::copy_of(static_cast<const Impl*>(tensor)); }
 
   void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }
   uint64_t operators_counted() const noexcept override { return Eye::of_thread().counted(); }

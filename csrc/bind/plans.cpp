@@ -1,0 +1,168 @@
+// Hands offers to the market of their root, and takes plans from it.
+#include "bind/plans.h"
+
+#include <pybind11/stl.h>
+
+#include <algorithm>
+
+#include "bind/data.h"
+#include "exec/plans.h"
+#include "exec/replay.h"
+#include "ir/scalars.h"
+
+namespace py = pybind11;
+
+namespace pijit {
+namespace {
+
+constexpr const char* kStates[] = {"offered", "in turns", "settled"};
+
+// A segment under one key, for who makes plans.
+class Place {
+ public:
+  Place(const Offer& offer, const std::shared_ptr<Root>& root, const std::shared_ptr<Trace>& trace)
+      : root_(root), trace_(trace), segments_(offer.segments), index_(offer.index), keyed_(offer.keyed) {}
+
+  // None: the trace is gone.
+  py::object data() const {
+    const std::shared_ptr<Root> root = root_.lock();
+    const std::shared_ptr<Trace> trace = trace_.lock();
+    if (root == nullptr || trace == nullptr || root->dead) return py::none();
+    return trace_data(*root, *trace);
+  }
+  bool alive() const { return !trace_.expired() && !root_.expired(); }
+  const Segment& segment() const { return segments_->all[index_]; }
+  py::tuple nodes() const { return py::make_tuple(segment().first, segment().last); }
+  std::string describe() const { return keyed_->key->describe(); }
+  py::dict numbers() const {
+    py::dict values;
+    for (const auto& [index, number] : keyed_->given)
+      values[py::int_(index)] = py::reinterpret_steal<py::object>(number_object(number));
+    return values;
+  }
+
+  void install(const py::list& plans, bool turns) {
+    std::vector<std::shared_ptr<Plan>> made;
+    for (py::handle each : plans) {
+      const auto row = py::cast<py::tuple>(each);
+      auto plan = std::make_shared<Plan>();
+      plan->name = py::cast<std::string>(row[0]);
+      plan->call = Ref::borrow(py::object(row[1]).ptr());
+      const py::object rebind = row[2];
+      if (!rebind.is_none()) plan->rebind = Ref::borrow(rebind.ptr());
+      made.push_back(std::move(plan));
+    }
+    keyed_->turn = 0;
+    keyed_->settled_natively = false;
+    keyed_->native_times.clear();
+    keyed_->state = turns ? Keyed::State::kInTurns : Keyed::State::kSettled;
+    std::swap(keyed_->plans, made);
+  }
+
+ private:
+  std::weak_ptr<Root> root_;
+  std::weak_ptr<Trace> trace_;
+  std::shared_ptr<Segments> segments_;
+  size_t index_;
+  std::shared_ptr<Keyed> keyed_;
+};
+
+// The call that is offered has returned: nothing that the market raises is its concern.
+void take_offer(Offer offer) {
+  for (const auto& root : all_roots()) {
+    const auto found = std::find_if(root->traces.begin(), root->traces.end(),
+                                    [&](const auto& trace) { return trace.get() == offer.trace; });
+    if (found == root->traces.end()) continue;
+    if (!root->market) return;
+    const Ref market = Ref::borrow(root->market.get());
+    try {
+      const py::object place = py::cast(Place(offer, root, *found));
+      const Ref done = Ref::steal(
+          PyObject_CallFunctionObjArgs(market.get(), place.ptr(), offer.inputs.get(), offer.outputs.get(), nullptr));
+      if (!done) PyErr_WriteUnraisable(market.get());
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("pijit: an offer to compile");
+    }
+    return;
+  }
+}
+
+py::list times(const std::vector<double>& seconds) {
+  py::list made;
+  for (double each : seconds) made.append(each);
+  return made;
+}
+
+py::dict keyed_view(const Keyed& keyed) {
+  py::list plans;
+  for (const auto& plan : keyed.plans) {
+    py::dict row;
+    row["name"] = plan->name;
+    row["runs"] = plan->runs;
+    row["seconds"] = times(plan->times);
+    plans.append(row);
+  }
+  py::dict view;
+  view["key"] = keyed.key->describe();
+  view["state"] = keyed.settled_natively ? "settled natively" : kStates[static_cast<size_t>(keyed.state)];
+  view["plans"] = plans;
+  view["native_runs"] = keyed.native_runs;
+  view["native_seconds"] = times(keyed.native_times);
+  view["dropped"] = keyed.dropped;
+  return view;
+}
+
+void set_market(int id, const py::object& market) {
+  const std::shared_ptr<Root> root = find_root(id);
+  if (root == nullptr) throw py::value_error("there is no such root; it was removed, or its function died");
+  Ref before = std::exchange(root->market, market.is_none() ? Ref() : Ref::borrow(market.ptr()));
+  for (const auto& trace : root->traces) {
+    if (market.is_none()) {
+      trace->segments.reset();
+    } else if (trace->prepared && trace->segments == nullptr) {
+      find_segments(*trace);
+    }
+  }
+}
+
+}  // namespace
+
+py::list segments_view(const Trace& trace) {
+  py::list views;
+  if (trace.segments == nullptr) return views;
+  for (const Segment& segment : trace.segments->all) {
+    py::list keys;
+    for (const auto& keyed : segment.keys) keys.append(keyed_view(*keyed));
+    py::dict view;
+    view["first"] = segment.first;
+    view["last"] = segment.last;
+    view["operators"] = segment.operators;
+    view["operators_of_trace"] = trace.segments->operators;
+    view["inputs"] = segment.free.size();
+    view["bound"] = segment.bound.size();
+    view["outputs"] = segment.outputs.size();
+    view["keys"] = keys;
+    views.append(view);
+  }
+  return views;
+}
+
+void add_plans(py::module_& m) {
+  offer_taker() = take_offer;
+  const auto list = [](const Vec<uint32_t>& registers) {
+    return std::vector<uint32_t>(registers.begin(), registers.end());
+  };
+  py::class_<Place>(m, "Place")
+      .def("data", &Place::data)
+      .def("install", &Place::install, py::arg("plans"), py::arg("turns"))
+      .def("describe", &Place::describe)
+      .def_property_readonly("alive", &Place::alive)
+      .def_property_readonly("nodes", &Place::nodes)
+      .def_property_readonly("numbers", &Place::numbers)
+      .def_property_readonly("bound", [list](const Place& place) { return list(place.segment().bound); })
+      .def_property_readonly("free", [list](const Place& place) { return list(place.segment().free); })
+      .def_property_readonly("outputs", [list](const Place& place) { return list(place.segment().outputs); });
+  m.def("set_market", &set_market, py::arg("root"), py::arg("market"));
+}
+
+}  // namespace pijit

@@ -1,0 +1,259 @@
+// Runs plans, times them, and collects what is offered.
+#include "exec/plans.h"
+
+#include <utility>
+
+#include "adapter.h"
+#include "common/clock.h"
+#include "exec/registers.h"
+#include "ir/adapter_slot.h"
+#include "ir/scalars.h"
+
+namespace pijit {
+
+namespace {
+
+constexpr size_t kKeys = 8;    // of a segment: under more, native replay answers
+constexpr size_t kTimes = 16;  // of a plan that are kept
+
+OfferTaker g_taker = nullptr;
+
+// Copies of the tensors in registers; null: one cannot be copied.
+Ref copies(const Vec<uint32_t>& registers, const Reg* regs) noexcept {
+  Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(registers.size())));
+  for (size_t i = 0; tuple && i < registers.size(); ++i) {
+    Ref copy = current_adapter()->copy_of(regs[registers[i]].tensor);
+    if (!copy) return Ref();
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), copy.release());
+  }
+  if (!tuple) PyErr_Clear();
+  return tuple;
+}
+
+void note_time(std::vector<double>* times, double start) {
+  if (times->size() < kTimes) times->push_back(now() - start);
+}
+
+std::string error_text() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Ref text = Ref::steal(value != nullptr ? PyObject_Str(value) : nullptr);
+  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  std::string found = words != nullptr ? words : "an exception";
+  drop_reference(type);
+  drop_reference(value);
+  drop_reference(traceback);
+  PyErr_Clear();
+  return found;
+}
+
+}  // namespace
+
+OfferTaker& offer_taker() noexcept {
+  return g_taker;
+}
+
+Plans::~Plans() {
+  for (Ran& ran : ran_)
+    for (Reg& reg : ran.free) release_register(&reg);
+}
+
+void Plans::begin(const Trace& trace, size_t from) noexcept {
+  trace_ = &trace;
+  segments_ = trace.segments;
+  watched_.reset();
+  next_ = 0;
+  look_ahead(from);
+}
+
+void Plans::look_ahead(size_t at) noexcept {
+  stop_ = SIZE_MAX;
+  if (segments_ == nullptr) return;
+  while (next_ < segments_->all.size() && segments_->all[next_].first < at) ++next_;
+  if (next_ < segments_->all.size()) stop_ = segments_->all[next_].first;
+}
+
+size_t Plans::arrive(size_t at) noexcept {
+  SavedError error;
+  try {
+    if (watched_ != nullptr && at == watched_segment_->last) {
+      note_native();
+      look_ahead(at);
+      if (at != stop_) return at;
+    }
+    return enter(at);
+  } catch (const std::exception&) {  // memory is short
+    PyErr_Clear();
+    watched_.reset();
+    look_ahead(at + 1);
+    return at;
+  }
+}
+
+size_t Plans::enter(size_t at) {
+  const Segment& segment = segments_->all[next_];
+  std::shared_ptr<Keyed> keyed;
+  PlanKey::Match match = PlanKey::Match::kNo;
+  for (size_t i = 0; i < segment.keys.size() && match == PlanKey::Match::kNo; ++i) {
+    keyed = segment.keys[i];
+    match = keyed->key->match(regs_);
+  }
+  const bool fresh = match == PlanKey::Match::kNo;
+  if (fresh) {
+    std::unique_ptr<PlanKey> key;
+    if (segment.keys.size() < kKeys)
+      key = current_adapter()->make_key({segment.bound, segment.free, segment.numbers, segment.outputs}, regs_);
+    if (key == nullptr) return look_ahead(at + 1), at;
+    inputs_ = copies(segment.free, regs_);
+    keyed = std::make_shared<Keyed>();
+    keyed->key = std::move(key);
+    for (uint32_t reg : segment.numbers) keyed->given.emplace_back(reg, regs_[reg]);
+  }
+  if (std::shared_ptr<Plan> plan = fresh ? nullptr : keyed->next()) {
+    if (match == PlanKey::Match::kWritten && plan->rebind) {
+      Ref done = Ref::steal(PyObject_CallNoArgs(plan->rebind.get()));
+      if (!done) return drop(*keyed, *plan), look_ahead(at + 1), at;
+    }
+    if (match == PlanKey::Match::kWritten) keyed->key->refresh(regs_);
+    if (run(*trace_, segment, *keyed, *plan)) {
+      keyed->settle();
+      look_ahead(segment.last);
+      return segment.last;
+    }
+  }
+  watched_ = std::move(keyed);
+  watched_segment_ = &segment;
+  stop_ = segment.last;
+  started_ = now();
+  return at;
+}
+
+bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& plan) {
+  const double start = now();
+  Ran ran{&trace, &segment, {}};
+  std::vector<Ref> given;
+  std::vector<PyObject*> arguments(segment.free.size() + 1);
+  for (size_t i = 0; i < segment.free.size(); ++i) {
+    given.push_back(Ref::steal(box_register(regs_[segment.free[i]])));
+    if (!given.back()) return drop(keyed, plan), false;
+    arguments[i + 1] = given.back().get();
+  }
+  Ref call = Ref::borrow(plan.call.get());
+  Ref made = Ref::steal(PyObject_Vectorcall(call.get(), arguments.data() + 1,
+                                            segment.free.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  if (!made || !take(segment, keyed, made.get())) return drop(keyed, plan), false;
+  for (uint32_t index : segment.free) {
+    Reg reg = regs_[index];
+    current_adapter()->retain(reg.tensor);
+    reg.owned = 1;
+    ran.free.push_back(reg);
+  }
+  ran_.push_back(std::move(ran));
+  plan.runs += 1;
+  note_time(&plan.times, start);
+  return true;
+}
+
+// All outputs, or none.
+bool Plans::take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept {
+  if (!PyTuple_Check(made) || static_cast<size_t>(PyTuple_GET_SIZE(made)) != segment.outputs.size()) return false;
+  for (size_t i = 0; i < segment.outputs.size(); ++i) {
+    if (keyed.key->take(i, PyTuple_GET_ITEM(made, static_cast<Py_ssize_t>(i)), &regs_[segment.outputs[i]])) continue;
+    for (size_t k = 0; k < i; ++k) release_register(&regs_[segment.outputs[k]]);
+    return false;
+  }
+  for (const auto& [index, number] : keyed.numbers) regs_[index] = number;
+  return true;
+}
+
+void Plans::drop(Keyed& keyed, const Plan& plan) {
+  keyed.dropped = plan.name + ": " + (PyErr_Occurred() != nullptr ? error_text() : "it gave tensors of another form");
+  std::vector<std::shared_ptr<Plan>> left;
+  for (const auto& other : keyed.plans)
+    if (other.get() != &plan) left.push_back(other);
+  keyed.plans = std::move(left);
+}
+
+// The nodes of the watched segment have been replayed.
+void Plans::note_native() {
+  Keyed& keyed = *watched_;
+  keyed.native_runs += 1;
+  note_time(&keyed.native_times, started_);
+  keyed.settle();
+  const std::shared_ptr<Keyed> done = std::move(watched_);
+  if (!inputs_) return;
+  Segment& segment = segments_->all[next_];
+  Ref inputs = std::move(inputs_), outputs = copies(segment.outputs, regs_);
+  if (!outputs) return;
+  keyed.key->note_outputs(regs_);
+  for (uint32_t reg : segment.number_outputs) keyed.numbers.emplace_back(reg, regs_[reg]);
+  segment.keys.push_back(done);
+  offers_.push_back({trace_, segments_, next_, done, std::move(inputs), std::move(outputs)});
+}
+
+bool Plans::restore() noexcept {
+  bool done = true;
+  for (Ran& ran : ran_) done = done && restore(ran);
+  while (!ran_.empty()) {
+    for (Reg& reg : ran_.back().free) release_register(&reg);
+    ran_.pop_back();
+  }
+  return done;
+}
+
+// The nodes run on copies of the registers; what an output holds stays, since the program may have seen it.
+bool Plans::restore(Ran& ran) noexcept {
+  try {
+    const Trace& trace = *ran.trace;
+    const Segment& segment = *ran.segment;
+    std::vector<Reg> regs(regs_, regs_ + trace.regs.size());
+    for (Reg& reg : regs) reg.owned = 0;
+    for (size_t i = 0; i < ran.free.size(); ++i) {
+      regs[segment.free[i]] = ran.free[i];
+      regs[segment.free[i]].owned = 0;
+    }
+    Vec<bool> output(regs.size());
+    for (uint32_t index : segment.outputs) output[index] = true;
+    bool done = true;
+    const auto keep = [&](uint32_t index, const Reg& before) {
+      if (!output[index]) return;
+      release_register(&regs[index]);
+      regs[index] = before;
+      regs[index].owned = 0;
+    };
+    for (uint32_t at = segment.first; at < segment.last && done; ++at) {
+      const Node& node = trace.nodes[at];
+      const Reg before = node.out != kNone ? regs[node.out] : Reg{};
+      std::vector<Reg> outs;
+      for (uint32_t i = 0; i < node.outs_count; ++i) outs.push_back(regs[trace.outs[node.outs_first + i]]);
+      if (node.op == Op::kAdapter || node.op == Op::kCheck) done = node.adapter_op->run(regs.data());
+      if (node.op == Op::kScalar) done = run_scalar(node, regs.data());
+      if (!done) break;
+      if (node.out != kNone) keep(node.out, before);
+      for (uint32_t i = 0; i < node.outs_count; ++i) keep(trace.outs[node.outs_first + i], outs[i]);
+    }
+    current_adapter()->forget_warnings();
+    current_adapter()->warned = false;
+    for (uint32_t index = 0; index < regs.size(); ++index) {
+      if (regs[index].owned == 0 && !is_number(regs[index].rep)) continue;
+      if (regs_[index].owned == 0) {
+        regs_[index] = regs[index];
+      } else {
+        release_register(&regs[index]);
+      }
+    }
+    return done;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void Plans::deliver() noexcept {
+  if (offers_.empty() || g_taker == nullptr) return;
+  SavedError error;
+  std::vector<Offer> offers = std::move(offers_);
+  for (Offer& offer : offers) g_taker(std::move(offer));
+}
+
+}  // namespace pijit

@@ -1,0 +1,249 @@
+// Finds segments: the longest runs of nodes that may be compiled, cut where an output could not be one.
+#include "opt/segment.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/call.h"
+
+namespace pijit {
+
+namespace {
+
+constexpr uint32_t kFewest = 3;  // operators of a segment: fewer cost less than the call of a plan
+constexpr size_t kTurns = 7;     // of each contender; the first is not counted
+
+double median(std::vector<double> times) {
+  if (times.size() > 1) times.erase(times.begin());
+  const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+// What a segment may do with a node.
+enum class Kind : uint8_t {
+  kOther,     // it ends there
+  kOperator,  // computes tensors of tensors
+  kForm,      // depends on the form of tensors and on numbers only
+};
+
+bool starts_with(const std::string& text, const char* start) noexcept {
+  return text.rfind(start, 0) == 0;
+}
+
+// One node in the terms of segments.
+struct Step {
+  Kind kind = Kind::kOther;
+  Vec<uint32_t> reads, writes;  // registers
+  Vec<uint32_t> written;        // registers whose tensors it changes
+  // Results that may share memory with an argument.
+  Vec<std::pair<uint32_t, uint32_t>> shares;
+};
+
+class Finder {
+ public:
+  Finder(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen)
+      : trace_(trace), read_(read), seen_(seen), written_at_(trace.regs.size(), kNone), base_(trace.regs.size()) {}
+
+  std::shared_ptr<Segments> run();
+
+ private:
+  Step step_of(const Node& node) const;
+  void add_argument(const OperatorArgument& argument, Step* step) const;
+  void classify(const OperatorCall& call, Step* step) const;
+  uint32_t base(uint32_t reg) noexcept {
+    while (base_[reg] != reg) reg = base_[reg] = base_[base_[reg]];
+    return reg;
+  }
+  bool is_tensor(uint32_t reg) const noexcept { return trace_.regs[reg].rep == Rep::kTensor; }
+  void note_memory();
+  uint32_t end_of(uint32_t first) const;
+  // The first node at which the run [first, last) has to end; `last` if there is none.
+  uint32_t cut(uint32_t first, uint32_t last);
+  Segment make(uint32_t first, uint32_t last) const;
+  bool is_output(uint32_t reg, uint32_t first, uint32_t last) const noexcept {
+    return written_at_[reg] >= first && written_at_[reg] < last && last_use(reg, last) >= last &&
+           last_use(reg, last) != kNone;
+  }
+  // Where the inputs of the segment may be written behind it, what snapshots read cannot be computed from them.
+  uint32_t last_use(uint32_t reg, uint32_t last) const noexcept {
+    return last <= last_write_ ? seen_[reg] : read_[reg];
+  }
+
+  const Trace& trace_;
+  const Vec<uint32_t>&read_, &seen_;
+  std::vector<Step> steps_;
+  Vec<uint32_t> written_at_;  // by register: the node that writes it
+  Vec<uint32_t> base_;        // by register: another one with the same memory, or itself
+  uint32_t last_write_ = 0;   // the last node that writes to what exists, or runs foreign code
+};
+
+void Finder::add_argument(const OperatorArgument& argument, Step* step) const {
+  if (argument.kind == OperatorArgument::Kind::kRegister) {
+    step->reads.push_back(argument.reg);
+    if (argument.written) step->written.push_back(argument.reg);
+  }
+  for (const OperatorArgument& item : argument.items) {
+    add_argument(item, step);
+    if (argument.written && item.kind == OperatorArgument::Kind::kRegister) step->written.push_back(item.reg);
+  }
+}
+
+void Finder::classify(const OperatorCall& call, Step* step) const {
+  for (const OperatorArgument& argument : call.arguments) add_argument(argument, step);
+  for (const OperatorResult& result : call.results) {
+    for (uint32_t reg : result.regs) {
+      step->writes.push_back(reg);
+      if (result.shares < 0) continue;
+      Step shared;
+      add_argument(call.arguments[static_cast<size_t>(result.shares)], &shared);
+      for (uint32_t other : shared.reads) step->shares.emplace_back(reg, other);
+    }
+  }
+  const bool tensors = std::all_of(step->writes.begin(), step->writes.end(), [&](uint32_t r) { return is_tensor(r); });
+  const bool named = starts_with(call.name, "aten::") || call.name == "tensor::getitem";
+  if (named && tensors && !step->writes.empty() && !call.random) step->kind = Kind::kOperator;
+}
+
+Step Finder::step_of(const Node& node) const {
+  Step step;
+  const auto read = [&](Val value) {
+    if (value.is_reg()) step.reads.push_back(value.index());
+  };
+  switch (node.op) {
+    case Op::kAdapter:
+      classify(node.adapter_op->call(), &step);
+      break;
+    case Op::kCheck:
+      classify(node.adapter_op->call(), &step);
+      step.kind = node.adapter_op->is_of_form() ? Kind::kForm : Kind::kOther;
+      break;
+    case Op::kScalar:
+    case Op::kGuardBool:
+    case Op::kGuardInt:
+    case Op::kGuardFloat:
+      read(node.a);
+      read(node.b);
+      if (node.out != kNone) step.writes.push_back(node.out);
+      step.kind = Kind::kForm;
+      break;
+    default:
+      if (node.out != kNone) step.writes.push_back(node.out);
+      for (uint32_t i = 0; i < node.outs_count; ++i) step.writes.push_back(trace_.outs[node.outs_first + i]);
+  }
+  return step;
+}
+
+void Finder::note_memory() {
+  std::iota(base_.begin(), base_.end(), 0);
+  for (uint32_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    for (uint32_t reg : step.writes) written_at_[reg] = i;
+    for (auto [reg, other] : step.shares) base_[base(reg)] = base(other);
+    const bool foreign = is_opaque(trace_.nodes[i].op) || trace_.nodes[i].op == Op::kCall;
+    if (foreign || !step.written.empty()) last_write_ = i;
+  }
+}
+
+uint32_t Finder::end_of(uint32_t first) const {
+  uint32_t at = first;
+  while (at < steps_.size() && steps_[at].kind != Kind::kOther) ++at;
+  return at;
+}
+
+uint32_t Finder::cut(uint32_t first, uint32_t last) {
+  const auto inside = [&](uint32_t reg) { return written_at_[reg] >= first && written_at_[reg] < last; };
+  for (uint32_t i = first; i < last; ++i) {
+    // What existed before is written: only a native replay does that.
+    for (uint32_t reg : steps_[i].written)
+      if (!inside(base(reg))) return i;
+    // An output that is a view is one of what native replay has.
+    for (auto [reg, other] : steps_[i].shares)
+      if (is_output(reg, first, last) &&
+          (!inside(base(reg)) || is_output(base(reg), first, last) || !steps_[i].written.empty()))
+        return i;
+  }
+  // Two outputs with the same memory: the second one is not computed apart.
+  Vec<uint32_t> bases;
+  for (uint32_t i = first; i < last; ++i)
+    for (uint32_t reg : steps_[i].writes) {
+      if (!is_tensor(reg) || !is_output(reg, first, last)) continue;
+      if (std::find(bases.begin(), bases.end(), base(reg)) != bases.end()) return i;
+      bases.push_back(base(reg));
+    }
+  return last;
+}
+
+Segment Finder::make(uint32_t first, uint32_t last) const {
+  Segment made;
+  made.first = first;
+  made.last = last;
+  Vec<bool> known(trace_.regs.size()), constant(trace_.regs.size());
+  const auto note = [&](const InputGuards* inputs) {
+    for (size_t i = 0; inputs != nullptr && i < inputs->size(); ++i)
+      constant[inputs->register_of(i)] = inputs->source(i).is_const();
+  };
+  note(trace_.tensors.get());
+  for (const Epoch& epoch : trace_.epochs) note(epoch.tensors.get());
+  for (uint32_t i = first; i < last; ++i) {
+    made.operators += steps_[i].kind == Kind::kOperator;
+    for (uint32_t reg : steps_[i].reads) {
+      if (known[reg] || (written_at_[reg] != kNone && written_at_[reg] >= first)) continue;
+      known[reg] = true;
+      Vec<uint32_t>& to = !is_tensor(reg) ? made.numbers : constant[reg] ? made.bound : made.free;
+      to.push_back(reg);
+    }
+    for (uint32_t reg : steps_[i].writes)
+      if (is_output(reg, first, last)) (is_tensor(reg) ? made.outputs : made.number_outputs).push_back(reg);
+  }
+  return made;
+}
+
+std::shared_ptr<Segments> Finder::run() {
+  auto found = std::make_shared<Segments>();
+  for (const Node& node : trace_.nodes) steps_.push_back(step_of(node));
+  note_memory();
+  for (const Step& step : steps_) found->operators += step.kind == Kind::kOperator;
+  for (uint32_t first = 0; first < steps_.size();) {
+    uint32_t last = end_of(first);
+    for (uint32_t end = kNone; end != last;) {
+      // What depends on forms only is not worth the end of a segment.
+      while (last > first && steps_[last - 1].kind == Kind::kForm) --last;
+      end = cut(first, last);
+      std::swap(end, last);
+    }
+    const Segment segment = make(first, last);
+    const bool numbers = std::all_of(segment.numbers.begin(), segment.numbers.end(),
+                                     [&](uint32_t reg) { return is_number(trace_.regs[reg].rep); });
+    if (segment.operators >= kFewest && !segment.outputs.empty() && numbers) found->all.push_back(segment);
+    first = std::max(last, first + 1);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<Plan> Keyed::next() noexcept {
+  if (plans.empty() || settled_natively) return nullptr;
+  if (state == State::kSettled) return plans.front();
+  const size_t at = turn++ % (plans.size() + 1);
+  return at == 0 ? nullptr : plans[at - 1];
+}
+
+void Keyed::settle() {
+  if (state != State::kInTurns || native_times.size() < kTurns) return;
+  for (const auto& plan : plans)
+    if (plan->times.size() < kTurns) return;
+  const auto best = std::min_element(plans.begin(), plans.end(),
+                                     [](const auto& a, const auto& b) { return median(a->times) < median(b->times); });
+  if (best == plans.end()) return;
+  state = State::kSettled;
+  std::iter_swap(plans.begin(), best);
+  settled_natively = median(native_times) <= median(plans.front()->times);
+}
+
+std::shared_ptr<Segments> find_segments(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen) {
+  return Finder(trace, read, seen).run();
+}
+
+}  // namespace pijit

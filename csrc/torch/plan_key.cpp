@@ -1,0 +1,164 @@
+// Keys of plans: made at a native replay, matched before each run of a plan.
+#include "torch/plan_key.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "ir/scalars.h"
+
+namespace pijit::torch_adapter {
+
+namespace {
+
+constexpr uintptr_t kAligned = 64;  // bytes: what kernels of compilers load at once, at most
+
+// All that kernels may have been chosen by.
+struct Form {
+  uint64_t keys;
+  c10::ScalarType dtype;
+  c10::Device device;
+  bool aligned, requires_grad;
+  c10::SmallVector<int64_t, 5> sizes, strides;
+
+  explicit Form(const Impl* tensor)
+      : keys(tensor->key_set().raw_repr()),
+        dtype(c10::typeMetaToScalarType(tensor->dtype())),
+        device(tensor->device()),
+        aligned(is_aligned(tensor)),
+        requires_grad(tensor->requires_grad()),
+        sizes(tensor->sizes().begin(), tensor->sizes().end()),
+        strides(tensor->strides().begin(), tensor->strides().end()) {}
+
+  static bool is_aligned(const Impl* tensor) noexcept {
+    return reinterpret_cast<uintptr_t>(tensor->storage_initialized() ? tensor->data() : nullptr) % kAligned == 0;
+  }
+  bool matches_layout(const Impl* tensor) const noexcept {
+    return tensor->key_set().raw_repr() == keys && c10::typeMetaToScalarType(tensor->dtype()) == dtype &&
+           tensor->device() == device && tensor->sizes() == c10::IntArrayRef(sizes) &&
+           tensor->strides() == c10::IntArrayRef(strides);
+  }
+  bool matches(const Impl* tensor) const noexcept {
+    return matches_layout(tensor) && (!aligned || is_aligned(tensor)) && tensor->requires_grad() == requires_grad;
+  }
+};
+
+uint32_t version_of(const Impl* tensor) {
+  return const_cast<Impl*>(tensor)->version_counter().current_version();
+}
+
+// A tensor whose content the code may know.
+struct Bound {
+  const void* data;
+  uint32_t version;
+  bool requires_grad;
+
+  explicit Bound(const Impl* tensor)
+      : data(tensor->data()), version(version_of(tensor)), requires_grad(tensor->requires_grad()) {}
+};
+
+bool has_content(const Impl* tensor) noexcept {
+  return tensor->storage_initialized() && !const_cast<Impl*>(tensor)->is_inference();
+}
+
+class TorchPlanKey final : public PlanKey {
+ public:
+  TorchPlanKey(const PlanRegisters& registers, const Reg* regs)
+      : bound_at_(registers.bound), free_at_(registers.free), numbers_at_(registers.numbers) {
+    for (uint32_t reg : bound_at_) bound_.emplace_back(impl(regs, reg));
+    for (uint32_t reg : free_at_) free_.emplace_back(impl(regs, reg));
+    for (uint32_t reg : numbers_at_) numbers_.push_back(regs[reg]);
+    for (uint32_t reg : registers.outputs) outputs_at_.push_back(reg);
+  }
+  void note_outputs(const Reg* regs) override {
+    for (uint32_t reg : outputs_at_) outputs_.emplace_back(impl(regs, reg));
+  }
+
+  Match match(const Reg* regs) noexcept override {
+    try {
+      for (size_t i = 0; i < free_.size(); ++i)
+        if (!free_[i].matches(impl(regs, free_at_[i]))) return Match::kNo;
+      for (size_t i = 0; i < numbers_.size(); ++i) {
+        const Reg& now = regs[numbers_at_[i]];
+        if (now.rep != numbers_[i].rep || number_bits(now) != number_bits(numbers_[i])) return Match::kNo;
+      }
+      return match_bound(regs);
+    } catch (...) {
+      return Match::kNo;
+    }
+  }
+  void refresh(const Reg* regs) noexcept override {
+    try {
+      for (size_t i = 0; i < bound_.size(); ++i) bound_[i] = Bound(impl(regs, bound_at_[i]));
+    } catch (...) {
+    }
+  }
+  bool take(size_t output, PyObject* made, Reg* reg) noexcept override {
+    if (output >= outputs_.size() || !is_plain_tensor(made)) return false;
+    const Impl* tensor = impl_of(made);
+    if (!outputs_[output].matches_layout(tensor)) return false;
+    put(*reg, share(const_cast<Impl*>(tensor)));
+    return true;
+  }
+  std::string describe() const override {
+    std::ostringstream text;
+    for (size_t i = 0; i < free_.size(); ++i)
+      text << (i != 0 ? ", " : "") << c10::toString(free_[i].dtype) << c10::IntArrayRef(free_[i].sizes);
+    return text.str();
+  }
+
+ private:
+  static Impl* impl(const Reg* regs, uint32_t reg) noexcept { return static_cast<Impl*>(regs[reg].tensor); }
+
+  // Where gradients are recorded no plan answers: what it gives has no history.
+  Match match_bound(const Reg* regs) const {
+    bool grad = false, written = false;
+    for (const Form& form : free_) grad |= form.requires_grad;
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      const Impl* tensor = impl(regs, bound_at_[i]);
+      const Bound& was = bound_[i];
+      if (!has_content(tensor) || tensor->requires_grad() != was.requires_grad) return Match::kNo;
+      grad |= was.requires_grad;
+      written |= tensor->data() != was.data || version_of(tensor) != was.version;
+    }
+    if (grad && c10::GradMode::is_enabled()) return Match::kNo;
+    return written ? Match::kWritten : Match::kYes;
+  }
+
+  Vec<uint32_t> bound_at_, free_at_, numbers_at_, outputs_at_;
+  std::vector<Bound> bound_;
+  std::vector<Form> free_, outputs_;
+  std::vector<Reg> numbers_;
+};
+
+}  // namespace
+
+std::unique_ptr<PlanKey> make_plan_key(const PlanRegisters& registers, const Reg* regs) {
+  bool grad = false;
+  const auto look = [&](const Vec<uint32_t>& indices) {
+    return std::all_of(indices.begin(), indices.end(), [&](uint32_t reg) {
+      const Impl* tensor = static_cast<const Impl*>(regs[reg].tensor);
+      grad |= tensor->requires_grad();
+      return tensor->device().is_cpu() && tensor->storage_initialized();
+    });
+  };
+  if (!look(registers.bound) || !look(registers.free) || (grad && c10::GradMode::is_enabled())) return nullptr;
+  for (uint32_t reg : registers.bound)
+    if (!has_content(static_cast<const Impl*>(regs[reg].tensor))) return nullptr;
+  return std::make_unique<TorchPlanKey>(registers, regs);
+}
+
+Ref copy_of(const Impl* tensor) noexcept {
+  try {
+    if (!tensor->is_non_overlapping_and_dense()) return Ref();
+    const at::NoGradGuard no_gradients;
+    const at::Tensor shared = share(const_cast<Impl*>(tensor)).detach();
+    at::Tensor made = at::empty_strided(shared.sizes(), shared.strides(), shared.options());
+    made.copy_(shared);
+    return Ref::steal(THPVariable_Wrap(made));
+  } catch (...) {
+    refuse();
+    return Ref();
+  }
+}
+
+}  // namespace pijit::torch_adapter

@@ -1,0 +1,16 @@
+// The form of tensors for which a plan was compiled.
+//
+// Free inputs are compared in full: dtype, device, dispatch keys, sizes, strides, alignment, requires_grad. Bound ones
+// are the same objects each time, as guards say; looked at are where their data lies and their version.
+#pragma once
+#include "adapter.h"
+#include "torch/tensor.h"
+
+namespace pijit::torch_adapter {
+
+// Null: gradients are recorded there, or a tensor has no version or no layout that a copy could have.
+std::unique_ptr<PlanKey> make_plan_key(const PlanRegisters& registers, const Reg* regs);
+// A copy of a dense tensor with its strides, without history; null: memory is short, or there are holes or overlaps.
+Ref copy_of(const Impl* tensor) noexcept;
+
+}  // namespace pijit::torch_adapter

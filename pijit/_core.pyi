@@ -311,3 +311,22 @@ def set_option(name: str, value: int) -> None:
 
 def get_option(name: str) -> int:
     """The value of an option of options.def."""
+
+class Place:
+    """A segment of a trace under one key, as it is offered to a market."""
+
+    alive: bool
+    nodes: tuple[int, int]
+    numbers: dict[int, int | float | bool]
+    bound: list[int]
+    free: list[int]
+    outputs: list[int]
+    def data(self) -> dict[str, Any] | None: ...
+    def describe(self) -> str: ...
+    def writes(self) -> tuple[int, int]: ...
+    def install(
+        self, plans: list[tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]], turns: bool
+    ) -> None: ...
+
+def market_of(root: int) -> Any: ...
+def set_market(root: int, market: Callable[[Place, tuple[Any, ...], tuple[Any, ...]], None] | None) -> None: ...

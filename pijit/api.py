@@ -12,7 +12,7 @@ import functools
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Literal, NamedTuple, TypeVar, overload
@@ -21,14 +21,14 @@ from pijit import _adapters, _core, _messages
 from pijit._config import OFF, WHY_OFF
 from pijit._switch import SUSPENDABLE, switch_on_by_name, why_off
 from pijit._wrong import check_keywords, check_thing, describe
-from pijit.errors import BackendError, UsageError
+from pijit.errors import UsageError
 from pijit.traces import Traces, place, view
 
 State = Literal["cold", "recorded", "replaying", "disabled"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 _TRY = "jit a Python function that calls it"
-_JIT_OPTIONS = ("backend", "strict", "verify", "name")
+_JIT_OPTIONS = ("backend", "options", "strict", "verify", "name")
 _LEFT_OUT: Any = type("_LeftOut", (), {"__repr__": lambda self: "None", "__slots__": ()})()
 _NOT_KNOWN = "neither jitted nor found under enable()"
 
@@ -53,13 +53,15 @@ class _Options(NamedTuple):
     strict: bool
     verify: int
     name: str | None
+    market: Any = None  # `pijit.compilers.market.Market`; None: native replay alone
 
 
 @overload
 def jit(
     fn: Callee,
     *,
-    backend: Literal["native"] = ...,
+    backend: str | Sequence[str] = ...,
+    options: Mapping[str, Any] | None = ...,
     strict: bool = ...,
     verify: int | None = ...,
     name: str | None = ...,
@@ -70,7 +72,8 @@ def jit(
 def jit(
     fn: None = None,
     *,
-    backend: Literal["native"] = ...,
+    backend: str | Sequence[str] = ...,
+    options: Mapping[str, Any] | None = ...,
     strict: bool = ...,
     verify: int | None = ...,
     name: str | None = ...,
@@ -80,7 +83,8 @@ def jit(
 def jit(
     fn: Any = _LEFT_OUT,
     *,
-    backend: str = "native",
+    backend: str | Sequence[str] = "native",
+    options: Mapping[str, Any] | None = None,
     strict: bool = False,
     verify: int | None = None,
     name: str | None = None,
@@ -97,7 +101,11 @@ def jit(
 
     Args:
         fn: what to record; left out when used as `@pijit.jit(...)`.
-        backend: "native", the only one so far.
+        backend: "native": native replay, bit for bit. A name of `pijit.backends()`: segments of the traces are compiled
+            by it, beside the calls, and answer within its documented tolerance as soon as they agreed with a native
+            replay. "auto" or several names: they take turns with native replay, and the fastest stays.
+        options: for the backends: `fold` (weights become part of the code: changes of them are then seen by native replay
+            only), `threads`, and the backend's own.
         strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is
             done: a stop, an opaque call, frames that are not followed, a replay that is left; a function that was given
             up, a tracer, profiler or mode raises before the call. Its first call may be recorded.
@@ -108,7 +116,7 @@ def jit(
     Raises:
         UsageError: `fn` is None, a class or a builtin, or was given to `skip` or `opaque`; or an option does not exist,
             or `strict` was asked of a generator or coroutine function.
-        BackendError: there is no such backend.
+        BackendError: there is no such backend, or it is not installed.
         AdapterError: the adapter was built against another version of the framework that is imported.
 
     Example:
@@ -123,18 +131,32 @@ def jit(
         6
     """
     check_keywords(unknown, _JIT_OPTIONS)
-    if backend != "native":
-        raise BackendError(f"pijit.jit(): there is no backend {backend!r}; there is 'native'")
     if not isinstance(strict, bool):
         raise UsageError(f"pijit.jit(): strict is True or False, not {strict!r}")
     if verify is not None and (not isinstance(verify, int) or isinstance(verify, bool) or not 0 < verify < 2**63):
         raise UsageError(f"pijit.jit(): verify is a whole number from 1 on, or None, not {verify!r}")
     if name is not None and not isinstance(name, str):
         raise UsageError(f"pijit.jit(): name is text, not {name!r}")
-    options = _Options(strict, verify or 0, name)
+    asked = _Options(strict, verify or 0, name, _market(backend, options))
     if fn is _LEFT_OUT:
-        return lambda fn: _jit(fn, options)
-    return _jit(fn, options)
+        return lambda fn: _jit(fn, asked)
+    return _jit(fn, asked)
+
+
+def _market(backend: Any, options: Any) -> Any:
+    """Who is asked for plans; None: native replay alone."""
+    if options is not None and not isinstance(options, Mapping):
+        raise UsageError(f"pijit.jit(): options is a dict, not {options!r}")
+    if backend == "native":
+        if options:
+            raise UsageError("pijit.jit(): options are those of a backend; name it: backend='auto'")
+        return None
+    names = [backend] if isinstance(backend, str) else backend
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"pijit.jit(): backend is a name of pijit.backends(), 'auto', or several names, not {backend!r}")
+    from pijit.compilers import market
+
+    return market.market(backend, options)
 
 
 def unjit(fn: Callee) -> Callee:
@@ -403,7 +425,9 @@ def _add_root(code: Any, function: FunctionType | None, instance: object | None,
     if OFF:
         return
     _adapters.ensure()
-    _core.add_root(code, function, instance, options.name or name, options.strict, options.verify)
+    root = _core.add_root(code, function, instance, options.name or name, options.strict, options.verify)
+    if options.market is not None:
+        _core.set_market(root, options.market)
     switch_on_by_name()
 
 

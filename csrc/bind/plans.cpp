@@ -41,6 +41,9 @@ class Place {
     return values;
   }
 
+  // What is read of bound tensors from now on is that of these writes, or of later ones.
+  std::pair<uint64_t, uint64_t> writes() const { return {keyed_->writes.written, keyed_->writes.moved}; }
+
   void install(const py::list& plans, bool turns) {
     std::vector<std::shared_ptr<Plan>> made;
     for (py::handle each : plans) {
@@ -48,8 +51,10 @@ class Place {
       auto plan = std::make_shared<Plan>();
       plan->name = py::cast<std::string>(row[0]);
       plan->call = Ref::borrow(py::object(row[1]).ptr());
-      const py::object rebind = row[2];
-      if (!rebind.is_none()) plan->rebind = Ref::borrow(rebind.ptr());
+      plan->rebind = Ref::borrow(py::object(row[2]).ptr());
+      plan->shares = py::cast<bool>(row[3]);
+      const auto [written, moved] = py::cast<std::pair<uint64_t, uint64_t>>(row[4]);
+      plan->knows = {written, moved};
       made.push_back(std::move(plan));
     }
     keyed_->turn = 0;
@@ -156,6 +161,7 @@ void add_plans(py::module_& m) {
       .def("data", &Place::data)
       .def("install", &Place::install, py::arg("plans"), py::arg("turns"))
       .def("describe", &Place::describe)
+      .def("writes", &Place::writes)
       .def_property_readonly("alive", &Place::alive)
       .def_property_readonly("nodes", &Place::nodes)
       .def_property_readonly("numbers", &Place::numbers)
@@ -163,6 +169,14 @@ void add_plans(py::module_& m) {
       .def_property_readonly("free", [list](const Place& place) { return list(place.segment().free); })
       .def_property_readonly("outputs", [list](const Place& place) { return list(place.segment().outputs); });
   m.def("set_market", &set_market, py::arg("root"), py::arg("market"));
+  m.def(
+      "market_of",
+      [](int id) {
+        const std::shared_ptr<Root> root = find_root(id);
+        const bool none = root == nullptr || !root->market;
+        return none ? py::object(py::none()) : py::reinterpret_borrow<py::object>(root->market.get());
+      },
+      py::arg("root"));
 }
 
 }  // namespace pijit

@@ -110,12 +110,18 @@ size_t Plans::enter(size_t at) {
     keyed->key = std::move(key);
     for (uint32_t reg : segment.numbers) keyed->given.emplace_back(reg, regs_[reg]);
   }
+  if (match == PlanKey::Match::kWritten || match == PlanKey::Match::kMoved) {
+    keyed->writes.written += 1;
+    keyed->writes.moved += match == PlanKey::Match::kMoved;
+    keyed->key->refresh(regs_);
+  }
   if (std::shared_ptr<Plan> plan = fresh ? nullptr : keyed->next()) {
-    if (match == PlanKey::Match::kWritten && plan->rebind) {
-      Ref done = Ref::steal(PyObject_CallNoArgs(plan->rebind.get()));
+    if (plan->is_stale(keyed->writes)) {
+      const Writes told = keyed->writes;
+      const Ref done = Ref::steal(PyObject_CallNoArgs(plan->rebind.get()));
       if (!done) return drop(*keyed, *plan), look_ahead(at + 1), at;
+      plan->knows = told;
     }
-    if (match == PlanKey::Match::kWritten) keyed->key->refresh(regs_);
     if (run(*trace_, segment, *keyed, *plan)) {
       keyed->settle();
       look_ahead(segment.last);

@@ -74,7 +74,8 @@ class PlanKey {
   enum class Match : uint8_t {
     kNo,
     kYes,
-    kWritten,  // but tensors whose content it knows were written since
+    kWritten,  // but bound tensors were written since
+    kMoved,    // but the data of bound tensors lie elsewhere
   };
   virtual ~PlanKey() = default;
   virtual Match match(const Reg* regs) noexcept = 0;

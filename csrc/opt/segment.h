@@ -20,11 +20,22 @@
 
 namespace pijit {
 
+// How often bound tensors were found written, and found with their data elsewhere.
+struct Writes {
+  uint64_t written = 0, moved = 0;
+};
+
 // Compiled code for a segment under one key.
 struct Plan {
   std::string name;
-  Ref call;    // callable: the tensors of Segment::free, in order, to a tuple of those of Segment::outputs
-  Ref rebind;  // callable without arguments: bound tensors hold something else; may be null
+  Ref call;             // callable: the tensors of Segment::free, in order, to a tuple of those of Segment::outputs
+  Ref rebind;           // callable without arguments: bound tensors hold something else
+  bool shares = false;  // it reads bound tensors where they lie: only where their data moved it is to be told
+  Writes knows;         // those that it was told of
+
+  bool is_stale(const Writes& now) const noexcept {
+    return knows.moved != now.moved || (!shares && knows.written != now.written);
+  }
   uint64_t runs = 0;
   std::vector<double> times;  // seconds of the first runs
 };
@@ -40,6 +51,7 @@ struct Keyed {
   std::vector<std::pair<uint32_t, Reg>> given;    // inputs that are numbers
   std::vector<std::pair<uint32_t, Reg>> numbers;  // outputs that are numbers: the same under the key
   std::vector<std::shared_ptr<Plan>> plans;
+  Writes writes;  // since the key was made
   State state = State::kOffered;
   uint64_t turn = 0;
   uint64_t native_runs = 0;

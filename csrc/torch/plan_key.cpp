@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "ir/scalars.h"
-
 namespace pijit::torch_adapter {
 
 namespace {
@@ -56,6 +54,10 @@ struct Bound {
       : data(tensor->data()), version(version_of(tensor)), requires_grad(tensor->requires_grad()) {}
 };
 
+bool same_number(const Reg& a, const Reg& b) noexcept {
+  return a.rep == b.rep && (a.rep == Rep::kBool ? a.boolean == b.boolean : a.integer == b.integer);
+}
+
 bool has_content(const Impl* tensor) noexcept {
   return tensor->storage_initialized() && !const_cast<Impl*>(tensor)->is_inference();
 }
@@ -79,7 +81,7 @@ class TorchPlanKey final : public PlanKey {
         if (!free_[i].matches(impl(regs, free_at_[i]))) return Match::kNo;
       for (size_t i = 0; i < numbers_.size(); ++i) {
         const Reg& now = regs[numbers_at_[i]];
-        if (now.rep != numbers_[i].rep || number_bits(now) != number_bits(numbers_[i])) return Match::kNo;
+        if (!same_number(now, numbers_[i])) return Match::kNo;
       }
       return match_bound(regs);
     } catch (...) {
@@ -111,17 +113,18 @@ class TorchPlanKey final : public PlanKey {
 
   // Where gradients are recorded no plan answers: what it gives has no history.
   Match match_bound(const Reg* regs) const {
-    bool grad = false, written = false;
+    bool grad = false, written = false, moved = false;
     for (const Form& form : free_) grad |= form.requires_grad;
     for (size_t i = 0; i < bound_.size(); ++i) {
       const Impl* tensor = impl(regs, bound_at_[i]);
       const Bound& was = bound_[i];
       if (!has_content(tensor) || tensor->requires_grad() != was.requires_grad) return Match::kNo;
       grad |= was.requires_grad;
-      written |= tensor->data() != was.data || version_of(tensor) != was.version;
+      moved |= tensor->data() != was.data;
+      written |= version_of(tensor) != was.version;
     }
     if (grad && c10::GradMode::is_enabled()) return Match::kNo;
-    return written ? Match::kWritten : Match::kYes;
+    return moved ? Match::kMoved : written ? Match::kWritten : Match::kYes;
   }
 
   Vec<uint32_t> bound_at_, free_at_, numbers_at_, outputs_at_;

@@ -1,0 +1,358 @@
+"""Compiled segments answer in the place of native replay, and only where their key says so.
+
+Each function is called with what it was recorded with, the plan is waited for, something changes, and it is called
+again. A backend of these tests counts its runs, so that a test knows who answered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import pijit
+from pijit.compilers import market
+from pijit.errors import BackendError, UsageError
+
+pytestmark = pytest.mark.torch
+
+
+class Counting:
+    """A backend that runs the graph as torch does, and counts."""
+
+    def __init__(self) -> None:
+        self.compiled = self.runs = 0
+        self.around: Callable[[Any], Any] = lambda outputs: outputs
+
+    def __call__(self, module: Any, example_inputs: Any) -> Any:
+        self.compiled += 1
+
+        def run(*inputs: Any) -> Any:
+            self.runs += 1
+            return self.around(module.forward(*inputs))
+
+        return run
+
+
+@pytest.fixture
+def counting() -> Iterator[Counting]:
+    backend = Counting()
+    pijit.register_backend("counting", backend)
+    yield backend
+    market.wait(60)
+
+
+@pytest.fixture(autouse=True)
+def without_gradients() -> Iterator[None]:
+    with torch.no_grad():
+        yield
+
+
+def layers() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4)).eval()
+
+
+def settled(fast: Any, *args: Any) -> None:
+    """Calls until whatever is compiled is there."""
+    for _ in range(3):
+        fast(*args)
+        assert market.wait(60)
+
+
+def segments(fast: Any) -> Any:
+    return pijit.traces(fast)[0].segments
+
+
+def test_a_plan_answers(counting: Counting) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend="counting")
+    x = torch.randn(3, 8)
+    settled(fast, x)
+    runs = counting.runs
+    other = torch.randn(3, 8)
+    assert torch.equal(fast(other), module(other) * 2)
+    assert counting.runs == runs + 1
+    (segment,) = segments(fast)
+    assert segment["operators"] == segment["operators_of_trace"] == 6
+    (key,) = segment["keys"]
+    assert key["plans"][0]["name"] == "counting"
+    assert key["state"] == "settled"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: torch.randn(5, 8),
+        lambda x: torch.randn(8, 3).t(),
+        lambda x: torch.randn(6, 8)[::2],
+        lambda x: torch.randn(25)[1:].view(3, 8),  # other alignment
+    ],
+    ids=["sizes", "strides", "stepped", "alignment"],
+)
+def test_another_form_is_another_key(counting: Counting, change: Callable[[Any], Any]) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend="counting")
+    settled(fast, torch.randn(3, 8))
+    runs, x = counting.runs, change(None)
+    assert torch.equal(fast(x), module(x) * 2)
+    assert counting.runs == runs
+    market.wait(60)
+    assert torch.equal(fast(x), module(x) * 2)
+
+
+@pytest.mark.parametrize("backend", ["torchscript", "counting"])
+def test_a_weight_that_is_written_is_seen_at_once(counting: Counting, backend: str) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend=backend)
+    x = torch.randn(3, 8)
+    settled(fast, x)
+    module[0].weight.mul_(3)
+    assert torch.equal(fast(x), module(x) * 2)
+    module[2].weight.data = torch.randn(16, 16)
+    assert torch.equal(fast(x), module(x) * 2)
+    module[4].weight = nn.Parameter(torch.randn(4, 16))
+    assert torch.equal(fast(x), module(x) * 2)
+    assert torch.equal(fast(x), module(x) * 2)
+
+
+def test_folded_weights_that_are_written_are_seen_at_once() -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend="torchscript", options={"fold": True})
+    x = torch.randn(3, 8)
+    settled(fast, x)
+    assert segments(fast)[0]["keys"][0]["plans"]
+    module[0].weight.mul_(3)
+    assert torch.equal(fast(x), module(x) * 2)
+    assert not segments(fast)[0]["keys"][0]["plans"]
+    assert torch.equal(fast(x), module(x) * 2)
+
+
+def test_where_gradients_are_recorded_no_plan_answers(counting: Counting) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x).sum() * 2 + 1, backend="counting")
+    x = torch.randn(3, 8)
+    with torch.enable_grad():
+        settled(fast, x)
+        assert counting.compiled == 0
+        fast(x).backward()
+        assert module[0].weight.grad is not None
+    settled(fast, x)
+    assert counting.runs > 0
+    with torch.enable_grad():
+        runs = counting.runs
+        assert fast(x).requires_grad
+        assert counting.runs == runs
+
+
+def test_what_only_python_reads_is_there_where_a_replay_is_left(counting: Counting) -> None:
+    module = layers()
+
+    def decide(x: Any) -> Any:
+        hidden = module(x).exp()
+        other = hidden * 2 + 1
+        view = other[0]
+        if other.sum() > 1000:
+            return hidden - other, view, locals()["view"] is view
+        return other.relu()
+
+    fast = pijit.jit(decide, backend="counting")
+    settled(fast, torch.zeros(3, 8))
+    runs, large = counting.runs, torch.full((3, 8), 300.0)
+    module[4].bias.fill_(6)
+    right, got = decide(large), fast(large)
+    assert counting.runs > runs
+    assert isinstance(right, tuple)
+    assert torch.equal(got[0], right[0])
+    assert torch.equal(got[1], right[1])
+    assert got[2]
+
+
+def test_an_exception_behind_a_segment_sees_the_variables(counting: Counting) -> None:
+    module = layers()
+
+    def fails(x: Any, fail: list[int]) -> Any:
+        hidden = module(x).exp()
+        other = hidden * 2 + 1
+        fail[0] += 1
+        if float(other.sum()) > 1000:
+            raise ValueError(float(hidden.sum()))
+        return other
+
+    fast = pijit.jit(fails, backend="counting")
+    settled(fast, torch.zeros(3, 8), [0])
+    module[4].bias.fill_(6)
+    large, counts = torch.ones(3, 8), [0]
+    with pytest.raises(ValueError) as right:
+        fails(large, [0])
+    with pytest.raises(ValueError) as got:
+        fast(large, counts)
+    assert counts == [1]
+    assert got.value.args == right.value.args
+    frame = got.traceback[-1].frame
+    assert torch.equal(frame.f_locals["hidden"], module(large).exp())
+
+
+def test_results_that_share_memory_share_it(counting: Counting) -> None:
+    module = layers()
+
+    def both(x: Any) -> Any:
+        y = module(x) + 1
+        return y, y.view(-1), y[0]
+
+    fast = pijit.jit(both, backend="counting")
+    settled(fast, torch.randn(3, 8))
+    runs, x = counting.runs, torch.randn(3, 8)
+    whole, flat, first = fast(x)
+    assert counting.runs == runs + 1
+    whole.zero_()
+    assert not flat.any()
+    assert not first.any()
+    first.fill_(2)
+    assert whole[0].eq(2).all()
+
+
+def test_a_result_that_is_the_input_stays_it(counting: Counting) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: (module(x) * 2, x.view(-1), x), backend="counting")
+    settled(fast, torch.randn(3, 8))
+    x = torch.randn(3, 8)
+    made, flat, same = fast(x)
+    assert same is x
+    x.zero_()
+    assert not flat.any()
+
+
+def test_writes_to_an_input_are_native(counting: Counting) -> None:
+    module = layers()
+
+    def write(x: Any, state: Any) -> Any:
+        y = module(x) * 2 + state
+        state.add_(y.mean())
+        z = module(x) * 3 - state
+        x.mul_(2)
+        return z
+
+    fast = pijit.jit(write, backend="counting")
+    states = torch.ones(()), torch.ones(())
+    for at in range(8):
+        x = torch.full((3, 8), float(at))
+        y = x.clone()
+        assert torch.equal(fast(x, states[0]), write(y, states[1]))
+        assert torch.equal(x, y)
+        assert torch.equal(*states)
+        market.wait(60)
+    assert counting.runs > 0
+
+
+def test_a_plan_that_raises_is_dropped(counting: Counting) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend="counting")
+    x = torch.randn(3, 8)
+    settled(fast, x)
+
+    def fail(outputs: Any) -> Any:
+        raise RuntimeError("no luck")
+
+    counting.around = fail
+    assert torch.equal(fast(x), module(x) * 2)
+    (key,) = segments(fast)[0]["keys"]
+    assert not key["plans"]
+    assert "no luck" in key["dropped"]
+    counting.around = lambda outputs: outputs
+    runs = counting.runs
+    assert torch.equal(fast(x), module(x) * 2)
+    assert counting.runs == runs
+
+
+def test_a_plan_that_gives_another_form_is_dropped(counting: Counting) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend="counting")
+    x = torch.randn(3, 8)
+    settled(fast, x)
+    for wrong in (lambda outputs: [outputs[0].double()], lambda outputs: [None]):
+        counting.around = wrong
+        assert torch.equal(fast(x), module(x) * 2)
+    assert not segments(fast)[0]["keys"][0]["plans"]
+
+
+def test_a_plan_that_differs_is_never_installed(counting: Counting) -> None:
+    module = layers()
+    counting.around = lambda outputs: [outputs[0] + 1]
+    fast = pijit.jit(lambda x: module(x) * 2, backend="counting")
+    x = torch.randn(3, 8)
+    settled(fast, x)
+    assert torch.equal(fast(x), module(x) * 2)
+    assert not segments(fast)[0]["keys"][0]["plans"]
+    assert any("differs from native replay by 1" in row.state for row in market.of(fast).outcomes)
+
+
+def test_turns_end_with_the_fastest(counting: Counting) -> None:
+    import time
+
+    def slow(module: Any, example_inputs: Any) -> Any:
+        def run(*inputs: Any) -> Any:
+            time.sleep(0.01)
+            return module.forward(*inputs)
+
+        return run
+
+    pijit.register_backend("slow", slow)
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend=["slow", "counting"])
+    x = torch.randn(3, 8)
+    settled(fast, x)
+    for _ in range(40):
+        assert torch.equal(fast(x), module(x) * 2)
+    (key,) = segments(fast)[0]["keys"]
+    assert key["state"] in {"settled", "settled natively"}
+    assert key["plans"][0]["name"] == "counting"
+
+
+def test_threads_call_while_plans_come(counting: Counting) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend=["counting", "torchscript"])
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        with torch.no_grad():
+            made = torch.Generator().manual_seed(seed)
+            for at in range(60):
+                x = torch.randn(1 + (seed + at) % 4, 8, generator=made)
+                if not torch.equal(fast(x), module(x) * 2):
+                    wrong.append((seed, at))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_traces_that_go_while_plans_are_made(counting: Counting) -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend="counting")
+    x = torch.randn(3, 8)
+    for _ in range(5):
+        for _ in range(3):
+            assert torch.equal(fast(x), module(x) * 2)
+        pijit.reset(fast)
+    assert market.wait(60)
+    settled(fast, x)
+    assert torch.equal(fast(x), module(x) * 2)
+
+
+def test_wrong_backends_are_named() -> None:
+    with pytest.raises(BackendError, match=r"no backend is called 'torchscipt'.*torchscript"):
+        pijit.jit(lambda x: x, backend="torchscipt")
+    with pytest.raises(UsageError, match="backend is a name"):
+        pijit.jit(lambda x: x, backend=3)  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match="options are those of a backend"):
+        pijit.jit(lambda x: x, options={"fold": True})
+    with pytest.raises(UsageError, match="has no option 'fold_it'"):
+        pijit.jit(lambda x: x, backend="torchscript", options={"fold_it": True})

@@ -153,7 +153,9 @@ def _market(backend: Any, options: Any) -> Any:
         return None
     names = [backend] if isinstance(backend, str) else backend
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"pijit.jit(): backend is a name of pijit.backends(), 'auto', or several names, not {backend!r}")
+        raise UsageError(
+            f"pijit.jit(): backend is a name of pijit.backends(), 'auto', or several names, not {backend!r}"
+        )
     from pijit.compilers import market
 
     return market.market(backend, options)

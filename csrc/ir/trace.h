@@ -290,15 +290,15 @@ struct Trace {
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
   StopInfo stop;
-  bool gives_way = false;          // to the next trace: the recording changed what its own guards are about
-  Vec<StopInfo> detours;           // why something was left to an opaque call, or to CPython, in between
-  uint32_t exit_points = 0;        // under stress: instructions at which a replay was to leave
-  Vec<const char*> no_exits;       // why a replay cannot leave at some instructions
-  mutable std::deque<Link> links;  // side traces; a replay may be in one while another is added
-  mutable Vec<Leaving> leavings;   // where replays were left
-  mutable Spent left;              // in CPython, from where replays were left or the recording had stopped
+  bool gives_way = false;              // to the next trace: the recording changed what its own guards are about
+  Vec<StopInfo> detours;               // why something was left to an opaque call, or to CPython, in between
+  uint32_t exit_points = 0;            // under stress: instructions at which a replay was to leave
+  Vec<const char*> no_exits;           // why a replay cannot leave at some instructions
+  mutable std::deque<Link> links;      // side traces; a replay may be in one while another is added
+  mutable Vec<Leaving> leavings;       // where replays were left
+  mutable Spent left;                  // in CPython, from where replays were left or the recording had stopped
   std::shared_ptr<Segments> segments;  // what compiled code may take over; null: nobody asked for it
-  mutable bool forgotten = false;  // no replay comes to its end
+  mutable bool forgotten = false;      // no replay comes to its end
 
   // To be called some time before a replay, first the one, then the other.
   void prefetch() const noexcept {

@@ -11,29 +11,45 @@ Rules:
 """
 
 import atexit
+import contextlib
 import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pijit import _core, compilers
+from pijit.compilers import pool
 from pijit.compilers._base import Backend, Options, Plan
 from pijit.errors import BackendError, ExportError
+
+# Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of.
+_Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]
 
 _log = logging.getLogger("pijit")
 
 
 @dataclass
 class Outcome:
-    """What became of one backend at one segment and key: "compiling", "installed", or why not."""
+    """What became of one backend at one segment and key.
+
+    Attributes:
+        backend: its name.
+        key: the form of the inputs.
+        nodes: of the segment: the first, and the one behind the last.
+        state: "compiling", "installed", or why not.
+        difference: the largest absolute difference from native replay.
+        seconds: that compiling took.
+    """
 
     backend: str
     key: str
     nodes: tuple[int, int]
     state: str = "compiling"
     difference: float | None = None
+    seconds: float = 0.0
 
 
 @dataclass
@@ -76,38 +92,67 @@ class Market:
             for row in rows:
                 row.state = str(error)
             return
-        made: list[tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]] = []
+        offered = _Offered(self, place, inputs, outputs, graph.data)
         for backend, row in zip(self.backends, rows, strict=True):
             if not place.alive or _worker.stopping:
                 return
             writes = place.writes()
-            try:
-                plan = backend.compile(graph, self.options)
-                row.difference = _difference(backend, plan, inputs, outputs)
-            except BackendError as error:
-                row.state = str(error)
-                _log.info("pijit: %s", error)
-                continue
-            made.append((backend.name, _callable(plan, outputs), _rebinding(plan, graph.data), plan.shares_weights, writes))
-            row.state = "installed"
-            place.install(made, self.turns)
+            compilation = pool.submit(graph, backend, self.options)
+            if backend.remote:  # in a process, which other offers need not wait for
+                _worker.wait_for(compilation, partial(offered.try_plan, backend, row, compilation, writes))
+            else:
+                offered.try_plan(backend, row, compilation, writes)
+
+
+@dataclass
+class _Offered:
+    """One offer, and the plans that came of it."""
+
+    market: Market
+    place: Any
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    weights: Mapping[str, Any]
+    made: list[_Row] = field(default_factory=list)
+
+    def try_plan(self, backend: Backend, row: Outcome, compilation: pool.Compilation, writes: tuple[int, int]) -> None:
+        """Compare a plan, as soon as it is compiled, with native replay, and install it."""
+        try:
+            plan = compilation.wait()
+            if plan is None or not self.place.alive:
+                return
+            row.difference = _difference(backend, plan, self.inputs, self.outputs)
+        except BackendError as error:
+            row.state = str(error)
+            _log.info("pijit: %s", error)
+            return
+        row.seconds = compilation.seconds
+        call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.weights)
+        self.made.append((backend.name, call, rebind, plan.shares_weights, writes))
+        row.state = "installed"
+        self.place.install(self.made, self.market.turns)
 
 
 def _callable(plan: Plan, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
     """What the engine calls: tensors without history in, tensors of the recorded strides out."""
-    import torch
 
     forms = [(tuple(tensor.shape), tensor.stride()) for tensor in outputs]
 
     def call(*inputs: Any) -> tuple[Any, ...]:
         made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
         return tuple(
-            tensor if tensor.stride() == stride else torch.empty_strided(shape, stride, dtype=tensor.dtype).copy_(tensor)
+            tensor if tensor.stride() == stride else _laid_out(tensor, shape, stride)
             for tensor, (shape, stride) in zip(made, forms, strict=True)
         )
 
     _core.set_mark(call, "skip", "it runs compiled code")
     return call
+
+
+def _laid_out(tensor: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    import torch
+
+    return torch.empty_strided(shape, stride, dtype=tensor.dtype).copy_(tensor)
 
 
 def _rebinding(plan: Plan, weights: Mapping[str, Any]) -> Callable[[], None]:
@@ -165,6 +210,22 @@ class _Worker:
         with self._idle:
             self._pending += 1
         self._jobs.put(job)
+        self._start()
+
+    def wait_for(self, compilation: pool.Compilation, job: Callable[[], None]) -> None:
+        """Submit the job when the compilation has ended."""
+        with self._idle:
+            self._pending += 1
+
+        def wait() -> None:
+            with contextlib.suppress(BackendError):
+                compilation.wait()
+            self.submit(job)
+            self._done()
+
+        threading.Thread(target=wait, name="pijit-compiled", daemon=True).start()
+
+    def _start(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="pijit-compile", daemon=True)
             self._thread.start()
@@ -176,8 +237,9 @@ class _Worker:
             return self._idle.wait_for(lambda: self._pending == 0, seconds)
 
     def stop(self) -> None:
-        """What is under way is finished, since compilers cannot be interrupted; nothing else is begun."""
+        """What compiles is given up, and nothing else is begun."""
         self.stopping = True
+        pool.shutdown()
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join()
@@ -189,9 +251,12 @@ class _Worker:
             except Exception:
                 _log.exception("pijit: a segment was not compiled")
             finally:
-                with self._idle:
-                    self._pending -= 1
-                    self._idle.notify_all()
+                self._done()
+
+    def _done(self) -> None:
+        with self._idle:
+            self._pending -= 1
+            self._idle.notify_all()
 
 
 _worker = _Worker()

@@ -104,8 +104,8 @@ def jit(
         backend: "native": native replay, bit for bit. A name of `pijit.backends()`: segments of the traces are compiled
             by it, beside the calls, and answer within its documented tolerance as soon as they agreed with a native
             replay. "auto" or several names: they take turns with native replay, and the fastest stays.
-        options: for the backends: `fold` (weights become part of the code: changes of them are then seen by native replay
-            only), `threads`, and the backend's own.
+        options: for the backends: `fold` (weights become part of the code, which is dropped when they change),
+            `threads`, and the backend's own.
         strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is
             done: a stop, an opaque call, frames that are not followed, a replay that is left; a function that was given
             up, a tracer, profiler or mode raises before the call. Its first call may be recorded.

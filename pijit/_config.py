@@ -1,6 +1,7 @@
 """The options of pijit as one typed object over the core's, filled from pyproject.toml and the environment.
 
-Names, kinds, limits and values live in the core (csrc/bind/options.def); here stands only their form for people.
+Names, kinds, limits and values live in the core (csrc/bind/options.def); here stands only their form for people, and
+`backend`, of which the core knows nothing but who is asked for plans (`pijit.compilers.market`).
 Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, `PIJIT_*` in the environment,
 `[tool.pijit]` in the pyproject.toml that is nearest to the working directory, default.
 """
@@ -48,6 +49,14 @@ OPTIONS = {
     name: Option(kind, int(lowest), doc, f"PIJIT_{name.upper()}")
     for name, kind, lowest, doc in _core.tables()["options"]
 }
+OPTIONS["backend"] = Option(
+    "backend",
+    0,
+    "who compiles segments: a name of pijit.backends(), several, or 'auto'; 'native': nobody",
+    "PIJIT_BACKEND",
+)
+_NATIVE = "native"
+_backend: str | tuple[str, ...] = _NATIVE
 
 
 class Config:
@@ -73,6 +82,8 @@ class Config:
             "faults".
         quiet: say nothing about functions that hardly gain.
         debug: say what only developers of pijit need.
+        backend: who compiles segments of what is jitted or found from now on: a name of `pijit.backends()`, several
+            names, or "auto"; "native": nobody, native replay alone answers.
 
     Example:
         >>> import pijit
@@ -99,18 +110,19 @@ class Config:
     stress: str
     quiet: bool
     debug: bool
+    backend: str | tuple[str, ...]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what Python and notebooks probe for
             raise AttributeError(name)
         kind = _known(name).kind
+        if kind == "backend":
+            return _backend
         value = _core.get_option(name)
         return _words(name, value) if kind == "words" else bool(value) if kind == "flag" else value
 
     def __setattr__(self, name: str, value: object) -> None:
-        _core.set_option(name, parse(name, value))
-        if name == "log" and value:
-            _show_log()
+        _set(name, value)
 
     def __iter__(self) -> Iterator[str]:
         return iter(OPTIONS)
@@ -139,10 +151,12 @@ class Config:
         return before
 
 
-def parse(name: str, value: object, given_as: str = "") -> int:
-    """The number that the core keeps for this value of this option; `ConfigError` if there is none."""
+def parse(name: str, value: object, given_as: str = "") -> Any:
+    """What is kept for this value of this option, by the core a number; `ConfigError` if there is nothing."""
     row = _known(name)
     where = given_as or f"option {name!r}"
+    if row.kind == "backend":
+        return _names(value, where)
     if row.kind == "words":
         return _mask(name, value, where)
     if row.kind == "flag":
@@ -189,7 +203,10 @@ def read_project(directory: Path) -> None:
         _set(name, value, given_as=f"{file}: [tool.pijit] {name}")
 
 
-def _set(name: str, value: object, given_as: str) -> None:
+def _set(name: str, value: object, given_as: str = "") -> None:
+    if _known(name).kind == "backend":
+        _set_backend(parse(name, value, given_as))
+        return
     _core.set_option(name, parse(name, value, given_as))
     if name == "log" and value:
         _show_log()
@@ -228,6 +245,25 @@ def _mask(name: str, value: object, where: str) -> int:
             raise ConfigError(f"{where} has no {one} {word!r}; the nearest is {near!r}")
         mask |= 1 << words.index(word)
     return mask
+
+
+def _names(value: object, where: str) -> str | tuple[str, ...]:
+    names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ConfigError(f"{where} is a name of pijit.backends(), 'auto', or several names, not {value!r}")
+    return names[0] if len(names) == 1 else tuple(names)
+
+
+def _set_backend(names: str | tuple[str, ...]) -> None:
+    """Whether there is such a backend is said when something is to be compiled: no compiler is looked for before."""
+    global _backend  # noqa: PLW0603
+    _backend = names
+    if names == _NATIVE:
+        _core.set_default_market(None)
+        return
+    from pijit.compilers.later import Later
+
+    _core.set_default_market(Later(names))
 
 
 def _show_log() -> None:

@@ -58,7 +58,7 @@ class TraceInfo(TypedDict):
     guards: list[GuardInfo]
     nodes: list[NodeInfo]
     snapshots: list[SnapshotInfo]
-    segments: list[object]
+    segments: list[dict[str, Any]]
     constants: int
     bytes: int
     opaque_calls: int
@@ -328,5 +328,6 @@ class Place:
         self, plans: list[tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]], turns: bool
     ) -> None: ...
 
+def set_default_market(market: Callable[[Place, tuple[Any, ...], tuple[Any, ...]], None] | None) -> None: ...
 def market_of(root: int) -> Any: ...
 def set_market(root: int, market: Callable[[Place, tuple[Any, ...], tuple[Any, ...]], None] | None) -> None: ...

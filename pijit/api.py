@@ -18,7 +18,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from pijit import _adapters, _core, _messages
-from pijit._config import OFF, WHY_OFF
+from pijit._config import OFF, WHY_OFF, config
 from pijit._switch import SUSPENDABLE, switch_on_by_name, why_off
 from pijit._wrong import check_keywords, check_thing, describe
 from pijit.errors import UsageError
@@ -60,7 +60,7 @@ class _Options(NamedTuple):
 def jit(
     fn: Callee,
     *,
-    backend: str | Sequence[str] = ...,
+    backend: str | Sequence[str] | None = ...,
     options: Mapping[str, Any] | None = ...,
     strict: bool = ...,
     verify: int | None = ...,
@@ -72,7 +72,7 @@ def jit(
 def jit(
     fn: None = None,
     *,
-    backend: str | Sequence[str] = ...,
+    backend: str | Sequence[str] | None = ...,
     options: Mapping[str, Any] | None = ...,
     strict: bool = ...,
     verify: int | None = ...,
@@ -83,7 +83,7 @@ def jit(
 def jit(
     fn: Any = _LEFT_OUT,
     *,
-    backend: str | Sequence[str] = "native",
+    backend: str | Sequence[str] | None = None,
     options: Mapping[str, Any] | None = None,
     strict: bool = False,
     verify: int | None = None,
@@ -101,9 +101,10 @@ def jit(
 
     Args:
         fn: what to record; left out when used as `@pijit.jit(...)`.
-        backend: "native": native replay, bit for bit. A name of `pijit.backends()`: segments of the traces are compiled
-            by it, beside the calls, and answer within its documented tolerance as soon as they agreed with a native
-            replay. "auto" or several names: they take turns with native replay, and the fastest stays.
+        backend: None: as `pijit.config.backend`. "native": native replay, bit for bit. A name of `pijit.backends()`:
+            segments of the traces are compiled by it, beside the calls, and answer within its documented tolerance as
+            soon as they agreed with a native replay. "auto" or several names: they take turns with native replay, and
+            the fastest stays.
         options: for the backends: `fold` (weights become part of the code, which is dropped when they change),
             `threads`, and the backend's own.
         strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is
@@ -145,6 +146,7 @@ def jit(
 
 def _market(backend: Any, options: Any) -> Any:
     """Who is asked for plans; None: native replay alone."""
+    asked, backend = backend, config.backend if backend is None else backend
     if options is not None and not isinstance(options, Mapping):
         raise UsageError(f"pijit.jit(): options is a dict, not {options!r}")
     if backend == "native":
@@ -156,8 +158,10 @@ def _market(backend: Any, options: Any) -> Any:
         raise UsageError(
             f"pijit.jit(): backend is a name of pijit.backends(), 'auto', or several names, not {backend!r}"
         )
-    from pijit.compilers import market
+    from pijit.compilers import later, market
 
+    if asked is None:
+        return later.Later(backend)
     return market.market(backend, options)
 
 
@@ -232,8 +236,9 @@ def stats() -> Mapping[str, int | float]:
 
     Returns:
         `records`, `aborts`, `replays`, `exits`, `guard_failures`, `opaque_calls` (made by replays), `traces`,
-        `segments`, `bytes` and `seconds_saved`: how much less all replays took than CPython would have (seconds).
-        That is measured under `python -m pijit --report` only, which lets CPython run a call now and then; else 0.
+        `segments` (for which there is a plan), `bytes` and `seconds_saved`: how much less all replays took than CPython
+        would have (seconds). That is measured under `python -m pijit --report` only, which lets CPython run a call now
+        and then; else 0.
 
     Example:
         >>> import pijit

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Literal
 
-from pijit import _listing
+from pijit import _core, _listing
 from pijit._facts import Facts
 from pijit.errors import UsageError
+from pijit.segments import Segment, views
 
 if TYPE_CHECKING:
     from pijit._core import GuardInfo, NodeInfo, SnapshotInfo, StopInfo, TraceData, TraceInfo
@@ -163,7 +164,7 @@ class Trace:
     guards: Guards
     nodes: tuple[Node, ...]
     snapshots: tuple[Snapshot, ...]
-    segments: tuple[object, ...]
+    segments: tuple[Segment, ...]
     constants: int
     bytes: int
     opaque_calls: int
@@ -338,7 +339,7 @@ def view(trace: "TraceInfo", root: int = -1, data: "TraceData | None" = None) ->
         guards=Guards(map(_guard, trace["guards"])),
         nodes=nodes,
         snapshots=tuple(map(_snapshot, trace["snapshots"])),
-        segments=tuple(trace["segments"]),
+        segments=views(trace["segments"], getattr(_core.market_of(root), "outcomes", ())),
         constants=trace["constants"],
         bytes=trace["bytes"],
         opaque_calls=trace["opaque_calls"],

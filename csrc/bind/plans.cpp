@@ -152,6 +152,14 @@ py::list segments_view(const Trace& trace) {
   return views;
 }
 
+size_t planned_segments(const Trace& trace) noexcept {
+  if (trace.segments == nullptr) return 0;
+  const auto& all = trace.segments->all;
+  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [](const Segment& segment) {
+    return std::any_of(segment.keys.begin(), segment.keys.end(), [](const auto& key) { return !key->plans.empty(); });
+  }));
+}
+
 void add_plans(py::module_& m) {
   offer_taker() = take_offer;
   const auto list = [](const Vec<uint32_t>& registers) {
@@ -169,6 +177,10 @@ void add_plans(py::module_& m) {
       .def_property_readonly("free", [list](const Place& place) { return list(place.segment().free); })
       .def_property_readonly("outputs", [list](const Place& place) { return list(place.segment().outputs); });
   m.def("set_market", &set_market, py::arg("root"), py::arg("market"));
+  m.def(
+      "set_default_market",
+      [](const py::object& market) { default_market() = market.is_none() ? Ref() : Ref::borrow(market.ptr()); },
+      py::arg("market"));
   m.def(
       "market_of",
       [](int id) {

@@ -257,13 +257,16 @@ py::dict outermost_view() {
 
 py::dict stats_view() {
   const Stats& counters = stats();
-  size_t traces = 0, bytes = 0;
+  size_t traces = 0, bytes = 0, segments = 0;
   double saved = 0;
   for (auto& root : dead_roots()) saved += seconds_saved(*root);
   for (auto& root : all_roots()) {
     traces += root->traces.size();
     saved += seconds_saved(*root);
-    for (auto& trace : root->traces) bytes += bytes_of(*trace);
+    for (auto& trace : root->traces) {
+      bytes += bytes_of(*trace);
+      segments += planned_segments(*trace);
+    }
   }
   py::dict view;
   view["codes"] = counters.codes;
@@ -275,7 +278,7 @@ py::dict stats_view() {
   view["guard_failures"] = counters.guard_failures;
   view["opaque_calls"] = counters.opaque_calls;
   view["traces"] = traces;
-  view["segments"] = 0;
+  view["segments"] = segments;
   view["bytes"] = bytes;
   view["seconds_saved"] = saved;
   return view;

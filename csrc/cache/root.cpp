@@ -129,6 +129,12 @@ bool any_suspends() noexcept {
   return g_any_suspends;
 }
 
+// Immortal, so that nothing is dropped when the process ends.
+Ref& default_market() noexcept {
+  static auto* market = new Ref();
+  return *market;
+}
+
 int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict,
              bool automatic) {
   CodeState* state = code_state(code, true);
@@ -157,6 +163,7 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   g_any_suspends = g_any_suspends || root->suspends;
   root->strict = strict;
   root->automatic = automatic;
+  if (automatic) root->market = Ref::borrow(default_market().get());
   state->roots.push_back(root);
   all_roots().push_back(root);
   roots_changed();

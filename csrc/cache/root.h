@@ -142,6 +142,8 @@ bool start_cache() noexcept;
 PyObject* undecorated(PyObject* function) noexcept;
 // Some root has been of a generator or coroutine function.
 bool any_suspends() noexcept;
+// Whom roots that are found by themselves ask for plans; null: nobody.
+Ref& default_market() noexcept;
 // Adds a root; -1 with an error set.
 int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict, bool automatic);
 void remove_root(int id);

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pijit import _core
+from pijit import _core, compilers
 from pijit._config import config
 from pijit._version import __version__
 from pijit.errors import ConfigError, PijitError
@@ -24,6 +24,7 @@ usage: python -m pijit [options] script.py [arguments]
 Runs an unmodified program under pijit.enable(), or one of the subcommands.
 
 options:
+  --backend=NAME    compile segments with it (python -m pijit backends), several separated by commas, or auto
   --report[=FILE]   at the end, say what was recorded and replayed, what that saved, and why not; to stderr, or to
                     FILE (.json: as JSON, .html: as HTML)
   --explain[=FILE]  the same with the traces of each function and what to change
@@ -37,6 +38,9 @@ subcommands:
 
 # What the files of reports end in, and programs do not.
 _REPORTS = (".json", ".html", ".htm", ".txt", ".md", ".log", ".out", ".csv")
+
+
+_OPTIONS = ("--backend", "--report", "--explain", "--verify", "--version")
 
 
 class _Wrong(Exception):
@@ -75,6 +79,10 @@ def _run(rest: list[str]) -> int:
                 raise _Wrong(f"{option}= needs the name of a file")
             _check_next(option, equals, rest, _is_report)
             asked.append((option, value if equals else None))
+        elif option == "--backend":
+            if not value:
+                raise _Wrong("--backend= needs a name (python -m pijit backends)")
+            _configure("backend", value)
         elif option == "--verify":
             _check_next(option, equals, rest, str.isdecimal)
             _configure("verify", value if equals else "1")
@@ -86,7 +94,7 @@ def _run(rest: list[str]) -> int:
             return 0
         else:
             raise _Wrong(
-                f"there is no option {option}{_nearest(option, ['--report', '--explain', '--verify', '--version'])}"
+                f"there is no option {option}{_nearest(option, _OPTIONS)}"
             )
     if not rest:
         raise _Wrong("a script, -m module, -c code or a subcommand is needed")
@@ -170,6 +178,10 @@ def _help(rest: list[str]) -> int:
     return 0
 
 
+def _backends() -> str:
+    return str(compilers.backends())
+
+
 COMMANDS = {
     "doctor": _Command("check that everything fits together, and say what mends it", _doctor),
     "env": _Command("versions, options and variables, to put into a bug report", _show(doctor.environment)),
@@ -177,6 +189,7 @@ COMMANDS = {
     "ops": _Command("the operations of a trace", _show(tables.ops)),
     "guards": _Command("what is checked before a trace is replayed", _show(tables.guards)),
     "aborts": _Command("why recordings stop, and why functions are left to CPython", _show(tables.aborts)),
+    "backends": _Command("the compilers that segments can be given to, and what makes them usable", _show(_backends)),
     "options": _Command("the options of pijit.config, their variables and values", _show(tables.options)),
     "help": _Command("what a code in a message means, and what to try", _help),
 }

@@ -78,10 +78,13 @@ def test_a_plan_answers(counting: Counting) -> None:
     assert torch.equal(fast(other), module(other) * 2)
     assert counting.runs == runs + 1
     (segment,) = segments(fast)
-    assert segment["operators"] == segment["operators_of_trace"] == 6
-    (key,) = segment["keys"]
-    assert key["plans"][0]["name"] == "counting"
-    assert key["state"] == "settled"
+    assert (segment.operators, segment.share) == (6, 1)
+    (key,) = segment.keys
+    assert key.plans[0].backend == "counting"
+    assert key.state == "settled"
+    assert key.form == "Float[3, 8]"
+    assert "counting: " in str(segment)
+    assert pijit.stats()["segments"] > 0
 
 
 @pytest.mark.parametrize(
@@ -125,10 +128,10 @@ def test_folded_weights_that_are_written_are_seen_at_once() -> None:
     fast = pijit.jit(lambda x: module(x) * 2, backend="torchscript", options={"fold": True})
     x = torch.randn(3, 8)
     settled(fast, x)
-    assert segments(fast)[0]["keys"][0]["plans"]
+    assert segments(fast)[0].keys[0].plans
     module[0].weight.mul_(3)
     assert torch.equal(fast(x), module(x) * 2)
-    assert not segments(fast)[0]["keys"][0]["plans"]
+    assert not segments(fast)[0].keys[0].plans
     assert torch.equal(fast(x), module(x) * 2)
 
 
@@ -260,9 +263,9 @@ def test_a_plan_that_raises_is_dropped(counting: Counting) -> None:
 
     counting.around = fail
     assert torch.equal(fast(x), module(x) * 2)
-    (key,) = segments(fast)[0]["keys"]
-    assert not key["plans"]
-    assert "no luck" in key["dropped"]
+    (key,) = segments(fast)[0].keys
+    assert not key.plans
+    assert "no luck" in key.refused["counting"]
     counting.around = lambda outputs: outputs
     runs = counting.runs
     assert torch.equal(fast(x), module(x) * 2)
@@ -277,7 +280,7 @@ def test_a_plan_that_gives_another_form_is_dropped(counting: Counting) -> None:
     for wrong in (lambda outputs: [outputs[0].double()], lambda outputs: [None]):
         counting.around = wrong
         assert torch.equal(fast(x), module(x) * 2)
-    assert not segments(fast)[0]["keys"][0]["plans"]
+    assert not segments(fast)[0].keys[0].plans
 
 
 def test_a_plan_that_differs_is_never_installed(counting: Counting) -> None:
@@ -287,8 +290,8 @@ def test_a_plan_that_differs_is_never_installed(counting: Counting) -> None:
     x = torch.randn(3, 8)
     settled(fast, x)
     assert torch.equal(fast(x), module(x) * 2)
-    assert not segments(fast)[0]["keys"][0]["plans"]
-    assert any("differs from native replay by 1" in row.state for row in market.of(fast).outcomes)
+    assert not segments(fast)[0].keys[0].plans
+    assert "differs from native replay by 1" in segments(fast)[0].keys[0].refused["counting"]
 
 
 def test_turns_end_with_the_fastest(counting: Counting) -> None:
@@ -308,9 +311,9 @@ def test_turns_end_with_the_fastest(counting: Counting) -> None:
     settled(fast, x)
     for _ in range(40):
         assert torch.equal(fast(x), module(x) * 2)
-    (key,) = segments(fast)[0]["keys"]
-    assert key["state"] in {"settled", "settled natively"}
-    assert key["plans"][0]["name"] == "counting"
+    (key,) = segments(fast)[0].keys
+    assert key.state in {"settled", "settled natively"}
+    assert key.plans[0].backend == "counting"
 
 
 def test_threads_call_while_plans_come(counting: Counting) -> None:
@@ -345,6 +348,44 @@ def test_traces_that_go_while_plans_are_made(counting: Counting) -> None:
     assert market.wait(60)
     settled(fast, x)
     assert torch.equal(fast(x), module(x) * 2)
+
+
+def test_functions_found_by_themselves_have_the_backend_of_the_options(counting: Counting) -> None:
+    module = layers()
+
+    def found(x: Any) -> Any:
+        return module(x) * 2
+
+    before = pijit.config.update({"backend": "counting"})
+    try:
+        x = torch.randn(3, 8)
+        with pijit.enabled():
+            for _ in range(4):
+                assert torch.equal(found(x), module(x) * 2)
+                market.wait(60)
+            runs = counting.runs
+            assert torch.equal(found(x), module(x) * 2)
+            assert counting.runs > runs
+    finally:
+        pijit.config.update(before)
+        pijit.reset()
+    assert pijit.config.backend == "native"
+
+
+def test_a_backend_that_is_not_there_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    module = layers()
+    before = pijit.config.update({"backend": ["torchscipt"]})
+    try:
+        fast = pijit.jit(lambda x: module(x) * 2)
+        x = torch.randn(3, 8)
+        for _ in range(4):
+            assert torch.equal(fast(x), module(x) * 2)
+            fast(torch.randn(4, 8))
+        said = [row.message for row in caplog.records if row.name == "pijit" and row.levelname == "WARNING"]
+        assert len(said) == 1
+        assert "no backend is called 'torchscipt'" in said[0]
+    finally:
+        pijit.config.update(before)
 
 
 def test_wrong_backends_are_named() -> None:

@@ -1,0 +1,43 @@
+"""The market of functions that were found by themselves: made when the first segment is offered.
+
+`pijit.config.backend` may be set before a framework is imported, such as by the environment. Neither a framework nor a
+compiler is imported for it.
+"""
+
+import logging
+from typing import Any
+
+from pijit.errors import BackendError
+
+_log = logging.getLogger("pijit")
+
+
+class Later:
+    """Takes offers for a market that need not be there yet.
+
+    Args:
+        names: as `pijit.config.backend`.
+    """
+
+    def __init__(self, names: str | tuple[str, ...]) -> None:
+        self.names = names
+        self._market: Any = None
+        self._failed = False
+
+    @property
+    def outcomes(self) -> list[Any]:
+        """What became of the offers."""
+        return [] if self._market is None else self._market.outcomes
+
+    def __call__(self, place: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        """An offer of the engine; a backend that cannot be had is said once, and native replay answers."""
+        if self._market is None and not self._failed:
+            from pijit.compilers import market
+
+            try:
+                self._market = market.market(self.names)
+            except BackendError as error:
+                self._failed = True
+                _log.warning("pijit: option 'backend': %s", error)
+        if self._market is not None:
+            self._market(place, inputs, outputs)

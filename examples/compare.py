@@ -1,5 +1,8 @@
 """Compares plain PyTorch, TorchDynamo (`torch.compile(backend="eager")`) and pijit on real models, and prints a table.
 
+pijit is measured twice: as native replay, whose results are those of eager bit for bit, and with `backend="auto"`, where
+compiled segments take turns with native replay and the fastest stays; steady is measured when that is settled.
+
     python examples/compare.py [--models BERT Llama] [--processes N] [--pairs N] [--seconds S] [--json FILE] [--check]
 
 Every model is measured in a fresh process per compiler, pijit's first, on one thread:
@@ -8,7 +11,7 @@ Every model is measured in a fresh process per compiler, pijit's first, on one t
 2. After more calls of each, rounds of one call of the eager model, of a second equal eager model, and of the compiled
    one, in all orders in turn. *Steady* is the median of the ratios to the eager call of the same round; eager against
    eager is what the machine's noise makes of 1, given with the range of the middle eight tenths.
-3. The results of both are compared bit for bit.
+3. The results of both are compared: bit for bit, those of auto within the tolerance of its backends.
 
 An eager call runs without pijit's hook, as in a program that does not use pijit: with any hook CPython calls Python
 functions in a slower way, which would flatter the ratio.
@@ -30,7 +33,9 @@ from typing import Any, NamedTuple
 WARM_CALLS = 20
 SETTLE_CALLS = 10
 LEAST_ROUNDS = 30
-SIDES = ("pijit", "dynamo")
+SIDES = ("pijit", "auto", "dynamo")
+SETTLE_SECONDS = 60  # at most, for auto to compile
+TURNS = 80  # calls in which auto finds the fastest
 NAMES = ("BERT", "GPT-2", "Llama", "AlexNet")
 
 
@@ -81,6 +86,7 @@ def measure(side: str, name: str, pairs: int, seconds: float) -> dict[str, Any]:
     compiler.on()
     first = timed(compiled, 0)
     compiler.off()
+    compiler.settle(lambda call: timed(compiled, call))
     settle(eager, twin, compiled, compiler)
     times = rounds({"eager": eager, "compiled": compiled, "twin": twin}, compiler, pairs, seconds)
     tell("phase", "comparing results")
@@ -150,14 +156,19 @@ def middle(values: list[float]) -> tuple[float, float]:
 class Pijit:
     """A subject under pijit; on() and off() are the evaluation hook."""
 
+    backend = "native"
+
     def __init__(self, subject: Any) -> None:
         import pijit
         from pijit import _core
 
         self.pijit, self.core = pijit, _core
-        subject.run = pijit.jit(subject.run)
+        subject.run = pijit.jit(subject.run, backend=self.backend)
         self.run = subject.run
         self.off()
+
+    def settle(self, call: Callable[[int], float]) -> None:
+        """Native replay has nothing to wait for."""
 
     def on(self) -> None:
         """Frames pass through pijit."""
@@ -185,6 +196,32 @@ class Pijit:
         }
 
 
+class Auto(Pijit):
+    """A subject under pijit, compiled by whatever backend is the fastest."""
+
+    backend = "auto"
+
+    def settle(self, call: Callable[[int], float]) -> None:
+        """Calls until all is compiled, and those in which backends and native replay take turns."""
+        from pijit.compilers import market
+
+        self.on()
+        tell("phase", "compiling")
+        start, number = time.perf_counter(), 1
+        while not market.wait(0) and time.perf_counter() - start < SETTLE_SECONDS:
+            call(number := number + 1)
+        tell("phase", "taking turns")
+        for _ in range(TURNS):
+            call(number := number + 1)
+        self.off()
+
+    def facts(self) -> dict[str, Any]:
+        """Who answers."""
+        segments = [segment for trace in self.pijit.traces(self.run) for segment in trace.segments]
+        keys = [key for segment in segments for key in segment.keys]
+        return {"backends": sorted({key.plans[0].backend for key in keys if key.state == "settled" and key.plans})}
+
+
 class Dynamo:
     """A subject under TorchDynamo, which has a hook only while a compiled function runs."""
 
@@ -192,6 +229,9 @@ class Dynamo:
         import torch
 
         subject.run = torch.compile(subject.run, backend="eager")
+
+    def settle(self, call: Callable[[int], float]) -> None:
+        """Nothing to do."""
 
     def on(self) -> None:
         """Nothing to do."""
@@ -204,7 +244,7 @@ class Dynamo:
         return {}
 
 
-COMPILERS: dict[str, Callable[[Any], Any]] = {"pijit": Pijit, "dynamo": Dynamo}
+COMPILERS: dict[str, Callable[[Any], Any]] = {"pijit": Pijit, "auto": Auto, "dynamo": Dynamo}
 
 
 # --- the parent -----------------------------------------------------------------------------------
@@ -293,6 +333,8 @@ def notes(runs: list[dict[str, Any]]) -> Iterator[str]:
         for side in SIDES:
             if "died" in run[side]:
                 yield f"{side}: {run[side]['died']}"
+        if answering := run["auto"].get("backends"):
+            yield f"auto: {', '.join(answering)}, largest difference {run['auto']['difference']:.3g}"
         told = run["pijit"]
         if told.get("state") and not told["traces"]:
             yield ", ".join(filter(None, (f"pijit recorded nothing: {told['state']}", told["reason"])))
@@ -304,7 +346,7 @@ def notes(runs: list[dict[str, Any]]) -> Iterator[str]:
 def table(rows: list[dict[str, Any]]) -> str:
     """The rows for people."""
     head = [
-        ["", "", "first / eager", "", "steady / eager", "", "", "largest", "", "", ""],
+        ["", "", "first / eager", "", "steady / eager", "", "", "", "largest", "", "", ""],
         [
             "model",
             "eager ms",
@@ -313,6 +355,7 @@ def table(rows: list[dict[str, Any]]) -> str:
             "eager/eager",
             "dynamo",
             "pijit",
+            "auto",
             "difference",
             "traces",
             "guards",
@@ -328,6 +371,7 @@ def table(rows: list[dict[str, Any]]) -> str:
             noise(row),
             number(row["steady"]["dynamo"]),
             number(row["steady"]["pijit"], 3),
+            number(row["steady"]["auto"], 3),
             "-" if row["difference"] is None else f"{row['difference']:.3g}",
             *(number(row[key], 0) for key in ("traces", "guards", "opaque")),
         ]

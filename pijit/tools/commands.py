@@ -93,9 +93,7 @@ def _run(rest: list[str]) -> int:
             print(f"pijit {__version__}")
             return 0
         else:
-            raise _Wrong(
-                f"there is no option {option}{_nearest(option, _OPTIONS)}"
-            )
+            raise _Wrong(f"there is no option {option}{_nearest(option, _OPTIONS)}")
     if not rest:
         raise _Wrong("a script, -m module, -c code or a subcommand is needed")
     if rest[0] in COMMANDS:

@@ -292,10 +292,12 @@ py::dict tables_view() {
 #define PIJIT_OPTION(name, kind, place, least, doc) options.append(py::make_tuple(#name, #kind, #least, doc));
 #include "bind/options.def"
 #undef PIJIT_OPTION
-#define PIJIT_OP(name, print, effect, doc) ops.append(py::make_tuple(print, #effect, doc));
+#define PIJIT_OP(name, print, effect, exit, frees, a, b, c, operands, imm, aux, doc) \
+  ops.append(py::make_tuple(print, #effect, doc));
 #include "ir/ops.def"
 #undef PIJIT_OP
-#define PIJIT_GUARD(name, print, doc) guards.append(py::make_tuple(print, doc));
+#define PIJIT_GUARD(name, print, subject, act, found, expected, number, aux, items, doc) \
+  guards.append(py::make_tuple(print, doc));
 #include "ir/guards.def"
 #undef PIJIT_GUARD
 #define PIJIT_CONTINUATION(name, print, doc) continuations.append(py::make_tuple(print, doc));

@@ -154,7 +154,7 @@ void Liveness::use_snapshot(const Snapshot& snapshot) {
 
 void Liveness::use_guard(const Guard& guard) {
   use(guard.subject, 0);
-  if (guard.op == GuardOp::kSame || guard.op == GuardOp::kNotSame) use_register(static_cast<uint32_t>(guard.number));
+  if (row_of(guard.op).number == column::Number::register_) use_register(static_cast<uint32_t>(guard.number));
 }
 
 void Liveness::use_epoch(const Epoch& epoch) {

@@ -292,7 +292,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
     case Op::kGuard:
       return check_guard(trace, trace.guards[node.aux], regs) ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardBool:
-      return regs[node.a.index()].boolean == (node.aux != 0) ? Outcome::kNext : Outcome::kLeave;
+      return regs[node.a.index()].boolean == (node.imm != 0) ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardInt:
     case Op::kGuardFloat:
       return number_bits(regs[node.a.index()]) == node.imm ? Outcome::kNext : Outcome::kLeave;

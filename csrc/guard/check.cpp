@@ -165,34 +165,27 @@ bool is_class_of(PyObject* instance, PyObject* type) noexcept {
 
 // What the address held before may have died and something of another type live there now.
 bool has_layout(const Guard& guard, PyObject* subject) noexcept {
-  switch (guard.op) {
-    case GuardOp::kTypeVersion:
-      return is_class_of(guard.expected, subject) && PyType_Check(subject) != 0;
-    case GuardOp::kDict:
-    case GuardOp::kDictSize:
-    case GuardOp::kLoadDictItem:
-    case GuardOp::kLoadDictKeyAt:
-    case GuardOp::kLoadDictValueAt:
-      return PyDict_Check(subject) != 0;
-    case GuardOp::kList:
-    case GuardOp::kListSize:
-    case GuardOp::kLoadListItem:
-      return PyList_Check(subject) != 0;
-    case GuardOp::kQuiet:
-      return PyList_Check(subject) != 0 || PyAnySet_Check(subject) != 0;
-    case GuardOp::kSet:
-      return PyAnySet_Check(subject) != 0;
-    case GuardOp::kTupleSize:
-    case GuardOp::kLoadTupleItem:
-      return PyTuple_Check(subject) != 0;
-    case GuardOp::kFunction:
-      return PyFunction_Check(subject) != 0;
-    case GuardOp::kCell:
-    case GuardOp::kLoadCell:
-      return PyCell_Check(subject) != 0;
-    default:
+  switch (row_of(guard.op).subject) {
+    case column::Layout::any:
       return true;
+    case column::Layout::type:
+      return is_class_of(guard.expected, subject) && PyType_Check(subject) != 0;
+    case column::Layout::dict:
+      return PyDict_Check(subject) != 0;
+    case column::Layout::list:
+      return PyList_Check(subject) != 0;
+    case column::Layout::list_or_set:
+      return PyList_Check(subject) != 0 || PyAnySet_Check(subject) != 0;
+    case column::Layout::set:
+      return PyAnySet_Check(subject) != 0;
+    case column::Layout::tuple:
+      return PyTuple_Check(subject) != 0;
+    case column::Layout::function:
+      return PyFunction_Check(subject) != 0;
+    case column::Layout::cell:
+      return PyCell_Check(subject) != 0;
   }
+  return false;
 }
 
 }  // namespace

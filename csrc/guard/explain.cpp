@@ -50,6 +50,7 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
   const auto pair = [&](const std::string& is, const std::string& was) {
     return name + ": " + is + " now, " + was + " before";
   };
+  if (is_load(guard.op)) return name + ": an item is gone";
   switch (guard.op) {
     case GuardOp::kIs:
       return pair(describe(subject), print.object(guard.expected));
@@ -104,16 +105,8 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     case GuardOp::kRecursionLimit:
       return "recursion limit: " + std::to_string(Py_GetRecursionLimit()) + " now, " + std::to_string(guard.number) +
              " before";
-    case GuardOp::kLoadSelf:
-    case GuardOp::kLoadTupleItem:
-    case GuardOp::kLoadListItem:
-    case GuardOp::kLoadCell:
-    case GuardOp::kLoadSlot:
-    case GuardOp::kLoadInline:
-    case GuardOp::kLoadDictItem:
-    case GuardOp::kLoadDictKeyAt:
-    case GuardOp::kLoadDictValueAt:
-      return name + ": an item is gone";
+    default:
+      break;
   }
   return name;
 }

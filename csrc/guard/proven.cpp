@@ -33,7 +33,7 @@ class Walk {
   void follow(const Guard& guard) {
     PyObject* subject = guard.subject.object();
     if (is_load(guard.op) || subject == nullptr || found_.count(subject) == 0) return;
-    if (guard.op == GuardOp::kSame || guard.op == GuardOp::kNotSame) return;
+    if (row_of(guard.op).number == column::Number::register_) return;
     if (!check_guard(trace_, guard, nullptr)) {
       if (guard.op == GuardOp::kDict) add_kept(guard, subject);
       return;
@@ -41,7 +41,7 @@ class Walk {
     add(reinterpret_cast<PyObject*>(Py_TYPE(subject)));
     add(guard.expected);
     for (uint32_t i = 0; i < guard.count; ++i) add(trace_.guard_items[guard.first + i]);
-    if (guard.op == GuardOp::kInstance) add(reinterpret_cast<PyObject*>(guard.number));
+    if (row_of(guard.op).number == column::Number::dict) add(reinterpret_cast<PyObject*>(guard.number));
     if (guard.op == GuardOp::kDict && guard.count == 0 && guard.aux != 0) add_items(guard, subject);
   }
 

@@ -59,7 +59,7 @@ class Gone {
     if (!any() || !looks_at(guard)) return false;
     for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
       add(trace.guard_items[i], trace.guard_item_scalar[i] != 0);
-    if (guard.op == GuardOp::kInstance) objects_.insert(reinterpret_cast<PyObject*>(guard.number));
+    if (row_of(guard.op).number == column::Number::dict) objects_.insert(reinterpret_cast<PyObject*>(guard.number));
     if (guard.op == GuardOp::kCell || guard.op == GuardOp::kSlot || guard.op == GuardOp::kIs)
       add(guard.expected, guard.scalar);
     if (guard.out != kNone) registers_.insert(guard.out);
@@ -70,7 +70,7 @@ class Gone {
   bool has(PyObject* object) const { return object != nullptr && objects_.count(object) != 0; }
   bool looks_at(const Guard& guard) const {
     if (guard.subject.is_reg() && registers_.count(guard.subject.index()) != 0) return true;
-    const bool compares = guard.op == GuardOp::kSame || guard.op == GuardOp::kNotSame;
+    const bool compares = row_of(guard.op).number == column::Number::register_;
     if (compares && registers_.count(static_cast<uint32_t>(guard.number)) != 0) return true;
     return has(guard.subject.object()) || has(guard.expected);
   }
@@ -153,7 +153,8 @@ const Guard* find_argument(const Trace& trace, const Guard& last, const PyObject
     if (names_instance(trace, *guard, regs)) arguments.emplace(guard->expected, guard);
     const PyObject* subject = guard->subject.object();
     if (subject == nullptr) continue;
-    if (guard->op == GuardOp::kInstance) holders.emplace(reinterpret_cast<PyObject*>(guard->number), subject);
+    if (row_of(guard->op).number == column::Number::dict)
+      holders.emplace(reinterpret_cast<PyObject*>(guard->number), subject);
     if (guard->op != GuardOp::kInlineSlot && guard->op != GuardOp::kDict && guard->op != GuardOp::kList) continue;
     for (uint32_t i = guard->first; i < guard->first + guard->count; ++i)
       holders.emplace(trace.guard_items[i], subject);

@@ -1,24 +1,17 @@
 // Names of ops, guards, virtual kinds and continuations, from the tables.
+#include <iterator>
+
 #include "ir/trace.h"
 
 namespace pijit {
 
 const char* op_name(Op op) noexcept {
-  static constexpr const char* names[] = {
-#define PIJIT_OP(name, print, effect, doc) print,
-#include "ir/ops.def"
-#undef PIJIT_OP
-  };
-  return names[static_cast<size_t>(op)];
+  return row_of(op).print;
 }
 
 const char* op_effect(Op op) noexcept {
-  static constexpr const char* effects[] = {
-#define PIJIT_OP(name, print, effect, doc) #effect,
-#include "ir/ops.def"
-#undef PIJIT_OP
-  };
-  return effects[static_cast<size_t>(op)];
+  static constexpr const char* names[] = {"pure", "read", "write", "control"};
+  return names[static_cast<size_t>(row_of(op).effect)];
 }
 
 const char* scalar_name(ScalarOp op) noexcept {
@@ -35,32 +28,12 @@ const char* rep_name(Rep rep) noexcept {
   return names[static_cast<size_t>(rep)];
 }
 
-bool writes(Op op) noexcept {
-  enum class Effect : uint8_t { pure, read, write, control };
-  static constexpr Effect effects[] = {
-#define PIJIT_OP(name, print, effect, doc) Effect::effect,
-#include "ir/ops.def"
-#undef PIJIT_OP
-  };
-  return effects[static_cast<size_t>(op)] == Effect::write;
-}
-
 const char* guard_name(GuardOp op) noexcept {
-  static constexpr const char* names[] = {
-#define PIJIT_GUARD(name, print, doc) print,
-#include "ir/guards.def"
-#undef PIJIT_GUARD
-  };
-  return names[static_cast<size_t>(op)];
+  return row_of(op).print;
 }
 
 const char* virtual_name(VirtualKind kind) noexcept {
-  static constexpr const char* names[] = {
-#define PIJIT_VIRTUAL(name, buildable, doc) #name,
-#include "ir/virtuals.def"
-#undef PIJIT_VIRTUAL
-  };
-  return names[static_cast<size_t>(kind)] + 1;  // without the k
+  return row_of(kind).print;
 }
 
 const char* continuation_name(Continuation continuation) noexcept {
@@ -72,13 +45,11 @@ const char* continuation_name(Continuation continuation) noexcept {
   return names[static_cast<size_t>(continuation)];
 }
 
-bool virtual_buildable(VirtualKind kind) noexcept {
-  static constexpr bool buildable[] = {
-#define PIJIT_VIRTUAL(name, buildable, doc) buildable,
-#include "ir/virtuals.def"
-#undef PIJIT_VIRTUAL
-  };
-  return buildable[static_cast<size_t>(kind)];
+const char* log_name(LogOp op) noexcept {
+  static constexpr const char* names[] = {"append",  "set",   "del",   "insert", "clear", "setattr",
+                                          "delattr", "field", "index", "frame",  "traced"};
+  static_assert(std::size(names) == static_cast<size_t>(LogOp::kTraced) + 1);
+  return names[static_cast<size_t>(op)];
 }
 
 }  // namespace pijit

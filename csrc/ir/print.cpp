@@ -28,12 +28,6 @@ std::string hex(uint64_t number) {
   return text;
 }
 
-const char* log_name(LogOp op) {
-  constexpr const char* names[] = {"append",  "set",   "del",   "insert", "clear", "setattr",
-                                   "delattr", "field", "index", "frame",  "traced"};
-  return names[static_cast<size_t>(op)];
-}
-
 }  // namespace
 
 bool prints_itself(PyObject* object) {
@@ -112,26 +106,12 @@ std::string Printer::guard(const Guard& guard) const {
   std::string text = guard.out == kNone ? "" : "r" + std::to_string(guard.out) + " = ";
   text += std::string(guard_name(guard.op)) + " " + source(guard.subject);
   if (guard.expected != nullptr) text += " is " + object(guard.expected);
-  switch (guard.op) {
-    case GuardOp::kSame:
-    case GuardOp::kNotSame:
-      return text + " r" + std::to_string(guard.number);
-    case GuardOp::kInlineSlot:
-      return text + " slot " + std::to_string(guard.aux) + " is " + items(guard);
-    case GuardOp::kTupleSize:
-    case GuardOp::kListSize:
-    case GuardOp::kDictSize:
-    case GuardOp::kSlot:
-    case GuardOp::kLoadTupleItem:
-    case GuardOp::kLoadListItem:
-    case GuardOp::kLoadDictKeyAt:
-    case GuardOp::kLoadDictValueAt:
-    case GuardOp::kRecursionLimit:
-      text += " " + std::to_string(guard.number);
-      break;
-    default:
-      break;
-  }
+  const GuardRow& row = row_of(guard.op);
+  if (row.aux == column::GuardAux::index && row.items != nullptr)
+    return text + " slot " + std::to_string(guard.aux) + " is " + items(guard);
+  if (row.number == column::Number::register_) return text + " r" + std::to_string(guard.number);
+  if (row.number == column::Number::size || row.number == column::Number::index || row.number == column::Number::offset)
+    text += " " + std::to_string(guard.number);
   return guard.count == 0 ? text : text + " {" + items(guard) + "}";
 }
 
@@ -175,8 +155,8 @@ std::string Printer::node(const Node& node) const {
     for (uint32_t i = 0; i < node.count; ++i) text += (i == 0 ? " (" : ", ") + value(trace_.operands[node.first + i]);
     if (node.count != 0) text += ")";
     if (node.op == Op::kEpoch) text += " " + std::to_string(trace_.epochs[node.aux].count) + " guards";
-    if (node.op == Op::kRun || node.op == Op::kRunRaise) text += " level " + std::to_string(node.aux);
-    if (node.op == Op::kGuardBool) text += node.aux != 0 ? " True" : " False";
+    if (row_of(node.op).aux == column::Aux::level) text += " level " + std::to_string(node.aux);
+    if (node.op == Op::kGuardBool) text += node.imm != 0 ? " True" : " False";
     if (node.op == Op::kGuardInt) text += " " + std::to_string(static_cast<int64_t>(node.imm));
     if (node.op == Op::kGuardFloat) text += " bits " + hex(node.imm);
   }

@@ -253,7 +253,7 @@ std::string PythonText::guard(const Node& node) const {
   std::memcpy(&number, &node.imm, sizeof number);
   switch (node.op) {
     case Op::kGuardBool:
-      return "assert " + a + (node.aux != 0 ? " is True" : " is False");
+      return "assert " + a + (node.imm != 0 ? " is True" : " is False");
     case Op::kGuardInt:
       return "assert " + a + " == " + std::to_string(static_cast<int64_t>(node.imm));
     case Op::kGuardFloat:

@@ -22,42 +22,12 @@
 #include "common/clock.h"
 #include "common/ref.h"
 #include "ir/executable.h"
+#include "ir/rows.h"
 #include "ir/value.h"
 
 namespace pijit {
 
-enum class Op : uint8_t {
-#define PIJIT_OP(name, print, effect, doc) name,
-#include "ir/ops.def"
-#undef PIJIT_OP
-};
-enum class ScalarOp : uint8_t {
-#define PIJIT_SCALAR(name, print, function, arity) name,
-#include "ir/scalars.def"
-#undef PIJIT_SCALAR
-};
-enum class GuardOp : uint8_t {
-#define PIJIT_GUARD(name, print, doc) name,
-#include "ir/guards.def"
-#undef PIJIT_GUARD
-};
-enum class VirtualKind : uint8_t {
-#define PIJIT_VIRTUAL(name, buildable, doc) name,
-#include "ir/virtuals.def"
-#undef PIJIT_VIRTUAL
-};
-enum class Continuation : uint8_t {
-#define PIJIT_CONTINUATION(name, print, doc) name,
-#include "ir/continuations.def"
-#undef PIJIT_CONTINUATION
-};
-
 inline constexpr uint32_t kNone = UINT32_MAX;
-
-// A guard that writes a register.
-constexpr bool is_load(GuardOp op) noexcept {
-  return op >= GuardOp::kLoadSelf && op <= GuardOp::kLoadDictValueAt;
-}
 
 // One entry guard; see guards.def for the meaning of the fields of each op.
 struct Guard {
@@ -87,7 +57,7 @@ struct Node {
   uint32_t site = 0;          // index in Trace::sites: code and instruction, for printing
   Val a, b, c;
   uint64_t imm = 0;
-  uint32_t aux = 0;                         // guard index; bool expected; number of keyword names
+  uint32_t aux = 0;
   uint32_t first = 0, count = 0;            // operands
   Rep rep = Rep::kEmpty;                    // kScalar: of the constant operand
   uint32_t outs_first = 0, outs_count = 0;  // kAdapter: registers written, in Trace::outs (`out` is kNone then)
@@ -165,6 +135,12 @@ enum Field : uint32_t {
   kFields
 };
 }
+
+static_assert(field_name(VirtualKind::kException, exception_field::kInitArgs) == "init_args" &&
+              field_name(VirtualKind::kException, exception_field::kBase) == "base");
+static_assert(field_name(VirtualKind::kFunction, function_field::kClosure) == "closure" &&
+              field_name(VirtualKind::kFunction, function_field::kDoc) == "doc" &&
+              field_name(VirtualKind::kFunction, function_field::kFields).empty());
 
 // One frame of a snapshot; the outer ones are shared by all snapshots of the inner calls.
 struct FrameState {
@@ -330,23 +306,6 @@ struct Trace {
   size_t entry_guards() const noexcept { return epochs.empty() ? guards.size() : epochs.front().first; }
 };
 
-// Foreign code runs.
-inline bool is_opaque(Op op) noexcept {
-  return op == Op::kOpaque || op == Op::kOpaqueRaise || op == Op::kRun || op == Op::kRunRaise || op == Op::kNext;
-}
-// The node has a second snapshot, at imm.
-inline bool has_second_snapshot(Op op) noexcept {
-  return is_opaque(op) && op != Op::kOpaque;
-}
-
-// Drops references that the trace does not own, so objects that nothing else proves may die.
-inline bool may_let_die(Op op) noexcept {
-  return is_opaque(op) || op == Op::kStoreAttr || op == Op::kDelAttr || op == Op::kStoreItem || op == Op::kDelItem ||
-         op == Op::kStoreCell || op == Op::kCall;
-}
-
-// Other objects change.
-bool writes(Op op) noexcept;
 // Running it once more changes nothing but the registers that it writes.
 inline bool is_repeatable(const Node& node) noexcept {
   return node.op == Op::kAdapter ? node.adapter_op->is_repeatable() : !writes(node.op);
@@ -360,6 +319,6 @@ const char* scalar_name(ScalarOp op) noexcept;
 const char* guard_name(GuardOp op) noexcept;
 const char* virtual_name(VirtualKind kind) noexcept;
 const char* continuation_name(Continuation continuation) noexcept;
-bool virtual_buildable(VirtualKind kind) noexcept;
+const char* log_name(LogOp op) noexcept;
 
 }  // namespace pijit

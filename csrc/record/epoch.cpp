@@ -11,26 +11,6 @@
 namespace pijit {
 namespace {
 
-bool is_mutable(VirtualKind kind) {
-  switch (kind) {
-    case VirtualKind::kList:
-    case VirtualKind::kDict:
-    case VirtualKind::kSet:
-    case VirtualKind::kInstance:
-    case VirtualKind::kCell:
-    case VirtualKind::kFunction:  // its defaults and code can be set
-    case VirtualKind::kIterator:
-    case VirtualKind::kEnumerate:
-    case VirtualKind::kZip:
-    case VirtualKind::kDeque:
-    case VirtualKind::kLazy:
-    case VirtualKind::kGenerator:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool is_heap_type(PyTypeObject* type) {
   return type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
 }

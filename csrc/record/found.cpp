@@ -69,27 +69,7 @@ bool is_open(PyObject* object) {
 
 // What it finds in its subject, others can write.
 bool looks_into(GuardOp op) {
-  switch (op) {
-    case GuardOp::kDict:
-    case GuardOp::kDictSize:
-    case GuardOp::kInlineSlot:
-    case GuardOp::kInstance:
-    case GuardOp::kList:
-    case GuardOp::kListSize:
-    case GuardOp::kLoadDictItem:
-    case GuardOp::kLoadDictKeyAt:
-    case GuardOp::kLoadDictValueAt:
-    case GuardOp::kLoadInline:
-    case GuardOp::kLoadListItem:
-    case GuardOp::kLoadSlot:
-    case GuardOp::kNoAttribute:
-    case GuardOp::kNoInlineSlot:
-    case GuardOp::kSet:
-    case GuardOp::kSlot:
-      return true;
-    default:
-      return false;
-  }
+  return row_of(op).found == column::Found::changing;
 }
 
 // It was not made for the moment: a module, or a function or class that one has.

@@ -109,7 +109,7 @@ bool Recorder::number_truth(Val value, bool* out) {
   *out = reg_objects_[answer.index()] == Py_True;
   Node& node = emit_node(Op::kGuardBool);
   node.a = answer;
-  node.imm = node.aux = *out;
+  node.imm = *out;
   return true;
 }
 

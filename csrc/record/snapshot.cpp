@@ -62,11 +62,8 @@ const char* waits_for(const ShadowFrame& frame) {
   }
 }
 
-bool leaves(Op op) {
-  return op != Op::kBuild && op != Op::kBox && op != Op::kReturn;
-}
-
-// Where it cannot be done CPython does it: it tells nobody, and nobody sees the frames.
+// If such an operation cannot be done at a replay, the trace leaves and CPython does it again. It runs no code of the
+// user, so nothing can look at the frames meanwhile, and the snapshot need not be able to show them.
 bool computes(Op op) {
   return op == Op::kAdapter || (!writes(op) && op != Op::kEpoch);
 }

@@ -278,7 +278,7 @@ void Recorder::finish_branch(ShadowFrame& frame, Val value) {
   if (value.is_reg()) {
     Node& node = emit_node(Op::kGuardBool);
     node.a = value;
-    node.imm = node.aux = yes;
+    node.imm = yes;
   }
   if (!keep || fell) frame.sp -= 1;
 }

@@ -178,7 +178,7 @@ void Recorder::own_class(PyTypeObject* type) {
 Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
   Virtual record{};
   record.kind = kind;
-  record.buildable = virtual_buildable(kind);
+  record.buildable = row_of(kind).buildable;
   record.type = type;
   record.birth = ++trace_->clock;
   trace_->virtuals.push_back(record);
@@ -524,7 +524,6 @@ Val Recorder::force_const(Val value, PyObject* observed) {
   Node& node = emit_node(op);
   node.a = value;
   node.imm = bits;
-  node.aux = static_cast<uint32_t>(bits & 1);
   return owned(observed);
 }
 

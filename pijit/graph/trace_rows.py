@@ -37,7 +37,7 @@ def callable_name(row: Mapping[str, Any]) -> str:
 def expected(op: str, row: Mapping[str, Any]) -> int | float | bool:
     """The number that a guard compares with."""
     if op == "guard_bool":
-        return bool(row["aux"])
+        return bool(row["imm"])
     bits: bytes = row["imm"].to_bytes(8, "little")
     number: int | float = struct.unpack("<q" if op == "guard_int" else "<d", bits)[0]
     return number

@@ -59,17 +59,17 @@ int find_name(PyObject* mapping, const char* key, const Name (&names)[kCount]) {
 }
 
 constexpr const char* kOps[] = {
-#define PIJIT_OP(name, print, effect, doc) #name,
+#define PIJIT_OP(name, ...) #name,
 #include "ir/ops.def"
 #undef PIJIT_OP
 };
 constexpr const char* kGuards[] = {
-#define PIJIT_GUARD(name, print, doc) #name,
+#define PIJIT_GUARD(name, ...) #name,
 #include "ir/guards.def"
 #undef PIJIT_GUARD
 };
 constexpr const char* kVirtuals[] = {
-#define PIJIT_VIRTUAL(name, buildable, doc) #name,
+#define PIJIT_VIRTUAL(name, ...) #name,
 #include "ir/virtuals.def"
 #undef PIJIT_VIRTUAL
 };
@@ -84,7 +84,7 @@ constexpr const char* kContinuations[] = {
 void add_virtual(Trace* trace, PyObject* item) {
   Virtual object{};
   object.kind = static_cast<VirtualKind>(find_name(item, "kind", kVirtuals));
-  object.buildable = virtual_buildable(object.kind);
+  object.buildable = row_of(object.kind).buildable;
   object.type = reinterpret_cast<PyTypeObject*>(get(item, "type"));
   object.reg = index_or_none(item, "reg");
   object.reg_time = object.reg == kNone ? UINT32_MAX : static_cast<uint32_t>(number(item, "reg_time", 0));

@@ -8,6 +8,7 @@
 
 #include "adapter.h"
 #include "bind/data.h"
+#include "bind/data_guards.h"
 #include "bind/plans.h"
 #include "bind/views.h"
 #include "cache/root.h"
@@ -77,6 +78,11 @@ std::shared_ptr<Trace> trace_or_raise(const Root& root, size_t index) {
 py::dict py_trace_data(int id, size_t index) {
   const auto root = root_or_raise(id);
   return trace_data(*root, *trace_or_raise(*root, index));
+}
+
+py::dict py_guard_data(int id, size_t index) {
+  const auto root = root_or_raise(id);
+  return guard_data(*root, *trace_or_raise(*root, index));
 }
 
 std::string py_trace_text(int id, size_t index) {
@@ -188,6 +194,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
   m.def("trace_text", &py_trace_text, py::arg("root"), py::arg("index"));
   bind_text(m);
+  m.def("guard_data", &py_guard_data, py::arg("root"), py::arg("index"));
   m.def("reset", &py_reset, py::arg("root"));
   m.def("stats", [] { return stats_view(); });
   m.def("choose_exit", [](uint64_t point) { return choose_exit(point); }, py::arg("point") = kAnywhere);

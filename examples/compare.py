@@ -1,7 +1,7 @@
 """Compares plain PyTorch, TorchDynamo (`torch.compile(backend="eager")`) and pijit on real models, and prints a table.
 
-pijit is measured twice: as native replay, whose results are those of eager bit for bit, and with `backend="auto"`, where
-compiled segments take turns with native replay and the fastest stays; steady is measured when that is settled.
+pijit is measured twice: as native replay, whose results are those of eager bit for bit, and with `backend="auto"`.
+There compiled segments take turns with native replay and the fastest stays; steady is measured when that is settled.
 
     python examples/compare.py [--models BERT Llama] [--processes N] [--pairs N] [--seconds S] [--json FILE] [--check]
 

@@ -19,7 +19,6 @@ FOREIGN = {
     "fullgraph": _STEPS_ASIDE,
     "mode": _NO_MODES,
     "dynamic": _FOUND_OUT,
-    "options": "options are attributes of `pijit.config` and keywords of `pijit.enable()`",
     "disable": "`pijit.skip(fn)` leaves a function to CPython, `pijit.unjit(fn)` gives one back, "
     "`pijit.disable()` stops all",
     "static_argnums": _FOUND_OUT,
@@ -32,8 +31,8 @@ FOREIGN = {
     "device": _PLACED,
     "in_shardings": _PLACED,
     "out_shardings": _PLACED,
-    "compiler_options": "there is no compiler yet; leave it out",
-    "jit_compile": "there is no compiler yet; leave it out",
+    "compiler_options": "those of a backend go into `options={...}`",
+    "jit_compile": "`backend='auto'` asks the compilers that are installed",
     "example_inputs": _FROM_CALLS,
     "check_trace": "`verify=n` compares every n-th replay with CPython",
     "input_signature": _FROM_CALLS,

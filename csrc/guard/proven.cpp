@@ -41,7 +41,8 @@ class Walk {
       return;
     }
     add(reinterpret_cast<PyObject*>(Py_TYPE(subject)));
-    add(guard.expected);
+    // An instance by which a class was known is not looked at: it may be dead.
+    if (guard.op != GuardOp::kTypeVersion) add(guard.expected);
     for (uint32_t i = 0; i < guard.count; ++i) add(trace_.guard_items[guard.first + i]);
     if (row_of(guard.op).number == column::Number::dict) add(reinterpret_cast<PyObject*>(guard.number));
     if (guard.op == GuardOp::kDict && guard.count == 0 && guard.aux != 0) add_items(guard, subject);

@@ -23,7 +23,7 @@ def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_file_of_a_backend_is_in_the_list() -> None:
     import pkgutil
 
-    helpers = {"registered", "worker", "pool"}
+    helpers = {"later", "market", "registered", "worker", "pool"}
     files = {each.name for each in pkgutil.iter_modules(compilers.__path__) if not each.name.startswith("_")}
     assert files - helpers == set(compilers.OWN)
     for name in compilers.OWN:

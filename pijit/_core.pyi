@@ -288,6 +288,21 @@ def keep_inputs(on: bool) -> bool:
 def trace_data(root: int, index: int) -> TraceData:
     """A trace of a root as data, for graphs and formats. IndexError if it has no such trace."""
 
+class ParsedTrace:
+    """A trace that was read from its text: data, nothing of it can run."""
+
+    def text(self) -> str:
+        """The trace as text again."""
+
+    def operators(self) -> list[str]:
+        """The names of the framework's operations, in order."""
+
+def trace_text(root: int, index: int) -> str:
+    """A trace of a root in the text form of csrc/ir/text.h. IndexError if it has no such trace."""
+
+def parse_trace(text: str) -> ParsedTrace:
+    """Read what `trace_text` gives. CacheError with line, column and what was expected if it is no such text."""
+
 def reset(root: int) -> None:
     """Forget the traces of a root, of all if -1."""
 

@@ -39,4 +39,10 @@ class ExportError(PijitError):
 
 
 class CacheError(PijitError):
-    """A stored trace cannot be read or does not fit."""
+    """A stored trace cannot be read or does not fit.
+
+    `line` and `column` say where in its text, from 1; 0: the text as a whole contradicts itself.
+    """
+
+    line: int = 0
+    column: int = 0

@@ -2,11 +2,17 @@
 #pragma once
 #include <pybind11/pybind11.h>
 
+#include <string>
+
 #include "cache/root.h"
 
 namespace pijit {
 
 // For the keys of the dict see pijit/_core.pyi.
 pybind11::dict trace_data(const Root& root, const Trace& trace);
+// The text form; see ir/text.h.
+std::string text_of_trace(const Root& root, const Trace& trace);
+// Adds ParsedTrace and parse_trace to the module.
+void bind_text(pybind11::module_& module);
 
 }  // namespace pijit

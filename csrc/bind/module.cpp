@@ -66,12 +66,21 @@ py::tuple py_root_status(int id) {
   return py::make_tuple(state, reason);
 }
 
+// Held by the caller: whatever runs meanwhile may drop it.
+std::shared_ptr<Trace> trace_or_raise(const Root& root, size_t index) {
+  if (index >= root.traces.size())
+    throw py::index_error("the root has " + std::to_string(root.traces.size()) + " traces");
+  return root.traces[index];
+}
+
 py::dict py_trace_data(int id, size_t index) {
   const auto root = root_or_raise(id);
-  if (index >= root->traces.size())
-    throw py::index_error("the root has " + std::to_string(root->traces.size()) + " traces");
-  const std::shared_ptr<Trace> trace = root->traces[index];  // whatever runs meanwhile may drop it
-  return trace_data(*root, *trace);
+  return trace_data(*root, *trace_or_raise(*root, index));
+}
+
+std::string py_trace_text(int id, size_t index) {
+  const auto root = root_or_raise(id);
+  return text_of_trace(*root, *trace_or_raise(*root, index));
 }
 
 void py_reset(int id) {
@@ -176,6 +185,8 @@ PYBIND11_MODULE(_core, m) {
   m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
   m.def("keep_inputs", [](bool on) { return std::exchange(keeps_inputs(), on); }, py::arg("on"));
   m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
+  m.def("trace_text", &py_trace_text, py::arg("root"), py::arg("index"));
+  bind_text(m);
   m.def("reset", &py_reset, py::arg("root"));
   m.def("stats", [] { return stats_view(); });
   m.def("choose_exit", [](uint64_t point) { return choose_exit(point); }, py::arg("point") = kAnywhere);

@@ -1,7 +1,10 @@
 // Opcode table and exception table of CPython 3.11.
 #include "cpython/code.h"
 
+#include <opcode.h>
+
 #include <array>
+#include <initializer_list>
 
 namespace pijit::cpython {
 
@@ -47,6 +50,43 @@ int full_oparg(PyCodeObject* code, int index) noexcept {
   for (int shift = 8, i = index - 1; i >= 0 && base_opcode(code, i) == kExtendedArg; --i, shift += 8)
     value |= oparg(code, i) << shift;
   return value;
+}
+
+LocalName local_name(PyCodeObject* code, int index) noexcept {
+  const auto kinds = _PyLocals_GetKind(code->co_localspluskinds, index);
+  PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, index);
+  if ((kinds & CO_FAST_FREE) != 0) return {name, Local::kFree};
+  if ((kinds & CO_FAST_CELL) == 0) return {name, Local::kPlain};
+  return {name, (kinds & CO_FAST_LOCAL) != 0 ? Local::kPlainCell : Local::kCell};
+}
+
+namespace {
+
+// The names of those kinds.
+Ref names_of(const std::vector<LocalName>& locals, std::initializer_list<Local> kinds) {
+  const Ref list = Ref::steal(PyList_New(0));
+  for (const LocalName& local : locals)
+    for (Local kind : kinds)
+      if (list && local.kind == kind && PyList_Append(list.get(), local.name) < 0) return Ref();
+  return list ? Ref::steal(PyList_AsTuple(list.get())) : Ref();
+}
+
+}  // namespace
+
+Ref stand_in_code(PyObject* name, PyObject* qualname, const std::vector<LocalName>& locals, int stack, int units) {
+  const Ref plain = names_of(locals, {Local::kPlain, Local::kPlainCell});
+  const Ref cells = names_of(locals, {Local::kCell, Local::kPlainCell});
+  const Ref free = names_of(locals, {Local::kFree});
+  const Ref none = Ref::steal(PyTuple_New(0)), no_bytes = Ref::steal(PyBytes_FromStringAndSize("", 0));
+  const Ref file = Ref::steal(PyUnicode_FromString("<trace>"));
+  std::vector<char> bytes;
+  for (int i = 0; i < units; ++i) bytes.insert(bytes.end(), {static_cast<char>(NOP), 0});
+  const Ref body = Ref::steal(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
+  if (!plain || !cells || !free || !none || !no_bytes || !file || !body) return Ref();
+  return Ref::steal(reinterpret_cast<PyObject*>(PyCode_NewWithPosOnlyArgs(
+      0, 0, 0, static_cast<int>(PyTuple_GET_SIZE(plain.get())), stack, CO_OPTIMIZED | CO_NEWLOCALS, body.get(),
+      none.get(), none.get(), plain.get(), free.get(), cells.get(), file.get(), name, qualname, 1, no_bytes.get(),
+      no_bytes.get())));
 }
 
 bool find_handler(PyCodeObject* code, int index, Handler* handler) noexcept {

@@ -2,7 +2,9 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "common/ref.h"
 #include "cpython/internals.h"
 
 namespace pijit::cpython {
@@ -68,6 +70,18 @@ inline int argument_slots(PyCodeObject* code) noexcept {
 inline int line_of(PyCodeObject* code, int index) noexcept {
   return PyCode_Addr2Line(code, index * static_cast<int>(sizeof(_Py_CODEUNIT)));
 }
+
+// What a slot among the local variables is: a variable, one that inner functions see, both at once, or one from around.
+enum class Local : uint8_t { kPlain, kCell, kPlainCell, kFree };
+struct LocalName {
+  PyObject* name;  // borrowed
+  Local kind;
+};
+LocalName local_name(PyCodeObject* code, int index) noexcept;
+
+// A code object of these names and sizes that does nothing, to stand for one of another process. Null with an error
+// set.
+Ref stand_in_code(PyObject* name, PyObject* qualname, const std::vector<LocalName>& locals, int stack, int units);
 
 // The entry of the exception table that covers an instruction.
 struct Handler {

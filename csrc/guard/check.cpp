@@ -26,9 +26,13 @@ bool is_same(PyObject* now, PyObject* expected, bool scalar) noexcept {
   return now == expected || (scalar && now != nullptr && cpython::same_scalar(now, expected));
 }
 
+}  // namespace
+
 bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept {
   return is_same(now, trace.guard_items[index], trace.guard_item_scalar[index] != 0);
 }
+
+namespace {
 
 PyTypeObject* expected_type(const Guard& guard) noexcept {
   return reinterpret_cast<PyTypeObject*>(guard.expected);
@@ -163,7 +167,8 @@ bool is_class_of(PyObject* instance, PyObject* type) noexcept {
   return instance == nullptr || Py_TYPE(instance) == reinterpret_cast<PyTypeObject*>(type);
 }
 
-// What the address held before may have died and something of another type live there now.
+}  // namespace
+
 bool has_layout(const Guard& guard, PyObject* subject) noexcept {
   switch (row_of(guard.op).subject) {
     case column::Layout::any:
@@ -187,8 +192,6 @@ bool has_layout(const Guard& guard, PyObject* subject) noexcept {
   }
   return false;
 }
-
-}  // namespace
 
 bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
   PyObject* subject = subject_of(guard, regs);

@@ -23,6 +23,11 @@ bool check_guards(const Trace& trace, Reg* regs) noexcept;
 bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept;
 // What the guard is about, borrowed; null: nothing is there, or a tensor that no Python code has seen.
 PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept;
+// The subject has the layout that the guard looks into. What an address held before may have died and something of
+// another type live there now.
+bool has_layout(const Guard& guard, PyObject* subject) noexcept;
+// `now` is item `index` of Trace::guard_items: that object, or a scalar with the same bits. It may be null.
+bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept;
 // One of Trace::guards.
 bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept;
 

@@ -1,4 +1,6 @@
 // Says which guard does not hold, with what was expected and what is there now.
+#include <iterator>
+
 #include "cpython/objects.h"
 #include "guard/check.h"
 #include "ir/print.h"
@@ -11,6 +13,13 @@ std::string type_name(PyObject* object) {
   return object == nullptr ? "nothing" : Py_TYPE(object)->tp_name;
 }
 
+const char* layout_word(column::Layout layout) {
+  static constexpr const char* words[] = {"object",      "dict",     "list", "tuple", "set",
+                                          "list or set", "function", "cell", "class"};
+  static_assert(std::size(words) == static_cast<size_t>(column::Layout::type) + 1);
+  return words[static_cast<size_t>(layout)];
+}
+
 // What the container holds now where `key` was: only objects that are alive are looked into.
 std::string dict_miss(const Trace& trace, const Guard& guard, PyObject* dict, const Printer& print) {
   for (uint32_t i = guard.first; i + 1 < guard.first + guard.count; i += 2) {
@@ -18,9 +27,7 @@ std::string dict_miss(const Trace& trace, const Guard& guard, PyObject* dict, co
     if (trace.guard_item_scalar[i] == 0) continue;
     const int found = cpython::dict_lookup_exact(dict, trace.guard_items[i], &value);
     PyObject* expected = trace.guard_items[i + 1];
-    const bool same = value == expected || (value != nullptr && trace.guard_item_scalar[i + 1] != 0 &&
-                                            cpython::same_scalar(value, expected));
-    if (found < 0 || !same)
+    if (found < 0 || !is_item(trace, i + 1, value))
       return print.source(guard.subject) + "[" + print.object(trace.guard_items[i]) + "]: " + describe(value) +
              " now, " + print.object(expected) + " before";
   }
@@ -34,9 +41,7 @@ std::string sequence_miss(const Trace& trace, const Guard& guard, PyObject* list
     return name + ": " + std::to_string(size) + " items now, " + std::to_string(guard.count) + " before";
   for (uint32_t i = 0; i < guard.count; ++i) {
     PyObject *item = PyList_GET_ITEM(list, i), *expected = trace.guard_items[guard.first + i];
-    const bool same =
-        item == expected || (trace.guard_item_scalar[guard.first + i] != 0 && cpython::same_scalar(item, expected));
-    if (!same)
+    if (!is_item(trace, guard.first + i, item))
       return name + "[" + std::to_string(i) + "]: " + describe(item) + " now, " + print.object(expected) + " before";
   }
   return name + ": changed";
@@ -51,6 +56,7 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     return name + ": " + is + " now, " + was + " before";
   };
   if (is_load(guard.op)) return name + ": an item is gone";
+  if (!has_layout(guard, subject)) return name + ": no " + layout_word(row_of(guard.op).subject) + " any more";
   switch (guard.op) {
     case GuardOp::kIs:
       return pair(describe(subject), print.object(guard.expected));
@@ -74,9 +80,9 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     case GuardOp::kTypeVersion:
       return name + ": the class or a base of it was changed";
     case GuardOp::kDict:
-      return PyDict_Check(subject) ? dict_miss(trace, guard, subject, print) : name + ": no dict any more";
+      return dict_miss(trace, guard, subject, print);
     case GuardOp::kList:
-      return PyList_Check(subject) ? sequence_miss(trace, guard, subject, print) : name + ": no list any more";
+      return sequence_miss(trace, guard, subject, print);
     case GuardOp::kDictSize:
     case GuardOp::kSet:
       return name + ": its keys changed";
@@ -90,8 +96,7 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
     case GuardOp::kFunction:
       return name + ": its code or defaults were changed";
     case GuardOp::kCell:
-      return PyCell_Check(subject) ? pair(describe(PyCell_GET(subject)), print.object(guard.expected))
-                                   : name + ": no cell any more";
+      return pair(describe(PyCell_GET(subject)), print.object(guard.expected));
     case GuardOp::kSlot:
       return name + ": a slot was changed";
     case GuardOp::kContextVar:

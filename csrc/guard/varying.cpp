@@ -88,7 +88,7 @@ Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying
     if (trace.guard_item_scalar[i] == 0 || cpython::dict_lookup_exact(dict, trace.guard_items[i], &now) < 0)
       return Miss::kOther;
     const bool scalar = trace.guard_item_scalar[i + 1] != 0;
-    if (now == before || (scalar && now != nullptr && cpython::same_scalar(now, before))) continue;
+    if (is_item(trace, i + 1, now)) continue;
     if (!is_other(now, before, scalar)) return Miss::kOther;
     differs = true;
     gone->add(before, scalar);
@@ -128,8 +128,7 @@ Miss learn_list(const Trace& trace, const Guard& guard, PyObject* list, Varying*
   for (uint32_t i = 0; i < guard.count; ++i) {
     PyObject *now = PyList_GET_ITEM(list, i), *before = trace.guard_items[guard.first + i];
     const bool scalar = trace.guard_item_scalar[guard.first + i] != 0;
-    const bool same = now == before || (scalar && cpython::same_scalar(now, before));
-    if (same) continue;
+    if (is_item(trace, guard.first + i, now)) continue;
     if (!is_other(now, before, scalar)) return Miss::kOther;
     gone->add(before, scalar);
   }
@@ -201,11 +200,12 @@ Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varyin
     return number_miss(varying->miss_argument(way));
   }
   PyObject* subject = guard.subject.object();
+  if (!has_layout(guard, subject)) return Miss::kOther;
   switch (guard.op) {
     case GuardOp::kDict:
-      return PyDict_Check(subject) ? learn_items(trace, guard, subject, varying, gone) : Miss::kOther;
+      return learn_items(trace, guard, subject, varying, gone);
     case GuardOp::kCell:
-      if (!PyCell_Check(subject) || !is_other(PyCell_GET(subject), guard.expected, guard.scalar)) return Miss::kOther;
+      if (!is_other(PyCell_GET(subject), guard.expected, guard.scalar)) return Miss::kOther;
       gone->add(guard.expected, guard.scalar);
       return number_miss(varying->miss(subject, Py_None));
     case GuardOp::kInlineSlot:
@@ -213,7 +213,7 @@ Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varyin
     case GuardOp::kSlot:
       return learn_slot(guard, subject, varying, gone);
     case GuardOp::kList:
-      return PyList_Check(subject) ? learn_list(trace, guard, subject, varying, gone) : Miss::kOther;
+      return learn_list(trace, guard, subject, varying, gone);
     default:
       return Miss::kOther;
   }

@@ -88,6 +88,16 @@ constexpr const char* role(const char* word) noexcept {
   return std::string_view(word) == "none" ? nullptr : word;
 }
 
+// The fields of virtual objects: field::kSlice::kStart, ..., field::kSlice::kFields is their number.
+#define PIJIT_FIELDS(...) __VA_OPT__(__VA_ARGS__, ) kFields
+#define PIJIT_VIRTUAL(name, buildable, change, fields, doc) \
+  namespace field::name {                                   \
+  enum Field : uint32_t { PIJIT_FIELDS fields };            \
+  }
+#include "ir/virtuals.def"
+#undef PIJIT_VIRTUAL
+#undef PIJIT_FIELDS
+
 struct OpRow {
   const char* print;
   column::Effect effect;
@@ -127,10 +137,10 @@ struct VirtualRow {
   const char* print;
   bool buildable;
   column::Change change;
-  std::string_view fields;  // words of kField 0, 1, ...
+  std::string_view fields;  // "(kFunction, kSelf)"
 };
 inline constexpr VirtualRow kVirtualRows[] = {
-#define PIJIT_VIRTUAL(name, buildable, change, fields, doc) {#name + 1, buildable, column::Change::change, fields},
+#define PIJIT_VIRTUAL(name, buildable, change, fields, doc) {#name + 1, buildable, column::Change::change, #fields},
 #include "ir/virtuals.def"
 #undef PIJIT_VIRTUAL
 };
@@ -174,18 +184,19 @@ constexpr bool is_mutable(VirtualKind kind) noexcept {
   return row_of(kind).change == column::Change::changes;
 }
 
-// Word number `index` of several with blanks between them; empty: there are not so many.
-constexpr std::string_view word_at(std::string_view words, size_t index) noexcept {
-  for (; index > 0 && !words.empty(); --index) {
-    const size_t end = words.find(' ');
-    words = end == std::string_view::npos ? std::string_view() : words.substr(end + 1);
-  }
-  return words.substr(0, words.find(' '));
-}
-// The name of a kField entry; empty: it has none.
+// The name of a kField entry, without the k; empty: it has none.
 constexpr std::string_view field_name(VirtualKind kind, size_t index) noexcept {
-  return word_at(row_of(kind).fields, index);
+  std::string_view names = row_of(kind).fields;
+  names = names.substr(1, names.size() - 2);
+  for (; index > 0 && !names.empty(); --index) {
+    const size_t end = names.find(", ");
+    names = end == std::string_view::npos ? std::string_view() : names.substr(end + 2);
+  }
+  return names.empty() ? names : names.substr(1, names.find(',') - 1);
 }
+static_assert(field_name(VirtualKind::kFunction, field::kFunction::kClosure) == "Closure" &&
+              field_name(VirtualKind::kFunction, field::kFunction::kFields).empty() &&
+              field_name(VirtualKind::kTuple, 0).empty());
 
 // What the columns promise each other.
 constexpr bool ops_agree() noexcept {

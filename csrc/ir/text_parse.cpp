@@ -46,6 +46,7 @@ void TextParser::codes() {
     read_.expect_field("units");
     const uint64_t units = read_.number("a number", kMostUnits - units_);
     units_ += units;
+    const Ref known = Ref::steal(PySet_New(nullptr));  // names may be many
     std::vector<Ref> names;
     std::vector<cpython::LocalName> locals;
     read_.expect_field("locals");
@@ -55,8 +56,9 @@ void TextParser::codes() {
            {std::pair("cell", Local::kCell), std::pair("both", Local::kPlainCell), std::pair("free", Local::kFree)})
         if (read_.prefix(label)) kind = of;
       names.push_back(read_.str_name());
-      for (const cpython::LocalName& known : locals)
-        if (!names.back() || PyUnicode_Compare(known.name, names.back().get()) == 0) read_.fail("another name before");
+      PyObject* name = names.back().get();
+      const bool fresh = name != nullptr && known && PySet_Contains(known.get(), name) == 0;
+      if (!fresh || PySet_Add(known.get(), name) < 0) PyErr_Clear(), read_.fail("another name before this");
       locals.push_back({names.back().get(), kind});
     });
     read_.end_line();

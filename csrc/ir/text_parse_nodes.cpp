@@ -154,8 +154,8 @@ void TextParser::log_entry(uint32_t owner, VirtualKind kind) {
   } else if (entry.op == LogOp::kField && read_.at_digit()) {
     entry.index = small();
   } else if (entry.op == LogOp::kField) {
-    const std::string_view fields = row_of(kind).fields;
-    const size_t count = fields.empty() ? 0 : 1 + static_cast<size_t>(std::count(fields.begin(), fields.end(), ' '));
+    size_t count = 0;
+    while (!field_name(kind, count).empty()) ++count;
     entry.index =
         static_cast<uint32_t>(choice("the name of a field", count, [&](size_t at) { return field_name(kind, at); }));
   } else if (read_.field("index")) {

@@ -114,33 +114,8 @@ struct Virtual {
   bool is_real(uint32_t time) const noexcept { return reg != kNone && reg_time <= time; }
 };
 
-// The fields of a kException; see virtuals.def.
-namespace exception_field {
-enum Field : uint32_t { kArgs, kInitArgs, kCause, kContext, kTaken, kBase };
-}
-
-// Those of a kFunction.
-namespace function_field {
-enum Field : uint32_t {
-  kCode,
-  kGlobals,
-  kQualname,
-  kDefaults,
-  kKwDefaults,
-  kAnnotations,
-  kClosure,
-  kName,
-  kModule,
-  kDoc,
-  kFields
-};
-}
-
-static_assert(field_name(VirtualKind::kException, exception_field::kInitArgs) == "init_args" &&
-              field_name(VirtualKind::kException, exception_field::kBase) == "base");
-static_assert(field_name(VirtualKind::kFunction, function_field::kClosure) == "closure" &&
-              field_name(VirtualKind::kFunction, function_field::kDoc) == "doc" &&
-              field_name(VirtualKind::kFunction, function_field::kFields).empty());
+namespace exception_field = field::kException;
+namespace function_field = field::kFunction;
 
 // One frame of a snapshot; the outer ones are shared by all snapshots of the inner calls.
 struct FrameState {

@@ -15,9 +15,9 @@ std::unordered_map<PyTypeObject*, Driven>& steps() {
 }
 
 Val next_of_enumerate(Recorder& recorder, Val iterator, Val item) {
-  Val count = recorder.virtual_field(iterator, 1);
+  Val count = recorder.virtual_field(iterator, field::kEnumerate::kCount);
   Ref next = Ref::steal(PyNumber_Add(count.object(), Ref::steal(PyLong_FromLong(1)).get()));
-  recorder.set_field(iterator, 1, recorder.owned(next.get()));
+  recorder.set_field(iterator, field::kEnumerate::kCount, recorder.owned(next.get()));
   Val pair[2] = {count, item};
   return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
@@ -144,9 +144,9 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
                                                                     : iterator_type(type);
   if (of == nullptr) co_await drive.unknown();
   Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
-  recorder.set_field(iterator, 0, iterable);
+  recorder.set_field(iterator, field::kIterator::kSource, iterable);
   if (const Py_ssize_t size = recorder.iterated_size(iterable); size >= 0)
-    recorder.set_field(iterator, 2, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
+    recorder.set_field(iterator, field::kIterator::kSize, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
   co_return iterator;
 }
 
@@ -172,7 +172,7 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
       co_return inner.ended ? Val() : inner.value;
     }
     if (kind == VirtualKind::kEnumerate) {
-      item = co_await iter_next(drive, recorder.virtual_field(iterator, 0));
+      item = co_await iter_next(drive, recorder.virtual_field(iterator, field::kEnumerate::kIterator));
       co_return item.is_null() ? item : next_of_enumerate(recorder, iterator, item);
     }
     if (kind == VirtualKind::kZip) {

@@ -56,7 +56,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (self == nullptr) return Val();
     if (PyType_Check(self)) {
       Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
-      recorder.set_field(view, 0, Val::constant(reinterpret_cast<PyTypeObject*>(self)->tp_dict));
+      recorder.set_field(view, field::kView::kSource, Val::constant(reinterpret_cast<PyTypeObject*>(self)->tp_dict));
       return view;
     }
     PyObject* dict = nullptr;
@@ -68,8 +68,8 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (recorder.is_virtual(object, VirtualKind::kGenerator)) return generator_attribute(recorder, object, name);
     if (recorder.is_virtual(object, VirtualKind::kException)) return exception_attribute(recorder, object, name);
     if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kBoundMethod) {
-      if (has_name(name, "__func__")) return recorder.virtual_field(object, 0);
-      if (has_name(name, "__self__")) return recorder.virtual_field(object, 1);
+      if (has_name(name, "__func__")) return recorder.virtual_field(object, field::kBoundMethod::kFunction);
+      if (has_name(name, "__self__")) return recorder.virtual_field(object, field::kBoundMethod::kSelf);
     }
     return Val();
   }
@@ -118,8 +118,8 @@ bool is_fixed(Val object) {
 
 Val bound_method(Recorder& recorder, Val function, Val self) {
   Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
-  recorder.set_field(method, 0, function);
-  recorder.set_field(method, 1, self);
+  recorder.set_field(method, field::kBoundMethod::kFunction, function);
+  recorder.set_field(method, field::kBoundMethod::kSelf, self);
   return method;
 }
 
@@ -131,8 +131,8 @@ Val builtin_method(Recorder& recorder, PyObject* descriptor, Val self) {
     type = &PyCMethod_Type;
   }
   Val method = recorder.new_virtual(VirtualKind::kBuiltinMethod, type);
-  recorder.set_field(method, 0, Val::constant(descriptor));
-  recorder.set_field(method, 1, self);
+  recorder.set_field(method, field::kBuiltinMethod::kMethod, Val::constant(descriptor));
+  recorder.set_field(method, field::kBuiltinMethod::kSelf, self);
   return method;
 }
 
@@ -539,8 +539,8 @@ Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name
                                   bool* missing) {
   Val function, self;
   if (object.is_virtual()) {
-    function = virtual_field(object, 0);
-    self = virtual_field(object, 1);
+    function = virtual_field(object, field::kBoundMethod::kFunction);
+    self = virtual_field(object, field::kBoundMethod::kSelf);
   } else {
     if (!guard_parts(object.object())) return Invoke::kUnknown;
     function = Val::constant(PyMethod_GET_FUNCTION(object.object()));

@@ -24,7 +24,8 @@ namespace {
 Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() < 2 || args.values.size() > 3 || !args.names.empty()) return Invoke::kUnknown;
   Val container = args.values[0], value;
-  if (recorder.is_virtual(container, VirtualKind::kView)) container = recorder.virtual_field(container, 0);
+  if (recorder.is_virtual(container, VirtualKind::kView))
+    container = recorder.virtual_field(container, field::kView::kSource);
   if (!is_dict_like(recorder, container)) return Invoke::kUnknown;
   int found = mapping_find(recorder, container, args.values[1], &value);
   if (found < 0) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
@@ -36,10 +37,10 @@ template <bool kOrdered>
 Invoke view_of(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, PyTypeObject* type) {
   if (args.values.size() != 1) return Invoke::kUnknown;
   Val dict = args.values[0];
-  if (recorder.is_virtual(dict, VirtualKind::kView)) dict = recorder.virtual_field(dict, 0);
+  if (recorder.is_virtual(dict, VirtualKind::kView)) dict = recorder.virtual_field(dict, field::kView::kSource);
   if (!is_dict_like(recorder, dict)) return Invoke::kUnknown;
   Val view = recorder.new_virtual(VirtualKind::kView, type);
-  recorder.set_field(view, 0, dict);
+  recorder.set_field(view, field::kView::kSource, dict);
   return give(recorder, frame, pops, view);
 }
 
@@ -153,7 +154,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
 Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 1 || !is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
   Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
-  recorder.set_field(view, 0, args.values[0]);
+  recorder.set_field(view, field::kView::kSource, args.values[0]);
   return give(recorder, frame, pops, view);
 }
 

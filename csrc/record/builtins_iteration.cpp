@@ -141,8 +141,8 @@ Task<Val> make_enumerate(Drive& drive, Arguments args) {
   if (start.object() == nullptr || !PyLong_CheckExact(start.object())) co_await drive.unknown();
   Val inner = co_await get_iter(drive, args.values[0]);
   Val result = recorder.new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
-  recorder.set_field(result, 0, inner);
-  recorder.set_field(result, 1, start);
+  recorder.set_field(result, field::kEnumerate::kIterator, inner);
+  recorder.set_field(result, field::kEnumerate::kCount, start);
   co_return result;
 }
 
@@ -186,11 +186,11 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   if (of == nullptr || (recorder.count_items(args.values[0]) < 0 && !recorder.try_items(args.values[0], &items)))
     co_await drive.unknown();
   Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
-  recorder.set_field(iterator, 0, args.values[0]);
-  recorder.set_field(iterator, 1, Val::constant(Py_True));
+  recorder.set_field(iterator, field::kIterator::kSource, args.values[0]);
+  recorder.set_field(iterator, field::kIterator::kReversed, Val::constant(Py_True));
   const Py_ssize_t size =
       type == &PyList_Type ? recorder.count_items(args.values[0]) : recorder.iterated_size(args.values[0]);
-  if (size >= 0) recorder.set_field(iterator, 2, number(recorder, size));
+  if (size >= 0) recorder.set_field(iterator, field::kIterator::kSize, number(recorder, size));
   co_return iterator;
 }
 

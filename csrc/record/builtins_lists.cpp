@@ -231,7 +231,7 @@ Val clip_slice(Recorder& recorder, Py_ssize_t size, Py_ssize_t bounds[3], std::v
   for (Py_ssize_t i = bounds[0]; i < bounds[1]; ++i) positions->push_back(static_cast<size_t>(i));
   const Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
   for (uint32_t i = 0; i < 2; ++i) recorder.set_field(slice, i, number(recorder, bounds[i]));
-  recorder.set_field(slice, 2, none());
+  recorder.set_field(slice, field::kSlice::kStep, none());
   return slice;
 }
 

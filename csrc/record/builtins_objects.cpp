@@ -316,8 +316,8 @@ Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   if (type.object() == nullptr || !PyType_Check(type.object()) || recorder.type_of(object) == nullptr)
     return Invoke::kUnknown;
   Val result = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
-  recorder.set_field(result, 0, type);
-  recorder.set_field(result, 1, object);
+  recorder.set_field(result, field::kSuper::kType, type);
+  recorder.set_field(result, field::kSuper::kObject, object);
   return give(recorder, frame, pops, result);
 }
 
@@ -419,9 +419,9 @@ Invoke type_slice(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   if (count == 0 || count > 3 || !args.names.empty()) return Invoke::kUnknown;
   const Val none = Val::constant(Py_None);
   Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-  recorder.set_field(slice, 0, count == 1 ? none : args.values[0]);
-  recorder.set_field(slice, 1, args.values[count == 1 ? 0 : 1]);
-  recorder.set_field(slice, 2, count == 3 ? args.values[2] : none);
+  recorder.set_field(slice, field::kSlice::kStart, count == 1 ? none : args.values[0]);
+  recorder.set_field(slice, field::kSlice::kStop, args.values[count == 1 ? 0 : 1]);
+  recorder.set_field(slice, field::kSlice::kStep, count == 3 ? args.values[2] : none);
   return give(recorder, frame, pops, slice);
 }
 
@@ -447,9 +447,9 @@ Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
   for (size_t i = 0; i < args.names.size(); ++i)
     recorder.dict_set(keywords, args.names[i], args.values[args.positional() + i]);
   given.insert(given.end(), args.values.begin() + 1, args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
-  recorder.set_field(result, 0, function);
-  recorder.set_field(result, 1, recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
-  recorder.set_field(result, 2, keywords);
+  recorder.set_field(result, field::kPartial::kFunction, function);
+  recorder.set_field(result, field::kPartial::kArgs, recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
+  recorder.set_field(result, field::kPartial::kKeywords, keywords);
   return give(recorder, frame, pops, result);
 }
 
@@ -458,8 +458,8 @@ Invoke bind_function(Recorder& recorder, ShadowFrame& frame, Val function, Val s
   const bool fits = self.object() != Py_None && recorder.type_of(function) == &PyFunction_Type;
   if (!fits || function.is_reg() || self.is_reg()) return Invoke::kUnknown;
   Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
-  recorder.set_field(method, 0, function);
-  recorder.set_field(method, 1, self);
+  recorder.set_field(method, field::kBoundMethod::kFunction, function);
+  recorder.set_field(method, field::kBoundMethod::kSelf, self);
   return give(recorder, frame, pops, method);
 }
 

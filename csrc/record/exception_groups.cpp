@@ -38,7 +38,7 @@ bool is_group(PyTypeObject* type) {
   return type != nullptr && PyType_IsSubtype(type, type_object(PyExc_BaseExceptionGroup)) != 0;
 }
 
-Val field(Recorder& recorder, Val exception, size_t index) {
+Val held_field(Recorder& recorder, Val exception, size_t index) {
   const Vals& fields = recorder.model(exception).items;
   return index < fields.size() ? fields[index] : Val();
 }
@@ -126,9 +126,9 @@ class Splitter {
       recorder_.set_field(made, kBase, base);
       recorder_.model(made).traced.all() = recorder_.model(group).traced.all();
     }
-    if (const Val context = field(recorder_, group, kContext); !context.is_null())
+    if (const Val context = held_field(recorder_, group, kContext); !context.is_null())
       recorder_.set_field(made, kContext, context);
-    const Val cause = field(recorder_, group, kCause);
+    const Val cause = held_field(recorder_, group, kCause);
     recorder_.set_field(made, kCause, cause.is_null() ? Val::constant(Py_None) : cause);
     if (!recorder_.attr_find(group, group_names().notes, &notes)) return made;
     const Vals lines = recorder_.model(notes).items;
@@ -171,7 +171,7 @@ Matches by_class(Recorder& recorder, const std::vector<PyTypeObject*>& classes) 
 std::pair<Val, size_t> traceback_owner(Recorder& recorder, Val exception) {
   size_t length = recorder.model(exception).traced.size();
   for (;;) {
-    const Val base = field(recorder, exception, kBase);
+    const Val base = held_field(recorder, exception, kBase);
     if (length == 0) return {};
     if (base.is_null()) return {exception, length};
     const Trace& trace = recorder.trace();
@@ -185,7 +185,7 @@ std::pair<Val, size_t> traceback_owner(Recorder& recorder, Val exception) {
 // Raised again as it was caught, not raised in the clause. 1, 0, or -1: not known.
 int is_as_caught(Recorder& recorder, Val exception, Val caught) {
   for (const uint32_t at : {kCause, kContext}) {
-    Val one = field(recorder, exception, at), other = field(recorder, caught, at);
+    Val one = held_field(recorder, exception, at), other = held_field(recorder, caught, at);
     if (one.is_reg() || other.is_reg()) return -1;
     if (one.is_null()) one = Val::constant(Py_None);
     if (other.is_null()) other = Val::constant(Py_None);
@@ -314,10 +314,10 @@ Val exception_attribute(Recorder& recorder, Val exception, PyObject* name) {
   if (recorder.is_foreign(exception)) return Val();
   const auto is = [&](const char* text) { return has_name(name, text); };
   const auto or_none = [&](size_t index) {
-    const Val value = field(recorder, exception, index);
+    const Val value = held_field(recorder, exception, index);
     return value.is_null() ? Val::constant(Py_None) : value;
   };
-  if (is("args")) return field(recorder, exception, kArgs);
+  if (is("args")) return held_field(recorder, exception, kArgs);
   if (is("__cause__")) return or_none(kCause);
   if (is("__traceback__")) return recorder.traceback_of(exception);
   if (!is("__context__")) return Val();

@@ -337,7 +337,7 @@ Val Recorder::raised_exception(PyObject* object) {
 Val Recorder::traceback_of(Val exception) {
   if (model(exception).traced.empty()) return Val::constant(Py_None);
   const Val traceback = new_virtual(VirtualKind::kTraceback, &PyTraceBack_Type);
-  set_field(traceback, 0, exception);
+  set_field(traceback, field::kTraceback::kException, exception);
   log(traceback, LogOp::kIndex, Val(), Val(), static_cast<uint32_t>(model(exception).traced.size()));
   model(exception).tracebacks.push_back(traceback);
   return traceback;

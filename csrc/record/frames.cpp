@@ -10,7 +10,7 @@ namespace {
 // The value of closure cell `index` of a function shadow.
 Val closure_cell(Recorder& recorder, Val function, Py_ssize_t index) {
   if (function.is_virtual()) {
-    Val closure = recorder.virtual_field(function, 6);
+    Val closure = recorder.virtual_field(function, function_field::kClosure);
     if (closure.is_virtual()) return recorder.model(closure).items[index];
     return Val::constant(PyTuple_GET_ITEM(closure.object(), index));
   }
@@ -29,7 +29,7 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
       Val content = shadow.local(oparg);
       Val cell = recorder.new_virtual(VirtualKind::kCell, &PyCell_Type);
       recorder.model(cell).items.resize(1);
-      recorder.set_field(cell, 0, content);
+      recorder.set_field(cell, field::kCell::kContent, content);
       shadow.local(oparg) = cell;
     } else if (opcode == COPY_FREE_VARS) {
       for (int k = 0; k < oparg; ++k)
@@ -174,7 +174,7 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
     shadow->generator = generator.index();
     shadow->frame = cpython::generator_frame(result);
     shadow->yielded = false;
-    set_field(generator, 0, shadow->function);
+    set_field(generator, field::kGenerator::kFunction, shadow->function);
     suspend(std::move(shadow));
     inner_returned(outer, generator);
     return go_on(outer);

@@ -88,7 +88,8 @@ bool cell_content(Recorder& recorder, Val cell, Val* value) {
 // Null empties the cell.
 void write_cell(Recorder& recorder, Val cell, Val value) {
   if (cell.is_virtual()) {
-    if (recorder.trace().virtuals[cell.index()].reg == kNone) return recorder.set_field(cell, 0, value);
+    if (recorder.trace().virtuals[cell.index()].reg == kNone)
+      return recorder.set_field(cell, field::kCell::kContent, value);
     recorder.model(cell).items.assign(1, value);
     recorder.mention(cell, value, 0);
     cell = recorder.materialize(cell);
@@ -119,13 +120,14 @@ void make_function(Recorder& recorder, ShadowFrame& frame, int oparg) {
   Val code = frame.pop();
   Val function = recorder.new_virtual(VirtualKind::kFunction, &PyFunction_Type);
   recorder.model(function).items.resize(7);
-  recorder.set_field(function, 0, code);
-  recorder.set_field(function, 1, Val::constant(frame_globals(frame)));
-  recorder.set_field(function, 2, recorder.owned(reinterpret_cast<PyCodeObject*>(code.object())->co_qualname));
-  if ((oparg & 8) != 0) recorder.set_field(function, 6, frame.pop());
-  if ((oparg & 4) != 0) recorder.set_field(function, 5, frame.pop());
-  if ((oparg & 2) != 0) recorder.set_field(function, 4, frame.pop());
-  if ((oparg & 1) != 0) recorder.set_field(function, 3, frame.pop());
+  recorder.set_field(function, function_field::kCode, code);
+  recorder.set_field(function, function_field::kGlobals, Val::constant(frame_globals(frame)));
+  recorder.set_field(function, function_field::kQualname,
+                     recorder.owned(reinterpret_cast<PyCodeObject*>(code.object())->co_qualname));
+  if ((oparg & 8) != 0) recorder.set_field(function, function_field::kClosure, frame.pop());
+  if ((oparg & 4) != 0) recorder.set_field(function, function_field::kAnnotations, frame.pop());
+  if ((oparg & 2) != 0) recorder.set_field(function, function_field::kKwDefaults, frame.pop());
+  if ((oparg & 1) != 0) recorder.set_field(function, function_field::kDefaults, frame.pop());
   recorder.known(frame, 0, function);
 }
 

@@ -484,7 +484,7 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
     case BUILD_SLICE: {
       Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
       for (int i = 0; i < oparg; ++i) recorder.set_field(slice, static_cast<uint32_t>(i), operands[i]);
-      if (oparg == 2) recorder.set_field(slice, 2, Val::constant(Py_None));
+      if (oparg == 2) recorder.set_field(slice, field::kSlice::kStep, Val::constant(Py_None));
       return recorder.known(frame, oparg, slice);
     }
     case BUILD_SET: {

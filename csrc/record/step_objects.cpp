@@ -305,8 +305,8 @@ void step_with(Recorder& recorder, ShadowFrame& frame) {
   if (is_lock(type) && manager.is_const()) {
     // The lock is taken by a node, too; its __exit__ is in the table of C callables.
     Val leave = recorder.new_virtual(VirtualKind::kBuiltinMethod, &PyCFunction_Type);
-    recorder.set_field(leave, 0, Val::constant(exit));
-    recorder.set_field(leave, 1, manager);
+    recorder.set_field(leave, field::kBuiltinMethod::kMethod, Val::constant(exit));
+    recorder.set_field(leave, field::kBuiltinMethod::kSelf, manager);
     if (!recorder.call_known(enter, {manager})) return;
     recorder.known(frame, 1, Val::constant(Py_True));
     frame.pending.pushes = 3;
@@ -316,8 +316,8 @@ void step_with(Recorder& recorder, ShadowFrame& frame) {
   if (enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyFunction_Type || Py_TYPE(exit) != &PyFunction_Type)
     return recorder.stop(Abort::kUnknownOperand, std::string("a context manager: ") + type->tp_name);
   Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
-  recorder.set_field(method, 0, Val::constant(exit));
-  recorder.set_field(method, 1, manager);
+  recorder.set_field(method, field::kBoundMethod::kFunction, Val::constant(exit));
+  recorder.set_field(method, field::kBoundMethod::kSelf, manager);
   Arguments args;
   args.values = {manager};
   if (recorder.invoke_function(frame, Val::constant(enter), args, Then::kPush, 1) != Invoke::kStarted) {

@@ -290,7 +290,7 @@ Val Recorder::new_dict() {
 
 Val Recorder::new_iterator(Val iterable) {
   Val iterator = new_virtual(VirtualKind::kIterator, &PyTupleIter_Type);
-  set_field(iterator, 0, iterable);
+  set_field(iterator, field::kIterator::kSource, iterable);
   return iterator;
 }
 
@@ -352,7 +352,7 @@ void Recorder::dict_set(Val dict, PyObject* key, Val value) {
 Val Recorder::address_of(Val value) {
   if (value.is_virtual() && model(value).address != kNone) return Val::virtual_object(model(value).address);
   const Val address = new_virtual(VirtualKind::kAddress, &PyLong_Type);
-  set_field(address, 0, value);
+  set_field(address, field::kAddress::kObject, value);
   if (!value.is_virtual()) {
     trace_->virtuals[address.index()].buildable = false;
     return address;

@@ -124,6 +124,7 @@ def test_the_place(text: str) -> None:
         (r"units=\d+", "units=0"),
         (r"stack=\d+", "stack=0"),
         (r"inputs=\d+", "inputs=1000"),
+        (r"locals=\(", "locals=(x, x, "),
         (r"clock=\d+", "clock=0"),
         (r"exit=s\d+", "exit=s9999"),
         (r"exit=s\d+", ""),
@@ -211,3 +212,17 @@ def test_nothing_is_kept(text: str) -> None:
         attempt(text)
         attempt(text[: len(text) // 2])
     assert count() - before < 50
+
+
+def test_no_such_trace() -> None:
+    """A root without that trace, and no root at all."""
+    replayed = pijit.jit(branches)
+    replayed(1, [], {})
+    root = _core.root_of(replayed)
+    assert _core.trace_text(root, 0).startswith("pijit trace 1\n")
+    with pytest.raises(IndexError, match="the root has 1 traces"):
+        _core.trace_text(root, 1)
+    with pytest.raises(ValueError, match="no such root"):
+        _core.trace_text(10**6, 0)
+    with pytest.raises(TypeError):
+        _core.parse_trace(3)

@@ -81,6 +81,7 @@ class CallData(TypedDict):
 
     name: str  # with the overload: "aten::add.Tensor"; no ATen operator: "tensor::getitem", "torch::ones"
     arguments: list[tuple[str, Value, bool]]  # all of the schema: name, value, whether it is written
+    keywords: list[str]  # names of the arguments that are given by their names
     results: list[int | list[int] | None]  # registers; None: dropped
     aliases: list[int]  # by result the argument whose memory it may share; -1: none, or not known
     random: bool
@@ -111,6 +112,7 @@ class _NodeData(TypedDict):
     imm: int | float
     aux: int
     frame: int  # in `frames`; -1: none
+    handled: bool  # some frame on the way to it is within a `try` or `with`
 
 class NodeData(_NodeData, total=False):
     """One node; what its fields mean says ops.def."""
@@ -148,6 +150,50 @@ class TraceData(TypedDict):
     ends: str  # "return" or "exit"
     stop: StopInfo | None
     opaque_calls: int
+
+class GuardRow(TypedDict):
+    """One guard; what its fields mean says guards.def."""
+
+    kind: str
+    subject: Value  # ("const", object), ("reg", n) or ("unknown", text)
+    source: str  # the program's expression for it
+    expected: Value
+    number: int
+    aux: int
+    out: int | None  # the register that a load writes
+    attribute: str | None  # of guards of a place in an object: what is kept there
+    names: list[str]  # of no_inline: the attributes that such objects may have
+    holds: bool  # the subject is a constant, and it is now as the guard says
+    items: list[Value]
+
+class TensorRow(TypedDict):
+    """A tensor that comes in, and what is checked of it."""
+
+    register: int
+    source: str
+    type: Value
+    dtype: str
+    device: str
+    dim: int
+    more: int  # its dispatch keys
+    # and `from`: a Value, the tensor or the register that holds it
+
+class EpochRow(TypedDict):
+    """What is checked again after an opaque call: a range of the guards, tensors, modes."""
+
+    first: int
+    count: int
+    inputs: list[TensorRow]
+    modes: bool
+
+class GuardData(TypedDict):
+    """The guards of a trace as data."""
+
+    guards: list[GuardRow]
+    entry: int  # how many are checked at entry
+    inputs: list[TensorRow]
+    epochs: list[EpochRow]
+    names: dict[int, str]  # of objects: the program's expressions for them, by identity
 
 class RootInfo(TypedDict):
     """One root and its counters."""
@@ -287,6 +333,9 @@ def keep_inputs(on: bool) -> bool:
 
 def trace_data(root: int, index: int) -> TraceData:
     """A trace of a root as data, for graphs and formats. IndexError if it has no such trace."""
+
+def guard_data(root: int, index: int) -> GuardData:
+    """The guards of a trace of a root as data. IndexError if it has no such trace."""
 
 def reset(root: int) -> None:
     """Forget the traces of a root, of all if -1."""

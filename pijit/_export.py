@@ -80,10 +80,14 @@ def export(
     module = _formats.load(format)
     _check_options(module, options)
     target = None if path is None else _target(path)
-    graph = _graph_of(fn, args, kwargs, dynamic, decisions)
-    from pijit._formats._sizes import with_sizes
+    if hasattr(module, "make_of_call"):
+        _check_call(fn, args, kwargs, decisions, module.NAME)
+        made = module.make_of_call(fn, args, kwargs or {}, decisions=decisions, dynamic=dynamic, **options)
+    else:
+        from pijit._formats._sizes import with_sizes
 
-    made = module.make(with_sizes(graph, dynamic), dynamic=dynamic, **options)
+        graph = _graph_of(fn, args, kwargs, dynamic, decisions)
+        made = module.make(with_sizes(graph, dynamic), dynamic=dynamic, **options)
     if target is None:
         return made
     write_whole(target, lambda beside: module.write(made, beside))
@@ -92,11 +96,11 @@ def export(
 
 def _check_options(module: Any, options: Mapping[str, Any]) -> None:
     """`UsageError` for an option that the format does not have."""
-    parameters = inspect.signature(module.make).parameters
+    parameters = inspect.signature(getattr(module, "make_of_call", None) or module.make).parameters
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
         return
     known = [name for name, each in parameters.items() if each.kind is inspect.Parameter.KEYWORD_ONLY]
-    known.remove("dynamic")
+    known = [name for name in known if name not in {"dynamic", "decisions"}]
     for wrong in options:
         if wrong not in known:
             has = nearest(wrong, known) if known else " (it has none)"
@@ -106,21 +110,30 @@ def _check_options(module: Any, options: Mapping[str, Any]) -> None:
             )
 
 
-def _graph_of(
-    fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic: Dynamic, decisions: str
-) -> "Graph":
+def _check_call(fn: Any, args: tuple[Any, ...], kwargs: Any, decisions: str, format: str) -> None:
+    """`UsageError` for what is no call of a function, `ExportError` for a graph where the call is needed."""
     from pijit import graph
 
     if decisions not in {"split", "assume"}:
         raise UsageError(f'decisions= is "split" or "assume", not {decisions!r}')
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise UsageError(f"kwargs= takes a dict of the function's keyword arguments, not {describe(kwargs)}")
+    if isinstance(fn, graph.Graph) and format == "code":
+        raise ExportError("format 'code' is made of a call, not of a graph; give the function and its arguments")
+    if not isinstance(fn, graph.Graph) and not callable(fn):
+        raise UsageError(f"pijit.export() takes a function, a module or a pijit.graph.Graph, not {describe(fn)}")
+
+
+def _graph_of(
+    fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic: Dynamic, decisions: str
+) -> "Graph":
+    from pijit import graph
+
+    _check_call(fn, args, kwargs, decisions, "")
     if isinstance(fn, graph.Graph):
         if args or kwargs:
             raise UsageError("a Graph is exported as it is, without arguments; leave them out")
         return fn
-    if not callable(fn):
-        raise UsageError(f"pijit.export() takes a function, a module or a pijit.graph.Graph, not {describe(fn)}")
     return graph.captured.captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
 
 

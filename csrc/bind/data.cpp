@@ -189,6 +189,19 @@ class Frames {
   }
   const py::list& all() const { return all_; }
 
+  // Some frame on the way to the node is within a `try` or `with`: what the node raises may not leave the call.
+  bool is_handled(const Node& node) const {
+    if (node.site >= trace_.sites.size()) return false;
+    const Site& site = trace_.sites[node.site];
+    cpython::Handler handler;
+    int instruction = site.instruction;
+    for (uint32_t at = site.frame; at != kNone; at = trace_.followed[at].caller) {
+      if (cpython::find_handler(trace_.followed[at].code, instruction, &handler)) return true;
+      instruction = trace_.followed[at].instruction;
+    }
+    return false;
+  }
+
  private:
   int at(uint32_t followed, int instruction) {
     const Followed& frame = trace_.followed[followed];
@@ -306,9 +319,11 @@ class TraceData {
 
   py::dict call(const Node& node) {
     const OperatorCall made = node.adapter_op->call();
-    py::list arguments, results, aliases;
-    for (const OperatorArgument& argument : made.arguments)
+    py::list arguments, results, aliases, keywords;
+    for (const OperatorArgument& argument : made.arguments) {
       arguments.append(py::make_tuple(argument.name, values_.argument(argument), argument.written));
+      if (argument.keyword) keywords.append(argument.name);
+    }
     for (const OperatorResult& result : made.results) {
       if (result.kind == OperatorResult::Kind::kDropped) {
         results.append(py::none());
@@ -324,6 +339,7 @@ class TraceData {
     py::dict row;
     row["name"] = made.name;
     row["arguments"] = arguments;
+    row["keywords"] = keywords;
     row["results"] = results;
     row["aliases"] = aliases;
     row["random"] = made.random;
@@ -377,6 +393,7 @@ class TraceData {
     row["imm"] = number(node);
     row["aux"] = node.aux;
     row["frame"] = frames_.of(node);
+    row["handled"] = frames_.is_handled(node);
     return row;
   }
 

@@ -8,6 +8,7 @@
 
 #include "adapter.h"
 #include "bind/data.h"
+#include "bind/data_guards.h"
 #include "bind/views.h"
 #include "cache/root.h"
 #include "common/work.h"
@@ -66,12 +67,21 @@ py::tuple py_root_status(int id) {
   return py::make_tuple(state, reason);
 }
 
-py::dict py_trace_data(int id, size_t index) {
+// What `describe` makes of a trace of a root.
+py::dict described(int id, size_t index, py::dict (*describe)(const Root&, const Trace&)) {
   const auto root = root_or_raise(id);
   if (index >= root->traces.size())
     throw py::index_error("the root has " + std::to_string(root->traces.size()) + " traces");
   const std::shared_ptr<Trace> trace = root->traces[index];  // whatever runs meanwhile may drop it
-  return trace_data(*root, *trace);
+  return describe(*root, *trace);
+}
+
+py::dict py_trace_data(int id, size_t index) {
+  return described(id, index, &trace_data);
+}
+
+py::dict py_guard_data(int id, size_t index) {
+  return described(id, index, &guard_data);
 }
 
 void py_reset(int id) {
@@ -176,6 +186,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
   m.def("keep_inputs", [](bool on) { return std::exchange(keeps_inputs(), on); }, py::arg("on"));
   m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
+  m.def("guard_data", &py_guard_data, py::arg("root"), py::arg("index"));
   m.def("reset", &py_reset, py::arg("root"));
   m.def("stats", [] { return stats_view(); });
   m.def("choose_exit", [](uint64_t point) { return choose_exit(point); }, py::arg("point") = kAnywhere);

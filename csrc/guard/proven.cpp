@@ -20,10 +20,12 @@ class Walk {
     const Ref operators = Ref::steal(PyImport_GetModule(name));
     if (operators) add_values(PyModule_GetDict(operators.get()));
     if (!operators) PyErr_Clear();
+    add(PyImport_GetModuleDict());
   }
 
   void add(PyObject* object) {
     if (object == nullptr || !found_.insert(object).second) return;
+    if (PyType_Check(object)) add(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     if (PyType_Check(object)) add_class(reinterpret_cast<PyTypeObject*>(object));
     if (PyFunction_Check(object)) add_function(reinterpret_cast<PyFunctionObject*>(object));
     if (PyCode_Check(object)) add(reinterpret_cast<PyCodeObject*>(object)->co_consts);
@@ -51,12 +53,18 @@ class Walk {
     const auto want = [&](PyObject* type) {
       if (type != nullptr && found_.count(type) == 0) classes.insert(type);
     };
-    for (const Guard& guard : trace_.guards)
+    for (const Guard& guard : trace_.guards) {
       if (guard.op == GuardOp::kType || guard.op == GuardOp::kInstance) want(guard.expected);
+      if (guard.op == GuardOp::kTypeVersion && guard.expected == nullptr) want(guard.subject.object());
+    }
     for (const Virtual& object : trace_.virtuals) want(reinterpret_cast<PyObject*>(object.type));
+    for (size_t i = 0; trace_.tensors != nullptr && i < trace_.tensors->size(); ++i)
+      want(reinterpret_cast<PyObject*>(trace_.tensors->facts(i).type));
     if (!classes.empty()) cpython::keep_classes(&classes);
     for (PyObject* type : classes) add(type);
   }
+
+  size_t count() const { return found_.size(); }
 
   ObjectSet take() { return std::move(found_); }
 
@@ -106,6 +114,16 @@ class Walk {
       add(PyMethod_GET_FUNCTION(object));
       add(PyMethod_GET_SELF(object));
     }
+    if (Py_TYPE(object) == &PyProperty_Type)
+      for (const char* part : {"fget", "fset", "fdel"}) add_member(object, part);
+    if (Py_TYPE(object) == &PyClassMethod_Type || Py_TYPE(object) == &PyStaticMethod_Type)
+      add_member(object, "__func__");
+  }
+  // What a descriptor of C keeps under a name.
+  void add_member(PyObject* descriptor, const char* name) {
+    const Ref part = Ref::steal(PyObject_GetAttrString(descriptor, name));
+    if (!part) PyErr_Clear();
+    add(part.get());
   }
 
   const Trace& trace_;
@@ -118,8 +136,12 @@ ObjectSet proven_objects(const Trace& trace, PyObject* start) {
   Walk walk(trace);
   walk.add(start);
   if (start != nullptr) walk.add(reinterpret_cast<PyObject*>(Py_TYPE(start)));
-  for (size_t i = 0; i < trace.entry_guards(); ++i) walk.follow(trace.guards[i]);
-  walk.add_classes();
+  // A guard may speak of what only a later one leads to, such as the class in the `__class__` cell of a method.
+  for (size_t before = 0; before != walk.count();) {
+    before = walk.count();
+    for (size_t i = 0; i < trace.entry_guards(); ++i) walk.follow(trace.guards[i]);
+    walk.add_classes();
+  }
   return walk.take();
 }
 

@@ -11,6 +11,10 @@ format's name. It has:
     make(graph, *, dynamic, **options) -> object      `ExportError` for what it cannot hold
     write(made, path) -> None                         writes the file `path`, and further files beside it
 
+A format that needs more than the graph has, in the place of `make`,
+
+    make_of_call(fn, args, kwargs, *, decisions, dynamic, **options) -> object
+
 Importing the module imports no framework: `make` and `write` do. `make` is given a graph whose `symbols` are the sizes
 that stay free, so that it need not look at `dynamic`. `write` is given a path in an empty directory: what it writes
 there is moved to its place when all of it is written.
@@ -28,7 +32,7 @@ from typing import Any
 from pijit._wrong import nearest
 from pijit.errors import ExportError
 
-_NEEDED = ("NAME", "PACKAGES", "INSTALL", "SUFFIX", "DOC", "make", "write")
+_NEEDED = ("NAME", "PACKAGES", "INSTALL", "SUFFIX", "DOC", "write")
 
 
 def _own() -> list[str]:
@@ -72,7 +76,10 @@ def _load_foreign(point: EntryPoint) -> Any:
         module = point.load()
     except Exception as error:  # another package's code
         raise ExportError(f"{where} does not load: {type(error).__name__}: {error}") from error
-    if lacks := [each for each in _NEEDED if not hasattr(module, each)]:
+    lacks = [each for each in _NEEDED if not hasattr(module, each)]
+    if not hasattr(module, "make") and not hasattr(module, "make_of_call"):
+        lacks.append("make")
+    if lacks:
         raise ExportError(f"{where} has no {', '.join(lacks)}")
     return module
 

@@ -97,6 +97,33 @@ def captured(
     return typed(graph, examples, False)
 
 
+@contextmanager
+def recorded(
+    fn: Any, caller: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Iterator[tuple[Any, Any]]:
+    """The trace of one call of `caller`, which calls `fn`, and the guards of it, as data.
+
+    Raises:
+        ExportError: the call was not recorded.
+    """
+    from pijit import api  # which imports what needs this package
+
+    check_thing(fn, api.function_of(fn), "export")
+    if OFF:
+        raise ExportError(f"pijit.export(): nothing is recorded: {WHY_OFF}")
+    made = api.jit(caller)
+    root = api.root_of(made)
+    try:
+        with unlimited():
+            made(*args, **kwargs)
+        report = _core.root_report(root)
+        if not report["traces"]:
+            raise ExportError(_why_not(fn, report))
+        yield _core.trace_data(root, 0), _core.guard_data(root, 0)
+    finally:
+        _core.remove_root(root)
+
+
 def _builder(
     fn: Any,
     data: Mapping[str, Any],

@@ -1,0 +1,300 @@
+"""The guards of a trace as conditions of Python.
+
+What the engine compares by a version (a class, a function, the dict of hooks) is compared by what is in it. Classes
+that the guards name are held by the function: an address alone proves nothing there.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pijit import _listing
+from pijit._formats import _code_library as library
+from pijit._formats._code_values import Namespace, Unsayable, Values
+
+_NO_NUMBER = 1 << 63
+
+
+class Condition(NamedTuple):
+    """Something to check, or a variable to load first.
+
+    Attributes:
+        text: an expression that is true, or an assignment.
+        source: the program's own expression for what is looked at.
+        load: it is an assignment.
+    """
+
+    text: str
+    source: str = ""
+    load: bool = False
+
+
+class Guards:
+    """Makes conditions of rows of `_core.guard_data`."""
+
+    def __init__(self, data: Mapping[str, Any], values: Values, unchanged: library.Unchanged) -> None:
+        self.data, self.values, self.unchanged = data, values, unchanged
+        self.namespace: Namespace = values.namespace
+        self.dicts: dict[int, str] = {}  # of instances: what they are called, by the address
+        for row in data["guards"]:
+            if row["kind"] == "instance" and row["number"] and row["source"]:
+                self.dicts.setdefault(row["number"], row["source"])
+
+    def conditions(self, first: int, count: int) -> Iterator[Condition]:
+        """Those of a range of the guards.
+
+        Raises:
+            Unsayable: Python code cannot check one of them.
+        """
+        for row in self.data["guards"][first : first + count]:
+            yield from self.row(row)
+
+    def row(self, row: Mapping[str, Any]) -> Iterator[Condition]:
+        """The conditions of one guard."""
+        source = _listing.readable(row["source"])
+        try:
+            for text in _ROWS[row["kind"]](self, row):
+                yield Condition(text, source, load=row["out"] is not None and " = " in text.partition("(")[0])
+        except Unsayable as why:
+            raise Unsayable(f"the guard {row['kind']!r} of {source}: {why}") from None
+
+    def tensors(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Condition]:
+        """The conditions of tensors that come in, whose registers have names from here on."""
+        for row in rows:
+            text = self.values.text(row["from"])
+            kind = self.namespace.name(_known(row["type"]))
+            facts = f"torch.{row['dtype']}, {row['dim']}, {row['device']!r}, {row['more']:#x}"
+            self.values.names[row["register"]] = text
+            yield Condition(f"is_tensor({text}, {kind}, {facts})", _listing.readable(row["source"]))
+
+    # -- parts of conditions
+
+    def subject(self, row: Mapping[str, Any]) -> str:
+        """What a guard looks at."""
+        value = row["subject"]
+        if value[0] == "const" and isinstance(value[1], dict):
+            owner = self.dicts.get(id(value[1]))
+            return self.namespace.name(value[1], f"{owner}.__dict__" if owner else "")
+        return self.values.text(value)
+
+    def value(self, value: Any, hint: str = "") -> str:
+        """What is expected; nothing is `ABSENT`."""
+        if value[0] == "const":
+            return self.namespace.literal(value[1], hint)
+        return "ABSENT" if value[0] == "none" else self.values.text(value)
+
+    def equal(self, now: str, value: Any) -> str:
+        """It is that object, or has the bits of that number."""
+        text = self.value(value)
+        if value[0] == "const" and type(value[1]) in {int, float, str, bytes, complex}:
+            return f"same({now}, {text})"
+        return f"{now} is {text}"
+
+    def items(self, values: Sequence[Any]) -> str:
+        texts = [self.value(value) for value in values]
+        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+    def as_it_was(self, row: Mapping[str, Any]) -> str:
+        """A function, class or dict is what it was when the call ended."""
+        if row["subject"][0] != "const":
+            raise Unsayable("it is another object at each call")
+        if not row["holds"]:
+            raise Unsayable("the call itself changes it")
+        text = self.subject(row)
+        self.unchanged.note(row["subject"][1])
+        return f"unchanged({text})"
+
+    def assigned(self, row: Mapping[str, Any], text: str) -> str:
+        return f"{self.values.register(row['out'])} = {text}"
+
+
+def _known(value: Any) -> Any:
+    if value[0] != "const":
+        raise Unsayable(f"{value[-1]} is not known to be alive")
+    return value[1]
+
+
+def _type(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield f"type({of.subject(row)}) is {of.namespace.name(_known(row['expected']))}"
+
+
+def _instance(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield from _type(of, row)
+    if row["number"] and row["subject"][0] == "const":
+        thing = row["subject"][1]
+        held = getattr(thing, "__dict__", None)
+        if type(held) is dict and id(held) == row["number"]:
+            name = of.namespace.name(held, f"{of.dicts.get(id(held), 'vars')}.__dict__")
+            yield f"{of.subject(row)}.__dict__ is {name}"
+
+
+def _inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    if row["attribute"] is None:
+        raise Unsayable("its attribute is not known")
+    yield from _type(of, row)
+    yield of.equal(f"own({of.subject(row)}, {row['attribute']!r})", row["items"][0])
+
+
+def _no_inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield from _type(of, row)
+    names = of.namespace.name(frozenset(row["names"]), f"attributes of {_known(row['expected']).__name__}")
+    yield f"{names}.issuperset({of.subject(row)}.__dict__)"
+
+
+def _no_attribute(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield f"own({of.subject(row)}, {of.value(row['expected'])}) is ABSENT"
+
+
+def _dict(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    if row["aux"]:
+        yield of.as_it_was(row)
+        return
+    keys, values = row["items"][::2], row["items"][1::2]
+    if any(key[0] != "const" for key in keys):
+        yield of.as_it_was(row)  # a key that may be dead: the version decides
+    elif keys:
+        yield f"holds({of.subject(row)}, {of.items(keys)}, {of.items(values)})"
+
+
+def _dict_size(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    keys = of.items(row["items"])
+    yield f"lists(list({of.subject(row)}), {keys})" if row["items"] else f"len({of.subject(row)}) == {row['number']}"
+
+
+def _list(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield f"lists({of.subject(row)}, {of.items(row['items'])})"
+
+
+def _set(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    subject = of.subject(row)
+    yield f"len({subject}) == {len(row['items'])}"
+    if row["subject"][0] != "const" or type(row["subject"][1]) is not frozenset:
+        yield f"contains({subject}, {of.items(row['items'])})"
+
+
+def _parts(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    if row["subject"][0] != "const":  # else the function holds it, and it cannot change
+        raise Unsayable("it is another object at each call")
+    yield from ()
+
+
+def _slot(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    name, subject = row["attribute"], of.subject(row)
+    if row["expected"][0] == "none" and (name == "__dict__" or row["number"] >= _NO_NUMBER):
+        yield f"is_bare({subject})"
+        return
+    yield of.equal(f"{_member(of, row, subject)}", row["expected"])
+
+
+def _member(of: Guards, row: Mapping[str, Any], subject: str) -> str:
+    name = row["attribute"]
+    if name is None and row["subject"][0] == "const" and row["expected"][0] == "const":
+        thing, expected = row["subject"][1], row["expected"][1]
+        name = next((each for each in ("__annotations__",) if getattr(thing, each, None) is expected), None)
+    if name is None:
+        raise Unsayable("its attribute has no name")
+    return f"{subject}.{name}" if name.startswith("__") else f"own({subject}, {name!r})"
+
+
+def _load_slot(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield from _loaded(of, row, _member(of, row, of.subject(row)))
+
+
+def _load_inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    if row["attribute"] is None:
+        raise Unsayable("its attribute is not known")
+    yield from _type(of, row)
+    yield from _loaded(of, row, f"own({of.subject(row)}, {row['attribute']!r})")
+
+
+def _loaded(of: Guards, row: Mapping[str, Any], text: str) -> Iterator[str]:
+    """A load that may find nothing."""
+    yield of.assigned(row, text)
+    yield f"{of.values.names[row['out']]} is not ABSENT"
+
+
+def _load_self(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    of.values.names[row["out"]] = of.subject(row)
+    yield from ()
+
+
+def _load_item(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    if row["kind"] == "load_list_item":
+        yield f"len({of.subject(row)}) > {row['number']}"
+    yield of.assigned(row, f"{of.subject(row)}[{row['number']}]")
+
+
+def _is(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{of.subject(row)} is {of.value(row['expected'])}"
+
+
+def _function(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield of.as_it_was(row)
+
+
+# What gives the plain number or text that an object of a derived class holds, whatever its methods are.
+_PLAIN = {
+    int: "int.__pos__",
+    float: "float.__pos__",
+    complex: "complex.__pos__",
+    str: "str.__str__",
+    bytes: "bytes.__bytes__",
+}
+
+
+def _value(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield of.equal(f"{_PLAIN[type(row['expected'][1])]}({of.subject(row)})", row["expected"])
+
+
+def _abc(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    import abc
+
+    of.namespace.give("abc_cache_token", abc.get_cache_token)
+    yield f"abc_cache_token() == {abc.get_cache_token()}"
+
+
+def _recursion(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    import sys
+
+    of.namespace.give("recursion_limit", sys.getrecursionlimit)
+    yield f"recursion_limit() == {row['number']}"
+
+
+_ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
+    "is": _is,
+    "type": _type,
+    "scalar": lambda of, row: iter([of.equal(of.subject(row), row["expected"])]),
+    "type_version": _function,
+    "instance": _instance,
+    "inline_slot": _inline,
+    "no_inline": _no_inline,
+    "no_attribute": _no_attribute,
+    "dict": _dict,
+    "dict_size": _dict_size,
+    "list": _list,
+    "set": _set,
+    "quiet": lambda of, row: iter(()),  # it is about what nobody is told
+    "parts": _parts,
+    "value": _value,
+    "equal": lambda of, row: iter([f"{of.subject(row)} == {of.value(row['expected'])}"]),
+    "tuple_size": lambda of, row: iter([f"len({of.subject(row)}) == {row['number']}"]),
+    "list_size": lambda of, row: iter([f"len({of.subject(row)}) == {row['number']}"]),
+    "function": _function,
+    "cell": lambda of, row: iter([of.equal(f"content({of.subject(row)})", row["expected"])]),
+    "slot": _slot,
+    "context_var": lambda of, row: iter([of.equal(f"value_of({of.subject(row)})", row["expected"])]),
+    "load_self": _load_self,
+    "load_tuple_item": _load_item,
+    "load_list_item": _load_item,
+    "load_cell": lambda of, row: _loaded(of, row, f"content({of.subject(row)})"),
+    "load_slot": _load_slot,
+    "load_inline": _load_inline,
+    "load_dict_item": lambda of, row: _loaded(
+        of, row, f"dict.get({of.subject(row)}, {of.value(row['expected'])}, ABSENT)"
+    ),
+    "load_dict_key_at": lambda of, row: _loaded(of, row, f"at({of.subject(row)}, {row['number']})"),
+    "load_dict_value_at": lambda of, row: _loaded(of, row, f"at({of.subject(row)}.values(), {row['number']})"),
+    "same": lambda of, row: iter([f"{of.subject(row)} is {of.values.text(('reg', row['number']))}"]),
+    "not_same": lambda of, row: iter([f"{of.subject(row)} is not {of.values.text(('reg', row['number']))}"]),
+    "abc_registry": _abc,
+    "recursion_limit": _recursion,
+}

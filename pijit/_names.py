@@ -27,11 +27,13 @@ def imports(data: "TraceData", guards: "GuardData") -> dict[str, str]:
         _add(found, thing)
     for row in guards["guards"]:
         subject, keys = row["subject"], row["items"][::2]
-        held: Any = subject[1] if row["kind"] == "dict" and subject[0] == "const" else {}
-        module = dict.get(held, "__name__") if isinstance(held, dict) else None
-        if not isinstance(module, str) or module == "__main__":
+        held: Any = subject[1] if row["kind"] == "dict" and subject[0] == "const" else None
+        if not isinstance(held, dict):
             continue
-        if held is None or getattr(sys.modules.get(module), "__dict__", None) is not held:
+        module = dict.get(held, "__name__")
+        if not isinstance(module, str) or module == "__main__" or module not in sys.modules:
+            continue
+        if vars(sys.modules[module]) is not held:
             continue
         for key in keys:
             if key[0] == "const" and isinstance(key[1], str) and key[1] in held and key[1].isidentifier():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
+from pijit._formats._numbers import DataNumbers
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
 from pijit.graph.torch_calls import function_at, torch_call
@@ -80,6 +81,8 @@ class Lowering:
         self.around = _module_stacks(graph.region)
         self.meta: dict[str, Any] = {}
         self.deciding = deciding(graph)
+        self.numbers = DataNumbers(graph, self.call, self.argument)
+        self.traced = format != NAME  # torch.export runs the module without data
 
     def module(self) -> Any:
         for value in self.graph.inputs:
@@ -112,6 +115,13 @@ class Lowering:
             return
         if any(value is not None and value.name in self.deciding for value in node.results):
             return  # the check looks at the tensor itself
+        if self.traced and any(value is not None and value.name in self.numbers.checked_only for value in node.results):
+            return
+        if self.traced and node.op == "item_int":
+            whole = self.call(self.torch.ops.aten.to.dtype, (self.argument(node.arguments["x"]), self.torch.int64))
+            for value in filter(None, node.results):
+                self.made[value.name] = self.call(self.torch.ops.aten.item.default, (whole,), {}, value.name)
+            return
         call = torch_call(node, self.format)
         args = tuple(map(self.argument, call.args))
         kwargs = {name: self.argument(argument) for name, argument in call.kwargs.items()}
@@ -154,6 +164,8 @@ class Lowering:
         if not isinstance(held, Value):
             return None
         maker = self.deciding.get(held.name)
+        if maker is None and self.traced and held in self.numbers:
+            return self.numbers.condition(held, expected)
         if maker is None and held.kind != "tensor":
             return None
         array = self.argument(held if maker is None else maker.arguments["x"])

@@ -4,7 +4,9 @@ Rules:
 1. Each node is the operator that the program called, so results have the same bits.
 2. Parameters and buffers are the very same objects, under their paths in the module: what changes them is seen by both.
 3. Sizes that are free are read by `aten.sym_size` and computed by Python's operators.
-4. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
+4. A graph that computes gradients itself, such as a training step, is no part of what autograd follows: its operators
+   take parameters detached, which share their memory.
+5. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
    them.
 """
 
@@ -18,6 +20,7 @@ from pijit._formats._checks import check_whole
 from pijit._formats._numbers import DataNumbers
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
+from pijit.graph.run import computes_gradients
 from pijit.graph.torch_calls import function_at, torch_call
 
 NAME = "fx"
@@ -97,7 +100,9 @@ class Lowering:
                     f"parameter {value.path or value.name!r} has no array; read the graph with its weights"
                 )
             held[self.targets[value.name]] = self.graph.data[value.name]
-            self.made[value.name] = self.fx.get_attr(self.targets[value.name])
+            attribute = self.fx.get_attr(self.targets[value.name])
+            own = self.graph.data[value.name].requires_grad and computes_gradients(self.graph)
+            self.made[value.name] = self.call(self.torch.ops.aten.detach.default, (attribute,)) if own else attribute
         for node in self.graph.nodes:
             self.meta = self.meta_of(node)
             self.node(node)

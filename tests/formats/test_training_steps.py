@@ -147,5 +147,5 @@ def test_stablehlo(make):
 
 def test_code_says_why_not():
     """What the engine's call may have changed is looked at again: behind a write there is no way back."""
-    with pytest.raises(ExportError, match=r"test_training.py:\d+: .*decisions='assume'"):
+    with pytest.raises(ExportError, match=r"test_training_steps.py:\d+: .*decisions='assume'"):
         Training(momentum, "code")

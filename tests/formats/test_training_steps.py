@@ -145,7 +145,12 @@ def test_stablehlo(make):
         fresh.check_updates(found, 1e-4)
 
 
-def test_code_says_why_not():
+@MAKES
+def test_code(make):
     """What the engine's call may have changed is looked at again: behind a write there is no way back."""
     with pytest.raises(ExportError, match=r"test_training_steps.py:\d+: .*decisions='assume'"):
-        Training(momentum, "code")
+        Training(make, "code")
+    training = Training(make, "code", decisions="assume")
+    for batch in training.batches[3:]:
+        assert torch.equal(training.made(*batch), training.plain_step(*batch))
+        training.check_state()

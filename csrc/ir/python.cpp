@@ -124,6 +124,8 @@ std::string PythonText::container(const Virtual& object, const Content& content,
     case VirtualKind::kSet:
       return object.type == &PySet_Type && !items.empty() ? "{" + text + "}" : type + "([" + text + "])";
     default:
+      if (!content.field(0).is_null()) return value(content.field(0), time, depth) + ".__dict__";
+      if (!content.field(1).is_null()) return type + "(" + value(content.field(1), time, depth) + ", {" + text + "})";
       return object.type == nullptr || object.type == &PyDict_Type ? "{" + text + "}" : type + "({" + text + "})";
   }
 }

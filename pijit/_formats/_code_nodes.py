@@ -110,7 +110,8 @@ class Nodes(Operators):
         self._decide(condition, form=self.is_form(row["a"]))
 
     def _identity(self, row: Mapping[str, Any]) -> None:
-        self._decide(f"{self.values.text(row['a'])} is {self.values.text(row['b'])}", form=self.is_form(row["a"]))
+        condition = self.guards.equal(self.values.text(row["a"]), row["b"], bits=False)
+        self._decide(condition, form=self.is_form(row["a"]))
 
     def _type(self, row: Mapping[str, Any]) -> None:
         self._decide(f"type({self.values.text(row['a'])}) is {self.values.text(row['b'])}", form=self.is_form(row["a"]))

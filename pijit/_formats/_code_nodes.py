@@ -7,7 +7,8 @@ tensor that came in, or a call that nobody looks into, ends that: what follows m
 
 1. What follows from the sizes alone is sure where the function is entered with the very sizes, strides and
    `requires_grad` of the recorded call; it asks for these then (`exact`).
-2. Any other decision behind it is an `ExportError`, or with `decisions="assume"` an assertion.
+2. Any other decision behind it, and a call that nobody looks into, is an `ExportError`. With `decisions="assume"` they
+   are made, and asserted.
 3. A call that nobody looks into leaves the modes of torch as they are; `__enter__` and `__exit__` may set some.
 4. An operator behind it that stands within a `try` or `with` of the program is an `ExportError`: if it raised, the
    program would go on there.
@@ -272,6 +273,12 @@ class Nodes(Operators):
         return name
 
     def _opaque(self, row: Mapping[str, Any]) -> None:
+        if not self.assume:
+            raise self._error(
+                f"{self._called(row)} runs code that nobody looks into: it may change what the rest relies on, and "
+                "look at the frames of its callers",
+                f"{ELSEWHERE}, or export with `decisions='assume'`: then what it may have changed is asserted",
+            )
         text = self._text_of_call(row)
         self.final = True
         self._may_raise(row)

@@ -165,6 +165,8 @@ class GuardRow(TypedDict):
     names: list[str]  # of no_inline: the attributes that such objects may have
     holds: bool  # the subject is a constant, and it is now as the guard says
     items: list[Value]
+    items_equal: list[bool]  # by item: a plain number or text, of which equal bits will do
+    equal: bool  # the same of `expected`
 
 class TensorRow(TypedDict):
     """A tensor that comes in, and what is checked of it."""

@@ -293,7 +293,9 @@ def traces(fn: object) -> Traces:
     check_thing(fn, function_of(fn), "traces")
     root = root_of(fn)
     found = _core.root_traces(root) if root >= 0 else []
-    return Traces(view(trace, root, _core.trace_data(root, at)) for at, trace in enumerate(found))
+    return Traces(
+        view(trace, root, _core.trace_data(root, at), _core.guard_data(root, at)) for at, trace in enumerate(found)
+    )
 
 
 def why(fn: object) -> str:

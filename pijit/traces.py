@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Literal
 
-from pijit import _core, _listing
+from pijit import _core, _listing, _names
 from pijit._facts import Facts
+from pijit._names import literal, new  # noqa: F401  what the text of a trace imports from here
 from pijit.errors import UsageError
 from pijit.segments import Segment, views
 
 if TYPE_CHECKING:
-    from pijit._core import GuardInfo, NodeInfo, SnapshotInfo, StopInfo, TraceData, TraceInfo
+    from pijit._core import GuardData, GuardInfo, NodeInfo, SnapshotInfo, StopInfo, TraceData, TraceInfo
     from pijit.graph import Graph
 
 # Codes of what has a call left to CPython while it lasts: a mode, a tracer.
@@ -152,7 +153,15 @@ class Trace:
     """One guarded trace; `print()` gives it as Python, `print(trace.guards)` all of its guards.
 
     A loop in the text stands for nodes that come again, `new(...)` for an object that is made without its class being
-    called, `rest_of('f')` for what CPython runs of a function.
+    called, `literal(...)` for a tensor of many numbers, `rest_of('f')` for what CPython runs of a function. Behind the
+    function stand the numbers, and imports of the helpers and of names that it takes from elsewhere, so that the text
+    runs in the namespace of the user's function:
+
+        namespace = dict(f.__globals__)
+        exec(str(pijit.traces(f)[0]), namespace)
+        namespace["f"](x)
+
+    What cannot be imported, such as a local class or a variable around the function, must be in that namespace.
 
     `ends` is "return" or "exit"; `stop` says why a trace that ends in an exit does. `operations` are the bytecodes that
     were observed, `record_seconds` what observing cost, `bytes` the memory held; `replays` and `exits` count its uses.
@@ -178,6 +187,8 @@ class Trace:
     modes: str = ""
     loaded: tuple[tuple[str, str, str, bool], ...] = field(default=(), repr=False)
     root: int = field(default=-1, repr=False)
+    imports: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    literals: tuple[tuple[int, str], ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -207,7 +218,10 @@ class Trace:
         """
         if guards not in {"summary", "all", "none"}:
             raise UsageError(f"Trace.to_text(): guards is 'summary', 'all' or 'none', not {guards!r}")
-        return "\n".join(self._lines(guards))
+        lines = list(self._lines(guards))
+        if self.root < 0:  # nothing is known of the objects that the text names
+            return "\n".join(lines)
+        return "\n".join([*lines, *_names.tail(lines, dict(self.imports), dict(self.literals))])
 
     def graph(self, *examples: Any) -> "Graph":
         """The trace as a framework-neutral graph, made from the trace itself: the function is not called.
@@ -258,7 +272,11 @@ class Trace:
             yield from (f"    # {guard}" for guard in self.guards)
         elif guards == "summary":
             yield from (f"    # {line}" for line in self._summary())
-        lines = [_listing.Line(_marked(node), node.file, node.line) for node in self.nodes]
+        numbers = dict(self.literals)
+        lines = [
+            _listing.Line(_marked(node, at if at in numbers else None), node.file, node.line)
+            for at, node in enumerate(self.nodes)
+        ]
         text = list(_listing.with_sources(_listing.body(lines)))
         used = set(re.findall(r"\br\d+\b", "\n".join(text)))
         for name, source, _, constant in self.loaded:
@@ -298,7 +316,9 @@ class Trace:
 _MOST_ASKED = 12
 
 
-def _marked(node: Node) -> str:
+def _marked(node: Node, number: int | None = None) -> str:
+    if number is not None:
+        return node.text.replace("= literal(", f"= literal(LITERAL_{number}, ")
     return f"{node.text}  # opaque call" if node.opaque and node.text else node.text
 
 
@@ -327,8 +347,10 @@ def _identity(trace: Trace) -> tuple[object, ...]:
     return trace.name, trace.file, trace.line, trace.operations, trace.record_seconds
 
 
-def view(trace: "TraceInfo", root: int = -1, data: "TraceData | None" = None) -> Trace:
-    """The view of a trace as the core describes it, with what `trace_data` says of its nodes."""
+def view(
+    trace: "TraceInfo", root: int = -1, data: "TraceData | None" = None, guards: "GuardData | None" = None
+) -> Trace:
+    """The view of a trace as the core describes it, with what `trace_data` and `guard_data` say of it."""
     facts = None if data is None else Facts(data)
     nodes = tuple(_node(node, {} if facts is None else facts.of(at)) for at, node in enumerate(trace["nodes"]))
     return Trace(
@@ -352,6 +374,8 @@ def view(trace: "TraceInfo", root: int = -1, data: "TraceData | None" = None) ->
         signature=trace["signature"],
         modes=trace["modes"],
         loaded=tuple(trace["loaded"]),
+        imports=() if data is None or guards is None else tuple(_names.imports(data, guards).items()),
+        literals=() if data is None else tuple(_names.literals(data, [node.text for node in nodes]).items()),
     )
 
 

@@ -4,6 +4,7 @@
 //   ("reg", n)  ("const", object)  ("none",)  ("unknown", text)  ("slice", start, stop, step)
 //   ("tuple", type or None, values)  ("list", values)  ("dict", type or None, pairs of values)
 //   ("instance", type, {name: value}, pairs of values)  ("method", function, self)
+//   ("vars", value): the dict of the attributes of an instance
 //   ("other", kind of the virtual object)
 // Virtual objects are as of the time of the node. One object is one and the same Python tuple wherever a node mentions
 // it, so that aliases can be told by identity.
@@ -119,6 +120,8 @@ class Values {
       case VirtualKind::kList:
         return py::make_tuple("list", items);
       case VirtualKind::kDict:
+        if (!content.field(0).is_null()) return py::make_tuple("vars", of(content.field(0)));
+        if (!content.field(1).is_null()) break;  // a defaultdict: its factory has no place here
         if (known || object.type == nullptr) return py::make_tuple("dict", own(PyDict_Type), pairs);
         break;
       case VirtualKind::kSlice:

@@ -128,9 +128,14 @@ class GuardRows {
     row["attribute"] = attribute(guard);
     row["names"] = shared_names(guard);
     row["holds"] = known && check_guard(trace_, guard, nullptr);
-    py::list items;
-    for (uint32_t i = 0; i < guard.count; ++i) items.append(constant(trace_.guard_items[guard.first + i]));
+    py::list items, equal;
+    for (uint32_t i = 0; i < guard.count; ++i) {
+      items.append(constant(trace_.guard_items[guard.first + i]));
+      equal.append(trace_.guard_item_scalar[guard.first + i] != 0);
+    }
     row["items"] = items;
+    row["items_equal"] = equal;
+    row["equal"] = guard.scalar;
     if (guard.subject.is_reg() && (guard.op == GuardOp::kType || guard.op == GuardOp::kInstance))
       classes_.emplace(guard.subject.index(), reinterpret_cast<PyTypeObject*>(guard.expected));
     return row;

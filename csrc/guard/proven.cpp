@@ -140,7 +140,7 @@ ObjectSet proven_objects(const Trace& trace, PyObject* start) {
   // A guard may speak of what only a later one leads to, such as the class in the `__class__` cell of a method.
   for (size_t before = 0; before != walk.count();) {
     before = walk.count();
-    for (size_t i = 0; i < trace.entry_guards(); ++i) walk.follow(trace.guards[i]);
+    for (const Guard& guard : trace.guards) walk.follow(guard);
     walk.add_classes();
   }
   return walk.take();

@@ -22,6 +22,11 @@ bool is_name(const std::string& text) {
   return !text.empty() && !isdigit(static_cast<unsigned char>(text[0]));
 }
 
+// It was made by a `class` statement, and may be called with other arguments than its base.
+bool is_written(PyTypeObject* type) {
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
+}
+
 // "torch.Size" of a class of C, the last part of the name of any other.
 std::string class_name(const Printer& printer, PyTypeObject* type) {
   std::string text = printer.python(reinterpret_cast<PyObject*>(type));
@@ -83,7 +88,20 @@ std::string PythonText::value(Val value, uint32_t time, int depth) const {
   }
   const Virtual& made = trace_.virtuals[value.index()];
   if (made.is_real(time)) return name_of(made.reg);
-  return depth > kDeepest ? "..." : object(made, time, depth + 1);
+  return depth > kDeepest ? "..." : named(value.index(), made, time, depth + 1);
+}
+
+// At its second place the variable; at its first one the object, which the variable is set to if there is a second.
+std::string PythonText::named(uint32_t index, const Virtual& made, uint32_t time, int depth) const {
+  if (const auto held = held_.find(index); held != held_.end()) return held->second;
+  const auto times = times_.find(index);
+  const bool again = naming_ && times != times_.end() && times->second > 1;
+  if (!naming_) times_[index] += 1;
+  const std::string text = object(made, time, depth);
+  if (!again) return text;
+  const std::string name = "same_" + std::to_string(count_++);
+  held_[index] = name;
+  return "(" + name + " := " + text + ")";
 }
 
 std::string PythonText::container(const Virtual& object, const Content& content, uint32_t time, int depth) const {
@@ -96,7 +114,8 @@ std::string PythonText::container(const Virtual& object, const Content& content,
   switch (object.kind) {
     case VirtualKind::kTuple: {
       const std::string tuple = "(" + text + (items.size() == 1 ? ",)" : ")");
-      return object.type == nullptr || object.type == &PyTuple_Type ? tuple : type + "(" + tuple + ")";
+      if (object.type == nullptr || object.type == &PyTuple_Type) return tuple;
+      return (is_written(object.type) ? "tuple.__new__(" + type + ", " : type + "(") + tuple + ")";
     }
     case VirtualKind::kList:
       return "[" + text + "]";
@@ -105,6 +124,8 @@ std::string PythonText::container(const Virtual& object, const Content& content,
     case VirtualKind::kSet:
       return object.type == &PySet_Type && !items.empty() ? "{" + text + "}" : type + "([" + text + "])";
     default:
+      if (!content.field(0).is_null()) return value(content.field(0), time, depth) + ".__dict__";
+      if (!content.field(1).is_null()) return type + "(" + value(content.field(1), time, depth) + ", {" + text + "})";
       return object.type == nullptr || object.type == &PyDict_Type ? "{" + text + "}" : type + "({" + text + "})";
   }
 }
@@ -297,6 +318,15 @@ std::string PythonText::statement(const Node& node) const {
 }
 
 std::string PythonText::node(const Node& node) {
+  times_.clear();
+  held_.clear();
+  naming_ = false;
+  const std::string text = line(node);
+  for (const auto& [index, times] : times_) naming_ = naming_ || times > 1;
+  return naming_ ? line(node) : text;
+}
+
+std::string PythonText::line(const Node& node) {
   if (node.op == Op::kBox || node.op == Op::kUnbox) {
     names_[node.out] = expression(node);
     return "";

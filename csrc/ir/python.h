@@ -3,8 +3,10 @@
 //
 // 1. Each line is valid Python. Operators of tensors are those of the framework's own namespace, so what consists of
 //    them, and of numbers, lists and attributes, can be run.
-// 2. A register that only holds another one in another form has that one's name, and no line.
+// 2. An object that stands in a line several times is held by a variable, which its first place assigns.
+// 3. A register that only holds another one in another form has that one's name, and no line.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,8 @@ class PythonText {
  private:
   void name_inputs();
   std::string name_of(uint32_t reg) const;
+  std::string line(const Node& node);
+  std::string named(uint32_t index, const Virtual& made, uint32_t time, int depth) const;
   std::string operation(const Node& node, std::string* targets) const;
   std::string expression(const Node& node) const;
   std::string statement(const Node& node) const;
@@ -48,6 +52,12 @@ class PythonText {
   const Printer& printer_;
   std::vector<std::string> names_;  // of registers
   std::vector<Loaded> loaded_;
+  // Of virtual objects in the line that is written: how often they stand there; then the variables that hold those that
+  // stand there several times.
+  mutable std::map<uint32_t, int> times_;
+  mutable std::map<uint32_t, std::string> held_;
+  mutable int count_ = 0;  // of such variables
+  bool naming_ = false;    // it is known what stands several times
 };
 
 }  // namespace pijit

@@ -82,12 +82,16 @@ class Guards:
             return self.namespace.literal(value[1], hint)
         return "ABSENT" if value[0] == "none" else self.values.text(value)
 
-    def equal(self, now: str, value: Any) -> str:
-        """It is that object, or has the bits of that number."""
-        text = self.value(value)
+    def equal(self, now: str, value: Any, *, bits: bool = True) -> str:
+        """It is that object, or if `bits` will do has the bits of that number."""
         if value[0] == "const" and type(value[1]) in {int, float, str, bytes, complex}:
-            return f"same({now}, {text})"
-        return f"{now} is {text}"
+            return f"same({now}, {self.value(value)})" if bits else f"{now} is {self.namespace.name(value[1], 'that')}"
+        return f"{now} is {self.value(value)}"
+
+    def apart(self, row: Mapping[str, Any]) -> bool:
+        """Some item is a plain number or text of which only the very object will do."""
+        pairs = zip(row["items"], row["items_equal"], strict=True)
+        return any(value[0] == "const" and _has_bits(value[1]) and not equal for value, equal in pairs)
 
     def items(self, values: Sequence[Any]) -> str:
         texts = [self.value(value) for value in values]
@@ -105,6 +109,10 @@ class Guards:
 
     def assigned(self, row: Mapping[str, Any], text: str) -> str:
         return f"{self.values.register(row['out'])} = {text}"
+
+
+def _has_bits(thing: Any) -> bool:
+    return type(thing) in {int, float, str, bytes, complex}
 
 
 def _known(value: Any) -> Any:
@@ -131,7 +139,7 @@ def _inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
     if row["attribute"] is None:
         raise Unsayable("its attribute is not known")
     yield from _type(of, row)
-    yield of.equal(f"own({of.subject(row)}, {row['attribute']!r})", row["items"][0])
+    yield of.equal(f"own({of.subject(row)}, {row['attribute']!r})", row["items"][0], bits=row["items_equal"][0])
 
 
 def _no_inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
@@ -151,6 +159,12 @@ def _dict(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
     keys, values = row["items"][::2], row["items"][1::2]
     if any(key[0] != "const" for key in keys):
         yield of.as_it_was(row)  # a key that may be dead: the version decides
+    elif keys and any(
+        value[0] == "const" and _has_bits(value[1]) and not equal
+        for value, equal in zip(values, row["items_equal"][1::2], strict=True)
+    ):
+        for key, value, equal in zip(keys, values, row["items_equal"][1::2], strict=True):
+            yield of.equal(f"dict.get({of.subject(row)}, {of.value(key)}, ABSENT)", value, bits=equal)
     elif keys:
         yield f"holds({of.subject(row)}, {of.items(keys)}, {of.items(values)})"
 
@@ -161,7 +175,12 @@ def _dict_size(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
-    yield f"lists({of.subject(row)}, {of.items(row['items'])})"
+    if not of.apart(row):
+        yield f"lists({of.subject(row)}, {of.items(row['items'])})"
+        return
+    yield f"len({of.subject(row)}) == {len(row['items'])}"
+    for at, (value, equal) in enumerate(zip(row["items"], row["items_equal"], strict=True)):
+        yield of.equal(f"{of.subject(row)}[{at}]", value, bits=equal)
 
 
 def _set(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
@@ -182,7 +201,7 @@ def _slot(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
     if row["expected"][0] == "none" and (name == "__dict__" or row["number"] >= _NO_NUMBER):
         yield f"is_bare({subject})"
         return
-    yield of.equal(f"{_member(of, row, subject)}", row["expected"])
+    yield of.equal(f"{_member(of, row, subject)}", row["expected"], bits=row["equal"])
 
 
 def _member(of: Guards, row: Mapping[str, Any], subject: str) -> str:
@@ -224,7 +243,7 @@ def _load_item(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{of.subject(row)} is {of.value(row['expected'])}"
+    yield of.equal(of.subject(row), row["expected"], bits=False)
 
 
 def _function(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
@@ -262,7 +281,7 @@ def _recursion(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
 _ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
     "is": _is,
     "type": _type,
-    "scalar": lambda of, row: iter([of.equal(of.subject(row), row["expected"])]),
+    "scalar": lambda of, row: iter([of.equal(of.subject(row), row["expected"], bits=row["equal"])]),
     "type_version": _function,
     "instance": _instance,
     "inline_slot": _inline,
@@ -272,16 +291,16 @@ _ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
     "dict_size": _dict_size,
     "list": _list,
     "set": _set,
-    "quiet": lambda of, row: iter(()),  # it is about what nobody is told
+    "quiet": lambda of, row: iter([f"is_quiet({of.subject(row)})"]),
     "parts": _parts,
     "value": _value,
     "equal": lambda of, row: iter([f"{of.subject(row)} == {of.value(row['expected'])}"]),
     "tuple_size": lambda of, row: iter([f"len({of.subject(row)}) == {row['number']}"]),
     "list_size": lambda of, row: iter([f"len({of.subject(row)}) == {row['number']}"]),
     "function": _function,
-    "cell": lambda of, row: iter([of.equal(f"content({of.subject(row)})", row["expected"])]),
+    "cell": lambda of, row: iter([of.equal(f"content({of.subject(row)})", row["expected"], bits=row["equal"])]),
     "slot": _slot,
-    "context_var": lambda of, row: iter([of.equal(f"value_of({of.subject(row)})", row["expected"])]),
+    "context_var": lambda of, row: iter([of.equal(f"value_of({of.subject(row)})", row["expected"], bits=row["equal"])]),
     "load_self": _load_self,
     "load_tuple_item": _load_item,
     "load_list_item": _load_item,

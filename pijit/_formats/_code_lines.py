@@ -31,6 +31,7 @@ class Lines:
         self.undoes = False
         self._own: set[int] = set()  # registers of tensors and objects that were made here, and nobody else sees
         self._loose: set[int] = set()  # registers that follow from more than the form of what comes in
+        self._built: dict[int, Any] = {}  # what objects are made of, by their registers
         self._place = ("", 0)
 
     @property
@@ -103,6 +104,10 @@ class Lines:
         if row.get("call"):
             return str(row["call"]["name"])
         value = row["a"]
+        if value is not None and value[0] == "reg":
+            value = self._built.get(value[1], value)
+        if value is not None and value[0] == "method":
+            value = value[1]
         if value is None or value[0] != "const":
             return str(row["op"])
         return getattr(value[1], "__qualname__", None) or type(value[1]).__name__

@@ -7,8 +7,10 @@ tensor that came in, or a call that nobody looks into, ends that: what follows m
 
 1. What follows from the sizes alone is sure where the function is entered with the very sizes, strides and
    `requires_grad` of the recorded call; it asks for these then (`exact`).
-2. Any other decision behind it is an `ExportError`, or with `decisions="assume"` an assertion.
-3. An operator behind it that stands within a `try` or `with` of the program is an `ExportError`: if it raised, the
+2. Any other decision behind it, and a call that nobody looks into, is an `ExportError`. With `decisions="assume"` they
+   are made, and asserted.
+3. A call that nobody looks into leaves the modes of torch as they are; `__enter__` and `__exit__` may set some.
+4. An operator behind it that stands within a `try` or `with` of the program is an `ExportError`: if it raised, the
    program would go on there.
 """
 
@@ -109,7 +111,8 @@ class Nodes(Operators):
         self._decide(condition, form=self.is_form(row["a"]))
 
     def _identity(self, row: Mapping[str, Any]) -> None:
-        self._decide(f"{self.values.text(row['a'])} is {self.values.text(row['b'])}", form=self.is_form(row["a"]))
+        condition = self.guards.equal(self.values.text(row["a"]), row["b"], bits=False)
+        self._decide(condition, form=self.is_form(row["a"]))
 
     def _type(self, row: Mapping[str, Any]) -> None:
         self._decide(f"type({self.values.text(row['a'])}) is {self.values.text(row['b'])}", form=self.is_form(row["a"]))
@@ -126,7 +129,7 @@ class Nodes(Operators):
         """What code that nobody looked into may have changed."""
         epoch = self.guards.data["epochs"][row["aux"]]
         what = "what the call before may have changed is looked at again"
-        if epoch["modes"]:
+        if epoch["modes"] and self._modes_before:
             self._decide(f"modes() == {self._modes_before}", form=False, what=what)
         for condition in self.guards.conditions(epoch["first"], epoch["count"]):
             if condition.load:
@@ -164,6 +167,7 @@ class Nodes(Operators):
         built = row["built"]
         self._add_all(self.values.prepared(built))
         text = self.values.text(built)
+        self._built[row["out"]] = built
         self._add(f"{self._given(row, own=True, loose=not self.is_form(built))} = {text}")
 
     def _setattr(self, row: Mapping[str, Any]) -> None:
@@ -269,10 +273,18 @@ class Nodes(Operators):
         return name
 
     def _opaque(self, row: Mapping[str, Any]) -> None:
+        if not self.assume:
+            raise self._error(
+                f"{self._called(row)} runs code that nobody looks into: it may change what the rest relies on, and "
+                "look at the frames of its callers",
+                f"{ELSEWHERE}, or export with `decisions='assume'`: then what it may have changed is asserted",
+            )
         text = self._text_of_call(row)
         self.final = True
         self._may_raise(row)
-        if any(epoch["modes"] for epoch in self.guards.data["epochs"]):
+        self._modes_before = ""
+        manager = self._called(row).rpartition(".")[2] in {"__enter__", "__exit__"}  # what it sets is its own affair
+        if not manager and any(epoch["modes"] for epoch in self.guards.data["epochs"]):
             self._modes_before = self.values.namespace.fresh("modes_before")
             self._add(f"{self._modes_before} = modes()")
         target = self._given(row) if row["out"] is not None else ""

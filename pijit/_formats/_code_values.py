@@ -25,7 +25,7 @@ LIBRARY = {
     for name, thing in vars(library).items()
     if getattr(thing, "__module__", "") == library.__name__ and not name.startswith("_")
 } | {"ABSENT": library.ABSENT}
-_SHARED = {"tuple", "list", "dict", "instance", "method"}
+_SHARED = {"tuple", "list", "dict", "instance", "method", "vars"}
 
 
 class Unsayable(Exception):
@@ -145,8 +145,12 @@ class Values:
             return "None"
         if kind == "slice":
             return f"slice({', '.join(map(self.text, rest))})"
+        if kind == "vars":
+            return f"{self.text(rest[0])}.__dict__"
         if kind == "tuple":
             items = self._tuple(rest[1])
+            if rest[0] is None and rest[1] and all(map(_is_folded, rest[1])):
+                return f"tuple([{', '.join(map(self.text, rest[1]))}])"  # a new one at each call
             return items if rest[0] is None else f"sequence({self.namespace.name(rest[0])}, {items})"
         if kind == "list":
             return f"[{', '.join(map(self.text, rest[0]))}]"
@@ -171,6 +175,11 @@ class Values:
         if kind is None:
             return f"{{{', '.join(f'{self.text(key)}: {self.text(held)}' for key, held in pairs)}}}"
         return f"new({self.namespace.name(kind)}, {{}}, {self._pairs(pairs)})"
+
+
+def _is_folded(value: Any) -> bool:
+    """The compiler makes a constant of a tuple of such."""
+    return bool(value[0] == "const" and type(value[1]) in {*_PLAIN, float, complex})
 
 
 def _words(kind: str, rest: Any) -> str:

@@ -4,7 +4,9 @@ Rules:
 1. Each node is the operator that the program called, so results have the same bits.
 2. Parameters and buffers are the very same objects, under their paths in the module: what changes them is seen by both.
 3. Sizes that are free are read by `aten.sym_size` and computed by Python's operators.
-4. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
+4. A graph that computes gradients itself, such as a training step, is no part of what autograd follows: its operators
+   take parameters detached, which share their memory.
+5. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
    them.
 """
 
@@ -15,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
+from pijit._formats._numbers import DataNumbers
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
+from pijit.graph.run import computes_gradients
 from pijit.graph.torch_calls import function_at, torch_call
 
 NAME = "fx"
@@ -80,6 +84,8 @@ class Lowering:
         self.around = _module_stacks(graph.region)
         self.meta: dict[str, Any] = {}
         self.deciding = deciding(graph)
+        self.numbers = DataNumbers(graph, self.call, self.argument)
+        self.traced = format != NAME  # torch.export runs the module without data
 
     def module(self) -> Any:
         for value in self.graph.inputs:
@@ -94,7 +100,9 @@ class Lowering:
                     f"parameter {value.path or value.name!r} has no array; read the graph with its weights"
                 )
             held[self.targets[value.name]] = self.graph.data[value.name]
-            self.made[value.name] = self.fx.get_attr(self.targets[value.name])
+            attribute = self.fx.get_attr(self.targets[value.name])
+            own = self.graph.data[value.name].requires_grad and computes_gradients(self.graph)
+            self.made[value.name] = self.call(self.torch.ops.aten.detach.default, (attribute,)) if own else attribute
         for node in self.graph.nodes:
             self.meta = self.meta_of(node)
             self.node(node)
@@ -112,6 +120,13 @@ class Lowering:
             return
         if any(value is not None and value.name in self.deciding for value in node.results):
             return  # the check looks at the tensor itself
+        if self.traced and any(value is not None and value.name in self.numbers.checked_only for value in node.results):
+            return
+        if self.traced and node.op == "item_int":
+            whole = self.call(self.torch.ops.aten.to.dtype, (self.argument(node.arguments["x"]), self.torch.int64))
+            for value in filter(None, node.results):
+                self.made[value.name] = self.call(self.torch.ops.aten.item.default, (whole,), {}, value.name)
+            return
         call = torch_call(node, self.format)
         args = tuple(map(self.argument, call.args))
         kwargs = {name: self.argument(argument) for name, argument in call.kwargs.items()}
@@ -154,6 +169,8 @@ class Lowering:
         if not isinstance(held, Value):
             return None
         maker = self.deciding.get(held.name)
+        if maker is None and self.traced and held in self.numbers:
+            return self.numbers.condition(held, expected)
         if maker is None and held.kind != "tensor":
             return None
         array = self.argument(held if maker is None else maker.arguments["x"])

@@ -212,10 +212,14 @@ def _detached(thing: Any) -> Any:
     return thing.detach() if hasattr(thing, "detach") else thing
 
 
+def computes_gradients(graph: Graph) -> bool:
+    """It writes gradients: a training step, for example."""
+    return any(value.role == "buffer" and value.path.endswith(".grad") for value in graph.parameters)
+
+
 def _gradients(graph: Graph, framework: str) -> AbstractContextManager[Any]:
     """A graph that computes gradients is no part of what autograd follows: it writes to leaves."""
-    own = any(value.role == "buffer" and value.path.endswith(".grad") for value in graph.parameters)
-    if framework != "torch" or not own:
+    if framework != "torch" or not computes_gradients(graph):
         return nullcontext()
     import torch
 

@@ -137,6 +137,14 @@ class _Forms:
         return any(free_unbacked_symbols(each) for each in results if each is not None)
 
 
+def _whole_number(node: Node, values: Mapping[str, Any]) -> Any:
+    """`int(x)` of a tensor without data: a number of which nothing is known."""
+    import torch
+
+    (array,) = [values[value.name] for value in node.operands]
+    return array.to(torch.int64).item()
+
+
 def _expression(size: Any) -> Any:
     return size if isinstance(size, int) else size.node.expr
 
@@ -214,9 +222,20 @@ class _Typing:
         elif node.op in {"item", "item_float"} and node.results[0] is not None and node.results[0].kind == "float":
             bind(node, _NUMBERS["float"], self._values)  # no size depends on it
         elif node.op != "check":
-            bind(node, self._forms.call(node, self._values, call), self._values)
-            for value in node.results:
-                self._look(value)
+            self._run(node, _whole_number if node.op == "item_int" else call)
+
+    def _run(self, node: Node, call: Any) -> None:
+        """Of what the numbers in a tensor decide, such as how often a loop is run, nothing is known."""
+        from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+        try:
+            made = self._forms.call(node, self._values, call)
+        except GuardOnDataDependentSymNode:
+            self._values.update((value.name, None) for value in node.results if value is not None)
+            return
+        bind(node, made, self._values)
+        for value in node.results:
+            self._look(value)
 
     def _look(self, value: Value | None) -> None:
         """Ends the pass where a size has become a long expression: simplifying those takes minutes."""

@@ -299,6 +299,21 @@ def test_decisions():
         pair.made(-3 * torch.ones(3))
 
 
+def test_calls_that_nobody_looks_into(capsys):
+    def f(x):
+        y = x + 1
+        print("sum", y.sum().item())
+        return y * 2
+
+    with pytest.raises(ExportError, match=r"test_code.py:\d+: print runs code that nobody looks into.*'assume'"):
+        pijit.export(f, torch.ones(3), format="code")
+    pair = Pair(lambda: f, torch.ones(3), decisions="assume")
+    capsys.readouterr()
+    for rows in (3, 4, 3):
+        pair.call(torch.ones(rows), falls=rows == 4)  # sizes are looked at behind the call of print
+        assert capsys.readouterr().out == f"sum {2.0 * rows}\n" * 2
+
+
 def test_sizes_decided_behind_a_write_are_those_of_the_call():
     def f(x, y):
         x.add_(1)

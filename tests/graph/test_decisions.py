@@ -81,3 +81,51 @@ def test_decisions_on_sizes_are_no_assumptions():
 def test_another_word_is_an_error():
     with pytest.raises(UsageError, match='decisions= is "split" or "assume", not \'keep\''):
         pijit.export(way, X, IDS, format="fx", decisions="keep")
+
+
+def whole(x):
+    return x + 1 if int(x[0, 0] * 2) == 3 else x - 1
+
+
+def negative(x):
+    return x * 2 if int(x[0, 0]) == -3 else x
+
+
+def double(x):
+    k = float(x[0, 0])
+    return x * 2 if k * 2 - 1 == -4.0 else x
+
+
+def many(x):
+    for _ in range(int(x[0, 0])):
+        x = x + 1
+    return x
+
+
+def used(x):
+    k = int(x[0, 0])
+    return x * k if k > 2 else x
+
+
+@pytest.mark.parametrize(
+    ("f", "value", "other"),
+    [(whole, 1.6, 2.0), (negative, -3.7, -4.1), (double, -1.5, 1.5), (many, 2.5, 1.0), (used, 3.4, 1.0)],
+)
+def test_numbers_of_data_are_checked(f, value, other):
+    """Numbers that are computed of data, in each format of torch."""
+    x = torch.full((2, 3), value)
+    for form in ("fx", "exported_program", "python", "json"):
+        made = pijit.export(f, x, format=form, decisions="assume")
+        if form == "json":
+            run = Graph.from_json(made).run
+        elif form == "python":
+            namespace = {}
+            exec(made, namespace)  # noqa: S102
+            run = namespace[f.__name__]
+        else:
+            run = made if form == "fx" else made.module()
+        again = torch.full((2, 3), value)
+        assert torch.equal(run(again), f(again))
+        with pytest.raises((RuntimeError, AssertionError, ExportError)):
+            run(torch.full((2, 3), other))
+        assert torch.equal(run(x), f(x))

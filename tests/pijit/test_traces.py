@@ -1,5 +1,6 @@
 """Views of traces: read-only, and printed with the user's lines."""
 
+import collections
 import dataclasses
 import html
 import re
@@ -324,3 +325,81 @@ def test_a_small_gpt_is_short():
     assert "self.wte.weight" in text
     assert "modeling_gpt2.py:" in text
     assert len(str(pijit.explain(model, ids)).splitlines()) < 150
+
+
+@dataclasses.dataclass
+class Pair:
+    first: object
+    second: object = None
+
+
+class Slotted:
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        self.held = held
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def of_instances(x):
+    one, table = Pair(x), torch_of().tensor([float(number) for number in range(100)])
+    one.second = one.first * 2
+    ordered = collections.OrderedDict(a=x)
+    return one, Slotted(one), one, Point(x, 3), table + x.sum(), ordered, table.to(torch_of().int16), x.max(0)
+
+
+def torch_of():
+    import torch
+
+    return torch
+
+
+@pytest.mark.torch
+def test_instances_and_large_literals_run():
+    import torch
+
+    fast = pijit.jit(of_instances)
+    for x in (torch.ones(3), torch.arange(4.0)):
+        fast(x)
+    text = str(pijit.traces(fast)[0])
+    assert "0x" not in text
+    namespace = {name: thing for name, thing in globals().items() if name not in {"collections", "pijit"}}
+    exec(text, namespace)  # noqa: S102
+    for x in (torch.ones(3), torch.arange(4.0)):
+        made, expected = namespace["of_instances"](x), of_instances(x)
+        assert list(map(type, made)) == list(map(type, expected))
+        assert made[0] is made[2]
+        assert made[1].held is made[0]
+        assert made[0].first is x
+        assert list(vars(made[0])) == list(vars(expected[0]))
+        assert torch.equal(made[0].second, expected[0].second)
+        assert made[3] == expected[3]
+        assert made[5] == expected[5]
+        assert all(torch.equal(made[at], expected[at]) and made[at].dtype == expected[at].dtype for at in (4, 6))
+        assert all(map(torch.equal, made[7], expected[7]))
+
+
+@pytest.mark.torch
+def test_classes_of_libraries_are_imported():
+    """A fresh namespace has nothing of the library whose class the result is of."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+    plain, ids = BertModel(config).eval(), torch.randint(50, (2, 6))
+    model = pijit.jit(BertModel(config).eval())
+    model.load_state_dict(plain.state_dict())
+    with torch.no_grad():
+        model(ids)
+        namespace = {}
+        exec(str(pijit.traces(model)[0]), namespace)  # noqa: S102
+        for sizes in ((2, 6), (3, 5)):
+            ids = torch.randint(50, sizes)
+            made, expected = namespace["BertModel"](plain, ids), plain(ids)
+            assert type(made) is type(expected)
+            assert list(made) == list(expected)
+            assert vars(made).keys() == vars(expected).keys()
+            assert torch.equal(made.last_hidden_state, expected.last_hidden_state)
+            assert torch.equal(made[1], expected.pooler_output)

@@ -41,6 +41,11 @@ class Base:
         return otherwise if token is None else _types.named(token)
 
 
+def _is_one(factor: Any) -> bool:
+    """A number that changes nothing; a traced one may be any."""
+    return isinstance(factor, int | float) and factor == 1
+
+
 def _is_integer(x: Any) -> bool:
     return _types.category(_types.dtype_of(x)) < 2
 
@@ -98,11 +103,11 @@ class Elementwise(Base):
 
     def add(self, x: Any, y: Any, alpha: Any = 1) -> Any:
         x, y = self._together(x, y)
-        return x + (y if isinstance(alpha, int | float) and alpha == 1 else self._as(alpha, y.dtype) * y)
+        return x + (y if _is_one(alpha) else self._as(alpha, y.dtype) * y)
 
     def subtract(self, x: Any, y: Any, alpha: Any = 1) -> Any:
         x, y = self._together(x, y)
-        return x - (y if isinstance(alpha, int | float) and alpha == 1 else self._as(alpha, y.dtype) * y)
+        return x - (y if _is_one(alpha) else self._as(alpha, y.dtype) * y)
 
     def reverse_subtract(self, x: Any, y: Any, alpha: Any = 1) -> Any:
         return self.subtract(y, x, alpha)

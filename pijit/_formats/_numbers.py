@@ -1,0 +1,107 @@
+"""Numbers that the data of tensors decides, as tensors: torch.export cannot ask for such a number, nor check it.
+
+`if int(y[0, 0]) == 3:` becomes a tensor of one bool, which `aten._assert_async` looks at. Python computes with ints of
+any size and doubles; here they are int64 and float64.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pijit.graph.model import Graph, Node, Value, values_of
+from pijit.graph.torch_calls import NUMBERS, function_at, path_of
+
+_ITEMS = {"item", "item_int", "item_float", "item_bool", "item_not"}
+_SCALARS = {
+    f"scalar_{name}"
+    for name in (
+        "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative", "abs", "equal", "not_equal",
+        "less", "less_equal", "greater", "greater_equal", "not", "truth", "int", "float",
+    )
+}  # fmt: skip
+
+
+class DataNumbers:
+    """The numbers of a graph that follow from data.
+
+    Args:
+        graph: the graph.
+        call: makes a node that calls a function.
+        argument: gives the node of a value, or the argument itself.
+    """
+
+    def __init__(self, graph: Graph, call: Callable[..., Any], argument: Callable[[Any], Any]) -> None:
+        import torch
+
+        self._torch, self._call, self._argument = torch, call, argument
+        self._makers: dict[str, Node] = {}
+        self._made: dict[str, Any] = {}
+        for node in graph.nodes:
+            result = node.results[0] if len(node.results) == 1 else None
+            if result is None:
+                continue
+            of_data = any(value.name in self._makers for value in node.operands)
+            if node.op in _ITEMS or (node.op in _SCALARS and of_data):
+                self._makers[result.name] = node
+        self.checked_only = self._dead(graph)
+
+    def __contains__(self, value: Any) -> bool:
+        return isinstance(value, Value) and value.name in self._makers
+
+    def _dead(self, graph: Graph) -> set[str]:
+        """Those that nothing but checks needs."""
+        used = {value.name for value in (*graph.results, *(value for _, value in graph.updates))}
+        for node in reversed(graph.nodes):
+            if node.op == "check" and node.arguments["x"] in self:
+                continue
+            results = [value.name for value in node.results if value is not None]
+            if results and all(name in self._makers and name not in used for name in results):
+                continue
+            used.update(value.name for value in node.operands)
+        return set(self._makers) - used
+
+    def condition(self, value: Value, expected: Any) -> Any:
+        """A tensor of one bool: the number is as expected."""
+        made, aten = self._tensor(value), self._torch.ops.aten
+        if isinstance(expected, bool):
+            made = self._call(aten.ne.Scalar, (made, 0))
+            return made if expected else self._call(aten.logical_not.default, (made,))
+        return self._call(aten.eq.Scalar, (made, expected))
+
+    def _tensor(self, argument: Any) -> Any:
+        """A number as a tensor; one that no data decides as it is."""
+        if not isinstance(argument, Value) or argument.name not in self._makers:
+            return self._argument(argument)
+        if argument.name not in self._made:
+            node = self._makers[argument.name]
+            self._made[argument.name] = self._item(node) if node.op in _ITEMS else self._scalar(node)
+        return self._made[argument.name]
+
+    def _item(self, node: Node) -> Any:
+        torch, aten = self._torch, self._torch.ops.aten
+        (array,) = values_of(node.arguments)
+        made = self._call(aten.reshape.default, (self._argument(array), []))
+        if node.op in {"item_bool", "item_not"}:
+            made = self._call(aten.ne.Scalar, (made, 0))
+            return made if node.op == "item_bool" else self._call(aten.logical_not.default, (made,))
+        result = node.results[0]
+        kinds: Mapping[str, Any] = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
+        kind = {"item_int": "int", "item_float": "float"}.get(node.op, "float" if result is None else result.kind)
+        return self._call(aten.to.dtype, (made, kinds.get(kind, torch.float64)))
+
+    def _scalar(self, node: Node) -> Any:
+        torch, aten = self._torch, self._torch.ops.aten
+        sides = list(node.arguments.values())
+        kinds = [side.kind if isinstance(side, Value) else type(side).__name__ for side in sides]
+        made = [self._tensor(side) for side in sides]
+        if node.op == "scalar_divide" or ("float" in kinds and len(kinds) > 1):  # as doubles, not as the default dtype
+            made = [
+                self._call(aten.to.dtype, (each, torch.float64)) if side in self else each
+                for each, side in zip(made, sides, strict=True)
+            ]
+        if node.op == "scalar_truth":
+            return self._call(aten.ne.Scalar, (made[0], 0))
+        if node.op == "scalar_not":
+            return self._call(aten.eq.Scalar, (made[0], 0))
+        if node.op in {"scalar_int", "scalar_float"}:
+            return self._call(aten.to.dtype, (made[0], torch.int64 if node.op == "scalar_int" else torch.float64))
+        return self._call(function_at(path_of(NUMBERS[node.op])), tuple(made))

@@ -26,6 +26,7 @@ INSTALLED := $(VENV)/.installed
 CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python
 WHEEL := build/wheel
 CHECKED := build/checked
+MINDSPORE_VENV := .venv-mindspore
 SANITIZED := build/sanitized
 
 # Tests run away from the source tree, so that what they import is what was built for them.
@@ -35,7 +36,7 @@ PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup dev run test test-release test-checked test-long test-cpython test-sweep test-sanitize bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-cpython test-sweep test-sanitize test-mindspore bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -112,6 +113,19 @@ test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the add
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	  $(PYTEST_ALL) -m "not torch and not slow" $(addprefix $(ROOT)/tests/,exec cache pijit record/test_programs.py)
 
+# MindSpore needs a NumPy that torch and JAX of today do not take: an environment of its own, of 3 GB. What torch gives
+# is written first.
+$(MINDSPORE_VENV)/.deps: requirements/mindspore.txt
+	test -x $(MINDSPORE_VENV)/bin/python || $(PYTHON) -m venv $(MINDSPORE_VENV)
+	$(MINDSPORE_VENV)/bin/python -m pip install --quiet -r requirements/mindspore.txt
+	touch $@
+
+test-mindspore: $(CHECKED)/.built $(MINDSPORE_VENV)/.deps ## set up MindSpore and run the vocabulary, models and exports in it
+	PYTHONPATH=$(ROOT)/$(CHECKED)/stage python tests/mindspore/expected.py build/mindspore
+	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage OMP_NUM_THREADS=1 GLOG_v=3 \
+	  TORCH_PACKAGES="$$(python -c 'import torch, pathlib; print(pathlib.Path(torch.__file__).parents[1])')" \
+	  $(ROOT)/$(MINDSPORE_VENV)/bin/$(PYTEST) -p no:cacheprovider $(ROOT)/tests/mindspore
+
 bench: setup ## run bench/ with pytest-benchmark; prints what guards cost; .benchmarks/ keeps results and a picture of the ratios
 	mkdir -p build/cwd .benchmarks
 	cd build/cwd && $(PYTEST) --benchmark-autosave --benchmark-storage=file://$(ROOT)/.benchmarks \
@@ -141,5 +155,5 @@ format: $(DEPS) ## apply ruff's and clang-format's layout
 clean: ## remove what was built
 	rm -rf build .ruff_cache .mypy_cache .pytest_cache pijit/*.so $(INSTALLED)
 
-distclean: clean ## remove .venv too
-	rm -rf $(VENV)
+distclean: clean ## remove .venv and .venv-mindspore too
+	rm -rf $(VENV) $(MINDSPORE_VENV)

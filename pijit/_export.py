@@ -58,7 +58,7 @@ def export(
         kwargs: keyword arguments of `fn`, as a dict.
         decisions: what becomes of a decision on the data of a tensor (`if x.sum() > 0:`). "split": an error. "assume":
             the graph goes the way of this call, and is right for data that decides so. Formats of torch, `json` and
-            `python` check that; `onnx` and `stablehlo` leave the check out, and say so in their metadata.
+            `python` check that; `onnx`, `stablehlo` and `mindspore` leave the check out, and say so.
         options: of the format, such as `weights="safetensors"` for json.
 
     Returns:

@@ -301,7 +301,7 @@ class Graph:
 
         Args:
             *inputs: arrays of that framework, or of another one that shares them (DLPack), in the order of `inputs`.
-            framework: "torch", "numpy" or "jax".
+            framework: "torch", "numpy", "jax" or "mindspore".
             updates: give also what inputs and parameters hold afterwards, those that the call writes to.
             **named: inputs by their names.
 

@@ -172,9 +172,22 @@ def _given(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> d
 
 
 def to_array(thing: Any, framework: str) -> Any:
-    """An array of the framework with this content; no copy where DLPack or the buffer can be shared. Numbers stay."""
+    """An array of the framework with this content; no copy where DLPack or the buffer can be shared. Numbers stay.
+
+    MindSpore's arrays are copied: its tensors may be moved to another device at any time.
+    """
     if isinstance(thing, bool | int | float):
         return thing
+    if type(thing).__module__.startswith("mindspore"):
+        if framework == "mindspore":
+            return thing
+        from pijit.graph.forms.mindspore_array import numpy_of
+
+        thing = numpy_of(thing)
+    if framework == "mindspore":
+        from pijit.graph.forms.mindspore_array import constant
+
+        return constant(to_array(thing, "numpy")).tensor
     if framework == "torch":
         import torch
 

@@ -335,7 +335,8 @@ def _node_gap(node: Node, values: Mapping[str, Any], others: Mapping[str, Any]) 
             gap = abs(float(one) - float(other))
             dtype = "float32"
         else:
-            other = to_array(other, "torch") if hasattr(other, "__dlpack__") else other
+            shared = hasattr(other, "__dlpack__") or hasattr(other, "asnumpy")  # not a scalar of NumPy
+            other = to_array(other, "torch") if shared else other
             gap, dtype = _gap([one], [other]), str(one.dtype).removeprefix("torch.")
         largest = max(largest, gap)
         wrong = wrong or gap > _TOLERANCE.get(dtype, _USUAL)

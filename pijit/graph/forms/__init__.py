@@ -27,6 +27,7 @@ FRAMEWORKS = {
     "torch": Framework("torch", "torch", "pip install torch"),
     "numpy": Framework("numpy", "numpy", "pip install numpy"),
     "jax": Framework("jax", "jax", "pip install 'jax[cpu]'"),
+    "mindspore": Framework("mindspore", "mindspore", "pip install mindspore 'numpy<2'"),
 }
 
 
@@ -34,14 +35,17 @@ def load(framework: str) -> ModuleType:
     """The forms of a framework.
 
     Raises:
-        UsageError: there is no such framework, or its package is not installed.
+        UsageError: there is no such framework, or its package is not installed or does not load.
     """
     if framework not in FRAMEWORKS:
         raise UsageError(f"no framework is called {framework!r}{nearest(framework, FRAMEWORKS)}")
     found = FRAMEWORKS[framework]
     if importlib.util.find_spec(found.package) is None:
         raise UsageError(f"framework {framework!r} needs the package {found.package}: {found.install}")
-    return importlib.import_module(f"{__name__}.{found.forms}")
+    try:
+        return importlib.import_module(f"{__name__}.{found.forms}")
+    except Exception as error:  # what the package raises where another one, such as NumPy, is of a version too far away
+        raise UsageError(f"framework {framework!r} does not load: {type(error).__name__}: {error}") from error
 
 
 def form_of(forms: ModuleType, name: str) -> Callable[..., Any] | None:

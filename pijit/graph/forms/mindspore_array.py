@@ -174,6 +174,11 @@ def numpy_of(tensor: Any) -> Any:
     return tensor.asnumpy()
 
 
+def is_known(x: Any) -> bool:
+    """What the array holds can be asked for."""
+    return x.constant is not None or _recorded.get() is None
+
+
 def _namespace() -> Any:
     from pijit.graph.forms import mindspore_namespace  # which stands on this module
 
@@ -236,7 +241,7 @@ class Array:
         """What it holds, as an array of NumPy."""
         if self.constant is not None:
             return self.constant
-        if _recorded.get() is not None:
+        if not is_known(self):
             raise DependsOnData
         return numpy_of(self.tensor)
 
@@ -263,7 +268,8 @@ class Array:
         if dtype == self.dtype:
             return self
         if self.constant is not None:
-            return constant(self.constant.astype(dtype))
+            with np.errstate(all="ignore"):
+                return constant(self.constant.astype(dtype))
         if self.size == 0:
             return constant(np.zeros(self.shape, dtype))
         if _types.category(self.dtype) == 3 and _types.category(dtype) < 3:

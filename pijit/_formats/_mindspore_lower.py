@@ -330,6 +330,12 @@ def save_mindir(made: Any, path: Path) -> None:
             f"MindSpore saves no MindIR of {made.source.name}: {type(error).__name__}: {why}; a path that ends with "
             ".py saves the source"
         ) from error
+    if not path.exists():  # from a gigabyte on it is a directory and several files
+        raise ExportError(
+            f"the parameters of {made.source.name} are too large for one file of MindIR; a path that ends with .py "
+            "saves the source, with the parameters in a file beside it"
+        )
+    path.chmod(0o644)  # MindSpore lets nobody else read it
 
 
 def save_source(made: Any, path: Path) -> None:

@@ -90,6 +90,7 @@ def test_a_training_step_gives_what_it_updates_as_results() -> None:
 def test_mindir_is_saved_and_read_again(name: str, tmp_path: Path) -> None:
     path = pijit.export(graph_of(name), format="mindspore", path=tmp_path / "model.mindir")
     assert [each.name for each in tmp_path.iterdir()] == ["model.mindir"]
+    assert path.stat().st_mode & 0o777 == 0o644
     read = mindspore.nn.GraphCell(mindspore.load(str(path)))
     for inputs, expected in calls(name):
         close(leaves(read(*tensors(inputs))), expected)

@@ -25,26 +25,13 @@ from mindspore.common import np_dtype
 from pijit.graph.forms import _types
 
 BFLOAT16: Any = np.dtype(np_dtype.bfloat16)
-_NAMES: tuple[str, ...] = (
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-)
-_NAMES += ("complex64", "complex128", "bool_")
-TO_MINDSPORE: dict[Any, Any] = {np.dtype(name): getattr(mindspore, name) for name in _NAMES}
+_NAMES = "bool_ int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128"
+TO_MINDSPORE: dict[Any, Any] = {np.dtype(name): getattr(mindspore, name) for name in _NAMES.split()}
 TO_MINDSPORE[BFLOAT16] = mindspore.bfloat16
 TO_NUMPY = {theirs: own for own, theirs in TO_MINDSPORE.items()}
 # MindSpore has no kernels of these dtypes for many operators: what is computed in instead, and cast back from.
 _WIDER = {"bool": "uint8", "int8": "int16", "float16": "float32", "bfloat16": "float32"}
-_ALL = ("float16", "bfloat16")
+_SHORT = ("float16", "bfloat16")
 _LACKING = {
     "ops.add": ("bool",),
     "ops.maximum": ("bfloat16",),
@@ -52,15 +39,13 @@ _LACKING = {
     "ops.floor_mod": ("bool", "bfloat16"),
     "ops.less": ("bool", "int8", "bfloat16"),
     "ops.greater": ("bool", "int8", "bfloat16"),
-    "ops.select": ("bool", "bfloat16"),
     "ops.amax": ("bool", "bfloat16"),
     "ops.amin": ("bool", "bfloat16"),
     "ops.argmax": ("bool", "bfloat16"),
     "ops.argmin": ("bool", "bfloat16"),
     "ops.sort": ("bool", "bfloat16"),
-    "ops.hypot": _ALL,
-    "ops.logaddexp": _ALL,
-    "ops.nextafter": _ALL,
+    "ops.hypot": _SHORT,
+    "ops.nextafter": _SHORT,
     "ops.tensor_scatter_add": ("bool", "bfloat16"),
     "ops.tensor_scatter_mul": ("bool", "bfloat16"),
     "ops.tensor_scatter_max": ("bool", "bfloat16"),

@@ -13,8 +13,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 export PYTHONDONTWRITEBYTECODE := 1
 
-# tests/cpython has a target of its own.
-TESTS := $(ROOT)/tests --ignore=$(ROOT)/tests/cpython
+# tests/cpython and tests/mindspore have targets of their own.
+TESTS := $(ROOT)/tests --ignore=$(ROOT)/tests/cpython --ignore=$(ROOT)/tests/mindspore
 
 SOURCES := CMakeLists.txt $(shell find csrc -type f 2>/dev/null)
 PYTHON_SOURCES := pyproject.toml $(shell find pijit -type f -name '*.py*' -not -name '*.pyc' 2>/dev/null)

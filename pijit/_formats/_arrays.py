@@ -58,10 +58,10 @@ class Raw:
 
 
 def framework_of(array: Any) -> str:
-    """ "torch", "numpy" or "jax": whose array it is."""
+    """ "torch", "numpy", "jax" or "mindspore": whose array it is."""
     for kind in type(array).__mro__:
         package = kind.__module__.partition(".")[0]
-        if package in {"torch", "numpy"}:
+        if package in {"torch", "numpy", "mindspore"}:
             return package
         if package in {"jax", "jaxlib"}:
             return "jax"
@@ -77,15 +77,21 @@ def raw(array: Any, name: str) -> Raw:
     framework = framework_of(array)
     if framework == "torch":
         return _raw_of_tensor(array, name)
-    if framework in {"numpy", "jax"}:
+    if framework in {"numpy", "jax", "mindspore"}:
         import numpy as np
 
-        held = np.asarray(array)
+        held = np.asarray(array) if framework != "mindspore" else _array_of_mindspore(array)
         dtype = held.dtype.name
         if dtype not in DTYPES:
             raise ExportError(f"{name} is an array of {dtype}, which has no bytes to write")
         return Raw(dtype, held.shape, held.astype(held.dtype.newbyteorder("<"), copy=False).tobytes())
-    raise ExportError(f"{name} is a {type(array).__name__}, not an array of torch, numpy or jax")
+    raise ExportError(f"{name} is a {type(array).__name__}, not an array of torch, numpy, jax or mindspore")
+
+
+def _array_of_mindspore(tensor: Any) -> Any:
+    from pijit.graph.forms.mindspore_array import numpy_of
+
+    return numpy_of(tensor)
 
 
 def _raw_of_tensor(tensor: Any, name: str) -> Raw:
@@ -105,7 +111,7 @@ def _raw_of_tensor(tensor: Any, name: str) -> Raw:
 
 
 def array(held: Raw, framework: str, name: str) -> Any:
-    """An array of the framework ("torch", "numpy" or "jax") with these bytes.
+    """An array of the framework ("torch", "numpy", "jax" or "mindspore") with these bytes.
 
     Raises:
         ExportError: their number does not fit the shape, or the framework has no such dtype.
@@ -132,6 +138,10 @@ def array(held: Raw, framework: str, name: str) -> Any:
         import jax.numpy as jnp
 
         return jnp.asarray(made)
+    if framework == "mindspore":
+        from pijit.graph.forms.mindspore_array import constant
+
+        return constant(made).tensor
     return made
 
 

@@ -33,6 +33,8 @@ from pijit.graph.text import Writer, key, quoted, wrapped
 
 _INLINE = 16  # elements of a constant that stands in the source
 _WIDTH = 112
+# Names that the source of a cell has for other things than values.
+_OWN = {"self", "arrays", "mindspore", "ops", "nn", "Parameter", "Tensor", "np", "json", "struct", "Path", "load"}
 _numbers = itertools.count(1)
 
 _READER = '''
@@ -75,8 +77,12 @@ class _CellWriter(Writer):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.taken |= {"self", "arrays", "mindspore", "ops", "nn", "Parameter", "Tensor", "np"}
-        self.function = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", graph.name)) or "Graph"
+        self.taken |= _OWN
+        for value in graph.inputs:
+            if self.names[value.name] in _OWN:
+                self.names[value.name] = self.new(value.name)
+        words = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", graph.name))
+        self.function = words if words.isidentifier() and words not in _OWN else f"Graph{words}"
         self.values: dict[str, Any] = {}
         self.arrays: dict[str, Any] = {}
         self.setup: list[str] = []
@@ -107,14 +113,15 @@ class _CellWriter(Writer):
         """Makes a parameter an attribute of the cell."""
         if value.name not in self.graph.data:
             raise ExportError(f"the graph has no data for {value.role} {key(value)!r}")
+        name = key(value) if key(value) not in self.arrays else value.name
         held = self.values[value.name] = Array(to_array(self.graph.data[value.name], "mindspore"))
-        attribute = self.attribute(key(value))
+        attribute = self.attribute(name)
         held.name = f"self.{attribute}"
-        self.arrays[key(value)] = _storable(numpy_of(held.tensor))
+        self.arrays[name] = _storable(numpy_of(held.tensor))
         trained = value.role == "parameter" and held.dtype.kind not in "biu"
         self.setup.append(
-            f"self.{attribute} = Parameter(Tensor(arrays[{quoted(key(value))}], mindspore.{_word(held.dtype)}), "
-            f"name={quoted(key(value))}, requires_grad={trained})"
+            f"self.{attribute} = Parameter(Tensor(arrays[{quoted(name)}], mindspore.{_word(held.dtype)}), "
+            f"name={quoted(name)}, requires_grad={trained})"
         )
 
     def attribute(self, name: str) -> str:
@@ -133,8 +140,8 @@ class _CellWriter(Writer):
             if array.size <= _INLINE and array.dtype.kind != "c" and array.size:
                 made = f"Tensor({_numbers_of(array.tolist())}, {dtype})"
             else:
-                self.arrays[attribute] = _storable(array)
-                made = f"Tensor(arrays[{quoted(attribute)}], {dtype})"
+                self.arrays[f"constant:{attribute}"] = _storable(array)
+                made = f"Tensor(arrays[{quoted(f'constant:{attribute}')}], {dtype})"
             self.setup.append(f"self.{attribute} = {made}")
             self.constants[found] = f"self.{attribute}"
         return self.constants[found]
@@ -330,6 +337,12 @@ def save_mindir(made: Any, path: Path) -> None:
             f"MindSpore saves no MindIR of {made.source.name}: {type(error).__name__}: {why}; a path that ends with "
             ".py saves the source"
         ) from error
+    if not path.exists():  # from a gigabyte on it is a directory and several files
+        raise ExportError(
+            f"the parameters of {made.source.name} are too large for one file of MindIR; a path that ends with .py "
+            "saves the source, with the parameters in a file beside it"
+        )
+    path.chmod(0o644)  # MindSpore lets nobody else read it
 
 
 def save_source(made: Any, path: Path) -> None:

@@ -4,7 +4,7 @@ Schema "pijit.graph/1", an object of:
 
     schema      "pijit.graph/1"; a reader refuses another number
     name        of the function or module
-    framework   whose arrays `data` had: "torch", "numpy", "jax", or ""
+    framework   whose arrays `data` had: "torch", "numpy", "jax", "mindspore", or ""
     symbols     {"batch": 4}: sizes that are free, with the size that was seen
     values      {name: {"kind", "role", "dtype", "shape", "device", "path"}}: every value of the graph. What is missing
                 has its default: kind "tensor", role "result", the others not known. A size in "shape" is a number, or
@@ -34,6 +34,7 @@ Arguments and structures are null, true, false, numbers, strings, lists (for tup
 """
 
 import base64
+import importlib.util
 import json
 import math
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ from typing import Any, NamedTuple, NoReturn
 from pijit._formats._arrays import Raw, array, framework_of, raw, read_file, write_file
 from pijit._wrong import describe
 from pijit.errors import ExportError, UsageError
+from pijit.graph.forms import FRAMEWORKS
 from pijit.graph.model import Effect, Graph, Node, Region, Slice, Token, Value
 
 NAME = "json"
@@ -219,7 +221,8 @@ def read(text: "str | bytes", *, beside: Path | None = None, framework: str | No
     Args:
         text: JSON of this schema.
         beside: the directory of the text's file, where a file of arrays is looked for.
-        framework: whose arrays the parameters become: "torch", "numpy" or "jax". None: that of the captured graph.
+        framework: whose arrays the parameters become: a name in
+            `pijit.graph.forms.FRAMEWORKS`. None: that of the captured graph.
 
     Raises:
         ExportError: the text is damaged, foreign, or of another version; a file of arrays is not there.
@@ -395,6 +398,12 @@ class _Reader:
         if strides is not None:
             strides = tuple(self.checked(each, int, where) for each in self.checked(strides, list, where))
         held = Raw(str(entry["dtype"]), shape, self.bytes(name, entry), strides, entry.get("requires_grad") is True)
+        needs = FRAMEWORKS.get(self.framework)
+        if needs is not None and importlib.util.find_spec(needs.package) is None:
+            raise ExportError(
+                f"the parameters are to be arrays of {self.framework}, which is not installed: {needs.install}; or "
+                "take another framework, such as framework='numpy'"
+            )
         return array(held, self.framework, f"parameter {name!r}")
 
     def bytes(self, name: str, entry: dict[str, Any]) -> bytes:
@@ -450,8 +459,8 @@ def to_json(graph: Graph, weights: str, indent: int | None) -> str:
 
 def from_json(source: Any, framework: str | None) -> Graph:
     """`Graph.from_json`: `source` is the text, or a `Path` of its file."""
-    if framework is not None and framework not in {"torch", "numpy", "jax"}:
-        raise UsageError(f"framework= is torch, numpy or jax, not {framework!r}")
+    if framework is not None and framework not in FRAMEWORKS:
+        raise UsageError(f"framework= is one of {', '.join(FRAMEWORKS)}, not {framework!r}")
     if isinstance(source, str | bytes):
         return read(source, framework=framework)
     if not isinstance(source, Path):

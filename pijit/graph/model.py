@@ -367,7 +367,8 @@ class Graph:
 
         Args:
             source: the text, or a `pathlib.Path` of its file.
-            framework: whose arrays the parameters become ("torch", "numpy" or "jax"); None: that of the captured graph.
+            framework: whose arrays the parameters become ("torch", "numpy", "jax" or "mindspore"); None: that of the
+                captured graph.
 
         Raises:
             ExportError: the text is damaged, or of another schema.

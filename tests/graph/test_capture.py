@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -233,6 +234,24 @@ def test_bad_input():
         graph.run(torch.ones(3), torch.ones(3), framework="torhc")
     with pytest.raises(ExportError, match="returns an object that a graph cannot give"):
         capture(lambda x: (x + 1, object), torch.ones(2))
+
+
+def test_a_framework_that_is_missing_or_does_not_load_is_an_error_that_says_so(monkeypatch: Any) -> None:
+    graph, x = capture(Net(), torch.ones(2, 8)), torch.ones(2, 8)
+    before = graph.run(x, framework="numpy")
+    with monkeypatch.context() as patch:
+        patch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(UsageError, match="needs the package mindspore: pip install mindspore 'numpy<2'"):
+            graph.run(x, framework="mindspore")
+
+    def broken(name: str) -> Any:
+        raise AttributeError("numpy has no StringDType")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("importlib.import_module", broken)
+        with pytest.raises(UsageError, match=r"'numpy' does not load: AttributeError: numpy has no StringDType"):
+            graph.run(x, framework="numpy")
+    np.testing.assert_equal(graph.run(x, framework="numpy"), before)
 
 
 def test_a_call_that_is_not_recorded():

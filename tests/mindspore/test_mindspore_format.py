@@ -90,6 +90,7 @@ def test_a_training_step_gives_what_it_updates_as_results() -> None:
 def test_mindir_is_saved_and_read_again(name: str, tmp_path: Path) -> None:
     path = pijit.export(graph_of(name), format="mindspore", path=tmp_path / "model.mindir")
     assert [each.name for each in tmp_path.iterdir()] == ["model.mindir"]
+    assert path.stat().st_mode & 0o777 == 0o644
     read = mindspore.nn.GraphCell(mindspore.load(str(path)))
     for inputs, expected in calls(name):
         close(leaves(read(*tensors(inputs))), expected)
@@ -142,6 +143,30 @@ def test_what_a_cell_cannot_hold_is_an_error_that_leaves_nothing(op: str, said: 
     fine = _node("exp", x=x)
     pijit.export(_graph(fine, outputs=fine.results[0]), format="mindspore", path=tmp_path / "made.mindir")
     assert [each.name for each in tmp_path.iterdir()] == ["made.mindir"]
+
+
+def test_names_that_the_source_has_itself_are_no_trouble(tmp_path: Path) -> None:
+    inputs = tuple(Value(name, "tensor", "input", "float32", (2,)) for name in ("ops", "self", "mindspore"))
+    paths = ("construct", "c1", "c1", "0.weight", "a b")
+    weights = tuple(Value(f"w{at}", "tensor", "parameter", "float32", (2,), path=path) for at, path in enumerate(paths))
+    nodes, total = [], inputs[0]
+    for at, each in enumerate((*inputs[1:], *weights)):
+        result = Value(f"v_{at}", "tensor", "result", "float32", (2,))
+        nodes.append(Node("add", {"x": total, "y": each, "alpha": 2}, (result,)))
+        total = result
+    data = {f"w{at}": np.full(2, 10.0**at, np.float32) for at in range(5)}
+    graph = Graph("3 d", inputs, weights, tuple(nodes), total, data=data)
+    cell = pijit.export(graph, format="mindspore")
+    for seed in (0, 1):
+        given = [np.full(2, seed + at, np.float32) for at in range(3)]
+        expected = [graph.run(*given, framework="numpy")]
+        close([cell(*tensors(tuple(given)))], expected)
+        close([mindspore.jit(cell)(*tensors(tuple(given)))], expected)
+    assert len({each.name for each in cell.get_parameters()}) == len(paths)
+    saved = pijit.export(graph, format="mindspore", path=tmp_path / "odd.py")
+    scope: dict[str, Any] = {"__file__": str(saved), "__name__": "odd"}
+    exec(compile(saved.read_text(), str(saved), "exec"), scope)  # noqa: S102
+    close([scope["load"]()(*tensors(tuple(given)))], expected)
 
 
 def test_sizes_cannot_be_free() -> None:

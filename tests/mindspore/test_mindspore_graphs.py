@@ -43,6 +43,21 @@ def test_a_training_step_gives_the_loss_and_the_parameters_after_it() -> None:
         assert any(np.abs(after[name] - graph.data[name]).max() > 1e-3 for name in after)
 
 
+def test_json_is_read_with_parameters_of_mindspore_and_written_again(monkeypatch: Any) -> None:
+    source = EXPECTED / "mlp.json"
+    graph = Graph.from_json(source, framework="mindspore")
+    assert {type(each) for each in graph.data.values()} == {mindspore.Tensor}
+    again = Graph.from_json(graph.to_json(), framework="numpy")
+    for name, array in Graph.from_json(source, framework="numpy").data.items():
+        np.testing.assert_array_equal(again.data[name], array)
+        np.testing.assert_array_equal(as_numpy(graph.data[name]), array)
+    for inputs, expected in calls("mlp"):
+        close([graph.run(*inputs, framework="mindspore")], expected)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ExportError, match=r"arrays of torch, which is not installed: .*framework='numpy'"):
+        Graph.from_json(source)
+
+
 def test_an_operator_without_a_row_is_an_error_with_its_place() -> None:
     graph = graph_of("mlp")
     text = graph.to_json().replace('"op": "relu"', '"op": "aten::relu9"').replace('"op":"relu"', '"op":"aten::relu9"')

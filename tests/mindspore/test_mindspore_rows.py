@@ -11,13 +11,20 @@ import pytest
 from cases import CASES
 from checks import EXPECTED, as_numpy
 
-from pijit.graph import forms
+import pijit
+from pijit.errors import ExportError
+from pijit.graph import Graph, Node, Slice, Value, forms
 from pijit.graph.vocabulary import rows
 
 mindspore = pytest.importorskip("mindspore")
 
 # Rows whose float32 is further off, and by how much: MindSpore's tanh on CPUs.
 COARSE = {"gelu": 1e-4, "gelu_backward": 1e-3}
+# Rows whose results have sizes that depend on values.
+SIZED_BY_DATA = ("masked_select", "nonzero", "unique")
+# Tested in float16 and bfloat16, too.
+SHORT = ("add", "multiply", "mean", "matmul", "linear", "conv2d", "layer_norm", "rms_norm", "softmax", "sigmoid")
+SHORT += ("scaled_dot_product_attention", "embedding", "addmm", "cumulative_sum", "relu", "silu", "max", "where")
 UNINITIALISED = ("empty", "empty_like", "new_empty")
 
 
@@ -72,3 +79,74 @@ def test_mindspore_gives_what_torch_gives(name: str, expected: Any) -> None:
         same(form(**given), wanted, name, case)
         same(form(**given), wanted, name, case)  # the first call has written to nothing
         np.testing.assert_equal(mapped(given, as_numpy), before)
+
+
+def as_graph(name: str, case: dict[str, Any], expected: Any) -> tuple[Graph, list[Any]]:
+    """The graph of one call of the row, and the arrays in the case, which are its inputs."""
+    arrays: list[Any] = []
+
+    def argument(thing: Any) -> Any:
+        if isinstance(thing, slice):
+            return Slice(*map(argument, (thing.start, thing.stop, thing.step)))
+        if isinstance(thing, tuple | list):
+            return tuple(map(argument, thing))
+        if not isinstance(thing, np.ndarray | np.generic):
+            return thing
+        arrays.append(np.array(thing))
+        return Value(f"x{len(arrays)}", "tensor", "input", str(thing.dtype), thing.shape)
+
+    arguments = {key: argument(each) for key, each in case.items()}
+    taken = [each is not None for each, _ in expected]
+    if name.endswith("_backward") and isinstance(case.get("mask"), tuple):
+        taken = list(case["mask"])
+    results = tuple(Value(f"y{at}", "tensor", "result") if each else None for at, each in enumerate(taken))
+    inputs = tuple(
+        Value(f"x{at}", "tensor", "input", str(array.dtype), array.shape) for at, array in enumerate(arrays, 1)
+    )
+    outputs = tuple(each for each in results if each is not None)
+    return Graph(name, inputs, (), (Node(name, arguments, results),), outputs), arrays
+
+
+@pytest.mark.parametrize("name", [name for name in rows() if not name.startswith("scalar_") and name != "check"])
+def test_a_compiled_cell_gives_what_torch_gives(name: str, expected: Any) -> None:
+    for case, wanted in list(zip(CASES[name], expected[name], strict=True))[:2]:
+        if not any(isinstance(each, np.ndarray | np.generic) for each in case.values()) and "arrays" not in case:
+            continue  # it is a constant
+        graph, arrays = as_graph(name, case, wanted)
+        if name in SIZED_BY_DATA or (name == "one_hot" and case.get("classes", -1) == -1):
+            with pytest.raises(ExportError, match=f"{name} needs the data of a tensor"):
+                pijit.export(graph, format="mindspore")
+            continue
+        cell = mindspore.jit(pijit.export(graph, format="mindspore"))
+        kept = [
+            (each, dtype)
+            if dtype
+            else (np.asarray(each), str(arrays[0].dtype) if name == "item" else str(np.asarray(each).dtype))
+            for (each, dtype), result in zip(wanted, graph.nodes[0].results, strict=True)
+            if result is not None
+        ]
+        for _ in range(2):
+            found = flat(cell(*map(mindspore.Tensor, arrays)))[: len(kept)]  # what batch norm updates comes after
+            same(found, kept, name, {})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numbers_of_16_bits_keep_their_dtype(dtype: str, expected: Any) -> None:
+    short = getattr(mindspore, dtype)
+
+    def tensor(array: Any) -> Any:
+        made = mindspore.Tensor(np.array(array))
+        return made.astype(short) if array.dtype == np.float32 else made
+
+    for name in SHORT:
+        form = forms.form_of(forms.load("mindspore"), name)
+        for case, wanted in zip(CASES[name], expected[name], strict=True):
+            arrays = [each for each in case.values() if isinstance(each, np.ndarray)]
+            dtypes = {each.dtype.name for each in arrays}
+            if dtypes & {"float64", "complex64"} or "float32" not in dtypes or "dtype" in case:
+                continue
+            for own, (other, dtype_name) in zip(flat(form(**mapped(case, tensor))), wanted, strict=True):
+                assert str(own.dtype).lower() == (dtype if dtype_name == "float32" else dtype_name), name
+                wide = np.asarray(as_numpy(own), np.float64)
+                close = 0.03 * max(np.abs(other[np.isfinite(other)]).max(initial=0), 1)
+                np.testing.assert_allclose(wide, other, rtol=0.03, atol=close, err_msg=name)

@@ -25,26 +25,13 @@ from mindspore.common import np_dtype
 from pijit.graph.forms import _types
 
 BFLOAT16: Any = np.dtype(np_dtype.bfloat16)
-_NAMES: tuple[str, ...] = (
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-)
-_NAMES += ("complex64", "complex128", "bool_")
-TO_MINDSPORE: dict[Any, Any] = {np.dtype(name): getattr(mindspore, name) for name in _NAMES}
+_NAMES = "bool_ int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128"
+TO_MINDSPORE: dict[Any, Any] = {np.dtype(name): getattr(mindspore, name) for name in _NAMES.split()}
 TO_MINDSPORE[BFLOAT16] = mindspore.bfloat16
 TO_NUMPY = {theirs: own for own, theirs in TO_MINDSPORE.items()}
 # MindSpore has no kernels of these dtypes for many operators: what is computed in instead, and cast back from.
 _WIDER = {"bool": "uint8", "int8": "int16", "float16": "float32", "bfloat16": "float32"}
-_ALL = ("float16", "bfloat16")
+_SHORT = ("float16", "bfloat16")
 _LACKING = {
     "ops.add": ("bool",),
     "ops.maximum": ("bfloat16",),
@@ -52,15 +39,13 @@ _LACKING = {
     "ops.floor_mod": ("bool", "bfloat16"),
     "ops.less": ("bool", "int8", "bfloat16"),
     "ops.greater": ("bool", "int8", "bfloat16"),
-    "ops.select": ("bool", "bfloat16"),
     "ops.amax": ("bool", "bfloat16"),
     "ops.amin": ("bool", "bfloat16"),
     "ops.argmax": ("bool", "bfloat16"),
     "ops.argmin": ("bool", "bfloat16"),
     "ops.sort": ("bool", "bfloat16"),
-    "ops.hypot": _ALL,
-    "ops.logaddexp": _ALL,
-    "ops.nextafter": _ALL,
+    "ops.hypot": _SHORT,
+    "ops.nextafter": _SHORT,
     "ops.tensor_scatter_add": ("bool", "bfloat16"),
     "ops.tensor_scatter_mul": ("bool", "bfloat16"),
     "ops.tensor_scatter_max": ("bool", "bfloat16"),
@@ -174,6 +159,11 @@ def numpy_of(tensor: Any) -> Any:
     return tensor.asnumpy()
 
 
+def is_known(x: Any) -> bool:
+    """What the array holds can be asked for."""
+    return x.constant is not None or _recorded.get() is None
+
+
 def _namespace() -> Any:
     from pijit.graph.forms import mindspore_namespace  # which stands on this module
 
@@ -236,7 +226,7 @@ class Array:
         """What it holds, as an array of NumPy."""
         if self.constant is not None:
             return self.constant
-        if _recorded.get() is not None:
+        if not is_known(self):
             raise DependsOnData
         return numpy_of(self.tensor)
 
@@ -263,7 +253,8 @@ class Array:
         if dtype == self.dtype:
             return self
         if self.constant is not None:
-            return constant(self.constant.astype(dtype))
+            with np.errstate(all="ignore"):
+                return constant(self.constant.astype(dtype))
         if self.size == 0:
             return constant(np.zeros(self.shape, dtype))
         if _types.category(self.dtype) == 3 and _types.category(dtype) < 3:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pijit.graph.forms import _types
 from pijit.graph.forms.mindspore_array import call, constant
-from pijit.graph.forms.mindspore_folding import asarray, binary, folded, named, together, unary
+from pijit.graph.forms.mindspore_folding import asarray, binary, folded, named, paired, together, unary
 
 exp, exp2, expm1, log, log1p = (unary(name) for name in ("exp", "exp2", "expm1", "log", "log1p"))
 log2, log10, sqrt, ceil, floor, trunc = (unary(name) for name in ("log2", "log10", "sqrt", "ceil", "floor", "trunc"))
@@ -29,25 +29,22 @@ logical_xor = binary("logical_xor")
 
 def _logic(name: str) -> Callable[..., Any]:
     def function(x: Any, y: Any) -> Any:
-        x, y = together(x, y)
         return call(f"ops.{'logical' if x.dtype == np.bool_ else 'bitwise'}_{name}", x, y)
 
-    return named(f"bitwise_{name}", function)
+    return named(f"bitwise_{name}", function, paired)
 
 
 bitwise_and, bitwise_or = _logic("and"), _logic("or")
 logical_and, logical_or = (binary(f"logical_{name}") for name in ("and", "or"))
 
 
-@folded
+@paired
 def bitwise_xor(x: Any, y: Any) -> Any:
-    x, y = together(x, y)
     return call("ops.logical_xor" if x.dtype == np.bool_ else "ops.bitwise_xor", x, y)
 
 
-@folded
+@paired
 def add(x: Any, y: Any) -> Any:
-    x, y = together(x, y)
     return call("ops.logical_or", x, y) if x.dtype == np.bool_ else call("ops.add", x, y)
 
 
@@ -58,9 +55,8 @@ def invert(x: Any) -> Any:
     return bitwise_xor(x, constant(np.asarray(-1).astype(x.dtype)))
 
 
-@folded
+@paired
 def floor_divide(x: Any, y: Any) -> Any:
-    x, y = together(x, y)
     if _types.category(x.dtype) < 2:
         return call("ops.floor_div", x, y)
     # the nearest whole number to (x - remainder) / y: x / y is rounded, and may be one too large
@@ -69,23 +65,21 @@ def floor_divide(x: Any, y: Any) -> Any:
     return where(equal(y, 0), divide(x, y), near)
 
 
-@folded
+@paired
 def remainder(x: Any, y: Any) -> Any:
-    x, y = together(x, y)
     if _types.category(x.dtype) < 2:
         return call("ops.floor_mod", x, y)
     rest = fmod(x, y)
     return where(logical_and(not_equal(rest, 0), less(rest, 0) ^ less(y, 0)), add(rest, y), rest)
 
 
-@folded
+@paired
 def fmod(x: Any, y: Any) -> Any:
-    return call("ops.fmod", *together(x, y))
+    return call("ops.fmod", x, y)
 
 
 def _extreme(name: str) -> Callable[..., Any]:
     def function(x: Any, y: Any) -> Any:
-        x, y = together(x, y)
         if _types.category(x.dtype) < 2:
             return call(f"ops.{name}", x, y)
         # MindSpore gives NaN only where the second operand is NaN
@@ -95,7 +89,7 @@ def _extreme(name: str) -> Callable[..., Any]:
             return call(f"ops.{name}", x, y)
         return where(isnan(x), x, call(f"ops.{name}", x, y))
 
-    return named(name, function)
+    return named(name, function, paired)
 
 
 maximum, minimum = _extreme("maximum"), _extreme("minimum")
@@ -103,10 +97,9 @@ maximum, minimum = _extreme("maximum"), _extreme("minimum")
 
 def _without_nan(name: str, of: Callable[..., Any]) -> Callable[..., Any]:
     def function(x: Any, y: Any) -> Any:
-        x, y = together(x, y)
         return where(isnan(x), y, where(isnan(y), x, of(x, y)))
 
-    return named(name, function)
+    return named(name, function, paired)
 
 
 fmax, fmin = _without_nan("fmax", maximum), _without_nan("fmin", minimum)
@@ -114,7 +107,6 @@ fmax, fmin = _without_nan("fmax", maximum), _without_nan("fmin", minimum)
 
 def _log_of_sum(name: str, power: Callable[..., Any], log: Callable[..., Any]) -> Callable[..., Any]:
     def function(x: Any, y: Any) -> Any:
-        x, y = together(x, y)
         top, low = maximum(x, y), minimum(x, y)
         return where(
             equal(x, y), add(x, constant(np.asarray(log(np.float64(2))).astype(x.dtype))), top + _less(top, low)
@@ -124,7 +116,7 @@ def _log_of_sum(name: str, power: Callable[..., Any], log: Callable[..., Any]) -
         rest = log1p(power(subtract(low, top)))
         return rest if name == "logaddexp" else multiply(rest, constant(np.asarray(1 / math.log(2)).astype(top.dtype)))
 
-    return named(name, function)
+    return named(name, function, paired)
 
 
 logaddexp, logaddexp2 = _log_of_sum("logaddexp", exp, np.log), _log_of_sum("logaddexp2", exp2, np.log2)
@@ -161,16 +153,14 @@ def signbit(x: Any) -> Any:
     return logical_or(less(x, 0), logical_and(equal(x, 0), less(call("ops.reciprocal", x), 0)))
 
 
-@folded
+@paired
 def copysign(x: Any, y: Any) -> Any:
-    x, y = together(x, y)
     size = abs(x)
     return where(signbit(y), negative(size), size)
 
 
-@folded
+@paired
 def nextafter(x: Any, y: Any) -> Any:
-    x, y = together(x, y)
     shape = np.broadcast_shapes(x.shape, y.shape)  # MindSpore's own broadcasting gives wrong numbers here
     return call("ops.nextafter", *(call("ops.broadcast_to", each, shape) for each in (x, y)))
 
@@ -215,10 +205,11 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     return where(equal(x, math.inf), high, where(equal(x, -math.inf), low, x))
 
 
-@folded
 def where(condition: Any, x: Any, y: Any) -> Any:
-    condition, (x, y) = asarray(condition), together(x, y)
-    return call("ops.where", condition, x, y)
+    return _where(asarray(condition), *together(x, y))
+
+
+_where = named("where", lambda condition, x, y: call("ops.where", condition, x, y))
 
 
 @folded

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pijit.graph.forms import _types
-from pijit.graph.forms.mindspore_array import Array, call, constant
+from pijit.graph.forms.mindspore_array import BFLOAT16, Array, call, constant
 
 
 def asarray(x: Any) -> Any:
@@ -44,10 +44,34 @@ def folded(function: Callable[..., Any]) -> Callable[..., Any]:
         known = all(not isinstance(each, Array) or each.constant is not None for each in arrays)
         if known or any(each.size == 0 for each in arrays):
             with np.errstate(all="ignore"):
-                return in_arrays(own(*in_numpy(args), **kwargs))
+                made = own(*in_numpy(args), **kwargs)
+            return in_arrays(_short(made) if _is_short(arrays) else made)
         return function(*args, **kwargs)
 
     return folded
+
+
+def paired(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of two operands with rule 2, after they have a common dtype."""
+    inner = folded(function)
+
+    @functools.wraps(function)
+    def paired(x: Any, y: Any) -> Any:
+        return inner(*together(x, y))
+
+    return paired
+
+
+def _is_short(arrays: list[Any]) -> bool:
+    dtypes = {each.dtype.name for each in arrays}
+    return "bfloat16" in dtypes and "float32" not in dtypes
+
+
+def _short(result: Any) -> Any:
+    """NumPy computes with bfloat16 in float32: the dtype that it had."""
+    if isinstance(result, tuple | list):
+        return type(result)(map(_short, result))
+    return result.astype(BFLOAT16) if result.dtype == np.float32 else result
 
 
 def together(*operands: Any) -> list[Any]:
@@ -56,9 +80,11 @@ def together(*operands: Any) -> list[Any]:
     return [asarray(x).astype(dtype) if _types.is_array(x) else constant(np.asarray(x).astype(dtype)) for x in operands]
 
 
-def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def named(name: str, function: Callable[..., Any], how: Callable[..., Any] = folded) -> Callable[..., Any]:
+    """The function under a name of NumPy's, with rule 2."""
     function.__name__ = name
-    return folded(function)
+    found: Callable[..., Any] = how(function)
+    return found
 
 
 def unary(name: str, path: str = "") -> Callable[..., Any]:
@@ -66,4 +92,4 @@ def unary(name: str, path: str = "") -> Callable[..., Any]:
 
 
 def binary(name: str, path: str = "") -> Callable[..., Any]:
-    return named(name, lambda x, y: call(path or f"ops.{name}", *together(x, y)))
+    return named(name, lambda x, y: call(path or f"ops.{name}", x, y), paired)

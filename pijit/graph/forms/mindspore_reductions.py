@@ -10,7 +10,7 @@ import numpy as np
 from pijit.graph.forms import _types
 from pijit.graph.forms.mindspore_array import call, constant
 from pijit.graph.forms.mindspore_elementwise import equal, isnan, less, less_equal, multiply, not_equal, where
-from pijit.graph.forms.mindspore_folding import asarray, folded, in_numpy, named, together
+from pijit.graph.forms.mindspore_folding import asarray, folded, in_numpy, named, paired
 from pijit.graph.forms.mindspore_shapes import broadcast_to, diagonal, each_axis, reshape, transpose
 
 
@@ -82,10 +82,6 @@ def _truth(name: str) -> Callable[..., Any]:
 any, all = _truth("any"), _truth("all")
 
 
-def array_equal(x: Any, y: Any) -> bool:
-    return x.shape == y.shape and bool(all(equal(x, y)))
-
-
 @folded
 def isin(x: Any, y: Any, invert: bool = False) -> Any:
     found = any(equal(reshape(x, (*x.shape, 1)), reshape(y, (-1,))), axis=-1)
@@ -140,9 +136,9 @@ def unique(x: Any, return_inverse: bool, return_counts: bool) -> Any:
     return tuple(map(constant, own(x.known(), return_inverse=return_inverse, return_counts=return_counts)))
 
 
-@folded
+@paired
 def matmul(x: Any, y: Any) -> Any:
-    return call("ops.matmul", *together(x, y))
+    return call("ops.matmul", x, y)
 
 
 @folded

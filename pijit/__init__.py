@@ -13,6 +13,7 @@ from pijit._stance import stance
 from pijit._switch import disable, enable, enabled
 from pijit._version import __version__
 from pijit.api import Status, jit, reset, stats, status, traces, unjit, why
+from pijit.compilers import backends, register_backend
 from pijit.tools.explain import Report, explain
 from pijit.tools.verify import Verification, verify
 
@@ -21,6 +22,7 @@ __all__ = [
     "Status",
     "Verification",
     "__version__",
+    "backends",
     "config",
     "constant",
     "disable",
@@ -33,6 +35,7 @@ __all__ = [
     "graph",
     "jit",
     "opaque",
+    "register_backend",
     "reset",
     "skip",
     "stance",

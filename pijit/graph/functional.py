@@ -17,7 +17,7 @@ from pijit.graph.vocabulary import hidden_writes, rows
 _RESHAPES = frozenset({"view", "reshape", "reshape_as", "flatten", "ravel", "unflatten", "expand_dims", "squeeze"})
 _SWAPS = frozenset({"swapaxes", "t", "matrix_transpose"})
 _SAME = frozenset({"detach", "alias", "contiguous"})
-_VIEWS = (
+VIEWS = (
     _RESHAPES
     | _SWAPS
     | _SAME
@@ -110,7 +110,7 @@ class _Functional:
     def _read(self, node: Node) -> None:
         self._nodes.append(replace(node, arguments=self._arguments(node)))
         source = node.arguments.get("x")
-        if node.op not in _VIEWS or not isinstance(source, Value) or (node.op == "getitem" and _copies(node)):
+        if node.op not in VIEWS or not isinstance(source, Value) or (node.op == "getitem" and _copies(node)):
             return
         root = self._root(source)
         for value in node.results:

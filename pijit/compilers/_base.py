@@ -1,0 +1,271 @@
+"""What a backend is, what it is asked for, and what it gives: `Backend`, `Options`, `Plan`.
+
+Rules:
+1. A plan computes without gradients and writes to nothing. What the program writes to is among its results; the
+   caller writes it.
+2. Weights are bound, not passed. A plan reads them where the program has them (`shares_weights`), or has copies and is
+   bound again when they have changed. Only by consent (`Options.fold`) are they part of the compiled code.
+3. A plan checks nothing: sizes, strides and dtypes are the caller's key.
+4. Whatever goes wrong while compiling is a `BackendError` that names the backend.
+"""
+
+import importlib.util
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pijit._wrong import nearest
+from pijit.errors import BackendError, PijitError, UsageError
+from pijit.graph.model import Graph, Node
+from pijit.graph.run import place_of
+
+# Relative and absolute difference that is allowed, by dtype; a dtype without a row has to be equal.
+Tolerance = Mapping[str, tuple[float, float]]
+
+EXACT: Tolerance = {}
+# For compilers that add in another order, and have their own exp, tanh and erf.
+USUAL: Tolerance = {
+    "float64": (1e-5, 1e-6),  # some compute it in float32
+    "float32": (1e-4, 1e-5),
+    "bfloat16": (2e-2, 2e-2),
+    "float16": (5e-3, 5e-3),
+    "complex64": (1e-4, 1e-5),
+    "complex128": (1e-5, 1e-6),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked of a compilation.
+
+    Attributes:
+        fold: the weights may become part of the compiled code; later changes of them are then not seen.
+        symbolic: sizes that are free in the graph stay free; else they are as at the capture.
+        threads: how many threads a call may use; None: as many as torch.
+        settings: the backend's own, by name.
+    """
+
+    fold: bool = False
+    symbolic: bool = False
+    threads: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Plan:
+    """Compiled code for a graph.
+
+    Attributes:
+        backend: name of the backend.
+        results: names of what a call gives: the outputs of the graph in order, then what `updates` hold afterwards.
+        updates: names of the inputs and parameters that the program writes to; the caller writes there.
+        shares_weights: weights are read where the program has them, at every call. False: the plan has copies, and is
+            bound again (`rebind`) when a version counter has changed.
+        folded: weights are part of the code; the plan is of no use when they change.
+        size_bytes: memory that it holds, about.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        run: Callable[..., tuple[Any, ...]],
+        *,
+        results: Sequence[str],
+        updates: Sequence[str] = (),
+        shares_weights: bool = True,
+        folded: bool = False,
+        size_bytes: int = 0,
+        rebind: Callable[[Mapping[str, Any]], None] | None = None,
+        close: Callable[[], None] | None = None,
+    ) -> None:
+        self.backend = backend
+        self.run: Callable[..., tuple[Any, ...]] | None = run
+        self.results = tuple(results)
+        self.updates = tuple(updates)
+        self.shares_weights = shares_weights and not folded
+        self.folded = folded
+        self.size_bytes = size_bytes
+        self._rebind = rebind
+        self._close = close
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Run it on the inputs of the graph, in order; gives tensors of torch under the names of `results`."""
+        if self.run is None:
+            raise BackendError(f"this plan of {self.backend} is closed; compile the graph again")
+        return self.run(*inputs)
+
+    def rebind(self, weights: Mapping[str, Any]) -> None:
+        """Read these tensors from now on, by names of the graph's parameters; the others stay as they are.
+
+        Raises:
+            BackendError: the weights are folded into the code, or the plan is closed.
+        """
+        if self.folded:
+            raise BackendError(f"the weights are part of this plan of {self.backend}: compile the graph again")
+        if self.run is None:
+            raise BackendError(f"this plan of {self.backend} is closed; compile the graph again")
+        if self._rebind is not None:
+            self._rebind(weights)
+
+    def close(self) -> None:
+        """Free what it holds; it cannot be called afterwards."""
+        close, self._close, self._rebind, self.run = self._close, None, None, None
+        if close is not None:
+            close()
+
+    def wrapped(self, around: Callable[[Callable[..., tuple[Any, ...]]], Callable[..., tuple[Any, ...]]]) -> "Plan":
+        """The same plan with something done around each call."""
+        if self.run is not None:
+            self.run = around(self.run)
+        return self
+
+
+class Backend:
+    """A compiler. A subclass has the attributes below and `make`, or `build` and `load`.
+
+    Attributes:
+        name: as in `backend=` and `pijit.backends()`.
+        doc: what it is good for, in a line.
+        install: the command that makes it usable.
+        packages: modules that it imports; they are looked for, not imported, to tell whether it is usable.
+        tolerance: how far its results may be from those of torch.
+        tolerance_folded: the same where weights are folded; None: as `tolerance`.
+        training: it takes whole training steps.
+        symbolic: it can leave sizes free.
+        random: it draws random numbers as torch does.
+        remote: the code is made by `build`, in a process of its own, and travels as files.
+        settings: names of its own options.
+    """
+
+    name: str = ""
+    doc: str = ""
+    install: str = ""
+    packages: tuple[str, ...] = ("torch",)
+    tolerance: Tolerance = USUAL
+    tolerance_folded: Tolerance | None = None
+    training: bool = False
+    symbolic: bool = False
+    random: bool = False
+    remote: bool = False
+    settings: tuple[str, ...] = ()
+
+    def usable(self) -> str | None:
+        """None, or why it cannot be used, with the command that mends it; imports nothing."""
+        lacks = [package for package in self.packages if not installed(package)]
+        return f"needs {' and '.join(lacks)}; run: {self.install}" if lacks else None
+
+    def lacks(self, graph: Graph) -> tuple[Node, ...]:
+        """The nodes of a graph that it has no operator for; what is around them can be compiled."""
+        return tuple(
+            node for node in graph.nodes if node.op.startswith("python::") or (node.random and not self.random)
+        )
+
+    def allowed(self, dtype: str, folded: bool = False) -> tuple[float, float]:
+        """The relative and absolute difference from torch that is within the promise, for results of this dtype."""
+        table = self.tolerance_folded if folded and self.tolerance_folded is not None else self.tolerance
+        return table.get(dtype, (0.0, 0.0))
+
+    def compile(self, graph: Graph, options: Options | None = None) -> Plan:
+        """Compile a graph in this process.
+
+        Raises:
+            BackendError: it is not installed, or cannot take the graph; an operator that it lacks comes with its line.
+            UsageError: it has no such option.
+        """
+        from pijit.compilers import _prepare
+
+        options = options or Options()
+        self.check(options)
+        with reported(self.name):
+            parts = _prepare.parts(graph, self, options)
+            return _prepare.completed(self.make(parts.core, options), parts)
+
+    def check(self, options: Options) -> None:
+        """`BackendError` if it is not usable, `UsageError` if an option is wrong."""
+        if why := self.usable():
+            raise BackendError(f"backend {self.name!r} {why}")
+        for wrong in options.settings:
+            if wrong not in self.settings:
+                has = nearest(wrong, self.settings) if self.settings else " (it has none)"
+                raise UsageError(f"backend {self.name!r} has no option {wrong!r}{has}")
+        if options.symbolic and not self.symbolic:
+            raise BackendError(f"backend {self.name!r} compiles for fixed sizes only; leave out symbolic=True")
+
+    def make(self, graph: Graph, options: Options) -> Plan:
+        """The plan of a graph that `_prepare` has made ready: without writes, and without what is not needed."""
+        with TemporaryDirectory(prefix="pijit-") as directory:
+            self.build(graph, options, Path(directory))
+            return self.load(graph, options, Path(directory))
+
+    def build(self, graph: Graph, options: Options, directory: Path) -> None:
+        """Compile into files of a directory. Without `fold` the weights in `graph` have sizes only."""
+        raise NotImplementedError(self.name)
+
+    def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
+        """The plan of these files, with the graph's own weights; the files may go afterwards."""
+        raise NotImplementedError(self.name)
+
+
+class _Reported:
+    """Errors of a compiler as `BackendError`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, BackendError | UsageError) or not isinstance(error, Exception):
+            return
+        said = str(error).strip().partition("\n")[0][:500]
+        what = said if isinstance(error, PijitError) else f"{type(error).__name__}: {said}"
+        raise BackendError(f"backend {self.name!r} cannot take this graph: {what}") from error
+
+
+def reported(name: str) -> _Reported:
+    """A block in which whatever is raised becomes a `BackendError` that names the backend."""
+    return _Reported(name)
+
+
+def installed(package: str) -> bool:
+    """A module of this name is there; nothing is imported, but for the packages around it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def lacking(backend: str, nodes: Iterable[Node]) -> BackendError:
+    """The error for operators that a backend has not got."""
+    first, *rest = nodes
+    more = f" (and {len(rest)} more)" if rest else ""
+    what = "draws random numbers" if first.random else "is not one of its operators"
+    return BackendError(f"{place_of(first)}backend {backend!r} does not take {first.op}: it {what}{more}")
+
+
+def serialised(run: Callable[..., Any]) -> Callable[..., Any]:
+    """For code with state of its own: one call at a time."""
+    lock = threading.Lock()
+
+    def locked(*inputs: Any) -> Any:
+        with lock:
+            return run(*inputs)
+
+    return locked
+
+
+__all__ = [
+    "EXACT",
+    "USUAL",
+    "Backend",
+    "Options",
+    "Plan",
+    "Tolerance",
+    "installed",
+    "lacking",
+    "reported",
+    "serialised",
+]

@@ -1,0 +1,176 @@
+"""Makes a graph ready for a backend, and a plan of what the backend gives.
+
+A result that shares memory with an input, a weight or another result has to share it in the plan, too: a later write
+to one is seen in the other. So the operators that make such views are taken off the end of the graph. The backend
+compiles the rest (`core`), and torch makes the views of what it gives (`tail`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pijit.compilers._base import Backend, Options, Plan, lacking
+from pijit.errors import BackendError
+from pijit.graph import regions
+from pijit.graph.functional import VIEWS
+from pijit.graph.model import Graph, Node, Value, values_of
+
+# Operators that may give their first argument itself, which their schema does not say.
+_SAME = frozenset({"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "astype", "to"})
+# Views with the layout of what is contiguous: as results of a compiler they have the strides that torch gives them.
+_PLAIN = _SAME | {"detach", "alias", "view", "reshape", "contiguous", "expand_dims", "squeeze", "flatten", "unflatten"}
+_NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
+
+
+class Parts(NamedTuple):
+    """A graph in two.
+
+    Attributes:
+        core: what the backend compiles. Its outputs are values in a tuple, and it writes to nothing.
+        tail: what makes the results of the outputs of `core`, of inputs and of weights; None: `core` gives them itself.
+        results: what the whole gives, in order.
+        updates: names of the inputs and parameters that the last of the results are for.
+    """
+
+    core: Graph
+    tail: Graph | None
+    results: tuple[Value, ...]
+    updates: tuple[str, ...]
+
+
+def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
+    """The graph in its two parts.
+
+    Raises:
+        BackendError: the backend does not take one of its operators, a weight has no array, a size is not known, or
+            what the program writes to is also what it returns.
+        ExportError: an operator writes where that cannot be said without writing.
+    """
+    from pijit._formats._results import needed
+    from pijit._formats._sizes import fixed
+
+    if graph.breaks:
+        raise lacking(backend.name, graph.breaks)
+    if not options.symbolic and graph.symbols:
+        graph = fixed(graph, graph.symbols)
+    graph = graph.functional()
+    given = (*graph.results, *(value for _, value in graph.updates))
+    updates = tuple(name for name, _ in graph.updates)
+    graph = replace(graph, outputs=given, updates=())
+    graph = with_nodes(graph, needed(graph))
+    if missing := backend.lacks(graph):
+        raise lacking(backend.name, missing)
+    tail_nodes = _tail_nodes(graph, given, len(updates))
+    made = {value.name for node in tail_nodes for value in node.results if value is not None}
+    own = {value.name for value in (*graph.inputs, *graph.parameters)}
+    wanted: dict[str, Value] = {}
+    for value in (*given, *values_of(tuple(node.operands for node in tail_nodes))):
+        if value.name not in made and value.name not in own:
+            wanted.setdefault(value.name, value)
+    core = replace(graph, outputs=tuple(wanted.values()))
+    core = _with_used(with_nodes(core, needed(core)))
+    if not core.nodes:
+        raise BackendError(f"graph {graph.name} computes nothing; backend {backend.name!r} has nothing to compile")
+    tail = None
+    if [value.name for value in given] != list(wanted):
+        inputs = (*graph.inputs, *wanted.values())
+        tail = _with_used(replace(with_nodes(graph, tail_nodes), inputs=inputs, outputs=given))
+    return Parts(core, tail, given, updates)
+
+
+def with_nodes(graph: Graph, nodes: list[Node]) -> Graph:
+    """The graph with these of its nodes."""
+    if len(nodes) == len(graph.nodes):
+        return graph
+    return replace(graph, nodes=tuple(nodes), region=regions.tree(nodes, regions.types_of(graph.region)))
+
+
+def _with_used(graph: Graph) -> Graph:
+    """The graph with those of its parameters that it uses."""
+    used = {value.name for node in graph.nodes for value in node.operands} | {value.name for value in graph.results}
+    parameters = tuple(value for value in graph.parameters if value.name in used)
+    for value in parameters:
+        if value.name not in graph.data:
+            raise BackendError(f"graph {graph.name} has no array for {value.role} {value.path or value.name!r}")
+    return replace(graph, parameters=parameters, data={value.name: graph.data[value.name] for value in parameters})
+
+
+def sharing(node: Node) -> Iterator[tuple[Value, Value]]:
+    """Pairs of a result of a node, and the argument with which it may share memory."""
+    names = node.aliases or node.writes[:1]
+    if not any(names) and (node.op in VIEWS or node.op in _SAME):
+        names = ("x",) * len(node.results)
+    for result, name in zip(node.results, names, strict=False):
+        source = node.arguments.get(name)
+        if result is not None and isinstance(source, Value):
+            yield result, source
+
+
+def _tail_nodes(graph: Graph, given: tuple[Value, ...], updates: int) -> list[Node]:
+    """The operators that make views at the end."""
+    source = {result.name: (held.name, node) for node in graph.nodes for result, held in sharing(node)}
+    own = {value.name for value in (*graph.inputs, *graph.parameters)}
+    results = given[: len(given) - updates]
+    written = {value.name for value in given[len(given) - updates :]}
+
+    def chain(name: str) -> Iterator[str]:
+        while name in source:
+            yield name
+            name = source[name][0]
+        yield name
+
+    roots = {value.name: list(chain(value.name))[-1] for value in results}
+    counts = Counter(roots.values())
+    wanted: set[str] = set()
+    for value in results:
+        names = list(chain(value.name))
+        if not written.isdisjoint(names):
+            raise BackendError(
+                f"graph {graph.name} returns what it writes to, {names[-1]!r}, which no compiler can give"
+            )
+        plain = all(source[name][1].op in _PLAIN for name in names[:-1])
+        if names[-1] in own or counts[names[-1]] > 1 or not plain:
+            wanted.update(names[:-1])
+    return [node for node in graph.nodes if any(each is not None and each.name in wanted for each in node.results)]
+
+
+def completed(plan: Plan, parts: Parts) -> Plan:
+    """The plan of the whole, from that of the core."""
+    plan.results = tuple(value.name for value in parts.results)
+    plan.updates = parts.updates
+    if parts.tail is not None:
+        _add_tail(plan, parts.core, parts.tail)
+    return plan
+
+
+def _add_tail(plan: Plan, core: Graph, tail: Graph) -> None:
+    from pijit.compilers._torch import module_of
+
+    module = module_of(tail, ())
+    inner, finish, rebind = plan.run, module.forward, plan._rebind
+    assert inner is not None
+
+    def run(*inputs: Any) -> tuple[Any, ...]:
+        return finish(*inputs, *inner(*inputs))  # type: ignore[no-any-return]
+
+    def both(weights: Mapping[str, Any]) -> None:
+        if rebind is not None:
+            rebind(weights)
+        module.pijit_rebind(weights)
+
+    plan.run, plan._rebind = run, both
+
+
+def numbers(values: Iterable[Value]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Makes numbers of the arrays that a compiler gives for these values, where torch has numbers."""
+    kinds = [(at, _NUMBERS[value.kind]) for at, value in enumerate(values) if value.kind in _NUMBERS]
+    if not kinds:
+        return tuple
+
+    def made(given: list[Any]) -> tuple[Any, ...]:
+        for at, kind in kinds:
+            given[at] = kind(given[at].item())
+        return tuple(given)
+
+    return made

@@ -1,0 +1,160 @@
+"""ONNX Runtime: the graph as ONNX, with the weights bound once where the program has them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pijit.compilers import _torch
+from pijit.compilers._base import Backend, Options, Plan, serialised
+from pijit.compilers._prepare import numbers
+from pijit.graph.model import Graph, Node, Value
+
+_FILE = "model.onnx"
+# The types of ONNX by dtype: `onnx.TensorProto`.
+_TYPES = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
+    "float64": 11, "uint32": 12, "uint64": 13, "bfloat16": 16,
+}  # fmt: skip
+_NUMBERS = {"int": "int64", "float": "float64", "bool": "bool"}
+
+
+class OnnxRuntime(Backend):
+    name = "onnxruntime"
+    doc = "small and quick to compile: inference with free sizes, and whole training steps"
+    install = "pip install onnx onnxruntime"
+    packages = ("torch", "onnx", "onnxruntime")
+    training = True
+    symbolic = True
+    remote = True
+
+    def lacks(self, graph: Graph) -> tuple[Node, ...]:
+        from pijit._formats import _onnx_lower
+
+        return super().lacks(graph) or tuple(
+            node
+            for node in graph.nodes
+            if node.op != "check" and _onnx_lower.form(node.op) is None and _onnx_lower.form(node.op, True) is None
+        )
+
+    def build(self, graph: Graph, options: Options, directory: Path) -> None:
+        write_model(graph, options.fold, directory / _FILE)
+
+    def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
+        import onnxruntime
+
+        settings = onnxruntime.SessionOptions()
+        settings.intra_op_num_threads = options.threads or _torch.threads()
+        settings.inter_op_num_threads = 1
+        settings.log_severity_level = 3
+        file = directory / _FILE
+        session = onnxruntime.InferenceSession(str(file), settings, providers=["CPUExecutionProvider"])
+        return _Bound(graph, options, session, file.stat().st_size).plan()
+
+
+def write_model(graph: Graph, fold: bool, path: Path) -> None:
+    """Writes the model of a graph; without `fold` its weights are inputs, before the others."""
+    from pijit._formats import onnx
+
+    if not fold:
+        graph = replace(graph, inputs=(*graph.parameters, *graph.inputs), parameters=(), data={})
+    onnx.write(onnx.make(graph), path)
+
+
+def dtype_of(value: Value) -> str:
+    """The dtype of what stands for a value in ONNX."""
+    return _NUMBERS.get(value.kind) or str(value.dtype)
+
+
+class _Bound:
+    """A session with its weights."""
+
+    def __init__(self, graph: Graph, options: Options, session: Any, size: int) -> None:
+        import torch
+
+        self.torch = torch
+        self.graph = graph
+        self.fold = options.fold
+        self.session = session
+        self.size = size
+        self.binding = session.io_binding()
+        self.held: dict[str, Any] = {}
+        names = [each.name for each in session.get_inputs()]
+        count = 0 if self.fold else len(graph.parameters)
+        self.weights = dict(zip((value.name for value in graph.parameters), names[:count], strict=False))
+        self.inputs = list(zip(graph.inputs, names[count:], strict=True))
+        self.outputs = [each.name for each in session.get_outputs()]
+
+    def rebind(self, weights: Mapping[str, Any]) -> None:
+        for name, tensor in weights.items():
+            if name in self.weights:
+                self.held[name] = self.bind(self.weights[name], _torch.bound(tensor))
+
+    def bind(self, name: str, tensor: Any) -> Any:
+        """Binds an input to the memory of a tensor, and gives what has to live until the call."""
+        tensor = tensor.contiguous()
+        kind = _TYPES[str(tensor.dtype).removeprefix("torch.")]
+        self.raw.bind_input(name, self.device, kind, tuple(tensor.shape), tensor.data_ptr())
+        return tensor
+
+    def plan(self) -> Plan:
+        from onnxruntime import OrtDevice, RunOptions
+
+        self.raw, self.device = self.binding._iobinding, OrtDevice.make("cpu", 0)._get_c_device()
+        if not self.fold:
+            self.rebind(self.graph.data)
+        run_bound, settings = self.session._sess.run_with_iobinding, RunOptions()
+        inputs = [(name, self.entered(value)) for value, name in self.inputs]
+        outputs = [self.output(value, name) for value, name in zip(self.graph.results, self.outputs, strict=True)]
+        fixed = all(make is not None for make in outputs)
+        bind, finished = self.bind, numbers(self.graph.results)
+
+        def run(*given: Any) -> tuple[Any, ...]:
+            alive = [bind(name, enter(each)) for (name, enter), each in zip(inputs, given, strict=True)]
+            made = [make() for make in outputs if make is not None] if fixed else None
+            if made is None:
+                self.raw.clear_binding_outputs()
+                for name in self.outputs:
+                    self.binding.bind_output(name, "cpu")
+            run_bound(self.raw, settings)
+            del alive
+            return finished(made if made is not None else self.found())
+
+        shared = all(each.data_ptr() == self.graph.data[name].data_ptr() for name, each in self.held.items())
+        return Plan(
+            "onnxruntime", serialised(run), results=(), shares_weights=shared, folded=self.fold,
+            size_bytes=self.size, rebind=self.rebind, close=self.close,
+        )  # fmt: skip
+
+    def entered(self, value: Value) -> Callable[[Any], Any]:
+        torch = self.torch
+        if value.kind == "tensor":
+            return lambda tensor: tensor
+        dtype = getattr(torch, dtype_of(value))
+        return lambda number: torch.tensor(number, dtype=dtype)
+
+    def output(self, value: Value, name: str) -> Callable[[], Any] | None:
+        """Makes a tensor for an output and binds it; None: its size is not known."""
+        shape = () if value.kind != "tensor" else value.shape
+        if shape is None or not all(isinstance(size, int) for size in shape):
+            return None
+        sizes: Any = shape
+        empty, dtype, kind = self.torch.empty, getattr(self.torch, dtype_of(value)), _TYPES[dtype_of(value)]
+
+        def make() -> Any:
+            made = empty(sizes, dtype=dtype)
+            self.raw.bind_output(name, self.device, kind, sizes, made.data_ptr())
+            return made
+
+        return make
+
+    def found(self) -> list[Any]:
+        """The outputs, in memory that ONNX Runtime has allocated."""
+        return [self.torch.utils.dlpack.from_dlpack(each) for each in self.binding.get_outputs()]
+
+    def close(self) -> None:
+        self.held.clear()
+        self.binding = self.raw = self.session = None
+
+
+BACKEND = OnnxRuntime()

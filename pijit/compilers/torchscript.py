@@ -1,0 +1,69 @@
+"""TorchScript: the graph traced once, and run by torch's interpreter without Python.
+
+With folded weights it is frozen, and its linear layers are packed for oneDNN.
+"""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from pijit.compilers import _torch
+from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan
+from pijit.errors import BackendError
+from pijit.graph.model import Graph
+
+
+class TorchScript(Backend):
+    name = "torchscript"
+    doc = "torch's own interpreter: compiled in a moment, bit for bit as eager"
+    install = "pip install torch"
+    tolerance = EXACT
+    tolerance_folded = USUAL
+    training = True
+    random = True
+
+    def make(self, graph: Graph, options: Options) -> Plan:
+        import torch
+
+        if any(value.kind != "tensor" for value in graph.inputs):
+            raise BackendError(f"backend {self.name!r} takes tensors only; it would freeze the numbers that come in")
+        if any(value.kind != "tensor" for value in graph.results):
+            raise BackendError(f"backend {self.name!r} gives tensors only")
+        module = _torch.module_of(graph)
+        examples = tuple(_torch.example(value) for value in graph.inputs)
+        drawn = torch.get_rng_state()
+        # What it says is for who traces their own program; that it is deprecated is known.
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made: Any = torch.jit.trace(  # type: ignore[no-untyped-call]
+                module, examples, check_trace=False
+            )
+            if options.fold:
+                made = torch.jit.optimize_for_inference(made.eval())
+        torch.set_rng_state(drawn)
+        one = len(graph.results) == 1
+
+        def run(*inputs: Any) -> tuple[Any, ...]:
+            given = made(*inputs)
+            return (given,) if one and not isinstance(given, tuple) else given
+
+        size = _torch.size_of(graph.data.values()) if options.fold else 0
+        return Plan(self.name, run, results=(), folded=options.fold, size_bytes=size, rebind=_rebinder(graph, made))
+
+
+def _rebinder(graph: Graph, made: Any) -> Any:
+    """Puts other tensors into the traced module, which has the names of the module that was traced."""
+    from pijit._formats import fx
+
+    where = fx.targets(graph)
+
+    def rebind(weights: Mapping[str, Any]) -> None:
+        for name, tensor in weights.items():
+            if name in where:
+                owner, _, last = where[name].rpartition(".")
+                setattr(made.get_submodule(owner) if owner else made, last, _torch.bound(tensor))
+
+    return rebind
+
+
+BACKEND = TorchScript()

@@ -1,0 +1,129 @@
+"""XLA, the compiler of JAX: StableHLO of pijit's own making, compiled and run by the PJRT client.
+
+Tensors are handed over by DLPack, without copies, where they are contiguous and aligned as XLA needs them. The client
+is pijit's own, so that a program which uses JAX itself finds JAX as it left it. Calls are synchronous: the program may
+write to what it gave when the call is over.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pijit.compilers import _torch
+from pijit.compilers._base import Backend, Options, Plan
+from pijit.compilers._prepare import numbers
+from pijit.graph.forms import form_of, load
+from pijit.graph.model import Graph, Node, Value
+
+_FILE = "program.xla"
+_DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
+_ALIGNED = 63  # bits of an address that have to be 0
+
+
+class Xla(Backend):
+    name = "xla"
+    doc = "JAX's compiler: inference and whole training steps, one program for each size"
+    install = "pip install 'jax[cpu]'"
+    packages = ("torch", "jax")
+    training = True
+    remote = True
+
+    def lacks(self, graph: Graph) -> tuple[Node, ...]:
+        forms = load("jax")
+        usual = super().lacks(graph)
+        return usual or tuple(node for node in graph.nodes if node.op != "check" and form_of(forms, node.op) is None)
+
+    def build(self, graph: Graph, options: Options, directory: Path) -> None:
+        executable, _ = _compiled(graph, options)
+        (directory / _FILE).write_bytes(executable.serialize())
+
+    def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
+        from jax._src.lib import _jax
+
+        data = (directory / _FILE).read_bytes()
+        devices = _jax.DeviceList((_client().devices()[0],))
+        return _plan(graph, options, _client().deserialize_executable(data, devices, None), len(data))
+
+    def make(self, graph: Graph, options: Options) -> Plan:
+        executable, size = _compiled(graph, options)
+        return _plan(graph, options, executable, size)
+
+
+@functools.cache
+def _client() -> Any:
+    from jax._src.lib import xla_client
+
+    return xla_client.make_cpu_client(asynchronous=False)
+
+
+def _compiled(graph: Graph, options: Options) -> tuple[Any, int]:
+    """The executable of a graph, and about its size."""
+    from jax._src.lib import _jax
+
+    from pijit._formats import _stablehlo_lower
+
+    text = str(_stablehlo_lower.lowered(graph, options.fold, False, "cpu"))
+    settings = _jax.CompileOptions()
+    if (options.threads or _torch.threads()) == 1:
+        settings.env_option_overrides = [("xla_cpu_multi_thread_eigen", False)]
+    client = _client()
+    return client.compile_and_load(text, _jax.DeviceList((client.devices()[0],)), settings), len(text)
+
+
+def _plan(graph: Graph, options: Options, executable: Any, size: int) -> Plan:
+    import torch
+    from jax._src.lib import _jax
+    from torch._C import _from_dlpack, _to_dlpack
+
+    device = _client().devices()[0]
+    take = _jax.dlpack_managed_tensor_to_buffer
+    give = _jax.buffer_to_dlpack_managed_tensor
+    finished = numbers(graph.results)
+
+    def entered(tensor: Any) -> Any:
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"a tensor is expected, not {type(tensor).__name__}")
+        if tensor.data_ptr() & _ALIGNED or not tensor.is_contiguous():
+            tensor = tensor.clone(memory_format=torch.contiguous_format)
+        return take(_to_dlpack(tensor), device, None)
+
+    enter: list[Callable[[Any], Any]] = [_maker(value, entered) for value in graph.inputs]
+    names = [] if options.fold else [value.name for value in graph.parameters]
+    shared = True
+    weights: list[Any] = []
+    held: dict[str, Any] = {}
+
+    def rebind(given: Mapping[str, Any]) -> None:
+        nonlocal shared
+        held.update((name, _torch.bound(tensor)) for name, tensor in given.items() if name in names)
+        weights[:] = [entered(held[name]) for name in names]
+        shared = all(not held[name].data_ptr() & _ALIGNED and held[name].is_contiguous() for name in names)
+
+    rebind(graph.data)
+    execute = executable.execute
+
+    def run(*inputs: Any) -> tuple[Any, ...]:
+        made = execute([*weights, *(make(each) for make, each in zip(enter, inputs, strict=True))])
+        return finished([_from_dlpack(give(each, None)) for each in made])
+
+    def close() -> None:
+        weights.clear()
+        held.clear()
+
+    return Plan(
+        "xla", run, results=(), shares_weights=shared, folded=options.fold, size_bytes=size, rebind=rebind, close=close
+    )
+
+
+def _maker(value: Value, entered: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Makes a buffer of XLA of an input."""
+    if value.kind == "tensor":
+        return entered
+    import torch
+
+    dtype = getattr(torch, _DTYPES[value.kind])
+    return lambda number: entered(torch.tensor(number, dtype=dtype))
+
+
+BACKEND = Xla()

@@ -1,0 +1,172 @@
+"""Each backend against eager torch: models, free sizes, weights that are written, inputs of other layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from plans import MODELS, agrees, captured, close, model
+from torch import nn
+
+import pijit
+from pijit.compilers import OWN, Options, get
+from pijit.errors import BackendError
+
+pytestmark = pytest.mark.torch
+
+pytest.importorskip("transformers")
+
+
+def names() -> list[Any]:
+    """The backends; those that are not installed are left out."""
+    states = pijit.backends()
+    return [pytest.param(name, marks=pytest.mark.skipif(states[name] != "usable", reason=states[name])) for name in OWN]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("backend", names())
+def test_a_model_gives_what_eager_gives_before_and_after_its_weights_are_written(backend: str, name: str) -> None:
+    module, inputs, _ = model(name)
+    compiler = get(backend)
+    plan = compiler.compile(captured(module, inputs(0)))
+    agrees(compiler, plan, module, inputs(0))
+    graph = captured(module, inputs(1))
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.mul_(1.25)
+        for buffer in module.buffers():
+            if buffer.is_floating_point():
+                buffer.add_(0.5)
+    if not plan.shares_weights:
+        plan.rebind(graph.data)
+    agrees(compiler, plan, module, inputs(1))
+    # As by `load_state_dict(assign=True)`: other tensors in their place.
+    names = {id(tensor): each for each, tensor in graph.data.items()}
+    new = {}
+    for owner in module.modules():
+        for key, weight in list(owner._parameters.items()):
+            if weight is not None and id(weight) in names:
+                owner._parameters[key] = nn.Parameter(weight.detach() * 0.75)
+                new[names[id(weight)]] = owner._parameters[key]
+    plan.rebind(new)
+    agrees(compiler, plan, module, inputs(2))
+    plan.close()
+    with pytest.raises(BackendError, match="closed"):
+        plan(inputs(0))
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("backend", names())
+def test_folded_weights_stay_as_they_were(backend: str, name: str) -> None:
+    module, inputs, _ = model(name)
+    compiler = get(backend)
+    plan = compiler.compile(captured(module, inputs(0)), Options(fold=True))
+    agrees(compiler, plan, module, inputs(0))
+    agrees(compiler, plan, module, inputs(1))
+    if backend != "native":
+        assert plan.folded
+        with pytest.raises(BackendError, match="compile the graph again"):
+            plan.rebind({})
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("backend", names())
+def test_free_sizes_stay_free_where_the_backend_can(backend: str, name: str) -> None:
+    module, inputs, others = model(name)
+    compiler = get(backend)
+    graph = captured(module, inputs(0))
+    if not compiler.symbolic:
+        with pytest.raises(BackendError, match="fixed sizes only"):
+            compiler.compile(graph, Options(symbolic=True))
+        return
+    plan = compiler.compile(graph, Options(symbolic=True))
+    agrees(compiler, plan, module, inputs(0))
+    agrees(compiler, plan, module, others(1))
+    agrees(compiler, plan, module, inputs(2))
+
+
+@pytest.mark.parametrize("backend", names())
+def test_inputs_that_are_strided_or_not_aligned_are_read_rightly_or_refused(backend: str) -> None:
+    """A plan checks nothing; for those that read what they are given as it is, the key says what that is."""
+    module, inputs, _ = model("mlp")
+    compiler = get(backend)
+    plan = compiler.compile(captured(module, inputs(0)))
+    x = inputs(1)
+    strided = torch.empty(8, 3).t().copy_(x)
+    shifted = torch.empty(25)[1:].view(3, 8).copy_(x)
+    for each in (strided, shifted, x):
+        if backend not in {"inductor"}:
+            agrees(compiler, plan, module, each)
+
+
+@pytest.mark.parametrize("backend", names())
+def test_a_result_that_shares_memory_shares_it_in_a_plan(backend: str) -> None:
+    class Views(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            y = x * 2
+            return y, y[:, 0], y.t(), x[1:], x
+
+    module, compiler = Views(), get(backend)
+    x = torch.randn(3, 4)
+    plan = compiler.compile(captured(module, x))
+    for seed in range(2):
+        x = torch.randn(3, 4, generator=torch.Generator().manual_seed(seed))
+        found, expected = plan(x), module(x)
+        for made in (found, expected):
+            made[0].add_(1)
+        for one, other in zip(found, expected, strict=True):
+            close(compiler, one, other)
+            assert one.stride() == other.stride()
+        assert found[4] is x
+        assert found[3].data_ptr() == expected[3].data_ptr()
+
+
+def test_a_graph_that_writes_to_its_input_gives_what_the_input_holds() -> None:
+    class Counts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count.add_(x.sum(0))
+            x.mul_(2)
+            return x + self.count
+
+    for name in ("native", "torchscript", "xla", "onnxruntime"):
+        if pijit.backends()[name] != "usable":
+            continue
+        compiler, module = get(name), Counts()
+        plan = compiler.compile(captured(module, torch.ones(2, 3)))
+        for seed in range(2):
+            x = torch.randn(2, 3, generator=torch.Generator().manual_seed(seed))
+            before, own = module.count.clone(), x.clone()
+            result, *updates = plan(x)
+            assert torch.equal(module.count, before)
+            assert torch.equal(x, own)
+            expected = module(own)
+            close(compiler, result, expected)
+            assert plan.updates == plan.results[1:] or len(plan.updates) == len(updates) == 2
+            held = dict(zip(plan.updates, updates, strict=True))
+            for key, tensor in held.items():
+                close(compiler, tensor, module.count if "count" in key else own)
+            if not plan.shares_weights:
+                plan.rebind({key: module.count for key in held if "count" in key})
+
+
+def test_an_operator_that_a_backend_has_not_got_comes_with_its_line() -> None:
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) + torch.rand_like(x)
+
+    graph = captured(draw, torch.ones(3))
+    for name in ("xla", "onnxruntime"):
+        if pijit.backends()[name] == "usable":
+            assert [node.random for node in get(name).lacks(graph)] == [True]
+            with pytest.raises(BackendError, match=r"test_backends.py:\d+: backend '.*' does not take"):
+                get(name).compile(graph)
+    plan = get("torchscript").compile(graph)
+    for seed in range(2):
+        torch.manual_seed(seed)
+        expected = draw(torch.ones(3))
+        torch.manual_seed(seed)
+        assert torch.equal(plan(torch.ones(3))[0], expected)

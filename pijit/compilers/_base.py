@@ -220,6 +220,8 @@ class _Reported:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is None or isinstance(error, BackendError | UsageError) or not isinstance(error, Exception):
             return
+        if isinstance(error, MemoryError):
+            raise BackendError(f"backend {self.name!r} needs more memory than it may have") from error
         said = str(error).strip().partition("\n")[0][:500]
         what = said if isinstance(error, PijitError) else f"{type(error).__name__}: {said}"
         raise BackendError(f"backend {self.name!r} cannot take this graph: {what}") from error
@@ -236,6 +238,11 @@ def installed(package: str) -> bool:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
+
+
+def gives_numbers(node: Node) -> bool:
+    """It gives a number for Python; where all sizes are fixed, such numbers come from the data of tensors."""
+    return any(value is not None and value.kind != "tensor" for value in node.results)
 
 
 def lacking(backend: str, nodes: Iterable[Node]) -> BackendError:

@@ -39,8 +39,14 @@ class Parts(NamedTuple):
     updates: tuple[str, ...]
 
 
-def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
+def parts(graph: Graph, backend: Backend, options: Options, *, look: bool = True) -> Parts:
     """The graph in its two parts.
+
+    Args:
+        graph: what to compile.
+        backend: by which.
+        options: of the compilation.
+        look: for operators that the backend has not got, for which its package is imported.
 
     Raises:
         BackendError: the backend does not take one of its operators, a weight has no array, a size is not known, or
@@ -59,7 +65,7 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
     updates = tuple(name for name, _ in graph.updates)
     graph = replace(graph, outputs=given, updates=())
     graph = with_nodes(graph, needed(graph))
-    if missing := backend.lacks(graph):
+    if look and (missing := backend.lacks(graph)):
         raise lacking(backend.name, missing)
     tail_nodes = _tail_nodes(graph, given, len(updates))
     made = {value.name for node in tail_nodes for value in node.results if value is not None}
@@ -147,7 +153,7 @@ def completed(plan: Plan, parts: Parts) -> Plan:
 def _add_tail(plan: Plan, core: Graph, tail: Graph) -> None:
     from pijit.compilers._torch import module_of
 
-    module = module_of(tail, ())
+    module = module_of(tail)
     inner, finish, rebind = plan.run, module.forward, plan._rebind
     assert inner is not None
 

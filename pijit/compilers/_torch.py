@@ -1,28 +1,24 @@
 """Graphs as modules of torch, for the backends that begin with one."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pijit.errors import BackendError
-from pijit.graph.model import Graph, Value
+from pijit.graph.model import Graph, Value, replaced
 
 
-def module_of(graph: Graph, arguments: tuple[Value, ...] = ()) -> Any:
+def module_of(graph: Graph) -> Any:
     """A `torch.fx.GraphModule` of a graph that writes to nothing; its weights share the memory of the graph's.
 
     It has a method `pijit_rebind(weights)`, which puts others in their place.
 
     Args:
         graph: its outputs are values in a tuple.
-        arguments: parameters that are arguments, before the inputs.
     """
     from pijit._formats import fx
 
-    names = {value.name for value in arguments}
-    parameters = tuple(value for value in graph.parameters if value.name not in names)
-    data = {value.name: bound(graph.data[value.name]) for value in parameters}
-    made = replace(graph, inputs=(*arguments, *graph.inputs), parameters=parameters, data=data)
+    made = replace(graph, data={name: bound(tensor) for name, tensor in graph.data.items()})
     module = fx.Lowering(made, "fx").module()
     where = fx.targets(made)
 
@@ -34,6 +30,37 @@ def module_of(graph: Graph, arguments: tuple[Value, ...] = ()) -> Any:
 
     module.pijit_rebind = rebind
     return module.eval()
+
+
+def with_weights_as_inputs(graph: Graph, names: Container[str] | None = None) -> Graph:
+    """The graph with weights as inputs, before the others, under names that are names of Python, too.
+
+    Args:
+        graph: its outputs are values in a tuple.
+        names: of the weights; None: all.
+    """
+    taken = {value.name for value in graph.inputs}
+    for node in graph.nodes:
+        taken.update(value.name for value in node.results if value is not None)
+    new = {}
+    for at, value in enumerate(graph.parameters):
+        if names is None or value.name in names:
+            name = f"weight_{at}"
+            while name in taken:
+                name += "_"
+            new[value.name] = replace(value, name=name, role="input", path="")
+    nodes = tuple(
+        replace(node, arguments={name: replaced(each, new) for name, each in node.arguments.items()})
+        for node in graph.nodes
+    )
+    return replace(
+        graph,
+        inputs=(*new.values(), *graph.inputs),
+        parameters=tuple(value for value in graph.parameters if value.name not in new),
+        data={name: tensor for name, tensor in graph.data.items() if name not in new},
+        nodes=nodes,
+        outputs=replaced(graph.outputs, new),
+    )
 
 
 def bound(tensor: Any) -> Any:
@@ -63,3 +90,11 @@ def threads() -> int:
     import torch
 
     return torch.get_num_threads()
+
+
+def aligned(tensor: Any) -> Any:
+    """A tensor at an address that compilers take; most are, and are given as they are."""
+    return tensor.clone() if tensor.__class__ not in _NUMBERS and tensor.data_ptr() & 63 else tensor
+
+
+_NUMBERS = {int, float, bool}

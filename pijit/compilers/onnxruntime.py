@@ -1,7 +1,6 @@
 """ONNX Runtime: the graph as ONNX, with the weights bound once where the program has them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,7 @@ class OnnxRuntime(Backend):
     remote = True
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
-        from pijit._formats import _onnx_lower
-
-        return super().lacks(graph) or tuple(
-            node
-            for node in graph.nodes
-            if node.op != "check" and _onnx_lower.form(node.op) is None and _onnx_lower.form(node.op, True) is None
-        )
+        return super().lacks(graph) or onnx_lacks(graph)
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         write_model(graph, options.fold, directory / _FILE)
@@ -52,12 +45,23 @@ class OnnxRuntime(Backend):
         return _Bound(graph, options, session, file.stat().st_size).plan()
 
 
+def onnx_lacks(graph: Graph) -> tuple[Node, ...]:
+    """The nodes of a graph that have no form in ONNX."""
+    from pijit._formats import _onnx_lower
+
+    return tuple(
+        node
+        for node in graph.nodes
+        if node.op != "check" and _onnx_lower.form(node.op) is None and _onnx_lower.form(node.op, True) is None
+    )
+
+
 def write_model(graph: Graph, fold: bool, path: Path) -> None:
     """Writes the model of a graph; without `fold` its weights are inputs, before the others."""
     from pijit._formats import onnx
 
     if not fold:
-        graph = replace(graph, inputs=(*graph.parameters, *graph.inputs), parameters=(), data={})
+        graph = _torch.with_weights_as_inputs(graph)
     onnx.write(onnx.make(graph), path)
 
 

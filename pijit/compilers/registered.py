@@ -32,7 +32,7 @@ class Registered(Backend):
         import torch
 
         weights = () if options.fold else graph.parameters
-        module = _torch.module_of(graph, weights)
+        module = _torch.module_of(_torch.with_weights_as_inputs(graph) if weights else graph)
         held = {value.name: _torch.bound(graph.data[value.name]) for value in weights}
         examples = [*held.values(), *map(_torch.example, graph.inputs)]
         _fill_meta(module, examples)

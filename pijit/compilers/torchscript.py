@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pijit.compilers import _torch
-from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan
+from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, gives_numbers
 from pijit.errors import BackendError
-from pijit.graph.model import Graph
+from pijit.graph.model import Graph, Node
 
 
 class TorchScript(Backend):
@@ -22,13 +22,14 @@ class TorchScript(Backend):
     training = True
     random = True
 
+    def lacks(self, graph: Graph) -> tuple[Node, ...]:
+        return super().lacks(graph) or tuple(node for node in graph.nodes if _is_frozen(node))
+
     def make(self, graph: Graph, options: Options) -> Plan:
         import torch
 
         if any(value.kind != "tensor" for value in graph.inputs):
             raise BackendError(f"backend {self.name!r} takes tensors only; it would freeze the numbers that come in")
-        if any(value.kind != "tensor" for value in graph.results):
-            raise BackendError(f"backend {self.name!r} gives tensors only")
         module = _torch.module_of(graph)
         examples = tuple(_torch.example(value) for value in graph.inputs)
         drawn = torch.get_rng_state()
@@ -49,6 +50,14 @@ class TorchScript(Backend):
 
         size = _torch.size_of(graph.data.values()) if options.fold else 0
         return Plan(self.name, run, results=(), folded=options.fold, size_bytes=size, rebind=_rebinder(graph, made))
+
+
+def _is_frozen(node: Node) -> bool:
+    """It gives a number, which a trace takes for a constant; or has a list of flags, which no trace can hold."""
+    return gives_numbers(node) or any(
+        isinstance(each, tuple) and any(flag is True or flag is False for flag in each)
+        for each in node.arguments.values()
+    )
 
 
 def _rebinder(graph: Graph, made: Any) -> Any:

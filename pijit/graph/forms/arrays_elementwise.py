@@ -98,11 +98,11 @@ class Elementwise(Base):
 
     def add(self, x: Any, y: Any, alpha: Any = 1) -> Any:
         x, y = self._together(x, y)
-        return x + (y if alpha == 1 else self._as(alpha, y.dtype) * y)
+        return x + (y if isinstance(alpha, int | float) and alpha == 1 else self._as(alpha, y.dtype) * y)
 
     def subtract(self, x: Any, y: Any, alpha: Any = 1) -> Any:
         x, y = self._together(x, y)
-        return x - (y if alpha == 1 else self._as(alpha, y.dtype) * y)
+        return x - (y if isinstance(alpha, int | float) and alpha == 1 else self._as(alpha, y.dtype) * y)
 
     def reverse_subtract(self, x: Any, y: Any, alpha: Any = 1) -> Any:
         return self.subtract(y, x, alpha)

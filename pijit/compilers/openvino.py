@@ -1,0 +1,134 @@
+"""OpenVINO: the graph as ONNX, computed in the precision that it has.
+
+Left to itself, OpenVINO computes in bfloat16 where the processor has it, and converts inputs of another dtype.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pijit.compilers import _torch
+from pijit.compilers._base import Backend, Options, Plan, serialised
+from pijit.compilers._prepare import numbers
+from pijit.compilers.onnxruntime import dtype_of, onnx_lacks, write_model
+from pijit.errors import BackendError
+from pijit.graph.model import Graph, Node, Value
+
+_FILE = "model.onnx"
+# Names of types; the others OpenVINO does not have.
+_TYPES = {
+    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "boolean",
+}  # fmt: skip
+
+
+class OpenVino(Backend):
+    name = "openvino"
+    doc = "Intel's runtime: fast inference on the CPU, with free sizes"
+    install = "pip install onnx openvino"
+    packages = ("torch", "onnx", "openvino")
+    symbolic = True
+    remote = True
+
+    def lacks(self, graph: Graph) -> tuple[Node, ...]:
+        return super().lacks(graph) or onnx_lacks(graph)
+
+    def build(self, graph: Graph, options: Options, directory: Path) -> None:
+        write_model(graph, options.fold, directory / _FILE)
+
+    def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
+        import openvino
+
+        core = openvino.Core()
+        settings = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": options.threads or _torch.threads(),
+            "NUM_STREAMS": 1,
+            "PERFORMANCE_HINT": "LATENCY",
+        }
+        file = directory / _FILE
+        compiled = core.compile_model(core.read_model(str(file)), "CPU", settings)
+        return _Bound(graph, options, compiled, file.stat().st_size).plan()
+
+
+class _Bound:
+    """A compiled model with its weights."""
+
+    def __init__(self, graph: Graph, options: Options, compiled: Any, size: int) -> None:
+        import openvino
+        import torch
+
+        self.torch, self.tensor = torch, openvino.Tensor
+        self.graph, self.fold, self.size = graph, options.fold, size
+        self.compiled: Any = compiled
+        self.request: Any = compiled.create_infer_request()
+        count = 0 if self.fold else len(graph.parameters)
+        self.places = {value.name: at for at, value in enumerate(graph.parameters[:count])}
+        self.held: dict[str, Any] = {}
+        if len(compiled.inputs) != count + len(graph.inputs) or len(compiled.outputs) != len(graph.results):
+            raise BackendError("backend 'openvino' has dropped an input of the graph")
+        for port, value in zip(compiled.outputs, graph.results, strict=True):
+            if port.get_element_type().get_type_name() != _TYPES.get(dtype_of(value)):
+                raise BackendError(f"backend 'openvino' gives {port.get_element_type()} for {value.name!r}")
+
+    def rebind(self, weights: Mapping[str, Any]) -> None:
+        for name, tensor in weights.items():
+            if name in self.places:
+                self.held[name] = _torch.bound(tensor).contiguous()
+                self.request.set_input_tensor(self.places[name], self.shared(self.held[name]))
+
+    def shared(self, tensor: Any) -> Any:
+        """The memory of a tensor, for OpenVINO."""
+        return self.tensor(tensor.detach().numpy(), shared_memory=True)
+
+    def plan(self) -> Plan:
+        if not self.fold:
+            self.rebind(self.graph.data)
+        first = len(self.places)
+        enter: list[Callable[[Any], Any]] = [self.entered(value) for value in self.graph.inputs]
+        outputs = [self.output(at, value) for at, value in enumerate(self.graph.results)]
+        request, finished = self.request, numbers(self.graph.results)
+
+        def run(*given: Any) -> tuple[Any, ...]:
+            alive = [make(each) for make, each in zip(enter, given, strict=True)]
+            for at, tensor in enumerate(alive, first):
+                request.set_input_tensor(at, tensor)
+            ends = [make() for make in outputs]
+            request.infer()
+            del alive
+            return finished([end() for end in ends])
+
+        shared = all(each.data_ptr() == self.graph.data[name].data_ptr() for name, each in self.held.items())
+        return Plan(
+            "openvino", serialised(run), results=(), shares_weights=shared, folded=self.fold,
+            size_bytes=self.size, rebind=self.rebind, close=self.close,
+        )  # fmt: skip
+
+    def entered(self, value: Value) -> Callable[[Any], Any]:
+        shared, torch = self.shared, self.torch
+        if value.kind == "tensor":
+            return lambda tensor: shared(tensor.contiguous())
+        dtype = getattr(torch, dtype_of(value))
+        return lambda number: shared(torch.tensor(number, dtype=dtype))
+
+    def output(self, at: int, value: Value) -> Callable[[], Callable[[], Any]]:
+        """Makes a tensor for an output, and gives what gives it after the call."""
+        request, shared, torch = self.request, self.shared, self.torch
+        sizes: Any = () if value.kind != "tensor" else value.shape
+        if sizes is None or not all(isinstance(size, int) for size in sizes):
+            return lambda: lambda: torch.from_numpy(request.get_output_tensor(at).data.copy())
+        dtype = getattr(torch, dtype_of(value))
+
+        def make() -> Callable[[], Any]:
+            made = torch.empty(sizes, dtype=dtype)
+            request.set_output_tensor(at, shared(made))
+            return lambda: made
+
+        return make
+
+    def close(self) -> None:
+        self.held.clear()
+        self.request = self.compiled = None
+
+
+BACKEND = OpenVino()

@@ -1,0 +1,314 @@
+"""Compiles beside the program: no call waits for it.
+
+A backend whose code travels as files is run in a process of its own (`pijit.compilers.worker`); the others, and the
+reading of those files, in a thread here. Rules:
+1. What is submitted is begun in the order of its priority, at most `limits.workers` at a time.
+2. A process that takes longer than `limits.seconds`, needs more than `limits.memory`, dies or hangs gives a
+   `BackendError`, and nothing else.
+3. When the interpreter ends, what runs is killed, and nothing is begun.
+"""
+
+import atexit
+import contextlib
+import heapq
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pijit.compilers import get
+from pijit.compilers._base import Backend, Options, Plan, reported
+from pijit.errors import BackendError, PijitError
+from pijit.graph.model import Graph
+
+_IDLE = 2.0  # seconds after which a thread without work ends
+_LAST = 2.0  # seconds that the end of the interpreter waits for a thread that is in a compiler
+
+
+@dataclass
+class Limits:
+    """What compiling may cost.
+
+    Attributes:
+        workers: compilations at a time.
+        seconds: for one of them.
+        memory: bytes that one process may hold; 0: no limit.
+    """
+
+    workers: int = 1
+    seconds: float = 120.0
+    memory: int = 6 << 30
+
+
+limits = Limits()
+
+
+class Compilation:
+    """A graph on its way to a plan.
+
+    Attributes:
+        backend: the backend's name.
+        state: "waiting", "running", "done" or "failed".
+        seconds: that it has taken, from its beginning.
+    """
+
+    def __init__(self, graph: Graph, backend: Backend, options: Options) -> None:
+        self.backend = backend.name
+        self.state = "waiting"
+        self.seconds = 0.0
+        self._graph: Graph | None = graph
+        self._compiler = backend
+        self._options = options
+        self._plan: Plan | None = None
+        self._error: BackendError | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._began = 0.0
+        self._finished = threading.Event()
+
+    def poll(self) -> Plan | None:
+        """The plan; None: not yet.
+
+        Raises:
+            BackendError: there will be none; the message says why.
+        """
+        if self.state == "running" and time.monotonic() - self._began > limits.seconds + _LAST:
+            self._end(error=self._too_long())  # a compiler hangs in a thread, which cannot be ended
+        if self._error is not None:
+            raise self._error
+        return self._plan
+
+    def wait(self, seconds: float | None = None) -> Plan | None:
+        """As `poll`, but waits for it, at most so long."""
+        self._finished.wait(seconds)
+        return self.poll()
+
+    def cancel(self) -> None:
+        """Give it up: a process is killed, and `poll` raises."""
+        self._end(error=BackendError(f"compiling with {self.backend!r} was given up"))
+        self._kill()
+
+    def _end(self, plan: Plan | None = None, error: BackendError | None = None) -> None:
+        with _lock:
+            if self._finished.is_set():
+                if plan is not None:
+                    plan.close()
+                return
+            self._plan, self._error, self._graph = plan, error, None
+            self.state = "failed" if plan is None else "done"
+            self.seconds = time.monotonic() - self._began if self._began else 0.0
+            self._finished.set()
+
+    def _too_long(self) -> BackendError:
+        return BackendError(f"backend {self.backend!r} took longer than {limits.seconds:g} seconds, and was given up")
+
+    def _kill(self) -> None:
+        process = self._process
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)  # it leads a group, with all that it starts
+
+    def _run(self) -> None:
+        graph = self._graph
+        if graph is None or self._finished.is_set():
+            return
+        self._began, self.state = time.monotonic(), "running"
+        try:
+            self._compiler.check(self._options)
+            with reported(self.backend):
+                if self._compiler.remote:
+                    plan = self._remote(graph)
+                else:
+                    plan = self._compiler.compile(graph, self._options)
+        except PijitError as error:
+            self._end(error=error if isinstance(error, BackendError) else BackendError(str(error)))
+        else:
+            self._end(plan)
+
+    def _remote(self, graph: Graph) -> Plan:
+        from pijit.compilers import _prepare, worker
+
+        parts = _prepare.parts(graph, self._compiler, self._options, look=False)
+        with TemporaryDirectory(prefix="pijit-") as name:
+            directory = Path(name)
+            worker.write_job(parts.core, self._compiler, self._options, limits.memory, directory)
+            self._wait_for(self._start(directory), directory)
+            made = self._compiler.load(parts.core, self._options, directory / worker.MADE)
+            return _prepare.completed(made, parts)
+
+    def _start(self, directory: Path) -> "subprocess.Popen[bytes]":
+        if not sys.executable:
+            raise BackendError("there is no Python to start as a process (sys.executable is empty)")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "PIJIT": "0",
+            "OMP_NUM_THREADS": "1",
+            "TORCHINDUCTOR_CACHE_DIR": str(directory / "cache"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        }
+        with _lock:
+            if _closing.is_set() or self._finished.is_set():
+                raise BackendError("nothing is compiled at the end of the program")
+            with open(directory / "log", "wb") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "pijit.compilers.worker", str(directory)],
+                    cwd=directory,
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            return self._process
+
+    def _wait_for(self, process: "subprocess.Popen[bytes]", directory: Path) -> None:
+        from pijit.compilers import worker
+
+        try:
+            process.wait(limits.seconds)
+        except subprocess.TimeoutExpired:
+            raise self._too_long() from None
+        finally:
+            self._kill()
+            process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+        try:
+            error = worker.read_result(directory)
+        except (OSError, ValueError, KeyError):
+            raise BackendError(
+                f"backend {self.backend!r}: its process ended with {_ending(process.returncode)}{_last_line(directory)}"
+            ) from None
+        if error:
+            raise BackendError(error)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _last_line(directory: Path) -> str:
+    """What the process said last, to end a message."""
+    try:
+        said = (directory / "log").read_bytes()[-4000:].decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    return f": {said.splitlines()[-1][:300]}" if said else ""
+
+
+# What waits: priority, number, compilation.
+_waiting: list[tuple[float, int, Compilation]] = []
+_running: set[Compilation] = set()
+_threads: set[threading.Thread] = set()
+_numbers = itertools.count()
+_lock = threading.RLock()
+_more = threading.Condition(_lock)
+_closing = threading.Event()
+
+
+def submit(
+    graph: Graph, backend: "str | Backend", options: Options | None = None, *, priority: float = 0.0
+) -> Compilation:
+    """Compile a graph beside the program.
+
+    Args:
+        graph: what to compile; its weights are not copied, and may be written meanwhile.
+        backend: its name, or itself.
+        options: as `Backend.compile` takes.
+        priority: the highest is begun first.
+
+    Raises:
+        BackendError: there is no such backend.
+    """
+    made = Compilation(graph, get(backend) if isinstance(backend, str) else backend, options or Options())
+    with _lock:
+        if _closing.is_set():
+            made._end(error=BackendError("nothing is compiled at the end of the program"))
+            return made
+        heapq.heappush(_waiting, (-priority, next(_numbers), made))
+        busy = sum(not each._finished.is_set() for each in _running)
+        if busy < limits.workers and len(_threads) - len(_running) < len(_waiting):
+            thread = threading.Thread(target=_work, name="pijit-compiler", daemon=True)
+            _threads.add(thread)
+            thread.start()
+        _more.notify()
+    return made
+
+
+def _work() -> None:
+    """A thread: takes what waits, until there is nothing for a while."""
+    try:
+        while (one := _next()) is not None:
+            try:
+                one._run()
+            except BaseException as error:  # of a compiler, in a thread that nobody watches
+                one._end(error=BackendError(f"backend {one.backend!r}: {type(error).__name__}: {error}"))
+            finally:
+                with _lock:
+                    _running.discard(one)
+                del one
+    finally:
+        with _lock:
+            _threads.discard(threading.current_thread())
+
+
+def _next() -> Compilation | None:
+    """What is to be done next; None: the thread ends."""
+    with _lock:
+        until = time.monotonic() + _IDLE
+        while not _closing.is_set():
+            if _waiting and sum(not each._finished.is_set() for each in _running) < limits.workers:
+                one = heapq.heappop(_waiting)[2]
+                _running.add(one)
+                return one
+            left = until - time.monotonic()
+            if left <= 0 and not _waiting:
+                break
+            _more.wait(max(left, 0.05))
+        _threads.discard(threading.current_thread())
+        return None
+
+
+def shutdown() -> None:
+    """Kill what runs and begin nothing more; `submit` gives failed compilations then."""
+    with _lock:
+        _closing.set()
+        waiting = [each for _, _, each in _waiting]
+        _waiting.clear()
+        running, threads = list(_running), list(_threads)
+        _more.notify_all()
+    for one in (*waiting, *running):
+        one.cancel()
+    until = time.monotonic() + _LAST
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join(max(until - time.monotonic(), 0.0))
+
+
+def _after_fork() -> None:
+    """A child has none of the threads; what was on its way there stays the parent's."""
+    global _lock, _more  # noqa: PLW0603
+    _lock = threading.RLock()
+    _more = threading.Condition(_lock)
+    _waiting.clear()
+    for one in _running:
+        one._process = None
+        one._error, one.state = BackendError("compiling goes on in the process that was forked"), "failed"
+        one._finished.set()
+    _running.clear()
+    _threads.clear()
+
+
+atexit.register(shutdown)
+os.register_at_fork(after_in_child=_after_fork)

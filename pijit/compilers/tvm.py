@@ -1,0 +1,73 @@
+"""TVM: Relax from torch.export, without tuning; slow to call unless its own options say more."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pijit.compilers import _exported, _torch
+from pijit.compilers._base import Backend, Options, Plan, serialised
+from pijit.compilers._prepare import numbers
+from pijit.graph.model import Graph
+
+_FILE = "program.so"
+
+
+class Tvm(Backend):
+    name = "tvm"
+    doc = "Apache TVM: inference; it pays when it is tuned, which takes long"
+    install = "pip install apache-tvm"
+    packages = ("torch", "tvm")
+    remote = True
+    settings = ("pipeline",)
+
+    def build(self, graph: Graph, options: Options, directory: Path) -> None:
+        import tvm
+        from tvm.relax.frontend.torch import from_exported_program
+
+        program = _exported.program_of(graph, bound=not options.fold, plain_norms=True)
+        module = from_exported_program(program, keep_params_as_input=False, run_ep_decomposition=False)
+        cpu = tvm.target.codegen.llvm_get_system_cpu()
+        target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": options.threads or 1})
+        made = tvm.compile(module, target, relax_pipeline=options.settings.get("pipeline", "default"))
+        made.export_library(str(directory / _FILE))
+
+    def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
+        import torch
+        import tvm
+
+        file = directory / _FILE
+        function = tvm.relax.VirtualMachine(tvm.runtime.load_module(str(file)), tvm.cpu())["main"]
+        names = [] if options.fold else [value.name for value in graph.parameters]
+        held: dict[str, Any] = {}
+        weights: list[Any] = []
+        finished = numbers(graph.results)
+        take = tvm.runtime.from_dlpack
+        shared = True
+
+        def rebind(given: Mapping[str, Any]) -> None:
+            nonlocal shared
+            for name, tensor in given.items():
+                if name in names:
+                    held[name] = _torch.aligned(_torch.bound(tensor).contiguous())
+                    shared = shared and held[name].data_ptr() == tensor.data_ptr()
+            weights[:] = [take(held[name]) for name in names]
+
+        rebind(graph.data)
+
+        def run(*inputs: Any) -> tuple[Any, ...]:
+            alive = [_torch.aligned(each.detach().contiguous()) for each in inputs]
+            made = function(*weights, *map(take, alive))
+            made = [made] if hasattr(made, "shape") else list(made)
+            return finished([torch.utils.dlpack.from_dlpack(each) for each in made])
+
+        def close() -> None:
+            held.clear()
+            weights.clear()
+
+        return Plan(
+            self.name, serialised(run), results=(), shares_weights=shared, folded=options.fold,
+            size_bytes=file.stat().st_size, rebind=rebind, close=close,
+        )  # fmt: skip
+
+
+BACKEND = Tvm()

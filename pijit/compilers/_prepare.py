@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pijit import passes
 from pijit.compilers._base import Backend, Options, Plan, lacking
 from pijit.errors import BackendError
 from pijit.graph import regions
-from pijit.graph.functional import VIEWS
 from pijit.graph.model import Graph, Node, Value, values_of
+from pijit.passes._memory import SAME, sharing
 
-# Operators that may give their first argument itself, which their schema does not say.
-_SAME = frozenset({"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "astype", "to"})
 # Views with the layout of what is contiguous: as results of a compiler they have the strides that torch gives them.
-_PLAIN = _SAME | {"detach", "alias", "view", "reshape", "contiguous", "expand_dims", "squeeze", "flatten", "unflatten"}
+_PLAIN = SAME | {"detach", "alias", "view", "reshape", "contiguous", "expand_dims", "squeeze", "flatten", "unflatten"}
 _NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
 
@@ -60,7 +59,7 @@ def parts(graph: Graph, backend: Backend, options: Options, *, look: bool = True
         raise lacking(backend.name, graph.breaks)
     if not options.symbolic and graph.symbols:
         graph = fixed(graph, graph.symbols)
-    graph = graph.functional()
+    graph = passes.run(graph.functional(), fold=options.fold)
     given = (*graph.results, *(value for _, value in graph.updates))
     updates = tuple(name for name, _ in graph.updates)
     graph = replace(graph, outputs=given, updates=())
@@ -100,17 +99,6 @@ def _with_used(graph: Graph) -> Graph:
         if value.name not in graph.data:
             raise BackendError(f"graph {graph.name} has no array for {value.role} {value.path or value.name!r}")
     return replace(graph, parameters=parameters, data={value.name: graph.data[value.name] for value in parameters})
-
-
-def sharing(node: Node) -> Iterator[tuple[Value, Value]]:
-    """Pairs of a result of a node, and the argument with which it may share memory."""
-    names = node.aliases or node.writes[:1]
-    if not any(names) and (node.op in VIEWS or node.op in _SAME):
-        names = ("x",) * len(node.results)
-    for result, name in zip(node.results, names, strict=False):
-        source = node.arguments.get(name)
-        if result is not None and isinstance(source, Value):
-            yield result, source
 
 
 def _tail_nodes(graph: Graph, given: tuple[Value, ...], updates: int) -> list[Node]:

@@ -21,7 +21,7 @@ _INLINED = 8  # elements of a vector; `can_inline_constant` of torch._inductor.g
 class Inductor(Backend):
     name = "inductor"
     doc = "torch.compile's compiler, ahead of time: inference with free sizes, and whole training steps"
-    install = "pip install torch, and a C++ compiler (apt install g++)"
+    install = "pip install torch && apt install g++"
     training = True
     symbolic = True
     remote = True

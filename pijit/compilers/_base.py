@@ -77,7 +77,7 @@ class Plan:
         shares_weights: bool = True,
         folded: bool = False,
         size_bytes: int = 0,
-        rebind: Callable[[Mapping[str, Any]], None] | None = None,
+        rebind: Callable[[Mapping[str, Any]], bool] | None = None,
         close: Callable[[], None] | None = None,
     ) -> None:
         self.backend = backend
@@ -99,6 +99,8 @@ class Plan:
     def rebind(self, weights: Mapping[str, Any]) -> None:
         """Read these tensors from now on, by names of the graph's parameters; the others stay as they are.
 
+        `shares_weights` may be another one afterwards: a compiler copies what is not contiguous.
+
         Raises:
             BackendError: the weights are folded into the code, or the plan is closed.
         """
@@ -107,7 +109,7 @@ class Plan:
         if self.run is None:
             raise BackendError(f"this plan of {self.backend} is closed; compile the graph again")
         if self._rebind is not None:
-            self._rebind(weights)
+            self.shares_weights = self._rebind(weights)
 
     def close(self) -> None:
         """Free what it holds; it cannot be called afterwards."""

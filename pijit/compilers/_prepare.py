@@ -148,10 +148,9 @@ def _add_tail(plan: Plan, core: Graph, tail: Graph) -> None:
     def run(*inputs: Any) -> tuple[Any, ...]:
         return finish(*inputs, *inner(*inputs))  # type: ignore[no-any-return]
 
-    def both(weights: Mapping[str, Any]) -> None:
-        if rebind is not None:
-            rebind(weights)
+    def both(weights: Mapping[str, Any]) -> bool:
         module.pijit_rebind(weights)
+        return rebind is None or rebind(weights)
 
     plan.run, plan._rebind = run, both
 

@@ -42,16 +42,10 @@ def passes() -> str:
     from pijit import passes as all_passes
 
     left = all_passes.chosen(os.environ.get("PIJIT_PASSES", ""))
-    return _columns(
-        [(name, "on" if name in left else "off", all_passes.doc(name)) for name in all_passes.ORDER]
-        + [
-            (
-                "",
-                "",
-                "PIJIT_PASSES=-NAME,... switches some off; PIJIT_DUMP=passes prints the graph before and after each",
-            )
-        ]
-    )
+    rows = [(name, "on" if name in left else "off", all_passes.doc(name)) for name in all_passes.ORDER]
+    rows.append(("equal_regions", "asked", "one function of modules that do the same (pijit.passes.equal_regions)"))
+    rows.append(("", "", "PIJIT_PASSES=-NAME,... switches off; PIJIT_DUMP=passes prints the graph before and after"))
+    return _columns(rows)
 
 
 def page(code: str) -> str:

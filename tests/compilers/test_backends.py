@@ -49,8 +49,25 @@ def test_a_model_gives_what_eager_gives_before_and_after_its_weights_are_written
             if weight is not None and id(weight) in names:
                 owner._parameters[key] = nn.Parameter(weight.detach() * 0.75)
                 new[names[id(weight)]] = owner._parameters[key]
+    held = dict(graph.data) | new
     plan.rebind(new)
     agrees(compiler, plan, module, inputs(2))
+    # What is not contiguous may be copied; the plan says so.
+    new = {}
+    for owner in module.modules():
+        for key, weight in list(owner._parameters.items()):
+            if weight is not None and weight.ndim == 2:
+                owner._parameters[key] = nn.Parameter(weight.detach().t().contiguous().t())
+                new.update((name, owner._parameters[key]) for name, each in held.items() if each is weight)
+    plan.rebind(new)
+    held |= new
+    agrees(compiler, plan, module, inputs(3))
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.mul_(1.5)
+    if not plan.shares_weights:
+        plan.rebind(held)
+    agrees(compiler, plan, module, inputs(4))
     plan.close()
     with pytest.raises(BackendError, match="closed"):
         plan(inputs(0))

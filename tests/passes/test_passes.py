@@ -385,4 +385,5 @@ def test_dump(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 def test_the_command_line_lists_them() -> None:
     for _ in range(2):
         said = subprocess.run([sys.executable, "-m", "pijit", "passes"], capture_output=True, text=True, check=True)
-        assert [line.split()[:2] for line in said.stdout.splitlines()[:-1]] == [[name, "on"] for name in passes.ORDER]
+        rows = [line.split()[:2] for line in said.stdout.splitlines()[:-1]]
+        assert rows == [*([name, "on"] for name in passes.ORDER), ["equal_regions", "asked"]]

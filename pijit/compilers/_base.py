@@ -117,11 +117,29 @@ class Plan:
         if close is not None:
             close()
 
-    def wrapped(self, around: Callable[[Callable[..., tuple[Any, ...]]], Callable[..., tuple[Any, ...]]]) -> "Plan":
-        """The same plan with something done around each call."""
-        if self.run is not None:
-            self.run = around(self.run)
-        return self
+    def lay_out(self, strides: Sequence[Sequence[int] | None]) -> None:
+        """Give results with these strides from now on; None: as they come, and the last ones may be left out.
+
+        A compiler gives what is contiguous where torch may give a view in another order, and a later `view` of that
+        would go another way.
+        """
+        inner = self.run
+        wanted = [(at, tuple(each)) for at, each in enumerate(strides) if each is not None]
+        if inner is None or not wanted:
+            return
+        import torch
+
+        empty = torch.empty_strided
+
+        def run(*inputs: Any) -> tuple[Any, ...]:
+            given = list(inner(*inputs))
+            for at, stride in wanted:
+                tensor = given[at]
+                if tensor.stride() != stride:
+                    given[at] = empty(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+            return tuple(given)
+
+        self.run = run
 
 
 class Backend:

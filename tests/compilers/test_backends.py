@@ -139,6 +139,22 @@ def test_a_result_that_shares_memory_shares_it_in_a_plan(backend: str) -> None:
         assert found[3].data_ptr() == expected[3].data_ptr()
 
 
+@pytest.mark.parametrize("backend", names())
+def test_results_are_laid_out_as_torch_has_them(backend: str) -> None:
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.exp(x.t()), x.sum(0)
+
+    x = torch.randn(3, 4)
+    compiler = get(backend)
+    plan = compiler.compile(captured(fn, x))
+    plan.lay_out([each.stride() for each in fn(x)][:1])
+    for seed in range(2):
+        x = torch.randn(3, 4, generator=torch.Generator().manual_seed(seed))
+        for one, other in zip(plan(x), fn(x), strict=True):
+            close(compiler, one, other)
+            assert one.stride() == other.stride()
+
+
 def test_a_graph_that_writes_to_its_input_gives_what_the_input_holds() -> None:
     class Counts(nn.Module):
         def __init__(self) -> None:

@@ -65,6 +65,8 @@ class Plan:
             bound again (`rebind`) when a version counter has changed.
         folded: weights are part of the code; the plan is of no use when they change.
         size_bytes: memory that it holds, about.
+        holds: for plans of free sizes: whether the program decides on the sizes of these inputs as it did when it was
+            captured. The caller asks it for each new key; where it is False, the plan is for another way.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Plan:
         self.shares_weights = shares_weights and not folded
         self.folded = folded
         self.size_bytes = size_bytes
+        self.holds: Callable[..., bool] = lambda *inputs: True
         self._rebind = rebind
         self._close = close
 

@@ -67,8 +67,8 @@ class _Simplifier:
 
     def _can_be_one(self, a: Value, b: Value) -> bool:
         memory = self._memory
-        if not memory.is_constant(a) or not memory.is_constant(b) or b.name in memory.results:
+        if not memory.is_constant(a) or not memory.is_constant(b):
             return False
-        return (
-            memory.root(a) == memory.root(b) or memory.root(a) not in memory.seen or memory.root(b) not in memory.seen
-        )
+        if memory.root(a) == memory.root(b):
+            return b.name not in memory.results  # the program has a view, which is another tensor
+        return memory.root(a) not in memory.seen or memory.root(b) not in memory.seen

@@ -139,6 +139,32 @@ def test_a_result_that_shares_memory_shares_it_in_a_plan(backend: str) -> None:
         assert found[3].data_ptr() == expected[3].data_ptr()
 
 
+def test_decisions_on_sizes_are_asked_of_a_plan_with_free_sizes() -> None:
+    def fn(x: torch.Tensor, k: int) -> torch.Tensor:
+        return x.exp() if x.shape[0] * 2 > k and x.numel() > 3 else x.sin()
+
+    compiler = get("native")
+    graph = captured(fn, torch.ones(3, 4), 5)
+    plan = compiler.compile(graph, Options(symbolic=True))
+    for size in (3, 7, 2, 1, 5):
+        x = torch.randn(size, 4)
+        right = torch.equal(plan(x)[0], fn(x, 5))
+        assert plan.holds(x) is right is (size > 2)
+    assert get("native").compile(graph).holds(torch.ones(3, 4)) is True
+
+
+def test_a_graph_that_assumes_data_is_not_compiled() -> None:
+    from pijit.graph.captured import captured as capture_with
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.exp() if x.sum() > 0 else x.sin()
+
+    for decisions in ("assume", "split"):
+        graph = capture_with(fn, (torch.ones(3),), {}, None, decisions)  # type: ignore[arg-type]
+        with pytest.raises(BackendError, match=r"test_backends.py:\d+: "):
+            get("native").compile(graph)
+
+
 @pytest.mark.parametrize("backend", names())
 def test_results_are_laid_out_as_torch_has_them(backend: str) -> None:
     def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

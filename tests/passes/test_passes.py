@@ -259,6 +259,10 @@ class TestIdentities:
 
         check("identities", fn, X, ["exp", "multiply", "multiply"], ["exp", "multiply", "multiply"])
 
+    def test_a_view_that_is_given_is_another_tensor(self) -> None:
+        check("identities", lambda x: x.t().t(), X, ["t", "t"], ["t", "t"])
+        check("identities", lambda x: x.exp() * 1, X, ["exp", "multiply"], ["exp"])
+
     def test_what_is_written_stays_apart(self) -> None:
         def fn(x: torch.Tensor) -> torch.Tensor:
             y = x.exp()

@@ -22,6 +22,7 @@ PYTHON_DIRS := $(wildcard pijit tests bench examples)
 CXX_FILES := $(shell find csrc bench -name '*.h' -o -name '*.cpp' 2>/dev/null)
 
 DEPS := $(VENV)/.deps
+BACKENDS := .venv-backends
 INSTALLED := $(VENV)/.installed
 CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python
 WHEEL := build/wheel
@@ -36,7 +37,7 @@ PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup dev run test test-release test-checked test-long test-cpython test-sweep test-sanitize test-mindspore bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -97,6 +98,19 @@ test-long: $(CHECKED)/.built test-sanitize test-release ## the slow tests on the
 	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) $(ROOT)/tests/models
 	cd build/cwd && $(PYTEST_ALL) $(TESTS) --ignore=$(ROOT)/tests/models
 
+# The compilers are large, and none is needed for anything else: what is in .venv is seen from an environment beside it.
+$(BACKENDS)/.deps: requirements/backends.txt $(DEPS)
+	test -x $(BACKENDS)/bin/python || $(PYTHON) -m venv $(BACKENDS)
+	$(BACKENDS)/bin/python -c "import sysconfig as s; from pathlib import Path as P; \
+	  P(s.get_path('purelib'), 'beside.pth').write_text(str(P(s.get_path('purelib')).as_posix().replace('$(BACKENDS)', '$(VENV)')))"
+	$(BACKENDS)/bin/python -m pip install --quiet --no-deps -r requirements/backends.txt
+	touch $@
+
+test-backends: setup $(BACKENDS)/.deps ## all compilers against eager, in an environment of their own (long; downloads 900 MB)
+	mkdir -p build/cwd
+	cd build/cwd && OMP_NUM_THREADS=1 $(ROOT)/$(BACKENDS)/bin/python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) \
+	  -p no:cacheprovider $(PYTEST_ARGS) $(ROOT)/tests/compilers
+
 # Twenty of CPython's own test modules, each under the hook, observed, and recorded and replayed.
 test-cpython: $(CHECKED)/.built ## CPython's own tests while everything is recorded (long)
 	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) -s $(ROOT)/tests/cpython
@@ -136,9 +150,10 @@ BASE ?= 0001
 bench-compare: setup ## compare two kept results of `make bench`: BASE=0001 with the last
 	pytest-benchmark --storage=file://$(ROOT)/.benchmarks compare $(BASE) $(ROOT)/.benchmarks/last.json --group-by=fullname --columns=median,iqr,rounds
 
-docs: ## write docs/coverage.md, docs/graph.md and docs/graph.svg from the tables and the tests
+docs: ## write docs/coverage.md, docs/graph.md, docs/graph.svg and the README's table of compilers from the tables and the tests
 	python tests/record/coverage_table.py
 	python tests/graph/graph_page.py
+	python tests/compilers/backends_table.py
 
 lint: $(DEPS) ## ruff, mypy, clang-format and the layering of csrc/
 	ruff check $(PYTHON_DIRS)
@@ -155,5 +170,5 @@ format: $(DEPS) ## apply ruff's and clang-format's layout
 clean: ## remove what was built
 	rm -rf build .ruff_cache .mypy_cache .pytest_cache pijit/*.so $(INSTALLED)
 
-distclean: clean ## remove .venv and .venv-mindspore too
-	rm -rf $(VENV) $(MINDSPORE_VENV)
+distclean: clean ## remove .venv and those of test-mindspore and test-backends too
+	rm -rf $(VENV) $(MINDSPORE_VENV) $(BACKENDS)

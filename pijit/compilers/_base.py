@@ -65,6 +65,8 @@ class Plan:
             bound again (`rebind`) when a version counter has changed.
         folded: weights are part of the code; the plan is of no use when they change.
         size_bytes: memory that it holds, about.
+        holds: for plans of free sizes: whether the program decides on the sizes of these inputs as it did when it was
+            captured. The caller asks it for each new key; where it is False, the plan is for another way.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Plan:
         shares_weights: bool = True,
         folded: bool = False,
         size_bytes: int = 0,
-        rebind: Callable[[Mapping[str, Any]], None] | None = None,
+        rebind: Callable[[Mapping[str, Any]], bool] | None = None,
         close: Callable[[], None] | None = None,
     ) -> None:
         self.backend = backend
@@ -87,6 +89,7 @@ class Plan:
         self.shares_weights = shares_weights and not folded
         self.folded = folded
         self.size_bytes = size_bytes
+        self.holds: Callable[..., bool] = lambda *inputs: True
         self._rebind = rebind
         self._close = close
 
@@ -99,6 +102,8 @@ class Plan:
     def rebind(self, weights: Mapping[str, Any]) -> None:
         """Read these tensors from now on, by names of the graph's parameters; the others stay as they are.
 
+        `shares_weights` may be another one afterwards: a compiler copies what is not contiguous.
+
         Raises:
             BackendError: the weights are folded into the code, or the plan is closed.
         """
@@ -107,7 +112,7 @@ class Plan:
         if self.run is None:
             raise BackendError(f"this plan of {self.backend} is closed; compile the graph again")
         if self._rebind is not None:
-            self._rebind(weights)
+            self.shares_weights = self._rebind(weights)
 
     def close(self) -> None:
         """Free what it holds; it cannot be called afterwards."""
@@ -115,11 +120,29 @@ class Plan:
         if close is not None:
             close()
 
-    def wrapped(self, around: Callable[[Callable[..., tuple[Any, ...]]], Callable[..., tuple[Any, ...]]]) -> "Plan":
-        """The same plan with something done around each call."""
-        if self.run is not None:
-            self.run = around(self.run)
-        return self
+    def lay_out(self, strides: Sequence[Sequence[int] | None]) -> None:
+        """Give results with these strides from now on; None: as they come, and the last ones may be left out.
+
+        A compiler gives what is contiguous where torch may give a view in another order, and a later `view` of that
+        would go another way.
+        """
+        inner = self.run
+        wanted = [(at, tuple(each)) for at, each in enumerate(strides) if each is not None]
+        if inner is None or not wanted:
+            return
+        import torch
+
+        empty = torch.empty_strided
+
+        def run(*inputs: Any) -> tuple[Any, ...]:
+            given = list(inner(*inputs))
+            for at, stride in wanted:
+                tensor = given[at]
+                if tensor.stride() != stride:
+                    given[at] = empty(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+            return tuple(given)
+
+        self.run = run
 
 
 class Backend:

@@ -5,21 +5,24 @@ to one is seen in the other. So the operators that make such views are taken off
 compiles the rest (`core`), and torch makes the views of what it gives (`tail`).
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pijit import passes
 from pijit.compilers._base import Backend, Options, Plan, lacking
 from pijit.errors import BackendError
 from pijit.graph import regions
-from pijit.graph.functional import VIEWS
 from pijit.graph.model import Graph, Node, Value, values_of
+from pijit.graph.run import place_of, resolve
+from pijit.graph.torch_calls import NUMBERS
+from pijit.passes._memory import SAME, sharing
 
-# Operators that may give their first argument itself, which their schema does not say.
-_SAME = frozenset({"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "astype", "to"})
 # Views with the layout of what is contiguous: as results of a compiler they have the strides that torch gives them.
-_PLAIN = _SAME | {"detach", "alias", "view", "reshape", "contiguous", "expand_dims", "squeeze", "flatten", "unflatten"}
+_PLAIN = SAME | {"detach", "alias", "view", "reshape", "contiguous", "expand_dims", "squeeze", "flatten", "unflatten"}
+_OF_SIZES = frozenset({"size", "ndim", "numel"})
 _NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
 
@@ -31,12 +34,14 @@ class Parts(NamedTuple):
         tail: what makes the results of the outputs of `core`, of inputs and of weights; None: `core` gives them itself.
         results: what the whole gives, in order.
         updates: names of the inputs and parameters that the last of the results are for.
+        holds: whether the decisions on sizes go as at the capture, for these inputs.
     """
 
     core: Graph
     tail: Graph | None
     results: tuple[Value, ...]
     updates: tuple[str, ...]
+    holds: Callable[..., bool] | None = None
 
 
 def parts(graph: Graph, backend: Backend, options: Options, *, look: bool = True) -> Parts:
@@ -58,9 +63,15 @@ def parts(graph: Graph, backend: Backend, options: Options, *, look: bool = True
 
     if graph.breaks:
         raise lacking(backend.name, graph.breaks)
+    if assumed := graph.assumptions:
+        raise BackendError(
+            f"{place_of(assumed[0])}the graph holds for data that decides here as at the capture; a plan cannot check "
+            "that, so pijit compiles what is before and behind it"
+        )
     if not options.symbolic and graph.symbols:
         graph = fixed(graph, graph.symbols)
-    graph = graph.functional()
+    holds = _holds(graph) if options.symbolic else None
+    graph = passes.run(graph.functional(), fold=options.fold)
     given = (*graph.results, *(value for _, value in graph.updates))
     updates = tuple(name for name, _ in graph.updates)
     graph = replace(graph, outputs=given, updates=())
@@ -82,7 +93,69 @@ def parts(graph: Graph, backend: Backend, options: Options, *, look: bool = True
     if [value.name for value in given] != list(wanted):
         inputs = (*graph.inputs, *wanted.values())
         tail = _with_used(replace(with_nodes(graph, tail_nodes), inputs=inputs, outputs=given))
-    return Parts(core, tail, given, updates)
+    return Parts(core, tail, given, updates, holds)
+
+
+def _holds(graph: Graph) -> Callable[..., bool] | None:
+    """Runs the checks of a graph on the sizes of inputs; None: there are none.
+
+    Raises:
+        BackendError: a check depends on more than sizes of inputs and numbers that come in.
+    """
+    if not any(node.op == "check" for node in graph.nodes):
+        return None
+    wanted: set[str] = set()
+    nodes: list[Node] = []
+    for node in reversed(graph.nodes):
+        numbers = node.op in _OF_SIZES or node.op in NUMBERS
+        if node.op == "check" or (numbers and any(each is not None and each.name in wanted for each in node.results)):
+            wanted.update(value.name for value in node.operands if value.kind != "tensor")
+            nodes.append(node)
+    nodes.reverse()
+    known = {value.name for node in nodes for value in node.results if value is not None}
+    known.update(value.name for value in graph.inputs)
+    for node in nodes:
+        for value in node.operands:
+            if value.shape is None if value.kind == "tensor" else value.name not in known:
+                raise BackendError(f"{place_of(node)}a decision depends on more than the sizes of what comes in")
+    names = [value.name for value in graph.inputs]
+    free = [(at, value.shape) for at, value in enumerate(graph.inputs) if value.kind == "tensor" and value.shape]
+
+    def holds(*inputs: Any) -> bool:
+        symbols: dict[str, int] = {}
+        for at, shape in free:
+            symbols.update(
+                (size, found) for size, found in zip(shape, inputs[at].shape, strict=True) if type(size) is str
+            )
+        values: dict[str, Any] = {
+            n: given for n, given in zip(names, inputs, strict=True) if not hasattr(given, "shape")
+        }
+        return all(_step(node, values, symbols) for node in nodes)
+
+    return holds
+
+
+def _step(node: Node, values: dict[str, Any], symbols: Mapping[str, int]) -> bool:
+    """Computes a number from sizes; False: a check finds another one."""
+    from pijit._formats._sizes import evaluate
+
+    if node.op == "check":
+        return bool(resolve(node.arguments["x"], values) == node.arguments["expected"])
+    (result,) = node.results
+    assert result is not None
+    x = node.arguments.get("x")
+    if isinstance(x, Value) and x.kind == "tensor":
+        sizes = [evaluate(size, symbols) for size in x.shape or ()]
+        axis = resolve(node.arguments.get("axis", 0), values)
+        made: Any = len(sizes) if node.op == "ndim" else sizes[axis] if node.op == "size" else _product(sizes)
+    else:
+        made = NUMBERS[node.op](*(resolve(each, values) for each in node.arguments.values()))
+    values[result.name] = made
+    return made is not None
+
+
+def _product(sizes: list[int | None]) -> int | None:
+    return None if None in sizes else math.prod(size for size in sizes if size is not None)
 
 
 def with_nodes(graph: Graph, nodes: list[Node]) -> Graph:
@@ -100,17 +173,6 @@ def _with_used(graph: Graph) -> Graph:
         if value.name not in graph.data:
             raise BackendError(f"graph {graph.name} has no array for {value.role} {value.path or value.name!r}")
     return replace(graph, parameters=parameters, data={value.name: graph.data[value.name] for value in parameters})
-
-
-def sharing(node: Node) -> Iterator[tuple[Value, Value]]:
-    """Pairs of a result of a node, and the argument with which it may share memory."""
-    names = node.aliases or node.writes[:1]
-    if not any(names) and (node.op in VIEWS or node.op in _SAME):
-        names = ("x",) * len(node.results)
-    for result, name in zip(node.results, names, strict=False):
-        source = node.arguments.get(name)
-        if result is not None and isinstance(source, Value):
-            yield result, source
 
 
 def _tail_nodes(graph: Graph, given: tuple[Value, ...], updates: int) -> list[Node]:
@@ -145,6 +207,8 @@ def completed(plan: Plan, parts: Parts) -> Plan:
     """The plan of the whole, from that of the core."""
     plan.results = tuple(value.name for value in parts.results)
     plan.updates = parts.updates
+    if parts.holds is not None:
+        plan.holds = parts.holds
     if parts.tail is not None:
         _add_tail(plan, parts.core, parts.tail)
     return plan
@@ -160,10 +224,9 @@ def _add_tail(plan: Plan, core: Graph, tail: Graph) -> None:
     def run(*inputs: Any) -> tuple[Any, ...]:
         return finish(*inputs, *inner(*inputs))  # type: ignore[no-any-return]
 
-    def both(weights: Mapping[str, Any]) -> None:
-        if rebind is not None:
-            rebind(weights)
+    def both(weights: Mapping[str, Any]) -> bool:
         module.pijit_rebind(weights)
+        return rebind is None or rebind(weights)
 
     plan.run, plan._rebind = run, both
 

@@ -22,11 +22,12 @@ def module_of(graph: Graph) -> Any:
     module = fx.Lowering(made, "fx").module()
     where = fx.targets(made)
 
-    def rebind(weights: Mapping[str, Any]) -> None:
+    def rebind(weights: Mapping[str, Any]) -> bool:
         for name, tensor in weights.items():
             if name in where:
                 owner, _, last = where[name].rpartition(".")
                 setattr(module.get_submodule(owner), last, bound(tensor))
+        return True
 
     module.pijit_rebind = rebind
     return module.eval()

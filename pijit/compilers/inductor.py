@@ -21,7 +21,7 @@ _INLINED = 8  # elements of a vector; `can_inline_constant` of torch._inductor.g
 class Inductor(Backend):
     name = "inductor"
     doc = "torch.compile's compiler, ahead of time: inference with free sizes, and whole training steps"
-    install = "pip install torch, and a C++ compiler (apt install g++)"
+    install = "pip install torch && apt install g++"
     training = True
     symbolic = True
     remote = True
@@ -97,14 +97,14 @@ class _Weights:
         self.loader = loader
         self.wanted = set(loader.get_constant_fqns())
         self.held: dict[str, Any] = {}
-        self.shared = True
-        self.rebind(graph.data)
+        self.given: dict[str, int] = {}  # the addresses of the program's own
+        self.shared = self.rebind(graph.data)
 
-    def rebind(self, weights: Mapping[str, Any]) -> None:
+    def rebind(self, weights: Mapping[str, Any]) -> bool:
         for name, tensor in weights.items():
             if name in self.names or name in self.inputs:
                 held = _torch.aligned(_torch.bound(tensor).contiguous())
-                self.shared = self.shared and held.data_ptr() == tensor.data_ptr()
+                self.given[name] = tensor.data_ptr()
                 self.held[name] = held
         self.small[:] = [self.held[name] for name in self.inputs]
         given = {path: self.held[name] for name, path in self.names.items() if path in self.wanted}
@@ -112,6 +112,7 @@ class _Weights:
             raise BackendError(f"backend 'inductor' has made a constant {min(left)!r}, which the graph does not have")
         # use_inactive, check_full_update, user_managed, allow_h2d_copy
         self.loader.load_constants(given, False, False, True, False)
+        return all(each.data_ptr() == self.given[name] for name, each in self.held.items())
 
 
 BACKEND = Inductor()

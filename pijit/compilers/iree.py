@@ -90,11 +90,12 @@ class Iree(Backend):
         weights: list[Any] = []
         finished = numbers(graph.results)
 
-        def rebind(given: Mapping[str, Any]) -> None:
+        def rebind(given: Mapping[str, Any]) -> bool:
             for name, tensor in given.items():
                 if name in names:
                     held[name] = iree.asdevicearray(config.device, _torch.bound(tensor).contiguous().numpy())
             weights[:] = [held[name] for name in names]
+            return False
 
         rebind(graph.data)
 

@@ -83,16 +83,19 @@ class _Bound:
         self.size = size
         self.binding = session.io_binding()
         self.held: dict[str, Any] = {}
+        self.given: dict[str, int] = {}  # the addresses of the program's own
         names = [each.name for each in session.get_inputs()]
         count = 0 if self.fold else len(graph.parameters)
         self.weights = dict(zip((value.name for value in graph.parameters), names[:count], strict=False))
         self.inputs = list(zip(graph.inputs, names[count:], strict=True))
         self.outputs = [each.name for each in session.get_outputs()]
 
-    def rebind(self, weights: Mapping[str, Any]) -> None:
+    def rebind(self, weights: Mapping[str, Any]) -> bool:
         for name, tensor in weights.items():
             if name in self.weights:
+                self.given[name] = tensor.data_ptr()
                 self.held[name] = self.bind(self.weights[name], _torch.bound(tensor))
+        return all(each.data_ptr() == self.given[name] for name, each in self.held.items())
 
     def bind(self, name: str, tensor: Any) -> Any:
         """Binds an input to the memory of a tensor, and gives what has to live until the call."""
@@ -105,8 +108,7 @@ class _Bound:
         from onnxruntime import OrtDevice, RunOptions
 
         self.raw, self.device = self.binding._iobinding, OrtDevice.make("cpu", 0)._get_c_device()
-        if not self.fold:
-            self.rebind(self.graph.data)
+        shared = not self.fold and self.rebind(self.graph.data)
         run_bound, settings = self.session._sess.run_with_iobinding, RunOptions()
         inputs = [(name, self.entered(value)) for value, name in self.inputs]
         outputs = [self.output(value, name) for value, name in zip(self.graph.results, self.outputs, strict=True)]
@@ -124,7 +126,6 @@ class _Bound:
             del alive
             return finished(made if made is not None else self.found())
 
-        shared = all(each.data_ptr() == self.graph.data[name].data_ptr() for name, each in self.held.items())
         return Plan(
             "onnxruntime", serialised(run), results=(), shares_weights=shared, folded=self.fold,
             size_bytes=self.size, rebind=self.rebind, close=self.close,

@@ -65,25 +65,27 @@ class _Bound:
         count = 0 if self.fold else len(graph.parameters)
         self.places = {value.name: at for at, value in enumerate(graph.parameters[:count])}
         self.held: dict[str, Any] = {}
+        self.given: dict[str, int] = {}  # the addresses of the program's own
         if len(compiled.inputs) != count + len(graph.inputs) or len(compiled.outputs) != len(graph.results):
             raise BackendError("backend 'openvino' has dropped an input of the graph")
         for port, value in zip(compiled.outputs, graph.results, strict=True):
             if port.get_element_type().get_type_name() != _TYPES.get(dtype_of(value)):
                 raise BackendError(f"backend 'openvino' gives {port.get_element_type()} for {value.name!r}")
 
-    def rebind(self, weights: Mapping[str, Any]) -> None:
+    def rebind(self, weights: Mapping[str, Any]) -> bool:
         for name, tensor in weights.items():
             if name in self.places:
+                self.given[name] = tensor.data_ptr()
                 self.held[name] = _torch.bound(tensor).contiguous()
                 self.request.set_input_tensor(self.places[name], self.shared(self.held[name]))
+        return all(each.data_ptr() == self.given[name] for name, each in self.held.items())
 
     def shared(self, tensor: Any) -> Any:
         """The memory of a tensor, for OpenVINO."""
         return self.tensor(tensor.detach().numpy(), shared_memory=True)
 
     def plan(self) -> Plan:
-        if not self.fold:
-            self.rebind(self.graph.data)
+        shared = not self.fold and self.rebind(self.graph.data)
         first = len(self.places)
         enter: list[Callable[[Any], Any]] = [self.entered(value) for value in self.graph.inputs]
         outputs = [self.output(at, value) for at, value in enumerate(self.graph.results)]
@@ -98,7 +100,6 @@ class _Bound:
             del alive
             return finished([end() for end in ends])
 
-        shared = all(each.data_ptr() == self.graph.data[name].data_ptr() for name, each in self.held.items())
         return Plan(
             "openvino", serialised(run), results=(), shares_weights=shared, folded=self.fold,
             size_bytes=self.size, rebind=self.rebind, close=self.close,

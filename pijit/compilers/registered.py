@@ -46,8 +46,9 @@ class Registered(Backend):
             given = made([*held.values(), *inputs]) if boxed else made(*held.values(), *inputs)
             return tuple(given) if isinstance(given, tuple | list) else (given,)
 
-        def rebind(new: Mapping[str, Any]) -> None:
+        def rebind(new: Mapping[str, Any]) -> bool:
             held.update((name, _torch.bound(tensor)) for name, tensor in new.items() if name in held)
+            return True
 
         return Plan(self.name, run, results=(), folded=options.fold, rebind=rebind)
 

@@ -66,11 +66,12 @@ def _rebinder(graph: Graph, made: Any) -> Any:
 
     where = fx.targets(graph)
 
-    def rebind(weights: Mapping[str, Any]) -> None:
+    def rebind(weights: Mapping[str, Any]) -> bool:
         for name, tensor in weights.items():
             if name in where:
                 owner, _, last = where[name].rpartition(".")
                 setattr(made.get_submodule(owner) if owner else made, last, _torch.bound(tensor))
+        return True
 
     return rebind
 

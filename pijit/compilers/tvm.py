@@ -42,17 +42,17 @@ class Tvm(Backend):
         weights: list[Any] = []
         finished = numbers(graph.results)
         take = tvm.runtime.from_dlpack
-        shared = True
+        addresses: dict[str, int] = {}
 
-        def rebind(given: Mapping[str, Any]) -> None:
-            nonlocal shared
+        def rebind(given: Mapping[str, Any]) -> bool:
             for name, tensor in given.items():
                 if name in names:
                     held[name] = _torch.aligned(_torch.bound(tensor).contiguous())
-                    shared = shared and held[name].data_ptr() == tensor.data_ptr()
+                    addresses[name] = tensor.data_ptr()
             weights[:] = [take(held[name]) for name in names]
+            return all(held[name].data_ptr() == addresses[name] for name in names)
 
-        rebind(graph.data)
+        shared = rebind(graph.data)
 
         def run(*inputs: Any) -> tuple[Any, ...]:
             alive = [_torch.aligned(each.detach().contiguous()) for each in inputs]

@@ -94,7 +94,7 @@ def _end_with_parent() -> None:
 def main(directory: Path) -> None:
     """Run the job, and write what became of it."""
     _end_with_parent()
-    os.nice(10)
+    os.nice(5)
     try:
         run(directory)
         error = ""

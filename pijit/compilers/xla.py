@@ -90,17 +90,15 @@ def _plan(graph: Graph, options: Options, executable: Any, size: int) -> Plan:
 
     enter: list[Callable[[Any], Any]] = [_maker(value, entered) for value in graph.inputs]
     names = [] if options.fold else [value.name for value in graph.parameters]
-    shared = True
     weights: list[Any] = []
     held: dict[str, Any] = {}
 
-    def rebind(given: Mapping[str, Any]) -> None:
-        nonlocal shared
+    def rebind(given: Mapping[str, Any]) -> bool:
         held.update((name, _torch.bound(tensor)) for name, tensor in given.items() if name in names)
         weights[:] = [entered(held[name]) for name in names]
-        shared = all(not held[name].data_ptr() & _ALIGNED and held[name].is_contiguous() for name in names)
+        return all(not held[name].data_ptr() & _ALIGNED and held[name].is_contiguous() for name in names)
 
-    rebind(graph.data)
+    shared = rebind(graph.data)
     execute = executable.execute
 
     def run(*inputs: Any) -> tuple[Any, ...]:

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pijit import _core, compilers
+from pijit import _core
 from pijit._config import config
 from pijit._version import __version__
+from pijit.compilers import backends
 from pijit.errors import ConfigError, PijitError
 from pijit.tools import doctor, program, report, tables
 
@@ -176,10 +177,6 @@ def _help(rest: list[str]) -> int:
     return 0
 
 
-def _backends() -> str:
-    return str(compilers.backends())
-
-
 COMMANDS = {
     "doctor": _Command("check that everything fits together, and say what mends it", _doctor),
     "env": _Command("versions, options and variables, to put into a bug report", _show(doctor.environment)),
@@ -187,7 +184,8 @@ COMMANDS = {
     "ops": _Command("the operations of a trace", _show(tables.ops)),
     "guards": _Command("what is checked before a trace is replayed", _show(tables.guards)),
     "aborts": _Command("why recordings stop, and why functions are left to CPython", _show(tables.aborts)),
-    "backends": _Command("the compilers that segments can be given to, and what makes them usable", _show(_backends)),
+    "passes": _Command("what simplifies a graph before it is compiled", _show(tables.passes)),
+    "backends": _Command("the compilers, and what makes them usable", _show(lambda: str(backends()))),
     "options": _Command("the options of pijit.config, their variables and values", _show(tables.options)),
     "help": _Command("what a code in a message means, and what to try", _help),
 }

@@ -1,5 +1,6 @@
 """The core's tables for people: operations, guards, reasons, options, and a page for every code."""
 
+import os
 import textwrap
 from collections.abc import Sequence
 
@@ -34,6 +35,17 @@ def options() -> str:
         [(name, repr(getattr(config, name)), row.variable, row.doc) for name, row in OPTIONS.items()]
         + [("", "", "PIJIT", "0, off, false or no: pijit does nothing")]
     )
+
+
+def passes() -> str:
+    """The passes over a graph, in the order in which they run."""
+    from pijit import passes as all_passes
+
+    left = all_passes.chosen(os.environ.get("PIJIT_PASSES", ""))
+    rows = [(name, "on" if name in left else "off", all_passes.doc(name)) for name in all_passes.ORDER]
+    rows.append(("equal_regions", "asked", "one function of modules that do the same (pijit.passes.equal_regions)"))
+    rows.append(("", "", "PIJIT_PASSES=-NAME,... switches off; PIJIT_DUMP=passes prints the graph before and after"))
+    return _columns(rows)
 
 
 def page(code: str) -> str:

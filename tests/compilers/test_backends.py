@@ -49,8 +49,25 @@ def test_a_model_gives_what_eager_gives_before_and_after_its_weights_are_written
             if weight is not None and id(weight) in names:
                 owner._parameters[key] = nn.Parameter(weight.detach() * 0.75)
                 new[names[id(weight)]] = owner._parameters[key]
+    held = dict(graph.data) | new
     plan.rebind(new)
     agrees(compiler, plan, module, inputs(2))
+    # What is not contiguous may be copied; the plan says so.
+    new = {}
+    for owner in module.modules():
+        for key, weight in list(owner._parameters.items()):
+            if weight is not None and weight.ndim == 2:
+                owner._parameters[key] = nn.Parameter(weight.detach().t().contiguous().t())
+                new.update((name, owner._parameters[key]) for name, each in held.items() if each is weight)
+    plan.rebind(new)
+    held |= new
+    agrees(compiler, plan, module, inputs(3))
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.mul_(1.5)
+    if not plan.shares_weights:
+        plan.rebind(held)
+    agrees(compiler, plan, module, inputs(4))
     plan.close()
     with pytest.raises(BackendError, match="closed"):
         plan(inputs(0))
@@ -120,6 +137,48 @@ def test_a_result_that_shares_memory_shares_it_in_a_plan(backend: str) -> None:
             assert one.stride() == other.stride()
         assert found[4] is x
         assert found[3].data_ptr() == expected[3].data_ptr()
+
+
+def test_decisions_on_sizes_are_asked_of_a_plan_with_free_sizes() -> None:
+    def fn(x: torch.Tensor, k: int) -> torch.Tensor:
+        return x.exp() if x.shape[0] * 2 > k and x.numel() > 3 else x.sin()
+
+    compiler = get("native")
+    graph = captured(fn, torch.ones(3, 4), 5)
+    plan = compiler.compile(graph, Options(symbolic=True))
+    for size in (3, 7, 2, 1, 5):
+        x = torch.randn(size, 4)
+        right = torch.equal(plan(x)[0], fn(x, 5))
+        assert plan.holds(x) is right is (size > 2)
+    assert get("native").compile(graph).holds(torch.ones(3, 4)) is True
+
+
+def test_a_graph_that_assumes_data_is_not_compiled() -> None:
+    from pijit.graph.captured import captured as capture_with
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.exp() if x.sum() > 0 else x.sin()
+
+    for decisions in ("assume", "split"):
+        graph = capture_with(fn, (torch.ones(3),), {}, None, decisions)  # type: ignore[arg-type]
+        with pytest.raises(BackendError, match=r"test_backends.py:\d+: "):
+            get("native").compile(graph)
+
+
+@pytest.mark.parametrize("backend", names())
+def test_results_are_laid_out_as_torch_has_them(backend: str) -> None:
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.exp(x.t()), x.sum(0)
+
+    x = torch.randn(3, 4)
+    compiler = get(backend)
+    plan = compiler.compile(captured(fn, x))
+    plan.lay_out([each.stride() for each in fn(x)][:1])
+    for seed in range(2):
+        x = torch.randn(3, 4, generator=torch.Generator().manual_seed(seed))
+        for one, other in zip(plan(x), fn(x), strict=True):
+            close(compiler, one, other)
+            assert one.stride() == other.stride()
 
 
 def test_a_graph_that_writes_to_its_input_gives_what_the_input_holds() -> None:

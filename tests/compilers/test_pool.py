@@ -22,6 +22,7 @@ from pijit.errors import BackendError
 pytestmark = pytest.mark.torch
 
 REMOTE = [name for name in ("xla", "onnxruntime", "openvino") if pijit.backends().get(name) == "usable"]
+SLOW = [name for name in ("iree", "tvm", "inductor") if pijit.backends().get(name) == "usable"]
 needs_remote = pytest.mark.skipif(not REMOTE, reason="no backend that compiles in a process is installed")
 
 
@@ -32,7 +33,9 @@ def _limits() -> Iterator[None]:
     vars(pool.limits).update(before)
 
 
-@pytest.mark.parametrize("name", ["native", "torchscript", *REMOTE])
+@pytest.mark.parametrize(
+    "name", ["native", "torchscript", *REMOTE, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
 def test_a_plan_comes_of_itself_and_sees_what_is_written_meanwhile(name: str) -> None:
     module, inputs, _ = model("mlp")
     compiler = get(name)

@@ -144,3 +144,14 @@ def test_entry_points_of_both_groups_are_found(monkeypatch: pytest.MonkeyPatch) 
 
 def _plain(module: Any, examples: Any) -> Any:
     return module.forward
+
+
+def test_the_table_in_the_readme_is_current() -> None:
+    from backends_table import README, written
+
+    if not README.exists():
+        pytest.skip("the tests run without the source tree")
+    text = README.read_text(encoding="utf-8")
+    assert written(text) == text, "run `make docs`"
+    assert written(written(text)) == text
+    assert all(f"| `{name}` |" in text for name in compilers.OWN)

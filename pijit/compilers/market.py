@@ -13,6 +13,7 @@ Rules:
 import atexit
 import contextlib
 import logging
+import os
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -260,6 +261,15 @@ class _Worker:
 
 
 _worker = _Worker()
+
+
+def _after_fork() -> None:
+    """A child has no thread: what was offered before stays the parent's."""
+    global _worker  # noqa: PLW0603
+    _worker = _Worker()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def wait(seconds: float | None = None) -> bool:

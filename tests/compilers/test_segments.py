@@ -337,6 +337,26 @@ def test_threads_call_while_plans_come(counting: Counting) -> None:
     assert not wrong
 
 
+def test_a_forked_child_compiles_for_itself(counting: Counting) -> None:
+    import os
+
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend="counting")
+    settled(fast, torch.randn(3, 8))
+    child = os.fork()
+    if child == 0:
+        right = False
+        try:
+            pijit.enable()
+            x = torch.randn(5, 8)
+            for _ in range(3):
+                right = torch.equal(fast(x), module(x) * 2) and market.wait(60)
+            right = right and counting.compiled == 2
+        finally:
+            os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_traces_that_go_while_plans_are_made(counting: Counting) -> None:
     module = layers()
     fast = pijit.jit(lambda x: module(x) * 2, backend="counting")

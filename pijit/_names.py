@@ -102,15 +102,21 @@ def literals(data: "TraceData", texts: Sequence[str]) -> dict[int, str]:
 
 
 def tail(text: Sequence[str], known: Mapping[str, str], numbers: Mapping[int, str]) -> Iterator[str]:
-    """What stands behind the function: the numbers of tensors, and imports of names that it does not define."""
+    """What stands behind the function: the numbers of tensors, and imports of names that it does not define.
+
+    Nothing, if torch is all that it needs.
+    """
     try:
         free = _free(ast.parse("\n".join(text)))
     except SyntaxError:  # it has what is no Python, such as `...`
         return
     wanted = {known[name] for name in free if name in known}
     modules = {line.removeprefix("import ") for line in wanted if line.startswith("import ") and " as " not in line}
-    if "torch" in free and not any(name.split(".")[0] == "torch" for name in modules):
-        modules.add("torch")
+    own = {name for name in modules if name.partition(".")[0] == "torch"}  # all of them come with torch
+    wanted -= {f"import {name}" for name in own}
+    if not wanted and not numbers and not free & {"new", "literal"}:
+        return  # a text that needs nothing but torch is shorter without
+    modules = modules - own | ({"torch"} if "torch" in free else set())
     yield from (f'LITERAL_{at} = "{digits}"' for at, digits in numbers.items())
     yield from sorted(line for line in wanted if line.removeprefix("import ") not in modules)
     short = [f"import {', '.join(sorted(modules))}"] if modules else []

@@ -161,7 +161,8 @@ class Trace:
         exec(str(pijit.traces(f)[0]), namespace)
         namespace["f"](x)
 
-    What cannot be imported, such as a local class or a variable around the function, must be in that namespace.
+    What cannot be imported, such as a local class or a variable around the function, must be in that namespace, and so
+    must `torch`, if that is all that the text needs.
 
     `ends` is "return" or "exit"; `stop` says why a trace that ends in an exit does. `operations` are the bytecodes that
     were observed, `record_seconds` what observing cost, `bytes` the memory held; `replays` and `exits` count its uses.

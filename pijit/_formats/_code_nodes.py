@@ -101,7 +101,7 @@ class Nodes(Operators):
     def _number(self, row: Mapping[str, Any]) -> None:
         op, text = row["op"], self.values.text(row["a"])
         if op == "guard_bool":
-            condition = f"{text}" if row["aux"] else f"not {text}"
+            condition = f"{text}" if row["imm"] else f"not {text}"
         elif op == "guard_int":
             condition = f"{text} == {row['imm']}"
         else:

@@ -228,6 +228,7 @@ class _Worker:
 
     def _start(self) -> None:
         if self._thread is None:
+            _core.set_mark(_Worker._run, "opaque", "it compiles")  # else enable() would look into it
             self._thread = threading.Thread(target=self._run, name="pijit-compile", daemon=True)
             self._thread.start()
             atexit.register(self.stop)

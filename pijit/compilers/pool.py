@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pijit import _core
 from pijit.compilers import get
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.errors import BackendError, PijitError
@@ -239,6 +240,7 @@ def submit(
         heapq.heappush(_waiting, (-priority, next(_numbers), made))
         busy = sum(not each._finished.is_set() for each in _running)
         if busy < limits.workers and len(_threads) - len(_running) < len(_waiting):
+            _core.set_mark(_work, "opaque", "it compiles")  # else enable() would look into it
             thread = threading.Thread(target=_work, name="pijit-compiler", daemon=True)
             _threads.add(thread)
             thread.start()

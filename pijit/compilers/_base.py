@@ -9,6 +9,7 @@ Rules:
 4. Whatever goes wrong while compiling is a `BackendError` that names the backend.
 """
 
+import importlib.machinery
 import importlib.util
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -256,11 +257,18 @@ def reported(name: str) -> _Reported:
 
 
 def installed(package: str) -> bool:
-    """A module of this name is there; nothing is imported, but for the packages around it."""
+    """A module of this name is there; nothing is imported, not even the packages around it."""
+    first, *rest = package.split(".")
     try:
-        return importlib.util.find_spec(package) is not None
+        found = importlib.util.find_spec(first)
+        for name in rest:
+            if found is None:
+                return False
+            first = f"{first}.{name}"
+            found = importlib.machinery.PathFinder.find_spec(first, found.submodule_search_locations)
     except (ImportError, ValueError):
         return False
+    return found is not None
 
 
 def gives_numbers(node: Node) -> bool:

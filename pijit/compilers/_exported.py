@@ -7,20 +7,20 @@ from pijit.compilers._torch import with_weights_as_inputs
 from pijit.graph.model import Argument, Graph, Node, Value
 
 
-def program_of(graph: Graph, *, bound: bool = False, plain_norms: bool = False) -> Any:
+def program_of(graph: Graph, *, bound: bool = False, plain: bool = False) -> Any:
     """A `torch.export.ExportedProgram` of a graph that writes to nothing.
 
     Args:
         graph: its outputs are values in a tuple.
         bound: its weights are inputs, before the others.
-        plain_norms: batch normalisations in evaluation are written as arithmetic, for compilers that lack them.
+        plain: what some compilers lack is written in other operators: batch normalisation in evaluation, `t`.
     """
     import torch
 
     from pijit._formats import exported_program
 
-    if plain_norms:
-        graph = with_plain_norms(graph)
+    if plain:
+        graph = in_plain_operators(graph)
     if bound:
         graph = with_weights_as_inputs(graph)
     data = {name: tensor.detach() for name, tensor in graph.data.items()}
@@ -28,15 +28,18 @@ def program_of(graph: Graph, *, bound: bool = False, plain_norms: bool = False) 
         return exported_program.make(replace(graph, data=data))
 
 
-def with_plain_norms(graph: Graph) -> Graph:
-    """The graph with arithmetic in the place of each batch normalisation in evaluation."""
+def in_plain_operators(graph: Graph) -> Graph:
+    """The graph with arithmetic in the place of batch normalisations in evaluation, and without `t`."""
     names = {value.name for node in graph.nodes for value in node.results if value is not None}
     names.update(value.name for value in (*graph.inputs, *graph.parameters))
     nodes: list[Node] = []
     for node in graph.nodes:
         x, mean = node.arguments.get("x"), node.arguments.get("mean")
         evaluates = node.op == "batch_norm" and node.arguments.get("training") is False
-        if evaluates and isinstance(x, Value) and x.shape is not None and isinstance(mean, Value):
+        if node.op == "t" and isinstance(x, Value) and len(x.shape or ()) == 2:
+            arguments: dict[str, Argument] = {"x": x, "axis1": 0, "axis2": 1}
+            nodes.append(replace(node, op="swapaxes", origin="aten::transpose.int", arguments=arguments))
+        elif evaluates and isinstance(x, Value) and x.shape is not None and isinstance(mean, Value):
             nodes += _plain_norm(node, mean, len(x.shape), names)
         else:
             nodes.append(node)

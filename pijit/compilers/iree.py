@@ -59,7 +59,7 @@ class Iree(Backend):
         import torch
         from iree.compiler.extras.fx_importer import FxImporter
 
-        program = _exported.program_of(graph, bound=not options.fold, plain_norms=True)
+        program = _exported.program_of(graph, bound=not options.fold, plain=True)
         with torch.no_grad():
             program = program.run_decompositions(torch._decomp.get_decompositions(_decomposed()))
         importer = FxImporter()

@@ -24,7 +24,7 @@ class Tvm(Backend):
         import tvm
         from tvm.relax.frontend.torch import from_exported_program
 
-        program = _exported.program_of(graph, bound=not options.fold, plain_norms=True)
+        program = _exported.program_of(graph, bound=not options.fold, plain=True)
         module = from_exported_program(program, keep_params_as_input=False, run_ep_decomposition=False)
         cpu = tvm.target.codegen.llvm_get_system_cpu()
         target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": options.threads or 1})

@@ -8,6 +8,7 @@ became of it to `result.json`. The process ends with the one that started it: it
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
 import threading
@@ -80,12 +81,13 @@ def run(directory: Path) -> None:
         backend.build(graph, options, directory / MADE)
 
 
-def _end_with_parent() -> None:
-    """Ends this process and those that it has started when the one that started it is gone."""
+def _end_with_parent(directory: Path) -> None:
+    """Ends this process, and those that it has started, when the one that started it is gone; leaves no files."""
 
     def watch() -> None:
         while os.read(0, 1024):
             pass
+        shutil.rmtree(directory, ignore_errors=True)
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -93,7 +95,7 @@ def _end_with_parent() -> None:
 
 def main(directory: Path) -> None:
     """Run the job, and write what became of it."""
-    _end_with_parent()
+    _end_with_parent(directory)
     os.nice(5)
     try:
         run(directory)

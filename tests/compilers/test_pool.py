@@ -197,7 +197,9 @@ def test_nothing_is_left_when_the_program_ends(how: str, tmp_path: Path) -> None
         f"if {how!r} == 'kill': os.kill(os.getpid(), 9)\n"
     )
     began = time.monotonic()
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=60)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
     assert done.returncode == (-9 if how == "kill" else 0), done.stderr
     said, process = done.stdout.split("\n")[:2]
     assert done.stdout.count("main runs") == 1
@@ -205,6 +207,7 @@ def test_nothing_is_left_when_the_program_ends(how: str, tmp_path: Path) -> None
     while Path(f"/proc/{process}").exists() and time.monotonic() - began < 60:
         time.sleep(0.05)
     assert not Path(f"/proc/{process}").exists()
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("pijit-")] == []
 
 
 def test_a_child_that_is_forked_compiles_for_itself() -> None:

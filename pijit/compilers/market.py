@@ -22,9 +22,10 @@ from functools import partial
 from typing import Any
 
 from pijit import _core, compilers
-from pijit.compilers import pool
+from pijit.compilers import _reproduce, pool
 from pijit.compilers._base import Backend, Options, Plan
 from pijit.errors import BackendError, ExportError
+from pijit.graph.model import Graph
 
 # Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of.
 _Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]
@@ -93,7 +94,7 @@ class Market:
             for row in rows:
                 row.state = str(error)
             return
-        offered = _Offered(self, place, inputs, outputs, graph.data)
+        offered = _Offered(self, place, inputs, outputs, graph)
         for backend, row in zip(self.backends, rows, strict=True):
             if not place.alive or _worker.stopping:
                 return
@@ -113,7 +114,7 @@ class _Offered:
     place: Any
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
-    weights: Mapping[str, Any]
+    graph: Graph
     made: list[_Row] = field(default_factory=list)
 
     def try_plan(self, backend: Backend, row: Outcome, compilation: pool.Compilation, writes: tuple[int, int]) -> None:
@@ -123,15 +124,31 @@ class _Offered:
             if plan is None or not self.place.alive:
                 return
             row.difference = _difference(backend, plan, self.inputs, self.outputs)
+        except _Differs as error:
+            row.state = self._told(backend, error)
+            return
         except BackendError as error:
             row.state = str(error)
             _log.info("pijit: %s", error)
             return
         row.seconds = compilation.seconds
-        call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.weights)
+        call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.graph.data)
         self.made.append((backend.name, call, rebind, plan.shares_weights, writes))
         row.state = "installed"
         self.place.install(self.made, self.market.turns)
+
+    def _told(self, backend: Backend, error: "_Differs") -> str:
+        """What is said of a difference, once for each backend, with where it can be seen again."""
+        if backend.name in _told:
+            return str(error)
+        _told.add(backend.name)
+        try:
+            where = f"; {_reproduce.write(self.graph, backend.name, self.market.options, self.inputs, self.outputs)}"
+            where += " has what is needed to see it again (run.py)"
+        except (OSError, ExportError) as why:
+            where = f" (it cannot be written down: {why})"
+        _log.warning("pijit: %s%s", error, where)
+        return f"{error}{where}"
 
 
 def _callable(plan: Plan, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
@@ -185,13 +202,20 @@ def _difference(backend: Backend, plan: Plan, inputs: Sequence[Any], outputs: Se
         relative, absolute = backend.allowed(str(right.dtype).removeprefix("torch."), plan.folded)
         if not torch.allclose(got, right, rtol=relative, atol=absolute, equal_nan=True):
             gap = (got.double() - right.double()).abs().max().item() if not right.is_complex() else float("nan")
-            raise BackendError(
+            raise _Differs(
                 f"backend {backend.name!r} differs from native replay by {gap:.3g}, which is more than it promises "
                 f"(relative {relative:g}, absolute {absolute:g}): its plan is not used"
             )
         if not right.is_complex():
             largest = max(largest, (got.double() - right.double()).abs().max().item())
     return largest
+
+
+class _Differs(BackendError):
+    """A plan gives other numbers than native replay."""
+
+
+_told: set[str] = set()  # backends of which a difference was said
 
 
 class _Worker:

@@ -60,6 +60,7 @@ class Report:
             if trace.guards:
                 modes = f"; modes: {trace.modes}" if trace.modes else ""
                 lines.append(f"    guards: {trace.guards.summary()}{modes}")
+            lines += [f"    segment: {line}" for segment in trace.segments for line in str(segment).splitlines()]
         return "\n".join(lines)
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:

@@ -6,8 +6,12 @@ again. A backend of these tests counts its runs, so that a test knows who answer
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,6 +89,7 @@ def test_a_plan_answers(counting: Counting) -> None:
     assert key.form == "Float[3, 8]"
     assert "counting: " in str(segment)
     assert pijit.stats()["segments"] > 0
+    assert "segment: nodes 0 to 5: 6 operators" in str(pijit.explain(fast, x))
 
 
 @pytest.mark.parametrize(
@@ -283,7 +288,11 @@ def test_a_plan_that_gives_another_form_is_dropped(counting: Counting) -> None:
     assert not segments(fast)[0].keys[0].plans
 
 
-def test_a_plan_that_differs_is_never_installed(counting: Counting) -> None:
+def test_a_plan_that_differs_is_never_installed(
+    counting: Counting, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(market, "_told", set())
     module = layers()
     counting.around = lambda outputs: [outputs[0] + 1]
     fast = pijit.jit(lambda x: module(x) * 2, backend="counting")
@@ -292,6 +301,17 @@ def test_a_plan_that_differs_is_never_installed(counting: Counting) -> None:
     assert torch.equal(fast(x), module(x) * 2)
     assert not segments(fast)[0].keys[0].plans
     assert "differs from native replay by 1" in segments(fast)[0].keys[0].refused["counting"]
+    settled(fast, torch.randn(4, 8))
+    said = [row.message for row in caplog.records if row.levelname == "WARNING" and "differs" in row.message]
+    assert len(said) == 1
+    (directory,) = tmp_path.glob("pijit-difference-*")
+    assert str(directory) in said[0]
+    program = (directory / "run.py").read_text()
+    assert "compilers.get('counting')" in program
+    # The backend of this test is no package: another one, which is right, shows that the program runs.
+    (directory / "run.py").write_text(program.replace("'counting'", "'torchscript'"))
+    done = subprocess.run([sys.executable, directory / "run.py"], capture_output=True, text=True, check=True)
+    assert done.stdout == "output 0: largest difference 0.0\n"
 
 
 def test_turns_end_with_the_fastest(counting: Counting) -> None:

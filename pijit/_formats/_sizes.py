@@ -156,6 +156,11 @@ def fixed(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     return _Rewriter(lambda size: _at(size, sizes)).rewritten(graph, free)
 
 
+def folded(graph: Graph) -> Graph:
+    """The graph without nodes that compute with numbers alone, such as with sizes that are none but numbers."""
+    return _Rewriter(lambda size: size).rewritten(graph, graph.symbols)
+
+
 def _at(size: Size, sizes: Mapping[str, int]) -> Size:
     if isinstance(size, int):
         return size

@@ -47,7 +47,7 @@ class _SegmentBuilder(Builder):
         self._place_of_segment, self._given = place, tuple(inputs)
 
     def build(self) -> Graph:
-        """The graph, with types."""
+        """The graph, with types; what computes with sizes alone is gone, since all of them are numbers."""
         place, data = self._place_of_segment, self._data
         bound = set(place.bound)
         for row in data["inputs"]:
@@ -74,4 +74,6 @@ class _SegmentBuilder(Builder):
             outputs,
             data=self._arrays,
         )
-        return typed(steps.without_modes(graph), examples, False)
+        from pijit._formats._sizes import folded
+
+        return folded(typed(steps.without_modes(graph), examples, False))

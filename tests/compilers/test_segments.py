@@ -92,6 +92,24 @@ def test_a_plan_answers(counting: Counting) -> None:
     assert "segment: nodes 0 to 5: 6 operators" in str(pijit.explain(fast, x))
 
 
+def test_sizes_are_numbers_of_the_key(counting: Counting) -> None:
+    module = layers()
+
+    def scaled(x: Any) -> Any:
+        rows, columns = x.shape
+        return module(x).reshape(-1, rows * 2) / (columns + x.size(-1)) + x.numel()
+
+    fast = pijit.jit(scaled, backend=["torchscript", "counting"])
+    settled(fast, torch.randn(3, 8))
+    x = torch.randn(3, 8)
+    assert torch.equal(fast(x), scaled(x))
+    assert not segments(fast)[0].keys[0].refused
+    x = torch.randn(5, 8)
+    settled(fast, x)
+    assert torch.equal(fast(x), scaled(x))
+    assert [key.form for key in segments(fast)[0].keys] == ["Float[3, 8]", "Float[5, 8]"]
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -60,6 +60,7 @@ _GRADIENTS = {
 _WORDS = {"self": "x"}
 # Stores, and where a node has the key and what is stored.
 _STORES = {"setattr": ("b", "c"), "setitem": ("b", "c"), "setcell": ("a", "b")}
+_CALLS = {"call", "pure", "opaque"}
 _LITERALS = (int, float, complex, bool, str, type(None), type(...))
 
 
@@ -89,6 +90,7 @@ class Builder:
         self._decisions = decisions
         self._registers: dict[int, Any] = {}
         self._built: dict[int, Any] = {}  # what objects are made of, by their registers
+        self._new: set[int] = set()  # registers of objects that the call has made
         self.stores: list[Store] = []  # into objects that were there before
         self.complete: dict[str, dict[str, Any]] = {}  # all arguments of calls of which a row ignores some, by result
         self.sources: dict[str, str] = {}  # the last step on the way to a constant, by its name
@@ -244,6 +246,8 @@ class Builder:
 
     def _node(self, row: Mapping[str, Any]) -> None:
         op = row["op"]
+        if op == "build" or (op in _CALLS and row["a"][0] == "const" and isinstance(row["a"][1], type)):
+            self._new.update(trace_rows.outs(row))
         if row.get("call") is not None:
             self._call(row)
         elif op == "scalar":
@@ -377,7 +381,7 @@ class Builder:
         if row["op"] in _FOLLOWED and not tensors:
             if row.get("effect") == "write":
                 self._effects.append(Effect(what, tuple(values.values()), file, line))
-            if row["op"] in _STORES:
+            if row["op"] in _STORES and not self._is_new(row["a"]):
                 key, value = (row[side] for side in _STORES[row["op"]])
                 self.stores.append(Store(str(key[-1]), self._argument(value), file, line))
             return
@@ -391,6 +395,10 @@ class Builder:
         results = tuple(self._result(each, f"python::{what}", self._kind(each)) for each in outs)
         self._of_data.update(value.name for value in results if value is not None)
         self._emit(row, f"python::{what}", arguments, results)
+
+    def _is_new(self, value: Any) -> bool:
+        """The call itself has made the object, so that no later call finds what is stored there."""
+        return value[0] == "reg" and value[1] in self._new
 
     def _backward(self, row: Mapping[str, Any], call: python_calls.EngineCall) -> None:
         """The call of the engine; one that gives gradients instead of keeping them stays a call of Python."""

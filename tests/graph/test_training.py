@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import nn
 
+import pijit
 from pijit import errors
 from pijit.graph import Graph, capture
 
@@ -339,6 +340,36 @@ def test_a_number_that_changes_from_step_to_step() -> None:
     with pytest.raises(errors.ExportError, match="keeps the number 'count'"):
         capture(step, *data[2])
     assert counter.count == 3
+
+
+class Note:
+    """An object of the program."""
+
+    number = 0
+
+
+@pijit.opaque
+def show(note: Note) -> None:
+    """Code that is not looked into."""
+    note.shown = True
+
+
+def test_a_number_of_an_object_that_the_step_makes() -> None:
+    """No later call finds it."""
+    model = mlp()
+    optimizer = momentum(model)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        note = Note()
+        show(note)
+        note.number = 3
+        return classify(model, optimizer, x, y) * note.number
+
+    data = batches(3)
+    for arguments in data[:2]:
+        step(*arguments)
+    graph = capture(step, *data[2])
+    assert graph.effects  # the call of `show`
 
 
 def test_opaque_calls_without_tensors_are_effects() -> None:

@@ -125,7 +125,7 @@ test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the add
 	cd $(SANITIZED)/stage && PYTHONPATH=$(ROOT)/$(SANITIZED)/stage PYTHONMALLOC=malloc \
 	  LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so.6)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	  $(PYTEST_ALL) -m "not torch and not slow" $(addprefix $(ROOT)/tests/,exec cache pijit record/test_programs.py)
+	  $(PYTEST_ALL) -m "not torch and not slow" $(addprefix $(ROOT)/tests/,exec cache pijit record/test_programs.py record/test_exits.py)
 
 # MindSpore needs a NumPy that torch and JAX of today do not take: an environment of its own, of 3 GB. What torch gives
 # is written first.

@@ -100,6 +100,7 @@ size_t Plans::enter(size_t at) {
     match = keyed->key->match(regs_);
   }
   const bool fresh = match == PlanKey::Match::kNo;
+  inputs_ = Ref();  // those of a segment before that was left
   if (fresh) {
     std::unique_ptr<PlanKey> key;
     if (segment.keys.size() < kKeys)

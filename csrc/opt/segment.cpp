@@ -56,6 +56,9 @@ class Finder {
     return reg;
   }
   bool is_tensor(uint32_t reg) const noexcept { return trace_.regs[reg].rep == Rep::kTensor; }
+  // A number that an operation has read from the data of a tensor differs from call to call: a key that had it would
+  // hardly ever come again.
+  void end_at_data();
   void note_memory();
   uint32_t end_of(uint32_t first) const;
   // The first node at which the run [first, last) has to end; `last` if there is none.
@@ -134,6 +137,17 @@ Step Finder::step_of(const Node& node) const {
   return step;
 }
 
+void Finder::end_at_data() {
+  Vec<bool> of_data(trace_.regs.size());
+  for (uint32_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    const bool reads = std::any_of(step.reads.begin(), step.reads.end(), [&](uint32_t reg) { return of_data[reg]; });
+    if (reads) step.kind = Kind::kOther;
+    if (!reads && (step.kind != Kind::kOther || trace_.nodes[i].op != Op::kAdapter)) continue;
+    for (uint32_t reg : step.writes) of_data[reg] = is_number(trace_.regs[reg].rep);
+  }
+}
+
 void Finder::note_memory() {
   std::iota(base_.begin(), base_.end(), 0);
   for (uint32_t i = 0; i < steps_.size(); ++i) {
@@ -202,6 +216,7 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
 std::shared_ptr<Segments> Finder::run() {
   auto found = std::make_shared<Segments>();
   for (const Node& node : trace_.nodes) steps_.push_back(step_of(node));
+  end_at_data();
   note_memory();
   for (const Step& step : steps_) found->operators += step.kind == Kind::kOperator;
   for (uint32_t first = 0; first < steps_.size();) {

@@ -354,6 +354,30 @@ def test_turns_end_with_the_fastest(counting: Counting) -> None:
     assert key.plans[0].backend == "counting"
 
 
+def test_a_number_of_data_is_in_no_key(counting: Counting) -> None:
+    """It differs from call to call; so each call would be another form. Here in a side trace, too."""
+    module = layers()
+
+    def decide(x: Any) -> Any:
+        y = module(x) + 1
+        y = y * 2 if y.shape[0] > 3 else y * 3
+        if float(y.sum()) > 1e9:
+            return y
+        return (y.relu() * 2 + 1).tanh().exp()
+
+    fast = pijit.jit(decide, backend="counting")
+    settled(fast, torch.randn(3, 8))
+    for _ in range(12):
+        x = torch.randn(5, 8)
+        assert torch.equal(fast(x), decide(x))
+        assert market.wait(60)
+    assert len(pijit.traces(fast)) == 2
+    for trace in pijit.traces(fast):
+        for segment in trace.segments:
+            forms = [key.form for key in segment.keys]
+            assert len(forms) == len(set(forms))
+
+
 def test_threads_call_while_plans_come(counting: Counting) -> None:
     module = layers()
     fast = pijit.jit(lambda x: module(x) * 2, backend=["counting", "torchscript"])

@@ -25,10 +25,10 @@ The package is not called `formats`: importing it would put a module in the plac
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from pijit._usable import Usable
 from pijit._wrong import nearest
 from pijit.errors import ExportError
 
@@ -88,36 +88,19 @@ def _package(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else "?"
 
 
-class Formats(Mapping[str, str]):
+class Formats(Usable):
     """The formats by name: "usable", or the command that makes it so. Printed, it is a table.
 
     Formats of other packages count as usable: their modules are not imported for a list.
     """
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[str, str]] = {}
+        rows: dict[str, tuple[str, str]] = {}
         own, foreign = _own(), _foreign()
         for name in names():
             if name in own:
                 module = importlib.import_module(f"{__name__}.{name}")
-                self._rows[name] = (module.INSTALL if missing(module) else "usable", module.DOC)
+                rows[name] = (module.INSTALL if missing(module) else "usable", module.DOC)
             else:
-                self._rows[name] = ("usable", f"of the package {_package(foreign[name])}")
-
-    def __getitem__(self, name: str) -> str:
-        if name not in self._rows:
-            raise KeyError(f"no format is called {name!r}{nearest(str(name), self._rows)}")
-        return self._rows[name][0]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __str__(self) -> str:
-        rows = [(name, state, doc) for name, (state, doc) in self._rows.items()]
-        widths = [max(len(row[column]) for row in rows) for column in range(2)]
-        return "\n".join(f"{name:{widths[0]}}  {state:{widths[1]}}  {doc}" for name, state, doc in rows)
-
-    __repr__ = __str__
+                rows[name] = ("usable", f"of the package {_package(foreign[name])}")
+        super().__init__("format", rows)

@@ -10,9 +10,9 @@ The package is not called `backends`: importing it would put a module in the pla
 """
 
 import importlib
-from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
+from pijit._usable import Usable
 from pijit._wrong import describe, nearest
 from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, Tolerance
 from pijit.compilers.registered import Function, OfPackage, Registered
@@ -105,37 +105,20 @@ def register_backend(name: str, fn: Function) -> Function:
     return fn
 
 
-class Backends(Mapping[str, str]):
+class Backends(Usable):
     """The backends by name: "usable", or what makes them so. Printed, it is a table."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[str, str]] = {}
+        rows: dict[str, tuple[str, str]] = {}
         points = _points()
         for name in names():
             if name in points and name not in OWN and name not in _registered:
                 point = points[name]
-                self._rows[name] = ("usable", f"of the package {point.dist.name if point.dist is not None else '?'}")
+                rows[name] = ("usable", f"of the package {point.dist.name if point.dist is not None else '?'}")
             else:
                 backend = get(name)
-                self._rows[name] = (backend.usable() or "usable", backend.doc)
-
-    def __getitem__(self, name: str) -> str:
-        if name not in self._rows:
-            raise KeyError(f"no backend is called {name!r}{nearest(str(name), self._rows)}")
-        return self._rows[name][0]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __str__(self) -> str:
-        rows = [(name, state, doc) for name, (state, doc) in self._rows.items()]
-        widths = [max(len(row[column]) for row in rows) for column in range(2)]
-        return "\n".join(f"{name:{widths[0]}}  {state:{widths[1]}}  {doc}" for name, state, doc in rows)
-
-    __repr__ = __str__
+                rows[name] = (backend.usable() or "usable", backend.doc)
+        super().__init__("backend", rows)
 
 
 def backends() -> Backends:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from pijit.errors import ExportError
 from pijit.graph import _torch, regions, steps, vocabulary
 from pijit.graph.model import Argument, Graph, Node, Value, replaced, values_of
+from pijit.graph.names import Names
 from pijit.graph.run import bind, torch_caller
 
 # Operators that give the same tensor once more.
@@ -85,11 +86,10 @@ class _Expansion:
         self._gradients: dict[str, Any] = {}  # what tensors hold, by name; None: nothing
         self._changed: dict[str, None] = {}
         self._from_data: set[str] = set()  # numbers read from tensors
-        self._counts: dict[str, int] = {}  # of names that begin with a word
         self._nodes: list[Node] = []
-        self._names = {value.name for value in self._own}
+        self._names = Names({value.name for value in self._own})
         for node in graph.nodes:
-            self._names.update(value.name for value in node.results if value is not None)
+            self._names.taken.update(value.name for value in node.results if value is not None)
         self._origins: dict[Any, Node] = {}  # of the functions of autograd: the forward node
         self._node = Node("", {}, ())
         self._call = torch_caller()
@@ -275,9 +275,9 @@ class _Expansion:
         known = self._buffers.get(value.name)
         if known is None:
             name = f"{value.name}_grad"
-            while name in self._names:
+            while name in self._names.taken:
                 name += "_"
-            self._names.add(name)
+            self._names.taken.add(name)
             path = f"{value.path or value.name}.grad"
             known = self._buffers[value.name] = replace(value, name=name, role="buffer", path=path)
             tensor = self._tensors[value.name]
@@ -397,14 +397,7 @@ class _Expansion:
         return self._origins.get(function, self._node)
 
     def _fresh(self, op: str) -> str:
-        word = op.rpartition("::")[2].partition(".")[0]
-        name, count = word, self._counts.get(word, 0)
-        while name in self._names:
-            count += 1
-            name = f"{word}_{count}"
-        self._names.add(name)
-        self._counts[word] = count
-        return name
+        return self._names.fresh(op.rpartition("::")[2].partition(".")[0])
 
     def _result(self, tensor: Any, op: str) -> Value:
         value = Value(self._fresh(op))

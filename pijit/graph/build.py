@@ -21,6 +21,7 @@ from pijit.graph import _torch, python_calls, regions, trace_rows, vocabulary
 from pijit.graph.arguments import Leaf
 from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, values_of
 from pijit.graph.modules import Modules
+from pijit.graph.names import Names
 from pijit.graph.opaque import Opaque, holds_opaque, plain, without_opaque
 from pijit.graph.python_calls import Store
 
@@ -94,8 +95,7 @@ class Builder:
         self.stores: list[Store] = []  # into objects that were there before
         self.complete: dict[str, dict[str, Any]] = {}  # all arguments of calls of which a row ignores some, by result
         self.sources: dict[str, str] = {}  # the last step on the way to a constant, by its name
-        self._names: set[str] = set()
-        self._counts: dict[str, int] = {}  # of names that begin with a word
+        self._names = Names()
         self._nodes: list[Node] = []
         self._arrays: dict[str, Any] = {}
         self._parameters: dict[int, Value] = {}
@@ -133,14 +133,7 @@ class Builder:
     # -- what comes in
 
     def _fresh(self, wanted: str) -> str:
-        word = re.sub(r"\W", "_", wanted) or "value"
-        name, count = word, self._counts.get(word, 0)
-        while name in self._names:
-            count += 1
-            name = f"{word}_{count}"
-        self._names.add(name)
-        self._counts[word] = count
-        return name
+        return self._names.fresh(re.sub(r"\W", "_", wanted) or "value")
 
     @staticmethod
     def _typed(tensor: Any, value: Value) -> Value:

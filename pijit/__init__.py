@@ -9,6 +9,7 @@ from pijit import _built, _interpreter, errors, graph  # noqa: F401  the first t
 from pijit._config import config
 from pijit._export import export, formats
 from pijit._marks import constant, opaque, skip
+from pijit._region import region
 from pijit._stance import stance
 from pijit._switch import disable, enable, enabled
 from pijit._version import __version__
@@ -35,6 +36,7 @@ __all__ = [
     "graph",
     "jit",
     "opaque",
+    "region",
     "register_backend",
     "reset",
     "skip",

@@ -379,10 +379,16 @@ def get_option(name: str) -> int:
     """The value of an option of options.def."""
 
 class Place:
-    """A segment of a trace under one key, as it is offered to a market."""
+    """A segment of a trace under one key, as it is offered to a market.
+
+    `runs` counts the replays under the key, `seconds` is what the first native one took.
+    """
 
     alive: bool
     nodes: tuple[int, int]
+    operators: int
+    runs: int
+    seconds: float
     numbers: dict[int, int | float | bool]
     bound: list[int]
     free: list[int]
@@ -390,6 +396,8 @@ class Place:
     def data(self) -> dict[str, Any] | None: ...
     def describe(self) -> str: ...
     def writes(self) -> tuple[int, int]: ...
+    def forget(self) -> None:
+        """The next native replay under the key is offered anew."""
     def install(
         self, plans: list[tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]], turns: bool
     ) -> None: ...

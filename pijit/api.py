@@ -138,25 +138,25 @@ def jit(
         raise UsageError(f"pijit.jit(): verify is a whole number from 1 on, or None, not {verify!r}")
     if name is not None and not isinstance(name, str):
         raise UsageError(f"pijit.jit(): name is text, not {name!r}")
-    asked = _Options(strict, verify or 0, name, _market(backend, options))
+    asked = _Options(strict, verify or 0, name, market_for(backend, options, "jit"))
     if fn is _LEFT_OUT:
         return lambda fn: _jit(fn, asked)
     return _jit(fn, asked)
 
 
-def _market(backend: Any, options: Any) -> Any:
-    """Who is asked for plans; None: native replay alone."""
+def market_for(backend: Any, options: Any, function: str) -> Any:
+    """Who is asked for plans, by what `pijit.<function>()` was given; None: native replay alone."""
     asked, backend = backend, config.backend if backend is None else backend
     if options is not None and not isinstance(options, Mapping):
-        raise UsageError(f"pijit.jit(): options is a dict, not {options!r}")
+        raise UsageError(f"pijit.{function}(): options is a dict, not {options!r}")
     if backend == "native":
         if options:
-            raise UsageError("pijit.jit(): options are those of a backend; name it: backend='auto'")
+            raise UsageError(f"pijit.{function}(): options are those of a backend; name it: backend='auto'")
         return None
     names = [backend] if isinstance(backend, str) else backend
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         raise UsageError(
-            f"pijit.jit(): backend is a name of pijit.backends(), 'auto', or several names, not {backend!r}"
+            f"pijit.{function}(): backend is a name of pijit.backends(), 'auto', or several names, not {backend!r}"
         )
     from pijit.compilers import later, market
 

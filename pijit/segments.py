@@ -57,6 +57,7 @@ class Segment:
         operators: how many operators it has.
         share: of the operators of the trace.
         keys: the forms of its inputs that were seen.
+        region: the block of the program that names its compilers; "": the root does.
     """
 
     first: int
@@ -64,9 +65,11 @@ class Segment:
     operators: int
     share: float
     keys: tuple[Key, ...]
+    region: str = ""
 
     def __str__(self) -> str:
         head = f"nodes {self.first} to {self.last - 1}: {self.operators} operators, {self.share:.0%} of the trace"
+        head += f", {self.region}" if self.region else ""
         return "\n".join([head, *(f"  {key}" for key in self.keys)])
 
 
@@ -83,10 +86,16 @@ def views(rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Any]) -> tuple[S
             row["last"],
             row["operators"],
             row["operators"] / max(row["operators_of_trace"], 1),
-            tuple(_key(key, (row["first"], row["last"]), outcomes) for key in row["keys"]),
+            tuple(_key(key, (row["first"], row["last"]), asked) for key in row["keys"]),
+            "" if row["region"] is None else repr(row["region"]),
         )
-        for row in rows
+        for row, asked in ((row, _asked(row["region"], outcomes)) for row in rows)
     )
+
+
+def _asked(region: Any, outcomes: Sequence[Any]) -> Sequence[Any]:
+    """What became of the offers of a segment: those of the region's own market, if it is in one."""
+    return outcomes if region is None else getattr(region.market, "outcomes", ())
 
 
 def _key(row: Mapping[str, Any], nodes: tuple[int, int], outcomes: Sequence[Any]) -> Key:

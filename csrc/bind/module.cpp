@@ -136,7 +136,7 @@ void py_set_stance(const std::string& name) {
   throw py::value_error(name);
 }
 
-constexpr const char* kMarks[] = {"", "skip", "opaque", "constant"};
+constexpr const char* kMarks[] = {"", "skip", "opaque", "constant", "enter", "leave"};
 
 // What was recorded through a function that is marked now is forgotten; of a module or an object that is not known.
 void py_set_mark(py::object thing, const std::string& name, std::string reason) {

@@ -9,6 +9,7 @@
 #include "exec/plans.h"
 #include "exec/replay.h"
 #include "ir/scalars.h"
+#include "opt/regions.h"
 
 namespace py = pybind11;
 
@@ -16,6 +17,10 @@ namespace pijit {
 namespace {
 
 constexpr const char* kStates[] = {"offered", "in turns", "settled"};
+
+double first_of(const std::vector<double>& times) noexcept {
+  return times.empty() ? 0 : times.front();
+}
 
 // A segment under one key, for who makes plans.
 class Place {
@@ -41,8 +46,25 @@ class Place {
     return values;
   }
 
+  uint32_t operators() const { return segment().operators; }
+  // How often the segment was replayed under the key.
+  uint64_t runs() const {
+    uint64_t all = keyed_->native_runs;
+    for (const auto& plan : keyed_->plans) all += plan->runs;
+    return all;
+  }
+  // Of the first native replay.
+  double seconds() const { return first_of(keyed_->native_times); }
+
   // What is read of bound tensors from now on is that of these writes, or of later ones.
   std::pair<uint64_t, uint64_t> writes() const { return {keyed_->writes.written, keyed_->writes.moved}; }
+
+  // The next native replay under the key is offered anew.
+  void forget() {
+    auto& keys = segments_->all[index_].keys;
+    const auto found = std::find(keys.begin(), keys.end(), keyed_);
+    if (found != keys.end()) keys.erase(found);
+  }
 
   void install(const py::list& plans, bool turns) {
     std::vector<std::shared_ptr<Plan>> made;
@@ -72,14 +94,19 @@ class Place {
   std::shared_ptr<Keyed> keyed_;
 };
 
+// Who is asked for plans of a segment; null: nobody.
+Ref market_of(const Segment& segment, const Root& root) noexcept {
+  return segment.region != nullptr ? market_of_region(segment.region) : Ref::borrow(root.market.get());
+}
+
 // The call that is offered has returned: nothing that the market raises is its concern.
 void take_offer(Offer offer) {
   for (const auto& root : all_roots()) {
     const auto found = std::find_if(root->traces.begin(), root->traces.end(),
                                     [&](const auto& trace) { return trace.get() == offer.trace; });
     if (found == root->traces.end()) continue;
-    if (!root->market) return;
-    const Ref market = Ref::borrow(root->market.get());
+    const Ref market = market_of(offer.segments->all[offer.index], *root);
+    if (!market) return;
     try {
       const py::object place = py::cast(Place(offer, root, *found));
       const Ref done = Ref::steal(
@@ -122,15 +149,17 @@ void set_market(int id, const py::object& market) {
   if (root == nullptr) throw py::value_error("there is no such root; it was removed, or its function died");
   Ref before = std::exchange(root->market, market.is_none() ? Ref() : Ref::borrow(market.ptr()));
   for (const auto& trace : root->traces) {
-    if (market.is_none()) {
-      trace->segments.reset();
-    } else if (trace->prepared && trace->segments == nullptr) {
-      find_segments(*trace);
-    }
+    const bool had = static_cast<bool>(before);
+    if (trace->prepared && (market.is_none() || !had)) find_segments(*trace, static_cast<bool>(root->market));
   }
 }
 
 }  // namespace
+
+CompileLimits& compile_limits() noexcept {
+  static CompileLimits limits;
+  return limits;
+}
 
 py::list segments_view(const Trace& trace) {
   py::list views;
@@ -146,6 +175,7 @@ py::list segments_view(const Trace& trace) {
     view["inputs"] = segment.free.size();
     view["bound"] = segment.bound.size();
     view["outputs"] = segment.outputs.size();
+    view["region"] = py::reinterpret_borrow<py::object>(segment.region != nullptr ? segment.region : Py_None);
     view["keys"] = keys;
     views.append(view);
   }
@@ -168,10 +198,14 @@ void add_plans(py::module_& m) {
   py::class_<Place>(m, "Place")
       .def("data", &Place::data)
       .def("install", &Place::install, py::arg("plans"), py::arg("turns"))
+      .def("forget", &Place::forget)
       .def("describe", &Place::describe)
       .def("writes", &Place::writes)
       .def_property_readonly("alive", &Place::alive)
       .def_property_readonly("nodes", &Place::nodes)
+      .def_property_readonly("operators", &Place::operators)
+      .def_property_readonly("runs", &Place::runs)
+      .def_property_readonly("seconds", &Place::seconds)
       .def_property_readonly("numbers", &Place::numbers)
       .def_property_readonly("bound", [list](const Place& place) { return list(place.segment().bound); })
       .def_property_readonly("free", [list](const Place& place) { return list(place.segment().free); })

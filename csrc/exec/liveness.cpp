@@ -13,6 +13,7 @@
 #include "exec/replay.h"
 #include "guard/check.h"
 #include "ir/log.h"
+#include "opt/regions.h"
 #include "opt/segment.h"
 
 namespace pijit {
@@ -356,11 +357,13 @@ void prepare_replays(Trace& trace) {
   trace.prepared = true;
 }
 
-void find_segments(Trace& trace) {
+void find_segments(Trace& trace, bool has_market) {
+  trace.segments.reset();
+  if (!has_market && !has_regions(trace)) return;
   Liveness seen(trace), read(trace, false);
   seen.run();
   read.run();
-  trace.segments = find_segments(trace, read.last(), seen.last());
+  trace.segments = find_segments(trace, read.last(), seen.last(), has_market);
 }
 
 }  // namespace pijit

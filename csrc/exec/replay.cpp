@@ -348,6 +348,8 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       set_object(&regs[node.out], new_reference(content));
       return Outcome::kNext;
     }
+    case Op::kRegion:
+      return Outcome::kNext;
     case Op::kExitPoint:
       return leaves_at(trace, node) ? Outcome::kLeave : Outcome::kNext;
     case Op::kExit:

@@ -23,8 +23,8 @@ void finish_trace(Trace& trace);
 // To be called once after that and before the first replay: when registers die, what must be held. It is most of the
 // work, and the call that is recorded need not wait for it.
 void prepare_replays(Trace& trace);
-// After that: finds what compiled code may take over.
-void find_segments(Trace& trace);
+// After that: finds what compiled code may take over; without a market of the root, only where a region has one.
+void find_segments(Trace& trace, bool has_market);
 // The first step of finish_trace: fills Trace::undone.
 void find_undone(Trace& trace);
 

@@ -84,7 +84,7 @@ void prepare(const Root& root, Trace& trace) {
   if (trace.prepared) return;
   prepare_replays(trace);
   check_trace(trace);
-  if (root.market) find_segments(trace);
+  find_segments(trace, static_cast<bool>(root.market));
 }
 
 // Says that CPython runs the calls of the root from now on, if that is still to be said.

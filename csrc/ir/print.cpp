@@ -156,6 +156,7 @@ std::string Printer::node(const Node& node) const {
     if (node.count != 0) text += ")";
     if (node.op == Op::kEpoch) text += " " + std::to_string(trace_.epochs[node.aux].count) + " guards";
     if (row_of(node.op).aux == column::Aux::level) text += " level " + std::to_string(node.aux);
+    if (node.op == Op::kRegion) text += node.imm != 0 ? " begins" : " ends";
     if (node.op == Op::kGuardBool) text += node.imm != 0 ? " True" : " False";
     if (node.op == Op::kGuardInt) text += " " + std::to_string(static_cast<int64_t>(node.imm));
     if (node.op == Op::kGuardFloat) text += " bits " + hex(node.imm);

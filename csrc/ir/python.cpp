@@ -310,6 +310,13 @@ std::string PythonText::statement(const Node& node) const {
     case Op::kEpoch:
       return "# checked again, as the call before may have changed it: " +
              std::to_string(trace_.epochs[node.aux].count) + " guards";
+    case Op::kRegion: {
+      const bool known = node.a.is_const() && printer_.sources().is_known(node.a.object());
+      const Ref name = Ref::steal(known ? PyObject_Repr(node.a.object()) : nullptr);
+      const char* text = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
+      if (known && text == nullptr) PyErr_Clear();
+      return std::string(node.imm != 0 ? "# begins: " : "# ends: ") + (text != nullptr ? text : of(node.a));
+    }
     case Op::kReturn:
       return "return " + of(node.a);
     default:

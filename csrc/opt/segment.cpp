@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ir/call.h"
+#include "opt/regions.h"
 
 namespace pijit {
 
@@ -42,8 +43,13 @@ struct Step {
 
 class Finder {
  public:
-  Finder(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen)
-      : trace_(trace), read_(read), seen_(seen), written_at_(trace.regs.size(), kNone), base_(trace.regs.size()) {}
+  Finder(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen, bool has_market)
+      : trace_(trace),
+        read_(read),
+        seen_(seen),
+        regions_(trace, has_market),
+        written_at_(trace.regs.size(), kNone),
+        base_(trace.regs.size()) {}
 
   std::shared_ptr<Segments> run();
 
@@ -75,6 +81,7 @@ class Finder {
 
   const Trace& trace_;
   const Vec<uint32_t>&read_, &seen_;
+  const Regions regions_;
   std::vector<Step> steps_;
   Vec<uint32_t> written_at_;  // by register: the node that writes it
   Vec<uint32_t> base_;        // by register: another one with the same memory, or itself
@@ -161,7 +168,7 @@ void Finder::note_memory() {
 
 uint32_t Finder::end_of(uint32_t first) const {
   uint32_t at = first;
-  while (at < steps_.size() && steps_[at].kind != Kind::kOther) ++at;
+  while (at < steps_.size() && steps_[at].kind != Kind::kOther && regions_.are_one(first, at)) ++at;
   return at;
 }
 
@@ -192,6 +199,7 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
   Segment made;
   made.first = first;
   made.last = last;
+  made.region = regions_.at(first);
   Vec<bool> known(trace_.regs.size()), constant(trace_.regs.size());
   const auto note = [&](const InputGuards* inputs) {
     for (size_t i = 0; inputs != nullptr && i < inputs->size(); ++i)
@@ -230,7 +238,8 @@ std::shared_ptr<Segments> Finder::run() {
     const Segment segment = make(first, last);
     const bool numbers = std::all_of(segment.numbers.begin(), segment.numbers.end(),
                                      [&](uint32_t reg) { return is_number(trace_.regs[reg].rep); });
-    if (segment.operators >= kFewest && !segment.outputs.empty() && numbers) found->all.push_back(segment);
+    if (segment.operators >= kFewest && !segment.outputs.empty() && numbers && regions_.asks(first))
+      found->all.push_back(segment);
     first = std::max(last, first + 1);
   }
   return found;
@@ -257,8 +266,9 @@ void Keyed::settle() {
   settled_natively = median(native_times) <= median(plans.front()->times);
 }
 
-std::shared_ptr<Segments> find_segments(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen) {
-  return Finder(trace, read, seen).run();
+std::shared_ptr<Segments> find_segments(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen,
+                                        bool has_market) {
+  return Finder(trace, read, seen, has_market).run();
 }
 
 }  // namespace pijit

@@ -73,6 +73,7 @@ struct Segment {
   Vec<uint32_t> numbers;         // numbers
   Vec<uint32_t> outputs;         // registers that it writes and that are read behind it: tensors
   Vec<uint32_t> number_outputs;  // numbers
+  PyObject* region = nullptr;    // whose compilers are asked, kept by the trace; null: those of the root
   std::vector<std::shared_ptr<Keyed>> keys;
 };
 
@@ -92,7 +93,9 @@ struct Offer {
 };
 
 // Finds the segments of a trace. `read`: by register, the last node that reads it, or whose snapshot does where foreign
-// code may have written its inputs; `seen`: the last node that reads it or whose snapshot may.
-std::shared_ptr<Segments> find_segments(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen);
+// code may have written its inputs; `seen`: the last node that reads it or whose snapshot may. Without a market of the
+// root, those of regions are found alone.
+std::shared_ptr<Segments> find_segments(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen,
+                                        bool has_market);
 
 }  // namespace pijit

@@ -109,10 +109,32 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
   return recorder.live();
 }
 
+constexpr int kDeepest = 4;  // of containers in containers
+
+// A constant, or a container of constants that the recording has seen made: the same at each replay.
+bool is_settled(Recorder& recorder, Val value, int depth) {
+  if (value.is_const()) return true;
+  if (!value.is_virtual() || depth > kDeepest) return false;
+  Vals items;
+  Objects keys;
+  switch (recorder.model(value).kind) {
+    case VirtualKind::kTuple:
+    case VirtualKind::kList:
+      if (!recorder.try_items(value, &items)) return false;
+      break;
+    case VirtualKind::kDict:
+      if (!recorder.dict_content(value, &keys, &items)) return false;
+      break;
+    default:
+      return false;
+  }
+  return std::all_of(items.begin(), items.end(), [&](Val item) { return is_settled(recorder, item, depth + 1); });
+}
+
 // A function whose result the user said does not change, called with constants: its result is one, too.
 bool call_constant(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops) {
   for (Val value : args.values)
-    if (!value.is_const()) return false;
+    if (!is_settled(recorder, value, 0)) return false;
   recorder.observe(frame, pops,
                    [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.own_const(result); });
   frame.pending.ignores_frames = true;
@@ -140,6 +162,11 @@ Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& ar
   if (!bind_arguments(*this, parts, args, bound_)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
   PyObject* object = function.is_virtual() ? model(function).real : function.object();
   if (object == nullptr) return Invoke::kUnknown;
+  if ((mark == Mark::kEnter || mark == Mark::kLeave) && !args.values.empty()) {
+    Node& node = emit_node(Op::kRegion);
+    node.a = args.values[0];
+    node.imm = mark == Mark::kEnter;
+  }
   Pending& pending = await(frame, pops, then == Then::kDrop ? 0 : 1);
   pending.expects_frame = true;
   pending.then = then;

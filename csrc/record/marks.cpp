@@ -19,6 +19,7 @@ std::unordered_map<PyObject*, Marked>& table() noexcept {
   return *rows;
 }
 
+bool g_left_alone = false;
 size_t g_objects = 0;  // marked objects that are neither functions nor modules, dead ones included
 
 // Under what the mark of a thing is kept.
@@ -66,10 +67,15 @@ bool set_mark(PyObject* thing, Mark mark, std::string reason) {
   Ref callback = address ? Ref::steal(PyCFunction_New(&g_on_death, address.get())) : Ref();
   Ref weak = callback ? Ref::steal(PyWeakref_NewRef(thing, callback.get())) : Ref();
   if (!weak) return false;
+  g_left_alone = g_left_alone || mark == Mark::kSkip || mark == Mark::kOpaque;
   g_objects += !PyFunction_Check(thing) && !PyModule_Check(thing);
   Marked row{mark, std::move(reason), std::move(weak)};
   std::swap(table()[key], row);  // what was there before is dropped last
   return true;
+}
+
+bool any_left_alone() noexcept {
+  return g_left_alone;
 }
 
 Mark mark_of_call(PyObject* function, PyObject* first) noexcept {

@@ -17,6 +17,8 @@ enum class Mark : uint8_t {
   kSkip,      // left to CPython: never a root, never followed
   kOpaque,    // as kSkip, and no root is found among what it calls
   kConstant,  // its result does not change
+  kEnter,     // of pijit's own: begins a block that names its compilers, of which the object is its first argument
+  kLeave,     // ends it
 };
 
 // Marks a Python function, a module or an object; kNone takes the mark away. False with an error set.
@@ -24,8 +26,11 @@ bool set_mark(PyObject* thing, Mark mark, std::string reason);
 // The mark of a call of the function whose first argument is `first` (null: none, or unknown). Costs nothing where
 // nothing is marked. A null function: kNone.
 Mark mark_of_call(PyObject* function, PyObject* first) noexcept;
-// As mark_of_call, of a frame that has not begun.
+// Something is or was marked that frames are looked at for: kSkip or kOpaque.
+bool any_left_alone() noexcept;
+// As mark_of_call, of a frame that has not begun, where that is to be left alone.
 inline Mark mark_of_frame(cpython::Frame* frame) noexcept {
+  if (!any_left_alone()) return Mark::kNone;
   return mark_of_call(cpython::function(frame),
                       cpython::code(frame)->co_argcount > 0 ? cpython::slots(frame)[0] : nullptr);
 }

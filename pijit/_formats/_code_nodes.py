@@ -38,7 +38,7 @@ _INFIX = {
     "ge": ">=",
 }
 _PREFIX = {"neg": "-{}", "truth": "bool({})", "not_": "not {}", "bool": "bool({})", "not": "not {}"}
-_SILENT = {"exit_point", "return"}
+_SILENT = {"exit_point", "region", "return"}
 _SPREAD = 2**32 - 1
 # Nodes that no statement can say, in words.
 _LEFT = {

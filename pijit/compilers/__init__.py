@@ -19,7 +19,7 @@ from pijit.compilers.registered import Function, OfPackage, Registered
 from pijit.errors import BackendError, UsageError
 
 __all__ = ["EXACT", "USUAL", "Backend", "Backends", "Options", "Plan", "Tolerance", "backends", "get", "names",
-           "register_backend"]  # fmt: skip
+           "register_backend", "registered_as"]  # fmt: skip
 
 # pijit's own, in the order of what compiling costs: the first ones are tried first.
 OWN = ("native", "torchscript", "xla", "onnxruntime", "openvino", "tvm", "iree", "inductor")
@@ -52,6 +52,11 @@ def get(name: str) -> Backend:
     if isinstance(name, str) and (point := _points().get(name)) is not None:
         return _of_package(point)
     raise BackendError(f"no backend is called {name!r}{nearest(str(name), names())}")
+
+
+def registered_as(name: str) -> Registered | None:
+    """What the program has registered under this name last."""
+    return _registered.get(name)
 
 
 def _of_package(point: EntryPoint) -> Backend:

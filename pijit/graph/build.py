@@ -25,7 +25,7 @@ from pijit.graph.names import Names
 from pijit.graph.opaque import Opaque, holds_opaque, plain, without_opaque
 from pijit.graph.python_calls import Store
 
-_SKIPPED = {"guard", "guard_is", "guard_type", "epoch", "exit_point", "return"}
+_SKIPPED = {"guard", "guard_is", "guard_type", "epoch", "exit_point", "region", "return"}
 _SCALARS = {
     "add": "scalar_add",
     "sub": "scalar_subtract",

@@ -37,6 +37,14 @@ def arithmetic(n: int, scale: float) -> Any:
     return n * scale + 1, n // 2, -n, n < 2
 
 
+@case(lambda: (3,))
+def block(n: int) -> Any:
+    import pijit
+
+    with pijit.region(backend="native"):
+        return n + 1
+
+
 @case(lambda: (3, True))
 def branches(n: int, on: bool) -> Any:
     if n > 2:

@@ -77,6 +77,9 @@ class Config:
         verify: every so many replays of a function one that changes nothing is compared with CPython; 0: none.
         give_up: replays that take longer than CPython are given up: a few calls of each function are run by CPython
             and timed, to compare; without it no call is.
+        compile_workers: compilations of backends at a time.
+        compile_seconds: seconds that a backend may compile one segment.
+        compile_memory: megabytes that a process that compiles may hold; 0: any.
         log: channels to log, separated by commas: "record", "guards", "exits".
         stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe", "exits",
             "faults".
@@ -106,6 +109,9 @@ class Config:
     constant_propagation: bool
     verify: int
     give_up: bool
+    compile_workers: int
+    compile_seconds: int
+    compile_memory: int
     log: str
     stress: str
     quiet: bool

@@ -18,23 +18,22 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pijit import _core
+from pijit._config import config
 from pijit.compilers import get
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.errors import BackendError, PijitError
 from pijit.graph.model import Graph
 
 _IDLE = 2.0  # seconds after which a thread without work ends
-_LAST = 2.0  # seconds that the end of the interpreter waits for a thread that is in a compiler
+_LAST = 1.2  # seconds that the end of the interpreter waits for a thread that is in a compiler
 
 
-@dataclass
 class Limits:
-    """What compiling may cost.
+    """What compiling may cost, by the options `compile_workers`, `compile_seconds` and `compile_memory`.
 
     Attributes:
         workers: compilations at a time.
@@ -42,9 +41,17 @@ class Limits:
         memory: bytes that one process may hold; 0: no limit.
     """
 
-    workers: int = 1
-    seconds: float = 120.0
-    memory: int = 6 << 30
+    @property
+    def workers(self) -> int:
+        return config.compile_workers
+
+    @property
+    def seconds(self) -> int:
+        return config.compile_seconds
+
+    @property
+    def memory(self) -> int:
+        return config.compile_memory << 20
 
 
 limits = Limits()

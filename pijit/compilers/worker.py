@@ -87,7 +87,10 @@ def _end_with_parent(directory: Path) -> None:
     def watch() -> None:
         while os.read(0, 1024):
             pass
-        shutil.rmtree(directory, ignore_errors=True)
+        for _ in range(20):  # the compiler may write to it meanwhile
+            shutil.rmtree(directory, ignore_errors=True)
+            if not directory.exists():
+                break
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()

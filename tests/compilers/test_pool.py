@@ -28,9 +28,10 @@ needs_remote = pytest.mark.skipif(not REMOTE, reason="no backend that compiles i
 
 @pytest.fixture(autouse=True)
 def _limits() -> Iterator[None]:
-    before = vars(pool.limits).copy()
+    names = ("compile_workers", "compile_seconds", "compile_memory")
+    before = {name: getattr(pijit.config, name) for name in names}
     yield
-    vars(pool.limits).update(before)
+    pijit.config.update(before)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +126,8 @@ def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backend:
     ],
 )
 def test_whatever_goes_wrong_in_the_process_is_a_backend_error(bad: Backend, what: str, message: str) -> None:
-    pool.limits.seconds = 6 if what == "hang" else 60
-    pool.limits.memory = 2 << 30
+    pijit.config.compile_seconds = 6 if what == "hang" else 60
+    pijit.config.compile_memory = 2048
     graph = pijit.graph.capture(torch.relu, torch.ones(2))
     before = _sleepers()
     handle = pool.submit(graph, bad, Options(settings={"what": what}))

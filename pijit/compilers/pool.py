@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import get
+from pijit.compilers import get, progress
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.errors import BackendError, PijitError
 from pijit.graph.model import Graph
@@ -109,6 +109,7 @@ class Compilation:
                 return
             self._plan, self._error, self._graph = plan, error, None
             self.state = "failed" if plan is None else "done"
+            progress.end(self._began)
             self.seconds = time.monotonic() - self._began if self._began else 0.0
             self._finished.set()
 
@@ -126,6 +127,7 @@ class Compilation:
         if graph is None or self._finished.is_set():
             return
         self._began, self.state = time.monotonic(), "running"
+        progress.begin(self.backend, self._began)
         try:
             self._compiler.check(self._options)
             with reported(self.backend):
@@ -299,6 +301,7 @@ def shutdown() -> None:
         _more.notify_all()
     for one in (*waiting, *running):
         one.cancel()
+    progress.stop()
     until = time.monotonic() + _LAST
     for thread in threads:
         if thread is not threading.current_thread():

@@ -159,6 +159,7 @@ class Backend:
         training: it takes whole training steps.
         symbolic: it can leave sizes free.
         random: it draws random numbers as torch does.
+        folds: it gains by weights that are part of the code.
         remote: the code is made by `build`, in a process of its own, and travels as files.
         settings: names of its own options.
     """
@@ -172,6 +173,7 @@ class Backend:
     training: bool = False
     symbolic: bool = False
     random: bool = False
+    folds: bool = False
     remote: bool = False
     settings: tuple[str, ...] = ()
 

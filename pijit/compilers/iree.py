@@ -45,6 +45,7 @@ def _decomposed() -> list[Any]:
 
 class Iree(Backend):
     name = "iree"
+    folds = True
     doc = "MLIR's compiler: inference and training steps of many small operators"
     install = "pip install iree-base-compiler iree-base-runtime"
     packages = ("torch", "iree.compiler", "iree.runtime")

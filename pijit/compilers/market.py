@@ -8,22 +8,21 @@ Rules:
 1. A call of the program waits for nothing here: it leaves its offer in a queue.
 2. A plan that differs by more than the backend's tolerance is never installed; that is said once.
 3. Several backends take turns with native replay on the program's own calls; the fastest stays.
+4. "auto" begins nothing that cannot repay: a segment that is small and quick, or that was replayed once only. Hot
+   segments go first, and of a segment the compiler that is quickest to compile.
 """
 
-import atexit
-import contextlib
 import logging
 import os
-import queue
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from pijit import _core, compilers
 from pijit.compilers import _reproduce, pool
 from pijit.compilers._base import Backend, Options, Plan
+from pijit.compilers._queue import Job, Queue
 from pijit.errors import BackendError, ExportError
 from pijit.graph.model import Graph
 
@@ -32,13 +31,21 @@ _Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]
 
 _log = logging.getLogger("pijit")
 
+# "auto" leaves a segment alone that has fewer operators, and takes fewer seconds, than that: what a plan could save is
+# about what its call takes.
+_FEWEST_OPERATORS = 5
+_LEAST_SECONDS = 2e-4
+_OLD = "weights were written while it compiled"
+_MOST_OLD = 12  # plans of a segment and key that this happened to, until it is left alone
+_AGAIN = 2  # replays of a segment under a key from which on it pays
+
 
 @dataclass
 class Outcome:
     """What became of one backend at one segment and key.
 
     Attributes:
-        backend: its name.
+        backend: its name; " (folded)" behind it where weights were part of the code, beside a plan where they were not.
         key: the form of the inputs.
         nodes: of the segment: the first, and the one behind the last.
         state: "compiling", "installed", or why not.
@@ -63,21 +70,53 @@ class Market:
         options: for all of them.
         turns: plans and native replay take turns, and the fastest stays; else the first plan answers.
         outcomes: what became of each offer.
+        automatic: nothing is begun that cannot repay; with `options.fold` weights are folded and bound.
     """
 
     backends: Sequence[Backend]
     options: Options = field(default_factory=Options)
     turns: bool = False
     outcomes: list[Outcome] = field(default_factory=list)
+    automatic: bool = False
+
+    def candidates(self) -> Iterator[tuple[str, Backend, Options]]:
+        """What is tried for a segment, in this order: name, backend, options."""
+        for backend in self.backends:
+            if not (self.automatic and self.options.fold):
+                yield backend.name, backend, self.options
+                continue
+            yield backend.name, backend, replace(self.options, fold=False)
+            if backend.folds:
+                yield f"{backend.name} (folded)", backend, self.options
 
     def __call__(self, place: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """An offer of the engine, after a call of the program."""
         import torch
 
         threads = torch.get_num_threads()
-        _worker.submit(lambda: self._take(place, inputs, outputs, threads))
+        sampled = place.writes()
+        job = Job(
+            lambda: self._take(place, inputs, outputs, sampled, threads), heat=lambda: place.operators * place.runs
+        )
+        if self.automatic:
+            if place.operators < _FEWEST_OPERATORS and place.seconds < _LEAST_SECONDS:
+                self._note(place, f"not begun: {place.operators} operators are too few to repay it")
+                return
+            job.ready = lambda: place.runs >= _AGAIN or not place.alive
+            job.forget = lambda: self._note(place, "not begun: it was not called again")
+        _worker.submit(job)
 
-    def _take(self, place: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], threads: int) -> None:
+    def _note(self, place: Any, state: str) -> None:
+        self.outcomes.append(Outcome("auto", place.describe(), place.nodes, state))
+
+    def _take(
+        self,
+        place: Any,
+        inputs: tuple[Any, ...],
+        outputs: tuple[Any, ...],
+        sampled: tuple[int, int],
+        threads: int,
+    ) -> None:
         import torch
 
         from pijit.graph.segment import graph_of_segment
@@ -86,7 +125,8 @@ class Market:
             return
         if torch.get_num_threads() != threads:  # of this thread: kernels add in another order with more of them
             torch.set_num_threads(threads)
-        rows = [Outcome(backend.name, place.describe(), place.nodes) for backend in self.backends]
+        candidates = list(self.candidates())
+        rows = [Outcome(name, place.describe(), place.nodes) for name, _, _ in candidates]
         self.outcomes += rows
         try:
             graph = graph_of_segment(place, inputs)
@@ -94,16 +134,18 @@ class Market:
             for row in rows:
                 row.state = str(error)
             return
-        offered = _Offered(self, place, inputs, outputs, graph)
-        for backend, row in zip(self.backends, rows, strict=True):
+        offered = _Offered(self, place, inputs, outputs, sampled, graph)
+        heat = float(place.operators * place.runs)
+        for at, ((_, backend, options), row) in enumerate(zip(candidates, rows, strict=True)):
             if not place.alive or _worker.stopping:
                 return
             writes = place.writes()
-            compilation = pool.submit(graph, backend, self.options)
+            compilation = pool.submit(graph, backend, options, priority=heat / 2**at)
             if backend.remote:  # in a process, which other offers need not wait for
-                _worker.wait_for(compilation, partial(offered.try_plan, backend, row, compilation, writes))
+                compare = partial(offered.try_plan, backend, options, row, compilation, writes)
+                _worker.submit_behind(compilation, Job(compare, heat=lambda: place.operators * place.runs))
             else:
-                offered.try_plan(backend, row, compilation, writes)
+                offered.try_plan(backend, options, row, compilation, writes)
 
 
 @dataclass
@@ -114,18 +156,37 @@ class _Offered:
     place: Any
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
+    sampled: tuple[int, int]  # writes to weights that the outputs know of
     graph: Graph
     made: list[_Row] = field(default_factory=list)
+    versions: list[int] = field(init=False)
 
-    def try_plan(self, backend: Backend, row: Outcome, compilation: pool.Compilation, writes: tuple[int, int]) -> None:
+    def __post_init__(self) -> None:
+        self.versions = self._versions()
+
+    def _versions(self) -> list[int]:
+        return [0 if each.is_inference() else each._version for each in self.graph.data.values()]
+
+    def _is_old(self) -> bool:
+        """Weights were written since native replay gave the outputs: they say nothing of a plan."""
+        return self.place.writes() != self.sampled or self._versions() != self.versions
+
+    def try_plan(
+        self, backend: Backend, options: Options, row: Outcome, compilation: pool.Compilation, writes: tuple[int, int]
+    ) -> None:
         """Compare a plan, as soon as it is compiled, with native replay, and install it."""
         try:
             plan = compilation.wait()
             if plan is None or not self.place.alive:
                 return
+            if self._is_old():
+                row.state = _OLD
+                plan.close()
+                self._offer_again()
+                return
             row.difference = _difference(backend, plan, self.inputs, self.outputs)
         except _Differs as error:
-            row.state = self._told(backend, error)
+            row.state = self._told(backend, options, error)
             return
         except BackendError as error:
             row.state = str(error)
@@ -133,17 +194,24 @@ class _Offered:
             return
         row.seconds = compilation.seconds
         call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.graph.data)
-        self.made.append((backend.name, call, rebind, plan.shares_weights, writes))
+        self.made.append((row.backend, call, rebind, plan.shares_weights, writes))
         row.state = "installed"
         self.place.install(self.made, self.market.turns)
 
-    def _told(self, backend: Backend, error: "_Differs") -> str:
+    def _offer_again(self) -> None:
+        """Have a later native replay offered; not for ever, as for weights that are written before each call."""
+        same = (self.place.nodes, self.place.describe())
+        olds = [each for each in self.market.outcomes if each.state == _OLD and (each.nodes, each.key) == same]
+        if len(olds) < _MOST_OLD:
+            self.place.forget()
+
+    def _told(self, backend: Backend, options: Options, error: "_Differs") -> str:
         """What is said of a difference, once for each backend, with where it can be seen again."""
         if backend.name in _told:
             return str(error)
         _told.add(backend.name)
         try:
-            where = f"; {_reproduce.write(self.graph, backend.name, self.market.options, self.inputs, self.outputs)}"
+            where = f"; {_reproduce.write(self.graph, backend.name, options, self.inputs, self.outputs)}"
             where += " has what is needed to see it again (run.py)"
         except (OSError, ExportError) as why:
             where = f" (it cannot be written down: {why})"
@@ -218,80 +286,13 @@ class _Differs(BackendError):
 _told: set[str] = set()  # backends of which a difference was said
 
 
-class _Worker:
-    """One thread that compiles, started with the first offer and ended before the interpreter is."""
-
-    def __init__(self) -> None:
-        self.stopping = False
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._pending = 0
-        self._idle = threading.Condition()
-
-    def submit(self, job: Callable[[], None]) -> None:
-        """Done later, in the order of the calls."""
-        if self.stopping:
-            return
-        with self._idle:
-            self._pending += 1
-        self._jobs.put(job)
-        self._start()
-
-    def wait_for(self, compilation: pool.Compilation, job: Callable[[], None]) -> None:
-        """Submit the job when the compilation has ended."""
-        with self._idle:
-            self._pending += 1
-
-        def wait() -> None:
-            with contextlib.suppress(BackendError):
-                compilation.wait()
-            self.submit(job)
-            self._done()
-
-        threading.Thread(target=wait, name="pijit-compiled", daemon=True).start()
-
-    def _start(self) -> None:
-        if self._thread is None:
-            _core.set_mark(_Worker._run, "opaque", "it compiles")  # else enable() would look into it
-            self._thread = threading.Thread(target=self._run, name="pijit-compile", daemon=True)
-            self._thread.start()
-            atexit.register(self.stop)
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Until nothing is left to do; False: it took longer."""
-        with self._idle:
-            return self._idle.wait_for(lambda: self._pending == 0, seconds)
-
-    def stop(self) -> None:
-        """What compiles is given up, and nothing else is begun."""
-        self.stopping = True
-        pool.shutdown()
-        self._jobs.put(None)
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None and not self.stopping:
-            try:
-                job()
-            except Exception:
-                _log.exception("pijit: a segment was not compiled")
-            finally:
-                self._done()
-
-    def _done(self) -> None:
-        with self._idle:
-            self._pending -= 1
-            self._idle.notify_all()
-
-
-_worker = _Worker()
+_worker = Queue()
 
 
 def _after_fork() -> None:
     """A child has no thread: what was offered before stays the parent's."""
     global _worker  # noqa: PLW0603
-    _worker = _Worker()
+    _worker = Queue()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -329,7 +330,7 @@ def market(backend: str | Sequence[str], options: Mapping[str, Any] | None = Non
         return None
     if backend == "auto":
         usable = [each for each in map(compilers.get, compilers.OWN) if each.name != "native" and not each.usable()]
-        return Market(usable, made, turns=True)
+        return Market(usable, made, turns=True, automatic=True)
     names = [backend] if isinstance(backend, str) else list(backend)
     found = [compilers.get(name) for name in names if name != "native"]
     for each in found:

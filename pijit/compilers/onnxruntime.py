@@ -20,6 +20,7 @@ _NUMBERS = {"int": "int64", "float": "float64", "bool": "bool"}
 
 class OnnxRuntime(Backend):
     name = "onnxruntime"
+    folds = True
     doc = "small and quick to compile: inference with free sizes, and whole training steps"
     install = "pip install onnx onnxruntime"
     packages = ("torch", "onnx", "onnxruntime")

@@ -24,6 +24,7 @@ _TYPES = {
 
 class OpenVino(Backend):
     name = "openvino"
+    folds = True
     doc = "Intel's runtime: fast inference on the CPU, with free sizes"
     install = "pip install onnx openvino"
     packages = ("torch", "onnx", "openvino")

@@ -15,6 +15,7 @@ from pijit.graph.model import Graph, Node
 
 class TorchScript(Backend):
     name = "torchscript"
+    folds = True
     doc = "torch's own interpreter: compiled in a moment, bit for bit as eager"
     install = "pip install torch"
     tolerance = EXACT

@@ -8,14 +8,25 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PlanInfo:
-    """Compiled code for a segment: `backend`, how often it ran, and the median of its first runs in `seconds`."""
+    """Compiled code for a segment.
+
+    Attributes:
+        backend: who compiled it; " (folded)" behind it: the weights are part of the code, beside one that reads them.
+        runs: how often it ran.
+        seconds: the median of its first runs, 0 if it has not run.
+        compiled: seconds that compiling took.
+        difference: the largest, absolute, from native replay.
+    """
 
     backend: str
     runs: int
     seconds: float
+    compiled: float = 0.0
+    difference: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.backend}: {self.runs} runs, {self.seconds * 1e6:.0f} us"
+        made = f", compiled in {self.compiled:.2f} s, differs by {self.difference:.1g}" if self.compiled else ""
+        return f"{self.backend}: {_runs(self.runs, self.seconds)}{made}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +50,17 @@ class Key:
     native_seconds: float
     refused: Mapping[str, str]
 
+    @property
+    def answers(self) -> str:
+        """Who answers: the name of a backend, "native", or "in turns"."""
+        if self.state == "in turns":
+            return self.state
+        return self.plans[0].backend if self.state == "settled" and self.plans else "native"
+
     def __str__(self) -> str:
-        native = f"native: {self.native_runs} runs" + (
-            f", {self.native_seconds * 1e6:.0f} us" if self.native_seconds else ""
-        )
-        rows = [*map(str, self.plans), native, *(f"{name}: {why}" for name, why in self.refused.items())]
+        native = f"native: {_runs(self.native_runs, self.native_seconds)}"
+        timed = sorted(self.plans, key=lambda plan: plan.seconds or float("inf"))
+        rows = [*map(str, timed), native, *(f"{name}: {why}" for name, why in self.refused.items())]
         return f"{self.form or 'no tensors'}: {self.state}\n" + "\n".join(f"    {row}" for row in rows)
 
 
@@ -107,8 +124,18 @@ def _key(row: Mapping[str, Any], nodes: tuple[int, int], outcomes: Sequence[Any]
     if row["dropped"]:
         name, _, why = row["dropped"].partition(": ")
         refused[name] = f"dropped: {why}"
-    plans = tuple(PlanInfo(each["name"], each["runs"], _median(each["seconds"])) for each in row["plans"])
+    made = {each.backend: each for each in outcomes if each.nodes == nodes and each.key == row["key"]}
+    plans = tuple(_plan(each, made.get(each["name"])) for each in row["plans"])
     return Key(row["key"], row["state"], plans, row["native_runs"], _median(row["native_seconds"]), refused)
+
+
+def _plan(row: Mapping[str, Any], made: Any) -> PlanInfo:
+    cost = () if made is None else (made.seconds, made.difference or 0.0)
+    return PlanInfo(row["name"], row["runs"], _median(row["seconds"]), *cost)
+
+
+def _runs(runs: int, seconds: float) -> str:
+    return f"{runs} runs" + (f", {seconds * 1e6:.0f} us" if seconds else "")
 
 
 def _median(seconds: Sequence[float]) -> float:

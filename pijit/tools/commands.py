@@ -1,7 +1,7 @@
 """The command line: what stands before the program, and the subcommands.
 
 Options end where the program begins, so that everything after it is the program's own. What an option takes stands
-behind "=": a word of its own would be the program.
+behind "=": a word of its own would be the program, but for --backend, which always takes one.
 """
 
 import difflib
@@ -25,7 +25,7 @@ usage: python -m pijit [options] script.py [arguments]
 Runs an unmodified program under pijit.enable(), or one of the subcommands.
 
 options:
-  --backend=NAME    compile segments with it (python -m pijit backends), several separated by commas, or auto
+  --backend NAME    compile segments with it (python -m pijit backends), several separated by commas, or auto
   --report[=FILE]   at the end, say what was recorded and replayed, what that saved, and why not; to stderr, or to
                     FILE (.json: as JSON, .html: as HTML)
   --explain[=FILE]  the same with the traces of each function and what to change
@@ -81,6 +81,8 @@ def _run(rest: list[str]) -> int:
             _check_next(option, equals, rest, _is_report)
             asked.append((option, value if equals else None))
         elif option == "--backend":
+            if not equals and rest:  # it always has a value
+                value = rest.pop(0)
             if not value:
                 raise _Wrong("--backend= needs a name (python -m pijit backends)")
             _configure("backend", value)

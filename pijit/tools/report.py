@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pijit import _adapters, _core
 from pijit._config import OFF, WHY_OFF
+from pijit.tools import compiled
 from pijit.traces import duration, place, plural, stop_view, view
 
 if TYPE_CHECKING:
@@ -60,7 +61,13 @@ def _write(out: TextIO, file: str, seconds: float, *, in_full: bool) -> None:
 
 def data(seconds: float) -> dict[str, object]:
     """The report for programs: what the process took, `stats`, and `functions` with their counters."""
-    return {"seconds": seconds, "stats": _core.stats(), "functions": _core.roots()}
+    roots = _core.roots()
+    return {
+        "seconds": seconds,
+        "stats": _core.stats(),
+        "functions": roots,
+        "compilers": compiled.data(compiled.found(roots)),
+    }
 
 
 def text(seconds: float, *, in_full: bool) -> str:
@@ -78,6 +85,8 @@ def text(seconds: float, *, in_full: bool) -> str:
     if reasons := _reasons(roots):
         lines += ["", f"{'lost':>9}{'calls':>10}  reason (python -m pijit help CODE)"]
         lines += [f"{duration(reason.seconds):>9}{reason.calls:>10}  {reason.text}" for reason in reasons]
+    if found := compiled.found(roots):
+        lines += ["", "compilers", *(f"  {line}" for line in compiled.lines(found))]
     return "\n".join(lines)
 
 
@@ -99,6 +108,8 @@ def page(seconds: float, *, in_full: bool) -> str:
         body.append(
             _table(("lost", "calls", "reason"), [(duration(one.seconds), str(one.calls), one.text) for one in reasons])
         )
+    if found := compiled.found(roots):
+        body.append(compiled.page(found))
     head = f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>pijit</title>{_STYLE}</head>'
     return "\n".join([head, "<body>", "<h1>pijit</h1>", *body, "</body>", "</html>"])
 

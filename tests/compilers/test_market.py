@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -311,3 +313,70 @@ def test_the_line_goes_when_the_program_ends(tmp_path: Path) -> None:
     assert out == "end\n"
     assert "pijit: compiling with slow, 3 s" in shown
     assert shown.endswith("\r\x1b[2K")
+
+
+REPORTED = """
+    import torch, pijit
+    from pijit.compilers import market
+    def bad(module, example_inputs):
+        raise ZeroDivisionError("of no use")
+    pijit.register_backend("bad", bad)
+    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)).eval()
+    def step(x):
+        with pijit.region("bad"):
+            y = (x * 2).tanh() + 1
+        return module(y) * 2
+    with torch.no_grad():
+        for _ in range(30):
+            step(torch.ones(2, 8))
+            assert market.wait(60)
+"""
+
+
+def reported(tmp_path: Path, *arguments: str) -> str:
+    (tmp_path / "steps.py").write_text(textwrap.dedent(REPORTED))
+    command = [sys.executable, "-m", "pijit", *arguments, "steps.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_a_report_sums_up_the_market(tmp_path: Path) -> None:
+    said = reported(tmp_path, "--backend", "torchscript", "--report")
+    assert "  step (steps.py:8): 2 segments, 100% of the operators" in said
+    assert "nodes 1 to 3, pijit.region('bad'): 3 operators" in said
+    assert "Float[2, 8]: torchscript: torchscript " in said
+    assert ", beside the program: torchscript " in said
+    refused = [line for line in said.splitlines() if "of no use" in line]
+    assert len(refused) == 1
+    assert refused[0].startswith("  bad, 1 time: steps.py:8 in step(): backend 'bad' cannot take this graph")
+
+
+def test_a_report_of_the_market_as_json_and_html(tmp_path: Path) -> None:
+    reported(tmp_path, "--backend=torchscript", "--report=report.json", "--report=report.html")
+    made = json.loads((tmp_path / "report.json").read_text())["compilers"]
+    (function,) = made["functions"]
+    inside, behind = function["segments"]
+    assert (function["name"], function["share"], inside["region"]) == ("step", 1, "pijit.region('bad')")
+    assert (inside["keys"][0]["answers"], behind["keys"][0]["answers"]) == ("native", "torchscript")
+    assert made["seconds"]["torchscript"][0] > 0
+    assert [(row["backend"], row["times"]) for row in made["refused"]] == [("bad", 1)]
+    page = (tmp_path / "report.html").read_text()
+    assert "<h2>compilers</h2>" in page
+    assert "pijit.region(&#x27;bad&#x27;)" in page
+    reported(tmp_path, "--report=plain.json")
+    plain = json.loads((tmp_path / "plain.json").read_text())["compilers"]
+    assert [segment["region"] for segment in plain["functions"][0]["segments"]] == ["pijit.region('bad')"]
+
+
+def test_explain_shows_the_contenders() -> None:
+    module = layers()
+    fast = pijit.jit(lambda x: module(x) * 2, backend=["torchscript", "native"])
+    x = torch.randn(3, 8)
+    for _ in range(30):
+        fast(x)
+        assert market.wait(60)
+    told = str(pijit.explain(fast, x))
+    assert re.search(r"torchscript: \d+ runs, \d+ us, compiled in \d+\.\d\d s, differs by 0", told)
+    assert re.search(r"native: \d+ runs, \d+ us", told)
+    assert keys(fast)[0].answers in {"torchscript", "native"}

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bind/data.h"
+#include "cpython/collector.h"
 #include "exec/plans.h"
 #include "exec/replay.h"
 #include "ir/scalars.h"
@@ -210,6 +211,8 @@ void add_plans(py::module_& m) {
       .def_property_readonly("bound", [list](const Place& place) { return list(place.segment().bound); })
       .def_property_readonly("free", [list](const Place& place) { return list(place.segment().free); })
       .def_property_readonly("outputs", [list](const Place& place) { return list(place.segment().outputs); });
+  m.def("hold_full_collections", &cpython::hold_full_collections);
+  m.def("allow_full_collections", &cpython::allow_full_collections);
   m.def("set_market", &set_market, py::arg("root"), py::arg("market"));
   m.def(
       "set_default_market",

@@ -23,6 +23,7 @@ from pijit import _core, compilers
 from pijit.compilers import _reproduce, pool
 from pijit.compilers._base import Backend, Options, Plan
 from pijit.compilers._queue import Job, Queue
+from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, ExportError
 from pijit.graph.model import Graph
 
@@ -129,7 +130,8 @@ class Market:
         rows = [Outcome(name, place.describe(), place.nodes) for name, _, _ in candidates]
         self.outcomes += rows
         try:
-            graph = graph_of_segment(place, inputs)
+            with quietly:
+                graph = graph_of_segment(place, inputs)
         except ExportError as error:
             for row in rows:
                 row.state = str(error)
@@ -184,15 +186,19 @@ class _Offered:
                 plan.close()
                 self._offer_again()
                 return
-            row.difference = _difference(backend, plan, self.inputs, self.outputs)
+            with quietly:
+                row.difference = _difference(backend, plan, self.inputs, self.outputs)
         except _Differs as error:
             row.state = self._told(backend, options, error)
             return
         except BackendError as error:
+            if _worker.stopping:
+                return
             row.state = str(error)
             _log.info("pijit: %s", error)
             return
-        row.seconds = compilation.seconds
+        finally:
+            row.seconds = compilation.seconds
         call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.graph.data)
         self.made.append((row.backend, call, rebind, plan.shares_weights, writes))
         row.state = "installed"

@@ -23,8 +23,9 @@ from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import get, progress
+from pijit.compilers import OWN, get, progress
 from pijit.compilers._base import Backend, Options, Plan, reported
+from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, PijitError
 from pijit.graph.model import Graph
 
@@ -134,7 +135,9 @@ class Compilation:
                 if self._compiler.remote:
                     plan = self._remote(graph)
                 else:
-                    plan = self._compiler.compile(graph, self._options)
+                    quiet = quietly if self._compiler.name in OWN else contextlib.nullcontext()  # others may take long
+                    with quiet:
+                        plan = self._compiler.compile(graph, self._options)
         except PijitError as error:
             self._end(error=error if isinstance(error, BackendError) else BackendError(str(error)))
         else:
@@ -143,13 +146,15 @@ class Compilation:
     def _remote(self, graph: Graph) -> Plan:
         from pijit.compilers import _prepare, worker
 
-        parts = _prepare.parts(graph, self._compiler, self._options, look=False)
         with TemporaryDirectory(prefix="pijit-") as name:
             directory = Path(name)
-            worker.write_job(parts.core, self._compiler, self._options, limits.memory, directory)
+            with quietly:
+                parts = _prepare.parts(graph, self._compiler, self._options, look=False)
+                worker.write_job(parts.core, self._compiler, self._options, limits.memory, directory)
             self._wait_for(self._start(directory), directory)
-            made = self._compiler.load(parts.core, self._options, directory / worker.MADE)
-            return _prepare.completed(made, parts)
+            with quietly:
+                made = self._compiler.load(parts.core, self._options, directory / worker.MADE)
+                return _prepare.completed(made, parts)
 
     def _start(self, directory: Path) -> "subprocess.Popen[bytes]":
         if not sys.executable:

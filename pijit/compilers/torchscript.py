@@ -33,7 +33,6 @@ class TorchScript(Backend):
             raise BackendError(f"backend {self.name!r} takes tensors only; it would freeze the numbers that come in")
         module = _torch.module_of(graph)
         examples = tuple(_torch.example(value) for value in graph.inputs)
-        drawn = torch.get_rng_state()
         # What it says is for who traces their own program; that it is deprecated is known.
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -42,7 +41,6 @@ class TorchScript(Backend):
             )
             if options.fold:
                 made = torch.jit.optimize_for_inference(made.eval())
-        torch.set_rng_state(drawn)
         one = len(graph.results) == 1
 
         def run(*inputs: Any) -> tuple[Any, ...]:

@@ -205,6 +205,24 @@ def test_a_folded_plan_is_dropped_by_the_next_call(how: str) -> None:
         assert "the weights are part of this plan" in first.refused["folding"]
 
 
+def test_what_the_program_draws_meanwhile_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random numbers that the program draws while TorchScript compiles."""
+    trace, drawn = torch.jit.trace, []
+
+    def tracing(*args: Any, **kwargs: Any) -> Any:
+        drawn.append(torch.rand(3))
+        return trace(*args, **kwargs)
+
+    module = layers()
+    graph = pijit.graph.capture(lambda x: module(x), torch.ones(3, 8))
+    monkeypatch.setattr(torch.jit, "trace", tracing)
+    torch.manual_seed(5)
+    get("torchscript").compile(graph)
+    drawn.append(torch.rand(3))
+    torch.manual_seed(5)
+    assert torch.equal(torch.cat(drawn), torch.rand(6))
+
+
 def test_without_consent_nothing_is_folded() -> None:
     folding, module = Noting("folding", folds=True), layers()
     fast = automatic(lambda x: module(x), folding)

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import OWN, get, progress
+from pijit.compilers import OWN, _progress, get
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, PijitError
@@ -110,7 +110,7 @@ class Compilation:
                 return
             self._plan, self._error, self._graph = plan, error, None
             self.state = "failed" if plan is None else "done"
-            progress.end(self._began)
+            _progress.end(self._began)
             self.seconds = time.monotonic() - self._began if self._began else 0.0
             self._finished.set()
 
@@ -128,7 +128,7 @@ class Compilation:
         if graph is None or self._finished.is_set():
             return
         self._began, self.state = time.monotonic(), "running"
-        progress.begin(self.backend, self._began)
+        _progress.begin(self.backend, self._began)
         try:
             self._compiler.check(self._options)
             with reported(self.backend):
@@ -306,7 +306,7 @@ def shutdown() -> None:
         _more.notify_all()
     for one in (*waiting, *running):
         one.cancel()
-    progress.stop()
+    _progress.stop()
     until = time.monotonic() + _LAST
     for thread in threads:
         if thread is not threading.current_thread():

@@ -11,6 +11,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,7 @@ struct Segment {
   Vec<uint32_t> numbers;         // numbers
   Vec<uint32_t> outputs;         // registers that it writes and that are read behind it: tensors
   Vec<uint32_t> number_outputs;  // numbers
+  std::optional<Effects> effects;
   std::vector<std::shared_ptr<Keyed>> keys;
 };
 

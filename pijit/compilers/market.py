@@ -19,13 +19,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pijit import _core, compilers
 from pijit.compilers import _reproduce, pool
 from pijit.compilers._base import Backend, Options, Plan
 from pijit.errors import BackendError, ExportError
-from pijit.graph.model import Graph
+
+if TYPE_CHECKING:
+    from pijit.graph.segment import SegmentGraph
 
 # Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of.
 _Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]
@@ -89,12 +91,13 @@ class Market:
         rows = [Outcome(backend.name, place.describe(), place.nodes) for backend in self.backends]
         self.outcomes += rows
         try:
-            graph = graph_of_segment(place, inputs)
+            made = graph_of_segment(place, inputs)
         except ExportError as error:
             for row in rows:
                 row.state = str(error)
             return
-        offered = _Offered(self, place, inputs, outputs, graph)
+        offered = _Offered(self, place, inputs, outputs, made)
+        graph = made.graph
         for backend, row in zip(self.backends, rows, strict=True):
             if not place.alive or _worker.stopping:
                 return
@@ -114,7 +117,7 @@ class _Offered:
     place: Any
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
-    graph: Graph
+    segment: "SegmentGraph"
     made: list[_Row] = field(default_factory=list)
 
     def try_plan(self, backend: Backend, row: Outcome, compilation: pool.Compilation, writes: tuple[int, int]) -> None:
@@ -123,27 +126,30 @@ class _Offered:
             plan = compilation.wait()
             if plan is None or not self.place.alive:
                 return
-            row.difference = _difference(backend, plan, self.inputs, self.outputs)
+            order = self.segment.order(plan.updates)
+            row.difference = _difference(backend, plan, order, self.inputs, self.outputs)
         except _Differs as error:
-            row.state = self._told(backend, error)
+            row.state = self._told(backend, error, order)
             return
         except BackendError as error:
             row.state = str(error)
             _log.info("pijit: %s", error)
             return
         row.seconds = compilation.seconds
-        call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.graph.data)
+        call, rebind = _callable(plan, order, self.outputs), _rebinding(plan, self.segment.graph.data)
         self.made.append((backend.name, call, rebind, plan.shares_weights, writes))
         row.state = "installed"
         self.place.install(self.made, self.market.turns)
 
-    def _told(self, backend: Backend, error: "_Differs") -> str:
+    def _told(self, backend: Backend, error: "_Differs", order: Sequence[int | None]) -> str:
         """What is said of a difference, once for each backend, with where it can be seen again."""
         if backend.name in _told:
             return str(error)
         _told.add(backend.name)
         try:
-            where = f"; {_reproduce.write(self.graph, backend.name, self.market.options, self.inputs, self.outputs)}"
+            by_place = {at: right for at, right in zip(order, self.outputs, strict=True) if at is not None}
+            outputs = [by_place[at] for at in sorted(by_place)]
+            where = f"; {_reproduce.write(self.segment.graph, backend.name, self.market.options, self.inputs, outputs)}"
             where += " has what is needed to see it again (run.py)"
         except (OSError, ExportError) as why:
             where = f" (it cannot be written down: {why})"
@@ -151,16 +157,19 @@ class _Offered:
         return f"{error}{where}"
 
 
-def _callable(plan: Plan, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
+def _callable(plan: Plan, order: Sequence[int | None], outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
     """What the engine calls: tensors without history in, tensors of the recorded strides out."""
 
-    forms = [(tuple(tensor.shape), tensor.stride()) for tensor in outputs]
+    forms = [None if tensor is None else (tuple(tensor.shape), tensor.stride()) for tensor in outputs]
+    plain = list(order) == list(range(len(order)))
 
     def call(*inputs: Any) -> tuple[Any, ...]:
         made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
+        if not plain:
+            made = tuple(None if at is None else made[at] for at in order)
         return tuple(
-            tensor if tensor.stride() == stride else _laid_out(tensor, shape, stride)
-            for tensor, (shape, stride) in zip(made, forms, strict=True)
+            tensor if form is None or tensor is None or tensor.stride() == form[1] else _laid_out(tensor, *form)
+            for tensor, form in zip(made, forms, strict=True)
         )
 
     _core.set_mark(call, "skip", "it runs compiled code")
@@ -178,7 +187,9 @@ def _rebinding(plan: Plan, weights: Mapping[str, Any]) -> Callable[[], None]:
     return lambda: plan.rebind(weights)
 
 
-def _difference(backend: Backend, plan: Plan, inputs: Sequence[Any], outputs: Sequence[Any]) -> float:
+def _difference(
+    backend: Backend, plan: Plan, order: Sequence[int | None], inputs: Sequence[Any], outputs: Sequence[Any]
+) -> float:
     """The largest difference of a plan from native replay, relative to what is allowed.
 
     Raises:
@@ -187,11 +198,16 @@ def _difference(backend: Backend, plan: Plan, inputs: Sequence[Any], outputs: Se
     import torch
 
     with torch.no_grad():
-        made = plan(*inputs)
-    if len(made) != len(outputs):
-        raise BackendError(f"backend {backend.name!r} gave {len(made)} results in the place of {len(outputs)}")
+        given = plan(*inputs)
+    if len(given) != len(plan.results):
+        raise BackendError(f"backend {backend.name!r} gave {len(given)} results in the place of {len(plan.results)}")
     largest = 0.0
-    for got, right in zip(made, outputs, strict=True):
+    for at, right in zip(order, outputs, strict=True):
+        if at is None or right is None:
+            if at is not None or right is not None:
+                raise BackendError(f"backend {backend.name!r} leaves other gradients than native replay")
+            continue
+        got = given[at]
         if got.shape != right.shape or got.dtype != right.dtype:
             raise BackendError(
                 f"backend {backend.name!r} gave {got.dtype}{list(got.shape)} in the place of "

@@ -25,7 +25,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 11;
+inline constexpr int kAdapterVersion = 12;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -109,6 +109,13 @@ class RecordApi {
   virtual void stop(const char* code, std::string reason) = 0;
 };
 
+// A call that a recording does not follow.
+enum class ForeignCall : uint8_t {
+  kUnknown,
+  kIdle,      // no effect on tensors, and what it gives does not differ from call to call
+  kBackward,  // computes gradients of what it is given, and keeps them in leaves
+};
+
 class Adapter {
  public:
   virtual ~Adapter() = default;
@@ -167,6 +174,8 @@ class Adapter {
   // before a recording is finished.
   virtual const char* trouble() noexcept { return nullptr; }
 
+  // What a call that a trace leaves to CPython is for tensors.
+  virtual ForeignCall foreign_call(PyObject*) noexcept { return ForeignCall::kUnknown; }
   // A key for what the registers hold; null: no compiled code may answer there, such as where gradients are recorded.
   virtual std::unique_ptr<PlanKey> make_key(const PlanRegisters&, const Reg*) { return nullptr; }
   // A copy that nothing else holds, as an object of Python; null: there is none of the same layout.

@@ -393,6 +393,9 @@ class Place:
     bound: list[int]
     free: list[int]
     outputs: list[int]
+    written: list[int]
+    leaves: list[int]
+    gradients_on: bool
     def data(self) -> dict[str, Any] | None: ...
     def describe(self) -> str: ...
     def writes(self) -> tuple[int, int]: ...

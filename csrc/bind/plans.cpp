@@ -38,6 +38,9 @@ class Place {
   }
   bool alive() const { return !trace_.expired() && !root_.expired(); }
   const Segment& segment() const { return segments_->all[index_]; }
+  Vec<uint32_t> written() const { return segment().effects ? segment().effects->written : Vec<uint32_t>(); }
+  Vec<uint32_t> leaves() const { return segment().effects ? segment().effects->leaves : Vec<uint32_t>(); }
+  bool gradients_on() const { return keyed_->key->gradients_on(); }
   py::tuple nodes() const { return py::make_tuple(segment().first, segment().last); }
   std::string describe() const { return keyed_->key->describe(); }
   py::dict numbers() const {
@@ -171,6 +174,7 @@ py::list segments_view(const Trace& trace) {
     py::dict view;
     view["first"] = segment.first;
     view["last"] = segment.last;
+    view["effects"] = segment.effects.has_value();
     view["operators"] = segment.operators;
     view["operators_of_trace"] = trace.segments->operators;
     view["inputs"] = segment.free.size();
@@ -210,6 +214,9 @@ void add_plans(py::module_& m) {
       .def_property_readonly("numbers", &Place::numbers)
       .def_property_readonly("bound", [list](const Place& place) { return list(place.segment().bound); })
       .def_property_readonly("free", [list](const Place& place) { return list(place.segment().free); })
+      .def_property_readonly("written", [list](const Place& place) { return list(place.written()); })
+      .def_property_readonly("leaves", [list](const Place& place) { return list(place.leaves()); })
+      .def_property_readonly("gradients_on", &Place::gradients_on)
       .def_property_readonly("outputs", [list](const Place& place) { return list(place.segment().outputs); });
   m.def("hold_full_collections", &cpython::hold_full_collections);
   m.def("allow_full_collections", &cpython::allow_full_collections);

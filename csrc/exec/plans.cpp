@@ -6,6 +6,7 @@
 #include "adapter.h"
 #include "common/clock.h"
 #include "exec/registers.h"
+#include "guard/check.h"
 #include "ir/adapter_slot.h"
 #include "ir/scalars.h"
 
@@ -93,6 +94,7 @@ size_t Plans::arrive(size_t at) noexcept {
 
 size_t Plans::enter(size_t at) {
   const Segment& segment = segments_->all[next_];
+  if (segment.effects && !look(segment)) return look_ahead(at + 1), at;
   std::shared_ptr<Keyed> keyed;
   PlanKey::Match match = PlanKey::Match::kNo;
   for (size_t i = 0; i < segment.keys.size() && match == PlanKey::Match::kNo; ++i) {
@@ -104,9 +106,11 @@ size_t Plans::enter(size_t at) {
   if (fresh) {
     std::unique_ptr<PlanKey> key;
     if (segment.keys.size() < kKeys)
-      key = current_adapter()->make_key({segment.bound, segment.free, segment.numbers, segment.outputs}, regs_);
+      key = current_adapter()->make_key({segment.bound, segment.free, segment.numbers, segment.outputs,
+                                         segment.effects ? &*segment.effects : nullptr},
+                                        regs_);
     if (key == nullptr) return look_ahead(at + 1), at;
-    inputs_ = copies(segment.free, regs_);
+    inputs_ = copies(given(segment), regs_);
     keyed = std::make_shared<Keyed>();
     keyed->key = std::move(key);
     for (uint32_t reg : segment.numbers) keyed->given.emplace_back(reg, regs_[reg]);
@@ -140,31 +144,72 @@ bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& 
   const double start = now();
   Ran ran{&trace, &segment, {}};
   std::vector<Ref> given;
-  std::vector<PyObject*> arguments(segment.free.size() + 1);
-  for (size_t i = 0; i < segment.free.size(); ++i) {
-    given.push_back(Ref::steal(box_register(regs_[segment.free[i]])));
+  const Vec<uint32_t> inputs = this->given(segment);
+  std::vector<PyObject*> arguments(inputs.size() + 1);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    given.push_back(Ref::steal(box_register(regs_[inputs[i]])));
     if (!given.back()) return drop(keyed, plan), false;
     arguments[i + 1] = given.back().get();
   }
   Ref call = Ref::borrow(plan.call.get());
-  Ref made = Ref::steal(PyObject_Vectorcall(call.get(), arguments.data() + 1,
-                                            segment.free.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  Ref made = Ref::steal(
+      PyObject_Vectorcall(call.get(), arguments.data() + 1, inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   if (!made || !take(segment, keyed, made.get())) return drop(keyed, plan), false;
-  for (uint32_t index : segment.free) {
-    Reg reg = regs_[index];
-    current_adapter()->retain(reg.tensor);
-    reg.owned = 1;
-    ran.free.push_back(reg);
+  if (segment.effects) {
+    if (!finish(segment, keyed, made.get())) return drop(keyed, plan), false;
+  } else {
+    for (uint32_t index : segment.free) {
+      Reg reg = regs_[index];
+      current_adapter()->retain(reg.tensor);
+      reg.owned = 1;
+      ran.free.push_back(reg);
+    }
+    ran_.push_back(std::move(ran));
   }
-  ran_.push_back(std::move(ran));
   plan.runs += 1;
   note_time(&plan.times, start);
   return true;
 }
 
+// What a plan is given: tensors that it writes to are among its inputs.
+Vec<uint32_t> Plans::given(const Segment& segment) const {
+  Vec<uint32_t> registers = segment.free;
+  if (segment.effects)
+    registers.insert(registers.end(), segment.effects->written.begin(), segment.effects->written.end());
+  return registers;
+}
+
+bool Plans::look(const Segment& segment) noexcept {
+  for (uint32_t index : segment.effects->epochs)
+    if (!foresee_epoch(*trace_, trace_->epochs[index], segment.effects->within, regs_)) return false;
+  for (uint32_t at : segment.effects->questions) {
+    const Node& node = trace_->nodes[at];
+    const bool so = node.adapter_op->run(regs_);
+    for (uint32_t i = 0; so && i < node.outs_count; ++i) release_register(&regs_[trace_->outs[node.outs_first + i]]);
+    if (!so) return false;
+  }
+  return true;
+}
+
+// The stores come first: where one fails, the tensors are as they were, and native replay does all of it anew.
+bool Plans::finish(const Segment& segment, Keyed& keyed, PyObject* made) noexcept {
+  bool done = true;
+  for (size_t i = 0; i < segment.effects->stores.size() && done; ++i)
+    done = doer_(*trace_, trace_->nodes[segment.effects->stores[i]], regs_);
+  PyObject* const* results = reinterpret_cast<PyTupleObject*>(made)->ob_item;
+  if (done && keyed.key->write(results + segment.outputs.size(), regs_)) {
+    for (uint32_t index : segment.effects->epochs) hold(trace_->epochs[index], regs_);
+    return true;
+  }
+  for (uint32_t index : segment.outputs) release_register(&regs_[index]);
+  return false;
+}
+
 // All outputs, or none.
 bool Plans::take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept {
-  if (!PyTuple_Check(made) || static_cast<size_t>(PyTuple_GET_SIZE(made)) != segment.outputs.size()) return false;
+  size_t expected = segment.outputs.size();
+  if (segment.effects) expected += segment.effects->written.size() + segment.effects->leaves.size();
+  if (!PyTuple_Check(made) || static_cast<size_t>(PyTuple_GET_SIZE(made)) != expected) return false;
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
     if (keyed.key->take(i, PyTuple_GET_ITEM(made, static_cast<Py_ssize_t>(i)), &regs_[segment.outputs[i]])) continue;
     for (size_t k = 0; k < i; ++k) release_register(&regs_[segment.outputs[k]]);
@@ -194,6 +239,15 @@ void Plans::note_native() {
   Ref inputs = std::move(inputs_), outputs = copies(segment.outputs, regs_);
   if (!outputs) return;
   keyed.key->note_outputs(regs_);
+  if (segment.effects) {
+    const Ref effects = keyed.key->effects();
+    outputs = Ref::steal(effects ? PySequence_Concat(outputs.get(), effects.get()) : nullptr);
+    if (!outputs) {  // no code may stand for it, now or later
+      PyErr_Clear();
+      segment.keys.push_back(done);
+      return;
+    }
+  }
   for (uint32_t reg : segment.number_outputs) keyed.numbers.emplace_back(reg, regs_[reg]);
   segment.keys.push_back(done);
   offers_.push_back({trace_, segments_, next_, done, std::move(inputs), std::move(outputs)});

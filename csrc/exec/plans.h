@@ -19,9 +19,12 @@ namespace pijit {
 using OfferTaker = void (*)(Offer);
 OfferTaker& offer_taker() noexcept;
 
+// Does a node (exec/replay.cpp); false: it could not.
+using Doer = bool (*)(const Trace&, const Node&, Reg*);
+
 class Plans {
  public:
-  explicit Plans(Reg* regs) noexcept : regs_(regs) {}
+  Plans(Reg* regs, Doer doer) noexcept : regs_(regs), doer_(doer) {}
   ~Plans();
   Plans(const Plans&) = delete;
   Plans& operator=(const Plans&) = delete;
@@ -51,10 +54,15 @@ class Plans {
   bool run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& plan);
   bool take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
   void drop(Keyed& keyed, const Plan& plan);
+  // Of a segment with effects: loads what its nodes find, and asks what they ask; false: native replay finds why.
+  bool look(const Segment& segment) noexcept;
+  bool finish(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
+  Vec<uint32_t> given(const Segment& segment) const;
   void note_native();
   bool restore(Ran& ran) noexcept;
 
   Reg* regs_;
+  Doer doer_;
   const Trace* trace_ = nullptr;
   std::shared_ptr<Segments> segments_;
   size_t next_ = 0;  // in segments_

@@ -395,11 +395,15 @@ void release(const Trace& trace, const Node& node, Reg* regs) noexcept {
   for (uint32_t i = 0; i < node.release_count; ++i) release_register(&regs[releases[i]]);
 }
 
+bool done(const Trace& trace, const Node& node, Reg* regs) noexcept {
+  return step(trace, node, regs, nullptr, nullptr) == Outcome::kNext;
+}
+
 // One replay: the nodes of a trace, and of the side traces that it changes over to.
 class Replay {
  public:
   Replay(const Trace& trace, const RegisterFile& file, cpython::Frame* root, PyThreadState* ts)
-      : trace_(&trace), regs_(file.get()), room_(trace.room), root_(root), ts_(ts), plans_(file.get()) {}
+      : trace_(&trace), regs_(file.get()), room_(trace.room), root_(root), ts_(ts), plans_(file.get(), done) {}
 
   // The result of the root frame (new reference), or null with an error set. All registers are released.
   PyObject* run(Left* left) {

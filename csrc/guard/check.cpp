@@ -365,9 +365,18 @@ bool check_guards(const Trace& trace, Reg* regs) noexcept {
 }
 
 bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept {
-  if (epoch.state != nullptr && !epoch.state->check()) return false;
-  if (!check_range(trace, epoch.first, epoch.count, regs)) return false;
-  return epoch.tensors == nullptr || epoch.tensors->check(regs);
+  return (epoch.state == nullptr || epoch.state->check()) && foresee_epoch(trace, epoch, {}, regs);
+}
+
+bool foresee_epoch(const Trace& trace, const Epoch& epoch, const Vec<uint32_t>& but, Reg* regs) noexcept {
+  uint32_t at = epoch.first;
+  const uint32_t end = epoch.first + epoch.count;
+  for (uint32_t guard : but) {
+    if (guard < at || guard >= end) continue;
+    if (!check_range(trace, at, guard - at, regs)) return false;
+    at = guard + 1;
+  }
+  return check_range(trace, at, end - at, regs) && (epoch.tensors == nullptr || epoch.tensors->check(regs));
 }
 
 }  // namespace pijit

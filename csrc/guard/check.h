@@ -21,6 +21,9 @@ void compile_guards(Trace& trace);
 bool check_guards(const Trace& trace, Reg* regs) noexcept;
 // The guards of an epoch, in the middle of a replay.
 bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept;
+// The same, before the replay has come there: without the modes of the adapter, and without some guards (in order),
+// which are about what the replay makes on the way.
+bool foresee_epoch(const Trace& trace, const Epoch& epoch, const Vec<uint32_t>& but, Reg* regs) noexcept;
 // What the guard is about, borrowed; null: nothing is there, or a tensor that no Python code has seen.
 PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept;
 // The subject has the layout that the guard looks into. What an address held before may have died and something of

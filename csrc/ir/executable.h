@@ -1,6 +1,7 @@
 // What a trace carries of its tensor framework: operations that run, and guards that look. Implemented by an adapter.
 #pragma once
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,12 +86,33 @@ class PlanKey {
   virtual void refresh(const Reg* regs) noexcept = 0;
   // Moves an output of the code into a register; false: it has not the form that native replay gave.
   virtual bool take(size_t output, PyObject* made, Reg* reg) noexcept = 0;
+  // Of a segment with effects: copies of what native replay has left in the tensors written to, then of the gradients
+  // of leaves (None: there is none); to be asked after note_outputs(). Null: memory is short, or no code may stand for
+  // it.
+  virtual Ref effects() noexcept { return Ref(); }
+  // Writes the tensors, then sets the gradients of the leaves, all or none of it; false: they have not the form that
+  // native replay gave.
+  virtual bool write(PyObject* const*, const Reg*) noexcept { return false; }
+  virtual bool gradients_on() const noexcept { return false; }
   virtual std::string describe() const = 0;
 };
 
-// The registers that a key speaks of.
+// What a segment does besides giving its outputs; see opt/effects.h.
+struct Effects {
+  Vec<uint32_t> written;        // registers of bound tensors that it writes to, one for each tensor
+  Vec<uint32_t> leaves;         // registers of all bound tensors, one for each: those that may get gradients
+  std::set<PyObject*> cleared;  // tensors of which a gradient is set, whatever it is
+  Vec<uint32_t> epochs;         // whose guards are asked before
+  Vec<uint32_t> within;         // guards of these that are about what the segment makes: not asked
+  Vec<uint32_t> questions;      // nodes that are asked before
+  Vec<uint32_t> stores;         // nodes that are done behind the plan
+  std::vector<bool> spent;      // by output: a backward pass has gone through it
+};
+
+// The registers that a key speaks of; `effects`: of a segment that has some.
 struct PlanRegisters {
   const Vec<uint32_t>&bound, &free, &numbers, &outputs;
+  const Effects* effects = nullptr;
 };
 
 }  // namespace pijit

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/call.h"
+#include "opt/effects.h"
 #include "opt/regions.h"
+#include "opt/steps.h"
 
 namespace pijit {
 
@@ -21,26 +22,6 @@ double median(std::vector<double> times) {
   return *middle;
 }
 
-// What a segment may do with a node.
-enum class Kind : uint8_t {
-  kOther,     // it ends there
-  kOperator,  // computes tensors of tensors
-  kForm,      // depends on the form of tensors and on numbers only
-};
-
-bool starts_with(const std::string& text, const char* start) noexcept {
-  return text.rfind(start, 0) == 0;
-}
-
-// One node in the terms of segments.
-struct Step {
-  Kind kind = Kind::kOther;
-  Vec<uint32_t> reads, writes;  // registers
-  Vec<uint32_t> written;        // registers whose tensors it changes
-  // Results that may share memory with an argument.
-  Vec<std::pair<uint32_t, uint32_t>> shares;
-};
-
 class Finder {
  public:
   Finder(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen, bool has_market)
@@ -54,9 +35,6 @@ class Finder {
   std::shared_ptr<Segments> run();
 
  private:
-  Step step_of(const Node& node) const;
-  void add_argument(const OperatorArgument& argument, Step* step) const;
-  void classify(const OperatorCall& call, Step* step) const;
   uint32_t base(uint32_t reg) noexcept {
     while (base_[reg] != reg) reg = base_[reg] = base_[base_[reg]];
     return reg;
@@ -66,7 +44,7 @@ class Finder {
   // hardly ever come again.
   void end_at_data();
   void note_memory();
-  uint32_t end_of(uint32_t first) const;
+  uint32_t end_of(uint32_t first, uint32_t limit) const;
   // The first node at which the run [first, last) has to end; `last` if there is none.
   uint32_t cut(uint32_t first, uint32_t last);
   Segment make(uint32_t first, uint32_t last) const;
@@ -87,62 +65,6 @@ class Finder {
   Vec<uint32_t> base_;        // by register: another one with the same memory, or itself
   uint32_t last_write_ = 0;   // the last node that writes to what exists, or runs foreign code
 };
-
-void Finder::add_argument(const OperatorArgument& argument, Step* step) const {
-  if (argument.kind == OperatorArgument::Kind::kRegister) {
-    step->reads.push_back(argument.reg);
-    if (argument.written) step->written.push_back(argument.reg);
-  }
-  for (const OperatorArgument& item : argument.items) {
-    add_argument(item, step);
-    if (argument.written && item.kind == OperatorArgument::Kind::kRegister) step->written.push_back(item.reg);
-  }
-}
-
-void Finder::classify(const OperatorCall& call, Step* step) const {
-  for (const OperatorArgument& argument : call.arguments) add_argument(argument, step);
-  for (const OperatorResult& result : call.results) {
-    for (uint32_t reg : result.regs) {
-      step->writes.push_back(reg);
-      if (result.shares < 0) continue;
-      Step shared;
-      add_argument(call.arguments[static_cast<size_t>(result.shares)], &shared);
-      for (uint32_t other : shared.reads) step->shares.emplace_back(reg, other);
-    }
-  }
-  const bool tensors = std::all_of(step->writes.begin(), step->writes.end(), [&](uint32_t r) { return is_tensor(r); });
-  const bool named = starts_with(call.name, "aten::") || call.name == "tensor::getitem";
-  if (named && tensors && !step->writes.empty() && !call.random) step->kind = Kind::kOperator;
-}
-
-Step Finder::step_of(const Node& node) const {
-  Step step;
-  const auto read = [&](Val value) {
-    if (value.is_reg()) step.reads.push_back(value.index());
-  };
-  switch (node.op) {
-    case Op::kAdapter:
-      classify(node.adapter_op->call(), &step);
-      break;
-    case Op::kCheck:
-      classify(node.adapter_op->call(), &step);
-      step.kind = node.adapter_op->is_of_form() ? Kind::kForm : Kind::kOther;
-      break;
-    case Op::kScalar:
-    case Op::kGuardBool:
-    case Op::kGuardInt:
-    case Op::kGuardFloat:
-      read(node.a);
-      read(node.b);
-      if (node.out != kNone) step.writes.push_back(node.out);
-      step.kind = Kind::kForm;
-      break;
-    default:
-      if (node.out != kNone) step.writes.push_back(node.out);
-      for (uint32_t i = 0; i < node.outs_count; ++i) step.writes.push_back(trace_.outs[node.outs_first + i]);
-  }
-  return step;
-}
 
 void Finder::end_at_data() {
   Vec<bool> of_data(trace_.regs.size());
@@ -166,9 +88,9 @@ void Finder::note_memory() {
   }
 }
 
-uint32_t Finder::end_of(uint32_t first) const {
+uint32_t Finder::end_of(uint32_t first, uint32_t limit) const {
   uint32_t at = first;
-  while (at < steps_.size() && steps_[at].kind != Kind::kOther && regions_.are_one(first, at)) ++at;
+  while (at < limit && steps_[at].kind != Kind::kOther && regions_.are_one(first, at)) ++at;
   return at;
 }
 
@@ -223,12 +145,20 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
 
 std::shared_ptr<Segments> Finder::run() {
   auto found = std::make_shared<Segments>();
-  for (const Node& node : trace_.nodes) steps_.push_back(step_of(node));
+  for (const Node& node : trace_.nodes) steps_.push_back(step_of(trace_, node));
   end_at_data();
   note_memory();
   for (const Step& step : steps_) found->operators += step.kind == Kind::kOperator;
+  std::vector<Segment> stretches = find_stretches(trace_, steps_, seen_);
+  for (Segment& each : stretches) each.region = regions_.at(each.first);
+  auto stretch = stretches.begin();
   for (uint32_t first = 0; first < steps_.size();) {
-    uint32_t last = end_of(first);
+    if (stretch != stretches.end() && stretch->first == first) {
+      if (regions_.asks(first)) found->all.push_back(*stretch);
+      first = stretch++->last;
+      continue;
+    }
+    uint32_t last = end_of(first, stretch != stretches.end() ? stretch->first : static_cast<uint32_t>(steps_.size()));
     for (uint32_t end = kNone; end != last;) {
       // What depends on forms only is not worth the end of a segment.
       while (last > first && steps_[last - 1].kind == Kind::kForm) --last;

@@ -11,6 +11,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,7 @@ struct Segment {
   Vec<uint32_t> outputs;         // registers that it writes and that are read behind it: tensors
   Vec<uint32_t> number_outputs;  // numbers
   PyObject* region = nullptr;    // whose compilers are asked, kept by the trace; null: those of the root
+  std::optional<Effects> effects;
   std::vector<std::shared_ptr<Keyed>> keys;
 };
 

@@ -4,41 +4,11 @@
 #include <algorithm>
 #include <sstream>
 
+#include "torch/plan_effects.h"
+
 namespace pijit::torch_adapter {
 
 namespace {
-
-constexpr uintptr_t kAligned = 64;  // bytes: what kernels of compilers load at once, at most
-
-// All that kernels may have been chosen by.
-struct Form {
-  uint64_t keys;
-  c10::ScalarType dtype;
-  c10::Device device;
-  bool aligned, requires_grad;
-  c10::SmallVector<int64_t, 5> sizes, strides;
-
-  explicit Form(const Impl* tensor)
-      : keys(tensor->key_set().raw_repr()),
-        dtype(c10::typeMetaToScalarType(tensor->dtype())),
-        device(tensor->device()),
-        aligned(is_aligned(tensor)),
-        requires_grad(tensor->requires_grad()),
-        sizes(tensor->sizes().begin(), tensor->sizes().end()),
-        strides(tensor->strides().begin(), tensor->strides().end()) {}
-
-  static bool is_aligned(const Impl* tensor) noexcept {
-    return reinterpret_cast<uintptr_t>(tensor->storage_initialized() ? tensor->data() : nullptr) % kAligned == 0;
-  }
-  bool matches_layout(const Impl* tensor) const noexcept {
-    return tensor->key_set().raw_repr() == keys && c10::typeMetaToScalarType(tensor->dtype()) == dtype &&
-           tensor->device() == device && tensor->sizes() == c10::IntArrayRef(sizes) &&
-           tensor->strides() == c10::IntArrayRef(strides);
-  }
-  bool matches(const Impl* tensor) const noexcept {
-    return matches_layout(tensor) && (!aligned || is_aligned(tensor)) && tensor->requires_grad() == requires_grad;
-  }
-};
 
 uint32_t version_of(const Impl* tensor) {
   return const_cast<Impl*>(tensor)->version_counter().current_version();
@@ -70,10 +40,17 @@ class TorchPlanKey final : public PlanKey {
     for (uint32_t reg : free_at_) free_.emplace_back(impl(regs, reg));
     for (uint32_t reg : numbers_at_) numbers_.push_back(regs[reg]);
     for (uint32_t reg : registers.outputs) outputs_at_.push_back(reg);
+    if (registers.effects != nullptr) effects_ = std::make_unique<PlanEffects>(*registers.effects, regs);
   }
   void note_outputs(const Reg* regs) override {
     for (uint32_t reg : outputs_at_) outputs_.emplace_back(impl(regs, reg));
+    if (effects_ != nullptr) effects_->note(outputs_at_, regs);
   }
+  Ref effects() noexcept override { return effects_ != nullptr ? effects_->copies() : Ref(); }
+  bool write(PyObject* const* made, const Reg* regs) noexcept override {
+    return effects_ == nullptr || effects_->write(made, regs);
+  }
+  bool gradients_on() const noexcept override { return effects_ != nullptr && effects_->gradients_on(); }
 
   Match match(const Reg* regs) noexcept override {
     try {
@@ -98,7 +75,8 @@ class TorchPlanKey final : public PlanKey {
     if (output >= outputs_.size() || !is_plain_tensor(made)) return false;
     const Impl* tensor = impl_of(made);
     if (!outputs_[output].matches_layout(tensor)) return false;
-    put(*reg, share(const_cast<Impl*>(tensor)));
+    put(*reg, effects_ != nullptr ? effects_->output(output, share(const_cast<Impl*>(tensor)))
+                                  : share(const_cast<Impl*>(tensor)));
     return true;
   }
   std::string describe() const override {
@@ -120,10 +98,11 @@ class TorchPlanKey final : public PlanKey {
       const Bound& was = bound_[i];
       if (!has_content(tensor) || tensor->requires_grad() != was.requires_grad) return Match::kNo;
       grad |= was.requires_grad;
+      if (effects_ != nullptr && effects_->writes_to(tensor)) continue;  // it is an input of the code
       moved |= tensor->data() != was.data;
       written |= version_of(tensor) != was.version;
     }
-    if (grad && c10::GradMode::is_enabled()) return Match::kNo;
+    if (effects_ != nullptr ? !effects_->match(regs) : grad && c10::GradMode::is_enabled()) return Match::kNo;
     return moved ? Match::kMoved : written ? Match::kWritten : Match::kYes;
   }
 
@@ -131,6 +110,7 @@ class TorchPlanKey final : public PlanKey {
   std::vector<Bound> bound_;
   std::vector<Form> free_, outputs_;
   std::vector<Reg> numbers_;
+  std::unique_ptr<PlanEffects> effects_;
 };
 
 }  // namespace
@@ -144,7 +124,8 @@ std::unique_ptr<PlanKey> make_plan_key(const PlanRegisters& registers, const Reg
       return tensor->device().is_cpu() && tensor->storage_initialized();
     });
   };
-  if (!look(registers.bound) || !look(registers.free) || (grad && c10::GradMode::is_enabled())) return nullptr;
+  if (!look(registers.free) || (registers.effects != nullptr && grad) || !look(registers.bound)) return nullptr;
+  if (registers.effects == nullptr && grad && c10::GradMode::is_enabled()) return nullptr;
   for (uint32_t reg : registers.bound)
     if (!has_content(static_cast<const Impl*>(regs[reg].tensor))) return nullptr;
   return std::make_unique<TorchPlanKey>(registers, regs);

@@ -2,6 +2,7 @@
 #include "torch/torch_adapter.h"
 
 #include "torch/calls.h"
+#include "torch/foreign_calls.h"
 #include "torch/guards.h"
 #include "torch/lowered.h"
 #include "torch/metadata.h"
@@ -93,6 +94,7 @@ class TorchAdapter final : public Adapter {
   std::unique_ptr<PlanKey> make_key(const PlanRegisters& registers, const Reg* regs) override {
     return make_plan_key(registers, regs);
   }
+  ForeignCall foreign_call(PyObject* callable) noexcept override { return torch_adapter::foreign_call(callable); }
   Ref copy_of(void* tensor) noexcept override { return torch_adapter::copy_of(static_cast<const Impl*>(tensor)); }
 
   void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }

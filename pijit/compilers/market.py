@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pijit import _core, compilers
 from pijit.compilers import _reproduce, pool
@@ -25,7 +25,9 @@ from pijit.compilers._base import Backend, Options, Plan
 from pijit.compilers._queue import Job, Queue
 from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, ExportError
-from pijit.graph.model import Graph
+
+if TYPE_CHECKING:
+    from pijit.graph.segment import SegmentGraph
 
 # Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of.
 _Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]
@@ -131,12 +133,12 @@ class Market:
         self.outcomes += rows
         try:
             with quietly:
-                graph = graph_of_segment(place, inputs)
+                made = graph_of_segment(place, inputs)
         except ExportError as error:
             for row in rows:
                 row.state = str(error)
             return
-        offered = _Offered(self, place, inputs, outputs, sampled, graph)
+        offered, graph = _Offered(self, place, inputs, outputs, sampled, made), made.graph
         heat = float(place.operators * place.runs)
         for at, ((_, backend, options), row) in enumerate(zip(candidates, rows, strict=True)):
             if not place.alive or _worker.stopping:
@@ -159,7 +161,7 @@ class _Offered:
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     sampled: tuple[int, int]  # writes to weights that the outputs know of
-    graph: Graph
+    segment: "SegmentGraph"
     made: list[_Row] = field(default_factory=list)
     versions: list[int] = field(init=False)
 
@@ -167,7 +169,9 @@ class _Offered:
         self.versions = self._versions()
 
     def _versions(self) -> list[int]:
-        return [0 if each.is_inference() else each._version for each in self.graph.data.values()]
+        own = set(self.segment.effects)  # what the segment writes itself
+        weights = [each for name, each in self.segment.graph.data.items() if name not in own]
+        return [0 if each.is_inference() else each._version for each in weights]
 
     def _is_old(self) -> bool:
         """Weights were written since native replay gave the outputs: they say nothing of a plan."""
@@ -186,10 +190,11 @@ class _Offered:
                 plan.close()
                 self._offer_again()
                 return
+            order = self.segment.order(plan.updates)
             with quietly:
-                row.difference = _difference(backend, plan, self.inputs, self.outputs)
+                row.difference = _difference(backend, plan, order, self.inputs, self.outputs)
         except _Differs as error:
-            row.state = self._told(backend, options, error)
+            row.state = self._told(backend, options, error, order)
             return
         except BackendError as error:
             if _worker.stopping:
@@ -199,7 +204,7 @@ class _Offered:
             return
         finally:
             row.seconds = compilation.seconds
-        call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.graph.data)
+        call, rebind = _callable(plan, order, self.outputs), _rebinding(plan, self.segment.graph.data)
         self.made.append((row.backend, call, rebind, plan.shares_weights, writes))
         row.state = "installed"
         self.place.install(self.made, self.market.turns)
@@ -211,13 +216,15 @@ class _Offered:
         if len(olds) < _MOST_OLD:
             self.place.forget()
 
-    def _told(self, backend: Backend, options: Options, error: "_Differs") -> str:
+    def _told(self, backend: Backend, options: Options, error: "_Differs", order: Sequence[int | None]) -> str:
         """What is said of a difference, once for each backend, with where it can be seen again."""
         if backend.name in _told:
             return str(error)
         _told.add(backend.name)
         try:
-            where = f"; {_reproduce.write(self.graph, backend.name, options, self.inputs, self.outputs)}"
+            by_place = {at: right for at, right in zip(order, self.outputs, strict=True) if at is not None}
+            outputs = [by_place[at] for at in sorted(by_place)]
+            where = f"; {_reproduce.write(self.segment.graph, backend.name, options, self.inputs, outputs)}"
             where += " has what is needed to see it again (run.py)"
         except (OSError, ExportError) as why:
             where = f" (it cannot be written down: {why})"
@@ -225,16 +232,19 @@ class _Offered:
         return f"{error}{where}"
 
 
-def _callable(plan: Plan, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
+def _callable(plan: Plan, order: Sequence[int | None], outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
     """What the engine calls: tensors without history in, tensors of the recorded strides out."""
 
-    forms = [(tuple(tensor.shape), tensor.stride()) for tensor in outputs]
+    forms = [None if tensor is None else (tuple(tensor.shape), tensor.stride()) for tensor in outputs]
+    plain = list(order) == list(range(len(order)))
 
     def call(*inputs: Any) -> tuple[Any, ...]:
         made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
+        if not plain:
+            made = tuple(None if at is None else made[at] for at in order)
         return tuple(
-            tensor if tensor.stride() == stride else _laid_out(tensor, shape, stride)
-            for tensor, (shape, stride) in zip(made, forms, strict=True)
+            tensor if form is None or tensor is None or tensor.stride() == form[1] else _laid_out(tensor, *form)
+            for tensor, form in zip(made, forms, strict=True)
         )
 
     _core.set_mark(call, "skip", "it runs compiled code")
@@ -252,7 +262,9 @@ def _rebinding(plan: Plan, weights: Mapping[str, Any]) -> Callable[[], None]:
     return lambda: plan.rebind(weights)
 
 
-def _difference(backend: Backend, plan: Plan, inputs: Sequence[Any], outputs: Sequence[Any]) -> float:
+def _difference(
+    backend: Backend, plan: Plan, order: Sequence[int | None], inputs: Sequence[Any], outputs: Sequence[Any]
+) -> float:
     """The largest difference of a plan from native replay, relative to what is allowed.
 
     Raises:
@@ -261,11 +273,16 @@ def _difference(backend: Backend, plan: Plan, inputs: Sequence[Any], outputs: Se
     import torch
 
     with torch.no_grad():
-        made = plan(*inputs)
-    if len(made) != len(outputs):
-        raise BackendError(f"backend {backend.name!r} gave {len(made)} results in the place of {len(outputs)}")
+        given = plan(*inputs)
+    if len(given) != len(plan.results):
+        raise BackendError(f"backend {backend.name!r} gave {len(given)} results in the place of {len(plan.results)}")
     largest = 0.0
-    for got, right in zip(made, outputs, strict=True):
+    for at, right in zip(order, outputs, strict=True):
+        if at is None or right is None:
+            if at is not None or right is not None:
+                raise BackendError(f"backend {backend.name!r} leaves other gradients than native replay")
+            continue
+        got = given[at]
         if got.shape != right.shape or got.dtype != right.dtype:
             raise BackendError(
                 f"backend {backend.name!r} gave {got.dtype}{list(got.shape)} in the place of "

@@ -3,13 +3,17 @@
 Its inputs are the tensors that differ from call to call, its parameters those that guards find at the same place each
 time, its outputs what is read behind the segment. Sizes are those of the call that was offered: they belong to the key
 under which the compiled code answers.
+
+A segment with effects (a training step) becomes operators as a captured call does. Tensors that it writes to are inputs
+as well, and its graph says what they and the gradients of leaves hold in the end.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pijit.errors import ExportError
-from pijit.graph import _torch, steps
+from pijit.graph import _torch, autograd, steps
 from pijit.graph.build import Builder
 from pijit.graph.captured import tops
 from pijit.graph.model import Graph, Value
@@ -21,20 +25,44 @@ from pijit.graph.types import typed
 _HOLD_AGAIN = {"guard_bool", "guard_int", "guard_float"}
 
 
-def graph_of_segment(place: Any, inputs: Sequence[Any]) -> Graph:
+@dataclass(frozen=True)
+class SegmentGraph:
+    """The graph of a segment.
+
+    Attributes:
+        graph: its inputs are `place.free`, then `place.written`.
+        effects: for `place.written`, then for `place.leaves`: which of `graph.updates` it is; "": none.
+    """
+
+    graph: Graph
+    effects: tuple[str, ...] = ()
+
+    def order(self, updates: Sequence[str]) -> list[int | None]:
+        """Where the results of a plan stand that the engine wants, in its order; None: there is none.
+
+        Args:
+            updates: of the plan, whose results are the outputs of the graph and then these.
+        """
+        count = len(self.graph.results)
+        places = {name: count + at for at, name in enumerate(updates)}
+        return [*range(count), *(places.get(name) for name in self.effects)]
+
+
+def graph_of_segment(place: Any, inputs: Sequence[Any]) -> SegmentGraph:
     """The graph of a segment under one key.
 
     Args:
         place: `_core.Place`.
-        inputs: tensors for the registers `place.free`.
+        inputs: tensors for the registers `place.free`, then for `place.written`.
 
     Raises:
-        ExportError: the trace is gone, or an output is no tensor of the graph.
+        ExportError: the trace is gone, an output is no tensor of the graph, or the gradients cannot be said in
+            operators.
     """
     data = place.data()
     if data is None:
         raise ExportError("the trace of this segment is gone")
-    return _SegmentBuilder(data, place, inputs).build()
+    return _SegmentBuilder(data, place, inputs).segment()
 
 
 class _SegmentBuilder(Builder):
@@ -45,19 +73,16 @@ class _SegmentBuilder(Builder):
         outermost = {"": first} if _torch.is_module(first) else tops(None, data, (), {})
         super().__init__(data, data["name"], Modules(outermost), [], {})
         self._place_of_segment, self._given = place, tuple(inputs)
+        self._objects = {row["register"]: row["object"] for row in data["inputs"] if row["object"] is not None}
 
-    def build(self) -> Graph:
+    def segment(self) -> SegmentGraph:
         """The graph, with types; what computes with sizes alone is gone, since all of them are numbers."""
         place, data = self._place_of_segment, self._data
+        given = self._inputs_of_segment()
         bound = set(place.bound)
         for row in data["inputs"]:
-            if row["register"] in bound:
+            if row["register"] in bound and row["register"] not in self._registers:
                 self._load(row)
-        examples: dict[str, Any] = {}
-        for at, (register, tensor) in enumerate(zip(place.free, self._given, strict=True)):
-            value = self._typed(tensor, Value(self._fresh(f"input_{at}"), role="input"))
-            examples[value.name] = tensor
-            self._registers[register] = self._inputs[register] = value
         self._registers.update(place.numbers)
         first, last = place.nodes
         for row in data["nodes"][first:last]:
@@ -66,14 +91,47 @@ class _SegmentBuilder(Builder):
         outputs = tuple(self._registers.get(register) for register in place.outputs)
         if any(not isinstance(each, Value) for each in outputs) or holds_opaque(outputs):
             raise ExportError("an output of this segment is not in its graph")
-        graph = Graph(
-            self._name,
-            tuple(self._inputs.values()),
-            tuple(self._parameters.values()),
-            tuple(self._nodes),
-            outputs,
-            data=self._arrays,
-        )
+        inputs, parameters = tuple(self._inputs.values()), tuple(self._parameters.values())
+        graph = Graph(self._name, inputs, parameters, tuple(self._nodes), outputs, data=self._arrays)
         from pijit._formats._sizes import folded
 
-        return folded(typed(steps.without_modes(graph), examples, False))
+        if not steps.needs_expansion(graph) and not place.written:
+            return SegmentGraph(folded(typed(steps.without_modes(graph), given, False)))
+        graph = folded(typed(self._without_gradients(graph, given), given, False))
+        return SegmentGraph(graph, self._updates_of(graph))
+
+    def _inputs_of_segment(self) -> dict[str, Any]:
+        """Makes the inputs; gives their tensors by name."""
+        place, given = self._place_of_segment, {}
+        for at, (register, tensor) in enumerate(zip((*place.free, *place.written), self._given, strict=True)):
+            value = self._typed(tensor, Value(self._fresh(f"input_{at}"), role="input"))
+            given[value.name] = tensor
+            self._registers[register] = value
+            known = id(self._objects[register]) if at >= len(place.free) else register  # more registers may have it
+            self._inputs[known] = value
+        return given
+
+    def _without_gradients(self, graph: Graph, given: Mapping[str, Any]) -> Graph:
+        """Operators in the place of what computes gradients."""
+        own = {value.name: self._objects[register] for register, value in self._written().items()}
+        tensors = {**graph.data, **given, **own}
+        trained = {name for name, tensor in tensors.items() if _torch.is_trained(tensor)}
+        steps.check_stores(self.stores, graph, self.sources)
+        for node in graph.nodes:
+            if node.op == "backward" and (node.arguments["keep_graph"] or node.arguments["create_graph"]):
+                raise ExportError(f"{node.place}: the step keeps what a second backward pass needs")
+        call = autograd.Call({}, tensors, trained, self._place_of_segment.gradients_on, self.complete)
+        try:
+            return autograd.expanded(graph, call)
+        except autograd.Unable as why:
+            raise ExportError(f"the gradients cannot be said in operators: {why}") from why
+
+    def _written(self) -> dict[int, Value]:
+        return {register: self._registers[register] for register in self._place_of_segment.written}
+
+    def _updates_of(self, graph: Graph) -> tuple[str, ...]:
+        """Names of the updates for tensors written to, then for the gradients of leaves."""
+        buffers = {value.path: value.name for value in graph.parameters if value.path.endswith(".grad")}
+        leaves = [self._registers.get(register) for register in self._place_of_segment.leaves]
+        paths = ["" if value is None else f"{value.path or value.name}.grad" for value in leaves]
+        return (*(value.name for value in self._written().values()), *(buffers.get(path, "") for path in paths))

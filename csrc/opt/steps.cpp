@@ -1,0 +1,77 @@
+// Reads the operations of an adapter, and the few kinds of nodes that compute with numbers.
+#include "opt/steps.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ir/call.h"
+
+namespace pijit {
+
+namespace {
+
+bool starts_with(const std::string& text, const char* start) noexcept {
+  return text.rfind(start, 0) == 0;
+}
+
+void add_argument(const OperatorArgument& argument, Step* step) {
+  if (argument.kind == OperatorArgument::Kind::kRegister) {
+    step->reads.push_back(argument.reg);
+    if (argument.written) step->written.push_back(argument.reg);
+  }
+  for (const OperatorArgument& item : argument.items) {
+    add_argument(item, step);
+    if (argument.written && item.kind == OperatorArgument::Kind::kRegister) step->written.push_back(item.reg);
+  }
+}
+
+void classify(const Trace& trace, const OperatorCall& call, Step* step) {
+  for (const OperatorArgument& argument : call.arguments) add_argument(argument, step);
+  for (const OperatorResult& result : call.results) {
+    for (uint32_t reg : result.regs) {
+      step->writes.push_back(reg);
+      if (result.shares < 0) continue;
+      Step shared;
+      add_argument(call.arguments[static_cast<size_t>(result.shares)], &shared);
+      for (uint32_t other : shared.reads) step->shares.emplace_back(reg, other);
+    }
+  }
+  const bool tensors = std::all_of(step->writes.begin(), step->writes.end(),
+                                   [&](uint32_t reg) { return trace.regs[reg].rep == Rep::kTensor; });
+  const bool named = starts_with(call.name, "aten::") || call.name == "tensor::getitem";
+  const bool gives = !step->writes.empty() || !step->written.empty();
+  if (named && tensors && gives && !call.random) step->kind = Kind::kOperator;
+}
+
+}  // namespace
+
+Step step_of(const Trace& trace, const Node& node) {
+  Step step;
+  const auto read = [&](Val value) {
+    if (value.is_reg()) step.reads.push_back(value.index());
+  };
+  switch (node.op) {
+    case Op::kAdapter:
+      classify(trace, node.adapter_op->call(), &step);
+      break;
+    case Op::kCheck:
+      classify(trace, node.adapter_op->call(), &step);
+      step.kind = node.adapter_op->is_of_form() ? Kind::kForm : Kind::kOther;
+      break;
+    case Op::kScalar:
+    case Op::kGuardBool:
+    case Op::kGuardInt:
+    case Op::kGuardFloat:
+      read(node.a);
+      read(node.b);
+      if (node.out != kNone) step.writes.push_back(node.out);
+      step.kind = Kind::kForm;
+      break;
+    default:
+      if (node.out != kNone) step.writes.push_back(node.out);
+      for (uint32_t i = 0; i < node.outs_count; ++i) step.writes.push_back(trace.outs[node.outs_first + i]);
+  }
+  return step;
+}
+
+}  // namespace pijit

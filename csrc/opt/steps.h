@@ -1,0 +1,29 @@
+// Nodes of a trace in the terms of segments: what a node reads, writes and changes, and whether it may be compiled.
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ir/trace.h"
+
+namespace pijit {
+
+// What a segment may do with a node.
+enum class Kind : uint8_t {
+  kOther,     // it ends there
+  kOperator,  // computes tensors of tensors
+  kForm,      // depends on the form of tensors and on numbers only
+};
+
+// One node.
+struct Step {
+  Kind kind = Kind::kOther;
+  Vec<uint32_t> reads, writes;  // registers
+  Vec<uint32_t> written;        // registers whose tensors it changes
+  // Results that may share memory with an argument.
+  Vec<std::pair<uint32_t, uint32_t>> shares;
+};
+
+Step step_of(const Trace& trace, const Node& node);
+
+}  // namespace pijit

@@ -1,0 +1,80 @@
+// The table of such calls, found in torch once.
+#include "torch/foreign_calls.h"
+
+#include <cstring>
+#include <vector>
+
+#include "common/ref.h"
+#include "torch/pch.h"
+
+namespace pijit::torch_adapter {
+namespace {
+
+struct Row {
+  const char* path;
+  ForeignCall kind;
+};
+
+// Optimizers bracket what they do with marks for a profiler, and hooks of modes; without a profiler these do nothing.
+constexpr Row kRows[] = {
+    {"torch._C._dynamo.eval_frame.set_eval_frame", ForeignCall::kIdle},
+    {"torch.ops.profiler._record_function_enter_new._op", ForeignCall::kIdle},
+    {"torch.ops.profiler._record_function_exit._RecordFunction._op", ForeignCall::kIdle},
+    {"torch._C.DisableTorchFunctionSubclass", ForeignCall::kIdle},
+    {"torch._C.DisableTorchFunctionSubclass.__enter__", ForeignCall::kIdle},
+    {"torch._C.DisableTorchFunctionSubclass.__exit__", ForeignCall::kIdle},
+    {"torch._C._stash_obj_in_tls", ForeignCall::kIdle},
+    {"torch._C._remove_obj_from_tls", ForeignCall::kIdle},
+    {"contextvars.copy_context", ForeignCall::kIdle},
+    {"torch._C._ImperativeEngine.run_backward", ForeignCall::kBackward},
+};
+
+struct Known {
+  Ref object;
+  ForeignCall kind;
+};
+
+// Null: this torch has no such thing.
+Ref find(const char* path) {
+  const char* dot = std::strchr(path, '.');
+  Ref at = Ref::steal(PyImport_ImportModule(std::string(path, dot).c_str()));
+  while (at && dot != nullptr) {
+    const char* name = dot + 1;
+    dot = std::strchr(name, '.');
+    at = Ref::steal(
+        PyObject_GetAttrString(at.get(), (dot != nullptr ? std::string(name, dot) : std::string(name)).c_str()));
+  }
+  if (!at) PyErr_Clear();
+  return at;
+}
+
+// Methods are told by their definitions: looking one up makes a new object.
+const void* key_of(PyObject* object) noexcept {
+  if (PyCFunction_Check(object)) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml;
+  if (Py_IS_TYPE(object, &PyMethodDescr_Type)) return reinterpret_cast<PyMethodDescrObject*>(object)->d_method;
+  if (PyInstanceMethod_Check(object)) return key_of(PyInstanceMethod_GET_FUNCTION(object));
+  return object;
+}
+
+const std::vector<Known>& known() {
+  static const auto* all = [] {
+    auto* made = new std::vector<Known>;
+    for (const Row& row : kRows)
+      if (Ref object = find(row.path)) made->push_back({std::move(object), row.kind});
+    return made;
+  }();
+  return *all;
+}
+
+}  // namespace
+
+ForeignCall foreign_call(PyObject* callable) noexcept {
+  try {
+    for (const Known& each : known())
+      if (key_of(each.object.get()) == key_of(callable)) return each.kind;
+  } catch (...) {
+  }
+  return ForeignCall::kUnknown;
+}
+
+}  // namespace pijit::torch_adapter

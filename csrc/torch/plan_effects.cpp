@@ -1,0 +1,150 @@
+// Writes what compiled code gives, and gives its results the history of eager execution.
+#include "torch/plan_effects.h"
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "torch/plan_key.h"
+
+namespace pijit::torch_adapter {
+
+namespace {
+
+// A function of autograd whose saved tensors are freed.
+class Spent final : public torch::autograd::Node {
+ public:
+  explicit Spent(std::string name) : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
+    TORCH_CHECK(false, torch::autograd::ERR_BACKWARD_TWICE);
+  }
+
+ private:
+  std::string name_;
+};
+
+// Nobody looks at its gradient while it is computed.
+bool is_unwatched(const at::Tensor& leaf) {
+  namespace impl = torch::autograd::impl;
+  if (!impl::hooks(leaf).empty() || impl::post_acc_grad_hooks(leaf) != nullptr) return false;
+  const auto accumulator = impl::try_get_grad_accumulator(leaf);
+  if (!accumulator) return true;
+  return accumulator->pre_hooks().empty() && accumulator->post_hooks().empty() &&
+         accumulator->tensor_pre_hooks().empty() && accumulator->retains_grad_hooks().empty();
+}
+
+at::Tensor tensor_at(const Reg* regs, uint32_t reg) noexcept {
+  return share(regs[reg].tensor);
+}
+
+}  // namespace
+
+PlanEffects::PlanEffects(const Effects& effects, const Reg* regs)
+    : gradients_on_(c10::GradMode::is_enabled()), written_at_(effects.written), spent_(effects.spent) {
+  for (uint32_t reg : written_at_) {
+    held_.push_back(tensor_at(regs, reg));
+    own_.push_back(held_.back().unsafeGetTensorImpl());
+    written_.emplace_back(own_.back());
+  }
+  for (uint32_t reg : effects.leaves) {
+    held_.push_back(tensor_at(regs, reg));
+    PyObject* object = object_of(held_.back().unsafeGetTensorImpl());
+    leaves_.push_back({reg, held_.back().requires_grad(), effects.cleared.count(object) != 0, std::nullopt});
+    refused_ |= held_.back().requires_grad() && !held_.back().is_leaf();
+  }
+}
+
+bool PlanEffects::writes_to(const Impl* tensor) const noexcept {
+  return std::find(own_.begin(), own_.end(), tensor) != own_.end();
+}
+
+bool PlanEffects::match(const Reg* regs) const {
+  if (c10::GradMode::is_enabled() != gradients_on_ || at::hasCallbacks()) return false;
+  for (size_t i = 0; i < written_.size(); ++i)
+    if (!written_[i].matches(static_cast<const Impl*>(regs[written_at_[i]].tensor))) return false;
+  return std::all_of(leaves_.begin(), leaves_.end(), [&](const Leaf& leaf) {
+    const at::Tensor tensor = tensor_at(regs, leaf.reg);
+    if (tensor.requires_grad() != leaf.trained) return false;
+    return !leaf.trained || (tensor.is_leaf() && is_unwatched(tensor));
+  });
+}
+
+void PlanEffects::note(const Vec<uint32_t>& outputs, const Reg* regs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor tensor = tensor_at(regs, outputs[i]);
+    functions_.push_back(tensor.grad_fn() ? tensor.grad_fn()->name() : "");
+    refused_ |= tensor.requires_grad() && !spent_[i];
+  }
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    const at::Tensor& leaf = held_[written_at_.size() + i];
+    if (!leaves_[i].trained || !leaf.grad().defined()) continue;
+    refused_ |= !is_unwatched(leaf) || leaf.grad().grad_fn() != nullptr;
+    leaves_[i].gradient.emplace(leaf.grad().unsafeGetTensorImpl());
+  }
+}
+
+Ref PlanEffects::copies() noexcept {
+  const std::vector<at::Tensor> held = std::move(held_);
+  held_.clear();
+  if (refused_) return Ref();
+  Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(held.size())));
+  for (size_t i = 0; tuple && i < held.size(); ++i) {
+    const Impl* tensor = held[i].unsafeGetTensorImpl();
+    if (i >= written_at_.size()) {
+      const Leaf& leaf = leaves_[i - written_at_.size()];
+      tensor = leaf.gradient ? held[i].grad().unsafeGetTensorImpl() : nullptr;
+    }
+    Ref copy = tensor != nullptr ? copy_of(tensor) : Ref::borrow(Py_None);
+    if (!copy) return Ref();
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), copy.release());
+  }
+  return tuple;
+}
+
+at::Tensor PlanEffects::output(size_t index, at::Tensor made) const {
+  if (functions_[index].empty()) return made;
+  at::Tensor tensor = made.detach();
+  auto node = c10::make_intrusive<Spent>(functions_[index]);
+  const uint32_t at = node->add_input_metadata(tensor);
+  torch::autograd::impl::set_gradient_edge(tensor, {std::move(node), at});
+  return tensor;
+}
+
+bool PlanEffects::fits(PyObject* const* made, const Reg* regs) const {
+  for (size_t i = 0; i < written_at_.size(); ++i, ++made) {
+    const Impl* target = static_cast<const Impl*>(regs[written_at_[i]].tensor);
+    if (!is_plain_tensor(*made) || impl_of(*made)->sizes() != target->sizes() ||
+        impl_of(*made)->dtype() != target->dtype())
+      return false;
+  }
+  for (const Leaf& leaf : leaves_) {
+    PyObject* gradient = *made++;
+    const bool is_one = is_plain_tensor(gradient);
+    if (leaf.gradient ? !is_one || !leaf.gradient->matches_layout(impl_of(gradient)) : is_one) return false;
+  }
+  return true;
+}
+
+bool PlanEffects::write(PyObject* const* made, const Reg* regs) const noexcept {
+  try {
+    if (!fits(made, regs)) return false;
+    const at::NoGradGuard no_gradients;
+    for (uint32_t reg : written_at_) tensor_at(regs, reg).copy_(THPVariable_Unpack(*made++));
+    for (const Leaf& leaf : leaves_) {
+      PyObject* gradient = *made++;
+      const at::Tensor tensor = tensor_at(regs, leaf.reg);
+      if (leaf.gradient)
+        tensor.mutable_grad() = THPVariable_Unpack(gradient);
+      else if (leaf.cleared)
+        tensor.mutable_grad() = at::Tensor();
+    }
+    return true;
+  } catch (...) {
+    return refuse();
+  }
+}
+
+}  // namespace pijit::torch_adapter

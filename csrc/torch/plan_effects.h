@@ -1,0 +1,48 @@
+// What compiled code for a training step leaves behind: values of tensors that the step writes to, gradients of leaves.
+//
+// 1. A leaf with a hook is not for compiled code, nor is a step under a profiler: both would see each operator.
+// 2. A result through which a backward pass has gone has a function of autograd in eager execution, whose saved tensors
+//    are freed. The code's result gets one of the same name that raises what that one raises.
+#pragma once
+#include <optional>
+
+#include "adapter.h"
+#include "torch/form.h"
+
+namespace pijit::torch_adapter {
+
+class PlanEffects {
+ public:
+  // Holds the tensors until copies().
+  PlanEffects(const Effects& effects, const Reg* regs);
+
+  bool gradients_on() const noexcept { return gradients_on_; }
+  bool writes_to(const Impl* tensor) const noexcept;
+  bool match(const Reg* regs) const;
+  // Native replay has given these outputs.
+  void note(const Vec<uint32_t>& outputs, const Reg* regs);
+  // Copies of what the tensors hold now, then of the gradients of leaves or None; null: no code may stand for it.
+  Ref copies() noexcept;
+  // The output as eager execution gives it.
+  at::Tensor output(size_t index, at::Tensor made) const;
+  bool write(PyObject* const* made, const Reg* regs) const noexcept;
+
+ private:
+  struct Leaf {
+    uint32_t reg;
+    bool trained, cleared;
+    std::optional<Form> gradient;  // that native replay left
+  };
+  bool fits(PyObject* const* made, const Reg* regs) const;
+
+  bool gradients_on_, refused_ = false;
+  Vec<uint32_t> written_at_;
+  std::vector<bool> spent_;
+  std::vector<Form> written_;
+  std::vector<Leaf> leaves_;
+  std::vector<const Impl*> own_;        // those written to
+  std::vector<std::string> functions_;  // by output: the name of its function; empty: it has none
+  std::vector<at::Tensor> held_;
+};
+
+}  // namespace pijit::torch_adapter

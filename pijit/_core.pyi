@@ -390,9 +390,21 @@ class Place:
     def data(self) -> dict[str, Any] | None: ...
     def describe(self) -> str: ...
     def writes(self) -> tuple[int, int]: ...
+    memo: Any
     def install(
-        self, plans: list[tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]], turns: bool
-    ) -> None: ...
+        self,
+        plans: list[tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int] | None]],
+        turns: bool,
+        shared: bool = False,
+        trial: bool = False,
+    ) -> None:
+        """More contenders, after those that are there."""
+
+    def trust(self, call: Callable[..., Any]) -> None:
+        """A result of this plan agreed."""
+
+    def drop(self, call: Callable[..., Any], why: str) -> None:
+        """A result of this plan differed: it is dropped, under all keys of the segment."""
 
 def set_default_market(market: Callable[[Place, tuple[Any, ...], tuple[Any, ...]], None] | None) -> None: ...
 def market_of(root: int) -> Any: ...

@@ -30,6 +30,8 @@ class Key:
         native_runs: replays without a plan.
         native_seconds: the median of those, 0 if they were not timed.
         refused: by backend, why it has no plan here.
+        losers: plans that were slower in the turns, and are gone.
+        shared: the plans are of free sizes: compiled once for several forms.
     """
 
     form: str
@@ -38,12 +40,19 @@ class Key:
     native_runs: int
     native_seconds: float
     refused: Mapping[str, str]
+    losers: tuple[PlanInfo, ...] = ()
+    shared: bool = False
 
     def __str__(self) -> str:
         native = f"native: {self.native_runs} runs" + (
             f", {self.native_seconds * 1e6:.0f} us" if self.native_seconds else ""
         )
-        rows = [*map(str, self.plans), native, *(f"{name}: {why}" for name, why in self.refused.items())]
+        rows = [
+            *map(str, self.plans),
+            native,
+            *(f"{each} (lost)" for each in self.losers),
+            *(f"{name}: {why}" for name, why in self.refused.items()),
+        ]
         return f"{self.form or 'no tensors'}: {self.state}\n" + "\n".join(f"    {row}" for row in rows)
 
 
@@ -98,8 +107,13 @@ def _key(row: Mapping[str, Any], nodes: tuple[int, int], outcomes: Sequence[Any]
     if row["dropped"]:
         name, _, why = row["dropped"].partition(": ")
         refused[name] = f"dropped: {why}"
-    plans = tuple(PlanInfo(each["name"], each["runs"], _median(each["seconds"])) for each in row["plans"])
-    return Key(row["key"], row["state"], plans, row["native_runs"], _median(row["native_seconds"]), refused)
+    plans, losers = (tuple(map(_plan, row[rows])) for rows in ("plans", "losers"))
+    native = _median(row["native_seconds"])
+    return Key(row["key"], row["state"], plans, row["native_runs"], native, refused, losers, row["shared"])
+
+
+def _plan(row: Mapping[str, Any]) -> PlanInfo:
+    return PlanInfo(row["name"], row["runs"], _median(row["seconds"]))
 
 
 def _median(seconds: Sequence[float]) -> float:

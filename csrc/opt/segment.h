@@ -15,7 +15,7 @@
 
 #include "common/ref.h"
 #include "ir/trace.h"
-#include "opt/keyed.h"
+#include "opt/keys.h"
 
 namespace pijit {
 
@@ -27,7 +27,8 @@ struct Segment {
   Vec<uint32_t> numbers;         // numbers
   Vec<uint32_t> outputs;         // registers that it writes and that are read behind it: tensors
   Vec<uint32_t> number_outputs;  // numbers
-  std::vector<std::shared_ptr<Keyed>> keys;
+  Keys keys;
+  std::shared_ptr<Ref> memo;  // what the market remembers of it; null: nothing yet
 };
 
 // Of one trace.
@@ -36,13 +37,16 @@ struct Segments {
   uint32_t operators = 0;    // of the whole trace
 };
 
-// What a market needs to make plans: copies of the free inputs and of the outputs of one native replay.
+// What a market needs to make plans: copies of the free inputs and of the outputs of one native replay. Or to judge
+// one: what the plan made of the same inputs.
 struct Offer {
   const Trace* trace = nullptr;  // alive while the offer is taken
   std::shared_ptr<Segments> segments;
   size_t index = 0;
   std::shared_ptr<Keyed> keyed;
-  Ref inputs, outputs;  // tuples
+  Ref inputs, outputs;         // tuples
+  std::shared_ptr<Plan> plan;  // null: plans are asked for
+  Ref made;
 };
 
 // Finds the segments of a trace. `read`: by register, the last node that reads it, or whose snapshot does where foreign

@@ -155,7 +155,15 @@ Ref copy_of(const Impl* tensor) noexcept {
     if (!tensor->is_non_overlapping_and_dense()) return Ref();
     const at::NoGradGuard no_gradients;
     const at::Tensor shared = share(const_cast<Impl*>(tensor)).detach();
-    at::Tensor made = at::empty_strided(shared.sizes(), shared.strides(), shared.options());
+    const auto beyond = static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor->data()) % kAligned);
+    const auto item = static_cast<int64_t>(tensor->itemsize());
+    at::Tensor made;
+    if (beyond == 0 || beyond % item != 0) {
+      made = at::empty_strided(shared.sizes(), shared.strides(), shared.options());
+    } else {
+      made = at::empty({shared.numel() + beyond / item}, shared.options())
+                 .as_strided(shared.sizes(), shared.strides(), beyond / item);
+    }
     made.copy_(shared);
     return Ref::steal(THPVariable_Wrap(made));
   } catch (...) {

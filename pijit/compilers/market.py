@@ -6,8 +6,9 @@ replay gave, and installs it. Until then, and wherever something goes wrong, nat
 
 Rules:
 1. A call of the program waits for nothing here: it leaves its offer in a queue.
-2. A plan that differs by more than the backend's tolerance is never installed; that is said once.
+2. A plan that differs by more than the backend's tolerance is never installed, or dropped; that is said once.
 3. Several backends take turns with native replay on the program's own calls; the fastest stays.
+4. Where forms differ in sizes only, they get one plan of free sizes of each backend that can make one (`_free_sizes`).
 """
 
 import atexit
@@ -17,18 +18,16 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from pijit import _core, compilers
-from pijit.compilers import _reproduce, pool
-from pijit.compilers._base import Backend, Options, Plan
+from pijit.compilers import _free_sizes, pool
+from pijit.compilers._base import Backend, Options
+from pijit.compilers._compared import Differs, Grave, Made, difference
 from pijit.errors import BackendError, ExportError
 from pijit.graph.model import Graph
-
-# Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of.
-_Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]
 
 _log = logging.getLogger("pijit")
 
@@ -74,148 +73,190 @@ class Market:
         """An offer of the engine, after a call of the program."""
         import torch
 
-        threads = torch.get_num_threads()
-        _worker.submit(lambda: self._take(place, inputs, outputs, threads))
+        _worker.submit(partial(self._take, _Offer(place, inputs, outputs, torch.get_num_threads())))
 
-    def _take(self, place: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], threads: int) -> None:
+    def compare(self, place: Any, call: Any, inputs: Sequence[Any], made: Any, outputs: Sequence[Any]) -> None:
+        """What a plan gave, beside native replay of the same inputs: the engine asks after a call of the program.
+
+        Args:
+            place: the segment and its key.
+            call: the plan, as it was installed.
+            inputs: copies of what both were given.
+            made: what the plan gave.
+            outputs: what native replay gave.
+        """
+        try:
+            difference(call.made.backend, made, outputs, call.made.plan.folded)
+        except BackendError as error:
+            place.drop(call, call.made.tell(error, inputs, outputs))
+            if isinstance(memo := place.memo, _free_sizes.Memo):
+                memo.forget(call.made)
+        else:
+            place.trust(call)
+
+    def _take(self, offer: "_Offer") -> None:
         import torch
 
+        if not offer.place.alive:
+            return
+        if torch.get_num_threads() != offer.threads:  # of this thread: kernels add in another order with more of them
+            torch.set_num_threads(offer.threads)
+        if not self._is_for_free_sizes(offer):
+            self._compile(offer, self.backends, self.options)
+
+    def _row(self, backend: Backend, place: Any) -> Outcome:
+        """A new row of `outcomes`, in the place of an older one for the same."""
+        row = Outcome(backend.name, place.describe(), place.nodes)
+        for at, other in enumerate(self.outcomes):
+            if (other.backend, other.key, other.nodes) == (row.backend, row.key, row.nodes):
+                self.outcomes[at] = row
+                return row
+        self.outcomes.append(row)
+        return row
+
+    def _compile(self, offer: "_Offer", backends: Sequence[Backend], options: Options) -> None:
+        """Plans for this form alone."""
         from pijit.graph.segment import graph_of_segment
 
-        if not place.alive:
-            return
-        if torch.get_num_threads() != threads:  # of this thread: kernels add in another order with more of them
-            torch.set_num_threads(threads)
-        rows = [Outcome(backend.name, place.describe(), place.nodes) for backend in self.backends]
-        self.outcomes += rows
+        rows = [self._row(backend, offer.place) for backend in backends]
         try:
-            graph = graph_of_segment(place, inputs)
+            graph = graph_of_segment(offer.place, offer.inputs)
         except ExportError as error:
             for row in rows:
                 row.state = str(error)
             return
-        offered = _Offered(self, place, inputs, outputs, graph)
-        for backend, row in zip(self.backends, rows, strict=True):
-            if not place.alive or _worker.stopping:
+        for backend, row in zip(backends, rows, strict=True):
+            if not offer.place.alive or _worker.stopping:
                 return
-            writes = place.writes()
-            compilation = pool.submit(graph, backend, self.options)
-            if backend.remote:  # in a process, which other offers need not wait for
-                _worker.wait_for(compilation, partial(offered.try_plan, backend, row, compilation, writes))
-            else:
-                offered.try_plan(backend, row, compilation, writes)
+            writes = offer.place.writes()
+            compilation = pool.submit(graph, backend, options)
+            _worker.after(backend, compilation, partial(self._install, offer, backend, row, compilation, graph, writes))
 
-
-@dataclass
-class _Offered:
-    """One offer, and the plans that came of it."""
-
-    market: Market
-    place: Any
-    inputs: tuple[Any, ...]
-    outputs: tuple[Any, ...]
-    graph: Graph
-    made: list[_Row] = field(default_factory=list)
-
-    def try_plan(self, backend: Backend, row: Outcome, compilation: pool.Compilation, writes: tuple[int, int]) -> None:
+    def _install(
+        self,
+        offer: "_Offer",
+        backend: Backend,
+        row: Outcome,
+        compilation: pool.Compilation,
+        graph: Graph,
+        writes: tuple[int, int],
+    ) -> None:
         """Compare a plan, as soon as it is compiled, with native replay, and install it."""
+        made: Made | None = None
         try:
             plan = compilation.wait()
-            if plan is None or not self.place.alive:
+            if plan is None:
                 return
-            row.difference = _difference(backend, plan, self.inputs, self.outputs)
-        except _Differs as error:
-            row.state = self._told(backend, error)
-            return
+            made = Made(backend, plan, graph, self.options, _worker.bury)
+            row.difference = made.difference(offer.inputs, offer.outputs)
         except BackendError as error:
             row.state = str(error)
+            if made is not None and isinstance(error, Differs):
+                row.state = made.tell(error, offer.inputs, offer.outputs)
             _log.info("pijit: %s", error)
             return
         row.seconds = compilation.seconds
-        call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.graph.data)
-        self.made.append((backend.name, call, rebind, plan.shares_weights, writes))
         row.state = "installed"
-        self.place.install(self.made, self.market.turns)
+        offer.place.install([made.row(offer.outputs, writes)], self.turns)
 
-    def _told(self, backend: Backend, error: "_Differs") -> str:
-        """What is said of a difference, once for each backend, with where it can be seen again."""
-        if backend.name in _told:
-            return str(error)
-        _told.add(backend.name)
+    # -- one plan for many forms
+
+    def _is_for_free_sizes(self, offer: "_Offer") -> bool:
+        """The form gets a plan of free sizes, now or when it has been compiled."""
+        backends = [] if self.options.fold else [backend for backend in self.backends if backend.symbolic]
+        if not backends:
+            return False
+        place = offer.place
+        memo = place.memo
+        if not isinstance(memo, _free_sizes.Memo):
+            memo = place.memo = _free_sizes.Memo()
+        form = _free_sizes.Form.of(offer.inputs, place.numbers)
+        kind = memo.kind(form)
+        if kind.compiling:
+            kind.waiting.append(partial(self._take, offer))
+            return True
+        if kind.plans is not None and kind.plans.made and kind.plans.admit(form, offer.inputs):
+            self._share(offer, kind.plans)
+            return True
+        free = kind.wants_plans(form)
+        return free is not None and self._compile_free(offer, kind, form, free, backends)
+
+    def _compile_free(
+        self,
+        offer: "_Offer",
+        kind: _free_sizes.Kind,
+        form: _free_sizes.Form,
+        free: _free_sizes.Free,
+        backends: Sequence[Backend],
+    ) -> bool:
+        from pijit.graph.segment import graph_of_segment
+
+        kind.tried += 1
         try:
-            where = f"; {_reproduce.write(self.graph, backend.name, self.market.options, self.inputs, self.outputs)}"
-            where += " has what is needed to see it again (run.py)"
-        except (OSError, ExportError) as why:
-            where = f" (it cannot be written down: {why})"
-        _log.warning("pijit: %s%s", error, where)
-        return f"{error}{where}"
+            graph = graph_of_segment(offer.place, offer.inputs, free)
+            plans = _free_sizes.Plans(form, free, graph)
+        except ExportError as error:
+            _log.info("pijit: no plan of free sizes: %s", error)
+            return False
+        options = replace(self.options, symbolic=True)
+        kind.compiling = len(backends)
+        kind.waiting.append(partial(self._take, offer))
+        for backend in backends:
+            compilation = pool.submit(graph, backend, options)
+            _worker.after(backend, compilation, partial(self._note_free, kind, plans, backend, compilation, options))
+        return True
+
+    def _note_free(
+        self,
+        kind: _free_sizes.Kind,
+        plans: _free_sizes.Plans,
+        backend: Backend,
+        compilation: pool.Compilation,
+        options: Options,
+    ) -> None:
+        """A plan of free sizes has come, or will not come. After the last one the forms that wait go on."""
+        try:
+            plan = compilation.wait()
+            if plan is not None:
+                plans.made.append(Made(backend, plan, plans.graph, options, _worker.bury))
+        except BackendError as error:
+            _log.info("pijit: no plan of free sizes: %s", error)
+        kind.compiling -= 1
+        if kind.compiling:
+            return
+        if plans.made:
+            kind.plans = plans
+            kind.seen = [form for form in kind.seen if form.sizes != plans.example.sizes]
+        else:
+            kind.give_up()
+        waiting, kind.waiting = kind.waiting, []
+        for job in waiting:
+            _worker.submit(job)
+
+    def _share(self, offer: "_Offer", plans: _free_sizes.Plans) -> None:
+        """Install plans of free sizes under one more form."""
+        for made in list(plans.made):
+            row = self._row(made.backend, offer.place)
+            trial = False
+            try:
+                row.difference = made.difference(offer.inputs, offer.outputs)
+            except Differs:
+                trial = True  # weights may have been written since; the engine compares with what they are then
+            except BackendError as error:
+                row.state = str(error)
+                continue
+            row.state = "installed"
+            offer.place.install([made.row(offer.outputs, None)], self.turns, shared=True, trial=trial)
 
 
-def _callable(plan: Plan, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
-    """What the engine calls: tensors without history in, tensors of the recorded strides out."""
+@dataclass
+class _Offer:
+    """A segment under one key, with what one native replay was given and gave."""
 
-    forms = [(tuple(tensor.shape), tensor.stride()) for tensor in outputs]
-
-    def call(*inputs: Any) -> tuple[Any, ...]:
-        made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
-        return tuple(
-            tensor if tensor.stride() == stride else _laid_out(tensor, shape, stride)
-            for tensor, (shape, stride) in zip(made, forms, strict=True)
-        )
-
-    _core.set_mark(call, "skip", "it runs compiled code")
-    return call
-
-
-def _laid_out(tensor: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
-    import torch
-
-    return torch.empty_strided(shape, stride, dtype=tensor.dtype).copy_(tensor)
-
-
-def _rebinding(plan: Plan, weights: Mapping[str, Any]) -> Callable[[], None]:
-    """What the engine calls when bound tensors were written; it raises where the plan cannot follow."""
-    return lambda: plan.rebind(weights)
-
-
-def _difference(backend: Backend, plan: Plan, inputs: Sequence[Any], outputs: Sequence[Any]) -> float:
-    """The largest difference of a plan from native replay, relative to what is allowed.
-
-    Raises:
-        BackendError: it is beyond the backend's tolerance, or the results are of another form.
-    """
-    import torch
-
-    with torch.no_grad():
-        made = plan(*inputs)
-    if len(made) != len(outputs):
-        raise BackendError(f"backend {backend.name!r} gave {len(made)} results in the place of {len(outputs)}")
-    largest = 0.0
-    for got, right in zip(made, outputs, strict=True):
-        if got.shape != right.shape or got.dtype != right.dtype:
-            raise BackendError(
-                f"backend {backend.name!r} gave {got.dtype}{list(got.shape)} in the place of "
-                f"{right.dtype}{list(right.shape)}"
-            )
-        if right.numel() == 0 or torch.equal(got, right):
-            continue
-        relative, absolute = backend.allowed(str(right.dtype).removeprefix("torch."), plan.folded)
-        if not torch.allclose(got, right, rtol=relative, atol=absolute, equal_nan=True):
-            gap = (got.double() - right.double()).abs().max().item() if not right.is_complex() else float("nan")
-            raise _Differs(
-                f"backend {backend.name!r} differs from native replay by {gap:.3g}, which is more than it promises "
-                f"(relative {relative:g}, absolute {absolute:g}): its plan is not used"
-            )
-        if not right.is_complex():
-            largest = max(largest, (got.double() - right.double()).abs().max().item())
-    return largest
-
-
-class _Differs(BackendError):
-    """A plan gives other numbers than native replay."""
-
-
-_told: set[str] = set()  # backends of which a difference was said
+    place: Any
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    threads: int
 
 
 class _Worker:
@@ -223,7 +264,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.stopping = False
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Callable[[], None] | Grave | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._pending = 0
         self._idle = threading.Condition()
@@ -237,8 +278,16 @@ class _Worker:
         self._jobs.put(job)
         self._start()
 
-    def wait_for(self, compilation: pool.Compilation, job: Callable[[], None]) -> None:
-        """Submit the job when the compilation has ended."""
+    @property
+    def bury(self) -> Callable[[Grave], None]:
+        """Takes plans that are to be closed; it is a function of C, which the engine may call anywhere."""
+        return self._jobs.put
+
+    def after(self, backend: Backend, compilation: pool.Compilation, job: Callable[[], None]) -> None:
+        """The job is done when the compilation has ended; other offers wait unless that is in a process of its own."""
+        if not backend.remote:
+            job()
+            return
         with self._idle:
             self._pending += 1
 
@@ -272,12 +321,23 @@ class _Worker:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None and not self.stopping:
+            if isinstance(job, Grave):
+                self._close(job)
+                continue
             try:
                 job()
             except Exception:
                 _log.exception("pijit: a segment was not compiled")
             finally:
                 self._done()
+                del job  # else it would live until the next one comes
+
+    @staticmethod
+    def _close(grave: Grave) -> None:
+        try:
+            grave.close()
+        except Exception:
+            _log.exception("pijit: the plan of a backend could not be closed")
 
     def _done(self) -> None:
         with self._idle:
@@ -286,6 +346,7 @@ class _Worker:
 
 
 _worker = _Worker()
+_core.set_mark(Market.compare, "opaque", "it compares what compiled code gives")
 
 
 def _after_fork() -> None:

@@ -154,4 +154,8 @@ def difference(backend: Backend, made: Sequence[Any], outputs: Sequence[Any], fo
 def _laid_out(tensor: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
     import torch
 
-    return torch.empty_strided(shape, stride, dtype=tensor.dtype).copy_(tensor)
+    if 0 not in stride:
+        return torch.empty_strided(shape, stride, dtype=tensor.dtype).copy_(tensor)
+    one = tuple(1 if step == 0 else size for size, step in zip(shape, stride, strict=True))
+    held = torch.empty_strided(one, stride, dtype=tensor.dtype)
+    return held.copy_(tensor.as_strided(one, tensor.stride())).as_strided(shape, stride)

@@ -3,11 +3,12 @@
 After `ENOUGH` such forms the market asks the backends that can leave sizes free for one plan. Rules:
 1. Free are the sizes that differed. The others are fixed, and so are those that the operators fix or relate.
 2. A size of 0 or 1 is never free: kernels treat it in a way of its own.
-3. A number that comes in has to be a size of an input, or the same each time.
+3. A number that comes in has to be the same each time, or a multiple of a size of an input and a number.
 4. The plan answers under no form of which this is all that is known: the engine has replayed it natively once, and has
    compared the plan's first result with that (csrc/opt/keys.h).
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,7 @@ class Form:
     """The inputs of one offer.
 
     Attributes:
-        kind: of each input what a plan of free sizes relies on: dtype, order of its axes in memory, alignment.
+        kind: of each input what a plan of free sizes relies on: dtype, rank, order of its axes in memory, alignment.
         sizes: of each input.
         numbers: that come in, by register.
     """
@@ -40,7 +41,7 @@ class Form:
 
     @classmethod
     def of(cls, inputs: Sequence[Any], numbers: Mapping[int, Any]) -> "Form":
-        """The form of these tensors, which are dense."""
+        """The form of these tensors."""
         return cls(tuple(map(_kind, inputs)), tuple(tuple(each.shape) for each in inputs), dict(numbers))
 
     def at(self, axis: Axis) -> int:
@@ -51,8 +52,32 @@ class Form:
 def _kind(tensor: Any) -> Any:
     long = [axis for axis in range(tensor.dim()) if tensor.shape[axis] != 1]
     order = tuple(sorted(long, key=lambda axis: -tensor.stride(axis)))
-    dense = order == tuple(sorted(order))
-    return str(tensor.dtype), tensor.dim(), dense or order, tensor.data_ptr() % _ALIGNED == 0
+    steps = tuple(axis for axis in long if tensor.stride(axis) == 0)
+    layout = "contiguous" if tensor.is_contiguous() else (order, steps, _is_dense(tensor, order))
+    return str(tensor.dtype), tensor.dim(), layout, tensor.data_ptr() % _ALIGNED == 0
+
+
+def _is_dense(tensor: Any, order: Sequence[int]) -> bool:
+    """Without holes and overlaps; `order`: its axes from the largest stride on."""
+    expected = 1
+    for axis in reversed(order):
+        if tensor.stride(axis) != expected:
+            return False
+        expected *= tensor.shape[axis]
+    return True
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A number that comes in: `factor` times a size, and `more`."""
+
+    axis: Axis
+    factor: int
+    more: int
+
+    def of(self, form: Form) -> int:
+        """The number under a form."""
+        return self.factor * form.at(self.axis) + self.more
 
 
 @dataclass(frozen=True)
@@ -61,11 +86,11 @@ class Free:
 
     Attributes:
         axes: that are symbols in it.
-        numbers: by register, the size that stands for it.
+        numbers: by register, how it follows from a size.
     """
 
     axes: frozenset[Axis]
-    numbers: Mapping[int, Axis]
+    numbers: Mapping[int, "Derived"]
 
 
 def free_of(forms: Sequence[Form]) -> Free | None:
@@ -75,15 +100,27 @@ def free_of(forms: Sequence[Form]) -> Free | None:
     axes = frozenset(axis for axis in every if len({form.at(axis) for form in forms}) > 1)
     if not axes or any(last.at(axis) < 2 for axis in axes):
         return None
-    numbers: dict[int, Axis] = {}
+    numbers: dict[int, Derived] = {}
     for register, number in last.numbers.items():
         if all(_same(form.numbers.get(register), number) for form in forms):
             continue
-        alike = [axis for axis in every if all(_same(form.numbers.get(register), form.at(axis)) for form in forms)]
-        if not alike:
+        found = next((made for axis in sorted(axes) if (made := _derived(register, axis, forms))), None)
+        if found is None:
             return None
-        numbers[register] = alike[0]
+        numbers[register] = found
     return Free(axes, numbers)
+
+
+def _derived(register: int, axis: Axis, forms: Sequence[Form]) -> Derived | None:
+    """How a number follows from a size in all of these forms; None: it does not."""
+    last = forms[-1]
+    other = next(form for form in forms if form.at(axis) != last.at(axis))
+    one, two = (form.numbers.get(register) for form in (last, other))
+    if type(one) is not int or type(two) is not int:
+        return None
+    factor, rest = divmod(one - two, last.at(axis) - other.at(axis))
+    made = Derived(axis, factor, one - factor * last.at(axis))
+    return made if not rest and all(_same(form.numbers.get(register), made.of(form)) for form in forms) else None
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -121,8 +158,8 @@ class Plans:
             if any(evaluate(size, symbols) != found for size, found in zip(value.shape or (), sizes, strict=True)):
                 return False
         for register, number in self.example.numbers.items():
-            axis = self.free.numbers.get(register)
-            if not _same(form.numbers.get(register), number if axis is None else form.at(axis)):
+            derived = self.free.numbers.get(register)
+            if not _same(form.numbers.get(register), number if derived is None else derived.of(form)):
                 return False
         return min(symbols.values(), default=2) >= 2 and all(made.plan.holds(*inputs) for made in self.made)
 
@@ -169,12 +206,22 @@ class Kind:
 
 @dataclass
 class Memo:
-    """What a market remembers of a segment, by the kind of its forms; it holds no place in the segment itself."""
+    """What a market remembers of a segment, by the kind of its forms; it holds no place in the segment itself.
+
+    Attributes:
+        kinds: of forms.
+        process: that compiles what is on its way.
+    """
 
     kinds: dict[tuple[Any, ...], Kind] = field(default_factory=dict)
+    process: int = field(default_factory=os.getpid)
 
     def kind(self, form: Form) -> Kind:
         """Where forms like this one are remembered."""
+        if self.process != os.getpid():  # what was on its way when it was forked comes to the parent alone
+            self.process = os.getpid()
+            for each in self.kinds.values():
+                each.compiling, each.waiting = 0, []
         return self.kinds.setdefault(form.kind, Kind())
 
     def forget(self, made: Made) -> None:

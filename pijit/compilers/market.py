@@ -6,7 +6,8 @@ replay gave, and installs it. Until then, and wherever something goes wrong, nat
 
 Rules:
 1. A call of the program waits for nothing here: it leaves its offer in a queue.
-2. A plan that differs by more than the backend's tolerance is never installed, or dropped; that is said once.
+2. A plan that differs by more than the backend's tolerance never answers, or is dropped; that is said once. Where it
+   differs from the native replay that was offered, the engine compares once more: weights may have been written since.
 3. Several backends take turns with native replay on the program's own calls; the fastest stays.
 4. Where forms differ in sizes only, they get one plan of free sizes of each backend that can make one (`_free_sizes`).
 """
@@ -142,22 +143,31 @@ class Market:
         writes: tuple[int, int],
     ) -> None:
         """Compare a plan, as soon as it is compiled, with native replay, and install it."""
-        made: Made | None = None
         try:
             plan = compilation.wait()
             if plan is None:
                 return
-            made = Made(backend, plan, graph, self.options, _worker.bury)
-            row.difference = made.difference(offer.inputs, offer.outputs)
+            row.seconds = compilation.seconds
+            self._add(offer, row, Made(backend, plan, graph, self.options, _worker.bury), writes)
         except BackendError as error:
             row.state = str(error)
-            if made is not None and isinstance(error, Differs):
-                row.state = made.tell(error, offer.inputs, offer.outputs)
             _log.info("pijit: %s", error)
-            return
-        row.seconds = compilation.seconds
+
+    def _add(
+        self, offer: "_Offer", row: Outcome, made: Made, writes: tuple[int, int] | None, shared: bool = False
+    ) -> None:
+        """Run a plan for the first time, compare, and install it.
+
+        Raises:
+            BackendError: it raised, or gave what has another form.
+        """
+        trial = False
+        try:
+            row.difference = made.difference(offer.inputs, offer.outputs)
+        except Differs:
+            trial = True  # weights may have been written since; the engine compares with what they are then
         row.state = "installed"
-        offer.place.install([made.row(offer.outputs, writes)], self.turns)
+        offer.place.install([made.row(offer.outputs, writes)], self.turns, shared, trial)
 
     # -- one plan for many forms
 
@@ -237,16 +247,10 @@ class Market:
         """Install plans of free sizes under one more form."""
         for made in list(plans.made):
             row = self._row(made.backend, offer.place)
-            trial = False
             try:
-                row.difference = made.difference(offer.inputs, offer.outputs)
-            except Differs:
-                trial = True  # weights may have been written since; the engine compares with what they are then
+                self._add(offer, row, made, None, shared=True)
             except BackendError as error:
                 row.state = str(error)
-                continue
-            row.state = "installed"
-            offer.place.install([made.row(offer.outputs, None)], self.turns, shared=True, trial=trial)
 
 
 @dataclass

@@ -84,9 +84,15 @@ class _SegmentBuilder(Builder):
         return folded(typed(steps.without_modes(graph), examples, False, axes))
 
     def _load_sizes(self) -> None:
-        """Numbers that come in and are sizes of inputs."""
+        """Numbers that come in and follow from sizes of inputs."""
         inputs = tuple(self._inputs.values())
-        for register, (at, axis) in self._free.numbers.items():
-            size = Value(self._fresh("size"), "int")
-            self._nodes.append(Node("size", {"x": inputs[at], "axis": axis}, (size,), origin="tensor::size"))
-            self._registers[register] = size
+        for register, derived in self._free.numbers.items():
+            at, axis = derived.axis
+            size = self._computed("size", {"x": inputs[at], "axis": axis})
+            product = self._computed("scalar_multiply", {"x": size, "y": derived.factor})
+            self._registers[register] = self._computed("scalar_add", {"x": product, "y": derived.more})
+
+    def _computed(self, op: str, arguments: Mapping[str, Any]) -> Value:
+        result = Value(self._fresh("size"), "int")
+        self._nodes.append(Node(op, arguments, (result,), origin="tensor::size" if op == "size" else ""))
+        return result

@@ -36,7 +36,8 @@ class Counted(Backend):
 
         def run(*inputs: Any) -> Any:
             self.runs += 1
-            time.sleep(self.seconds)
+            if self.seconds:
+                time.sleep(self.seconds)
             if not self.remembers:
                 return tuple(self.around(module.forward(*inputs)))
             if self.remembered is None:

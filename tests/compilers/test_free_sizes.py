@@ -106,6 +106,33 @@ def test_numbers_that_follow_from_sizes(flexible: Counted) -> None:
     assert len(flexible.compiled) <= 4
 
 
+def test_numbers_that_come_into_a_segment(flexible: Counted) -> None:
+    """What was computed of sizes before; what is no size is part of the key as ever."""
+    module = layers()
+
+    def fn(x: Any, scale: int) -> Any:
+        twice = x.shape[0] * 2 + 1
+        y = module(x)
+        if float(y.sum()) > 1e9:
+            return y
+        return ((y / twice).exp() + scale).reshape(-1, twice - 1)
+
+    fast = pijit.jit(fn, backend="flexible")
+    for size in range(2, 10):
+        for _ in range(3):
+            x = torch.randn(size, 8)
+            assert torch.equal(fast(x, 3), fn(x, 3))
+            assert market.wait(60)
+    behind = [key for trace in pijit.traces(fast) for key in trace.segments[-1].keys]
+    assert sum(key.shared for key in behind) >= 5
+    for scale in (3, 4, 5, 6, 3):
+        for size in (4, 9, 12):
+            for _ in range(2):
+                x = torch.randn(size, 8)
+                assert torch.equal(fast(x, scale), fn(x, scale))
+                assert market.wait(60)
+
+
 def test_decisions_on_sizes_hold_under_each_form(flexible: Counted) -> None:
     module = layers()
 
@@ -174,14 +201,13 @@ def test_weights_are_those_of_now_under_every_form(flexible: Counted) -> None:
     fast = pijit.jit(fn, backend="flexible")
     for size in range(2, 9):
         called(fast, fn, torch.randn(size, 8))
-    for at, size in enumerate((5, 6, 5, 7, 8, 6, 5, 30)):
-        x = torch.randn(size, 8)
+    for at, size in enumerate((5, 6, 30, 7, 31, 6, 32, 33, 5)):
         if at % 2:
             module[0].weight.mul_(1.1)
         else:
             module[2].weight.data = torch.randn(4, 16)
-        assert torch.equal(fast(x), fn(x))
-        assert torch.equal(fast(x), fn(x))
+        called(fast, fn, torch.randn(size, 8))
+    assert all(key.plans for key in keys(fast))
     module[2].weight = nn.Parameter(torch.randn(4, 16))
     for size in (5, 6, 5, 30):
         called(fast, fn, torch.randn(size, 8))
@@ -209,6 +235,54 @@ def test_weights_that_are_written_between_offer_and_comparison(flexible: Counted
     (key,) = [key for key in keys(fast) if key.form == "Float[6, 8]"]
     assert key.plans
     assert key.plans[0].runs > 0
+
+
+def test_inputs_with_holes_and_expanded_ones(flexible: Counted) -> None:
+    def fn(x: Any, y: Any) -> Any:
+        return (x * y).exp() + x.sin(), y * 2
+
+    fast = pijit.jit(fn, backend="flexible")
+    for size in (2, 3, 4, 5, 6):
+        for _ in range(4):
+            whole = torch.randn(size, 24)
+            x, y = whole[:, 8:16], torch.randn(1, 8).expand(size, 8)
+            for one, other in zip(fast(x, y), fn(x, y), strict=True):
+                assert torch.equal(one, other)
+                assert one.stride() == other.stride()
+            assert market.wait(60)
+    assert flexible.compiled == [False, False, True]
+    assert all(key.plans for key in keys(fast))
+    runs = flexible.runs
+    x = torch.randn(6, 8)
+    for one, other in zip(fast(x, x), fn(x, x), strict=True):
+        assert torch.equal(one, other)
+    assert flexible.runs == runs
+
+
+def test_threads_call_while_sizes_become_free(flexible: Counted) -> None:
+    module, wrong = layers(), []
+
+    def fn(x: Any) -> Any:
+        return module(x).exp() * 2
+
+    fast = pijit.jit(fn, backend="flexible")
+
+    def work(seed: int) -> None:
+        with torch.no_grad():
+            made = torch.Generator().manual_seed(seed)
+            for at in range(150):
+                x = torch.randn(2 + (seed + at) % 12, 8, generator=made)
+                if not torch.equal(fast(x), fn(x)):
+                    wrong.append((seed, at))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert market.wait(60)
+    called(fast, fn, torch.randn(7, 8))
 
 
 def test_what_cannot_have_free_sizes_has_plans_of_its_own(flexible: Counted) -> None:

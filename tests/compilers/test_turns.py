@@ -70,9 +70,9 @@ def is_settled(key: Any) -> bool:
 
 def test_what_lost_is_closed(backends: Callable[[str], Counted]) -> None:
     slow, fast_one = backends("slow"), backends("fast_one")
-    slow.seconds, fast_one.remembers = 0.02, True
+    slow.seconds, fast_one.remembers = 0.04, True
     fast = pijit.jit(long, backend=["slow", "fast_one"])
-    x = torch.randn(160, 160)
+    x = torch.randn(224, 224)
     key = called(fast, long, x, is_settled, 80)
     assert [plan.backend for plan in key.plans] == ["fast_one"]
     assert key.state == "settled"
@@ -80,7 +80,7 @@ def test_what_lost_is_closed(backends: Callable[[str], Counted]) -> None:
     assert "slow: " in str(key)
     assert (closed(slow), closed(fast_one)) == (1, 0)
     runs = slow.runs
-    x = torch.randn(160, 160)
+    x = torch.randn(224, 224)
     fast_one.remembered = None
     assert torch.equal(fast(x), long(x))
     assert slow.runs == runs
@@ -90,14 +90,14 @@ def test_a_winner_that_becomes_slow_loses(backends: Callable[[str], Counted]) ->
     plan = backends("plan")
     plan.remembers = True
     fast = pijit.jit(long, backend=["plan"])
-    x = torch.randn(160, 160)
+    x = torch.randn(224, 224)
     key = called(fast, long, x, is_settled, 60)
     assert key.state == "settled"
-    plan.seconds = 0.01
+    plan.seconds = 0.04
     called(fast, long, x, lambda key: key.state == "settled natively", 600)
     assert closed(plan) == 0  # it has another chance
     plan.seconds = 0.0
-    x = torch.randn(160, 160)
+    x = torch.randn(224, 224)
     assert torch.equal(fast(x), long(x))
 
 
@@ -105,7 +105,7 @@ def test_the_winner_is_measured_again_after_many_runs(backends: Callable[[str], 
     plan = backends("plan")
     plan.remembers = True
     fast = pijit.jit(long, backend=["plan"])
-    x = torch.randn(160, 160)
+    x = torch.randn(224, 224)
     native = called(fast, long, x, is_settled, 60).native_runs
     key = called(fast, long, x, lambda key: key.native_runs >= native + 7 and is_settled(key), 2000)
     assert key.state == "settled"

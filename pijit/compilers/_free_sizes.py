@@ -20,6 +20,7 @@ from pijit.graph.model import Graph, Value
 
 ENOUGH = 3  # forms that differ in sizes only
 _PLANS = 3  # of free sizes for one kind of forms: each later one has more free sizes
+_SEEN = 16  # forms of a kind that are remembered
 _ALIGNED = 64  # bytes, as in csrc/torch/plan_key.cpp
 
 Axis = tuple[int, int]  # an input, and one of its axes
@@ -196,11 +197,14 @@ class Kind:
 
     def wants_plans(self, form: Form) -> Free | None:
         """What plans are to leave open that the market asks for now; None: it asks for none."""
+        if self.tried >= _PLANS:
+            return None
+        del self.seen[:-_SEEN]
         if all(form.sizes != other.sizes or form.numbers != other.numbers for other in self.seen):
             self.seen.append(form)
         elif len(self.seen) < ENOUGH:
             return None
-        enough = len(self.seen) >= ENOUGH and self.tried < _PLANS and not self.compiling
+        enough = len(self.seen) >= ENOUGH and not self.compiling
         return free_of([*(each for each in self.seen if each is not form), form]) if enough else None
 
 

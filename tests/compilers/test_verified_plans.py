@@ -206,3 +206,21 @@ def test_a_plan_that_writes_to_its_inputs_writes_to_copies(turning: Turning) -> 
     for _ in range(2):
         assert torch.equal(fast(x, count), fn(x, count.clone()))
         assert torch.equal(x, before)
+
+
+def test_functions_with_the_backend_of_the_options_are_compared(turning: Turning) -> None:
+    module, count = layers(), torch.zeros(())
+    fn = program(module)
+    before = pijit.config.update({"backend": "turning", "verify": 3})
+    try:
+        fast = pijit.jit(fn)
+        x = torch.randn(3, 8)
+        installed(fast, x, count)
+        turning.wrong_from = 0
+        for _ in range(3):
+            fast(x, count)
+        x = torch.randn(3, 8)
+        assert torch.equal(fast(x, count), fn(x, count.clone()))
+        assert not key_of(fast).plans
+    finally:
+        pijit.config.update(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from torch import nn
 
 import pijit
 from pijit import compilers
-from pijit.compilers import _compared, market
+from pijit.compilers import _compared, _free_sizes, market
 
 pytestmark = pytest.mark.torch
 
@@ -283,6 +284,38 @@ def test_threads_call_while_sizes_become_free(flexible: Counted) -> None:
     assert not wrong
     assert market.wait(60)
     called(fast, fn, torch.randn(7, 8))
+
+
+def test_a_forked_child_waits_for_nothing_of_its_parent(flexible: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, memos = layers(), []
+
+    class Kept(_free_sizes.Memo):
+        def __init__(self) -> None:
+            super().__init__()
+            memos.append(self)
+
+    monkeypatch.setattr(_free_sizes, "Memo", Kept)
+
+    def fn(x: Any) -> Any:
+        return module(x).exp() * 2
+
+    fast = pijit.jit(fn, backend="flexible")
+    for size in (2, 3):
+        called(fast, fn, torch.randn(size, 8))
+    (memo,) = memos
+    for kind in memo.kinds.values():
+        kind.compiling = 1  # as while a plan of free sizes is compiled
+    child = os.fork()
+    if child == 0:
+        right = False
+        try:
+            pijit.enable()
+            for size in (4, 5, 6, 5):
+                called(fast, fn, torch.randn(size, 8))
+            right = flexible.compiled.count(True) == 1
+        finally:
+            os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_what_cannot_have_free_sizes_has_plans_of_its_own(flexible: Counted) -> None:

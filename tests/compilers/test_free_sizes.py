@@ -189,6 +189,8 @@ def test_what_differs_in_more_than_sizes_is_another_kind(flexible: Counted, othe
         x = other()
         assert torch.equal(fast(x), fn(x))
         assert market.wait(60)
+    # Without gradients `requires_grad` is another key, and nothing that a plan computes with.
+    assert sum(key.shared for key in keys(fast)) == (3 if other().requires_grad else 2)
     for size in (5, 6, 7):
         called(fast, fn, torch.randn(size, 8))
 

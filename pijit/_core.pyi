@@ -399,11 +399,21 @@ class Place:
     def data(self) -> dict[str, Any] | None: ...
     def describe(self) -> str: ...
     def writes(self) -> tuple[int, int]: ...
-    def forget(self) -> None:
-        """The next native replay under the key is offered anew."""
+    memo: Any
     def install(
-        self, plans: list[tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]], turns: bool
-    ) -> None: ...
+        self,
+        plans: list[tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int] | None]],
+        turns: bool,
+        shared: bool = False,
+        trial: bool = False,
+    ) -> None:
+        """More contenders, after those that are there."""
+
+    def trust(self, call: Callable[..., Any]) -> None:
+        """A result of this plan agreed."""
+
+    def drop(self, call: Callable[..., Any], why: str) -> None:
+        """A result of this plan differed: it is dropped, under all keys of the segment."""
 
 def hold_full_collections() -> None:
     """No allocation starts a full collection until `allow_full_collections()` was called as often."""

@@ -111,7 +111,8 @@ def jit(
             done: a stop, an opaque call, frames that are not followed, a replay that is left; a function that was given
             up, a tracer, profiler or mode raises before the call. Its first call may be recorded.
         verify: every `verify`-th replay, if it changes nothing, is done beside the call, which CPython runs; where the
-            results differ the function is left to CPython from then on, with a message. None: as `pijit.config.verify`.
+            results differ the function is left to CPython from then on, with a message. Of the runs of a compiled plan
+            as many are compared with native replay. None: as `pijit.config.verify`.
         name: how messages call it; the qualified name if left out.
 
     Raises:

@@ -41,6 +41,8 @@ class Key:
         native_runs: replays without a plan.
         native_seconds: the median of those, 0 if they were not timed.
         refused: by backend, why it has no plan here.
+        losers: plans that were slower in the turns, and are gone.
+        shared: the plans are of free sizes: compiled once for several forms.
     """
 
     form: str
@@ -49,6 +51,8 @@ class Key:
     native_runs: int
     native_seconds: float
     refused: Mapping[str, str]
+    losers: tuple[PlanInfo, ...] = ()
+    shared: bool = False
 
     @property
     def answers(self) -> str:
@@ -60,7 +64,12 @@ class Key:
     def __str__(self) -> str:
         native = f"native: {_runs(self.native_runs, self.native_seconds)}"
         timed = sorted(self.plans, key=lambda plan: plan.seconds or float("inf"))
-        rows = [*map(str, timed), native, *(f"{name}: {why}" for name, why in self.refused.items())]
+        rows = [
+            *map(str, timed),
+            native,
+            *(f"{each} (lost)" for each in self.losers),
+            *(f"{name}: {why}" for name, why in self.refused.items()),
+        ]
         return f"{self.form or 'no tensors'}: {self.state}\n" + "\n".join(f"    {row}" for row in rows)
 
 
@@ -125,8 +134,9 @@ def _key(row: Mapping[str, Any], nodes: tuple[int, int], outcomes: Sequence[Any]
         name, _, why = row["dropped"].partition(": ")
         refused[name] = f"dropped: {why}"
     made = {each.backend: each for each in outcomes if each.nodes == nodes and each.key == row["key"]}
-    plans = tuple(_plan(each, made.get(each["name"])) for each in row["plans"])
-    return Key(row["key"], row["state"], plans, row["native_runs"], _median(row["native_seconds"]), refused)
+    plans, losers = (tuple(_plan(each, made.get(each["name"])) for each in row[rows]) for rows in ("plans", "losers"))
+    native = _median(row["native_seconds"])
+    return Key(row["key"], row["state"], plans, row["native_runs"], native, refused, losers, row["shared"])
 
 
 def _plan(row: Mapping[str, Any], made: Any) -> PlanInfo:

@@ -27,7 +27,12 @@ double first_of(const std::vector<double>& times) noexcept {
 class Place {
  public:
   Place(const Offer& offer, const std::shared_ptr<Root>& root, const std::shared_ptr<Trace>& trace)
-      : root_(root), trace_(trace), segments_(offer.segments), index_(offer.index), keyed_(offer.keyed) {}
+      : root_(root),
+        trace_(trace),
+        segments_(offer.segments),
+        index_(offer.index),
+        keyed_(offer.keyed),
+        offer_(offer.keyed->offers) {}
 
   // None: the trace is gone.
   py::object data() const {
@@ -36,11 +41,20 @@ class Place {
     if (root == nullptr || trace == nullptr || root->dead) return py::none();
     return trace_data(*root, *trace);
   }
-  bool alive() const { return !trace_.expired() && !root_.expired(); }
+  // Plans are still of use there; else the trace is gone, or another form has the place of this one.
+  bool alive() const { return !trace_.expired() && !root_.expired() && keyed_->offers == offer_; }
   const Segment& segment() const { return segments_->all[index_]; }
   Vec<uint32_t> written() const { return segment().effects ? segment().effects->written : Vec<uint32_t>(); }
   Vec<uint32_t> leaves() const { return segment().effects ? segment().effects->leaves : Vec<uint32_t>(); }
   bool gradients_on() const { return keyed_->key->gradients_on(); }
+  // What the market remembers of the segment, whatever the form.
+  py::object memo() const {
+    const std::shared_ptr<Ref>& kept = segment().memo;
+    return kept == nullptr ? py::none() : py::reinterpret_borrow<py::object>(kept->get());
+  }
+  void set_memo(const py::object& memo) {
+    const auto before = std::exchange(segments_->all[index_].memo, std::make_shared<Ref>(Ref::borrow(memo.ptr())));
+  }
   py::tuple nodes() const { return py::make_tuple(segment().first, segment().last); }
   std::string describe() const { return keyed_->key->describe(); }
   py::dict numbers() const {
@@ -63,15 +77,10 @@ class Place {
   // What is read of bound tensors from now on is that of these writes, or of later ones.
   std::pair<uint64_t, uint64_t> writes() const { return {keyed_->writes.written, keyed_->writes.moved}; }
 
-  // The next native replay under the key is offered anew.
-  void forget() {
-    auto& keys = segments_->all[index_].keys;
-    const auto found = std::find(keys.begin(), keys.end(), keyed_);
-    if (found != keys.end()) keys.erase(found);
-  }
-
-  void install(const py::list& plans, bool turns) {
-    std::vector<std::shared_ptr<Plan>> made;
+  // More contenders. `shared`: they are of free sizes; `trial`: each is compared once more before it answers.
+  void install(const py::list& plans, bool turns, bool shared, bool trial) {
+    if (!alive()) return;
+    keyed_->shared = shared;
     for (py::handle each : plans) {
       const auto row = py::cast<py::tuple>(each);
       auto plan = std::make_shared<Plan>();
@@ -79,23 +88,49 @@ class Place {
       plan->call = Ref::borrow(py::object(row[1]).ptr());
       plan->rebind = Ref::borrow(py::object(row[2]).ptr());
       plan->shares = py::cast<bool>(row[3]);
-      const auto [written, moved] = py::cast<std::pair<uint64_t, uint64_t>>(row[4]);
-      plan->knows = {written, moved};
-      made.push_back(std::move(plan));
+      plan->knows = writes_of(row[4]);
+      plan->on_trial = trial;
+      keyed_->add(std::move(plan), turns);
     }
-    keyed_->turn = 0;
-    keyed_->settled_natively = false;
-    keyed_->native_times.clear();
-    keyed_->state = turns ? Keyed::State::kInTurns : Keyed::State::kSettled;
-    std::swap(keyed_->plans, made);
+  }
+
+  // A result of the plan agreed with native replay.
+  void trust(const py::object& call) {
+    for (const auto& plan : keyed_->plans)
+      if (plan->call.get() == call.ptr()) plan->on_trial = false;
+  }
+
+  // A result of the plan differed: it is dropped, under other keys, too. Those are offered again.
+  void drop(const py::object& call, const std::string& why) {
+    const auto found = std::find_if(keyed_->plans.begin(), keyed_->plans.end(),
+                                    [&](const auto& plan) { return plan->call.get() == call.ptr(); });
+    if (found == keyed_->plans.end()) return;
+    const std::shared_ptr<Plan> wrong = *found;
+    const std::vector<std::shared_ptr<Keyed>> all(segment().keys.begin(), segment().keys.end());
+    for (const auto& keyed : all) drop_from(*keyed, *wrong, why);
+    drop_from(*keyed_, *wrong, why);
   }
 
  private:
+  // None: of none, so that the plan is told of all before it answers.
+  static Writes writes_of(py::handle known) {
+    if (known.is_none()) return {UINT64_MAX, UINT64_MAX};
+    const auto [written, moved] = py::cast<std::pair<uint64_t, uint64_t>>(known);
+    return {written, moved};
+  }
+  static void drop_from(Keyed& keyed, const Plan& wrong, const std::string& why) {
+    const std::vector<std::shared_ptr<Plan>> plans = keyed.plans;
+    for (const auto& plan : plans)
+      if (plan->rebind.get() == wrong.rebind.get()) keyed.remove(*plan, why);
+    if (keyed.shared && keyed.plans.empty()) keyed.shared = keyed.offered = false;
+  }
+
   std::weak_ptr<Root> root_;
   std::weak_ptr<Trace> trace_;
   std::shared_ptr<Segments> segments_;
   size_t index_;
   std::shared_ptr<Keyed> keyed_;
+  uint64_t offer_;
 };
 
 // Who is asked for plans of a segment; null: nobody.
@@ -113,9 +148,12 @@ void take_offer(Offer offer) {
     if (!market) return;
     try {
       const py::object place = py::cast(Place(offer, root, *found));
-      const Ref done = Ref::steal(
-          PyObject_CallFunctionObjArgs(market.get(), place.ptr(), offer.inputs.get(), offer.outputs.get(), nullptr));
-      if (!done) PyErr_WriteUnraisable(market.get());
+      const py::handle asked(market.get()), inputs(offer.inputs.get()), outputs(offer.outputs.get());
+      if (offer.plan == nullptr) {
+        asked(place, inputs, outputs);
+      } else {
+        asked.attr("compare")(place, py::handle(offer.plan->call.get()), inputs, py::handle(offer.made.get()), outputs);
+      }
     } catch (py::error_already_set& error) {
       error.discard_as_unraisable("pijit: an offer to compile");
     }
@@ -138,7 +176,17 @@ py::dict keyed_view(const Keyed& keyed) {
     row["seconds"] = times(plan->times);
     plans.append(row);
   }
+  py::list losers;
+  for (const Loser& loser : keyed.losers) {
+    py::dict row;
+    row["name"] = loser.name;
+    row["runs"] = loser.runs;
+    row["seconds"] = py::make_tuple(loser.seconds);
+    losers.append(row);
+  }
   py::dict view;
+  view["losers"] = losers;
+  view["shared"] = keyed.shared;
   view["key"] = keyed.key->describe();
   view["state"] = keyed.settled_natively ? "settled natively" : kStates[static_cast<size_t>(keyed.state)];
   view["plans"] = plans;
@@ -202,8 +250,11 @@ void add_plans(py::module_& m) {
   };
   py::class_<Place>(m, "Place")
       .def("data", &Place::data)
-      .def("install", &Place::install, py::arg("plans"), py::arg("turns"))
-      .def("forget", &Place::forget)
+      .def("install", &Place::install, py::arg("plans"), py::arg("turns"), py::arg("shared") = false,
+           py::arg("trial") = false)
+      .def("trust", &Place::trust)
+      .def("drop", &Place::drop)
+      .def_property("memo", &Place::memo, &Place::set_memo)
       .def("describe", &Place::describe)
       .def("writes", &Place::writes)
       .def_property_readonly("alive", &Place::alive)

@@ -14,7 +14,6 @@ namespace pijit {
 
 namespace {
 
-constexpr size_t kKeys = 8;    // of a segment: under more, native replay answers
 constexpr size_t kTimes = 16;  // of a plan that are kept
 
 OfferTaker g_taker = nullptr;
@@ -93,42 +92,31 @@ size_t Plans::arrive(size_t at) noexcept {
 }
 
 size_t Plans::enter(size_t at) {
-  const Segment& segment = segments_->all[next_];
+  Segment& segment = segments_->all[next_];
   if (segment.effects && !look(segment)) return look_ahead(at + 1), at;
-  std::shared_ptr<Keyed> keyed;
-  PlanKey::Match match = PlanKey::Match::kNo;
-  for (size_t i = 0; i < segment.keys.size() && match == PlanKey::Match::kNo; ++i) {
-    keyed = segment.keys[i];
-    match = keyed->key->match(regs_);
-  }
-  const bool fresh = match == PlanKey::Match::kNo;
   inputs_ = Ref();  // those of a segment before that was left
-  if (fresh) {
-    std::unique_ptr<PlanKey> key;
-    if (segment.keys.size() < kKeys)
-      key = current_adapter()->make_key({segment.bound, segment.free, segment.numbers, segment.outputs,
-                                         segment.effects ? &*segment.effects : nullptr},
-                                        regs_);
-    if (key == nullptr) return look_ahead(at + 1), at;
-    inputs_ = copies(given(segment), regs_);
-    keyed = std::make_shared<Keyed>();
-    keyed->key = std::move(key);
-    for (uint32_t reg : segment.numbers) keyed->given.emplace_back(reg, regs_[reg]);
-  }
+  compared_.reset();
+  PlanKey::Match match;
+  std::shared_ptr<Keyed> keyed = segment.keys.arrive(regs_, &match);
+  fresh_ = keyed == nullptr;
+  if (fresh_) keyed = remember(segment);
+  if (keyed == nullptr) return look_ahead(at + 1), at;
   if (match == PlanKey::Match::kWritten || match == PlanKey::Match::kMoved) {
     keyed->writes.written += 1;
     keyed->writes.moved += match == PlanKey::Match::kMoved;
     keyed->key->refresh(regs_);
   }
-  if (std::shared_ptr<Plan> plan = fresh ? nullptr : keyed->next()) {
-    if (plan->is_stale(keyed->writes)) {
-      const Writes told = keyed->writes;
-      const Ref done = Ref::steal(PyObject_CallNoArgs(plan->rebind.get()));
-      if (!done) return drop(*keyed, *plan), look_ahead(at + 1), at;
-      plan->knows = told;
-    }
-    if (run(*trace_, segment, *keyed, *plan)) {
-      keyed->settle();
+  if (segment.keys.is_to_offer(*keyed)) {
+    inputs_ = copy_inputs(segment, *keyed);
+    keyed->unfit = !inputs_;
+  } else if (std::shared_ptr<Plan> plan = keyed->next()) {
+    if (!tell_writes(*keyed, *plan)) return drop(*keyed, *plan), look_ahead(at + 1), at;
+    const double start = now();
+    if (plan->is_to_compare(compare_every_)) {
+      inputs_ = copy_inputs(segment, *keyed);
+      if (inputs_) compared_ = std::move(plan);
+    } else if (run(*trace_, segment, *keyed, *plan)) {
+      keyed->note(plan.get(), now() - start);
       look_ahead(segment.last);
       return segment.last;
     }
@@ -138,6 +126,29 @@ size_t Plans::enter(size_t at) {
   stop_ = segment.last;
   started_ = now();
   return at;
+}
+
+// Under the form that is there now; null: no plan could answer, or there is no room for another form.
+std::shared_ptr<Keyed> Plans::remember(const Segment& segment) {
+  if (!segment.keys.has_room()) return nullptr;
+  std::unique_ptr<PlanKey> key =
+      current_adapter()->make_key({segment.bound, segment.free, segment.numbers, segment.outputs,
+                                   segment.effects ? &*segment.effects : nullptr},
+                                  regs_);
+  if (key == nullptr) return nullptr;
+  auto keyed = std::make_shared<Keyed>();
+  keyed->key = std::move(key);
+  for (uint32_t reg : segment.numbers) keyed->given.emplace_back(reg, regs_[reg]);
+  return keyed;
+}
+
+// False: the plan cannot follow.
+bool Plans::tell_writes(Keyed& keyed, Plan& plan) {
+  if (!plan.is_stale(keyed.writes)) return true;
+  const Writes told = keyed.writes;
+  const Ref done = Ref::steal(PyObject_CallNoArgs(plan.rebind.get()));
+  if (done) plan.knows = told;
+  return static_cast<bool>(done);
 }
 
 bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& plan) {
@@ -169,6 +180,12 @@ bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& 
   plan.runs += 1;
   note_time(&plan.times, start);
   return true;
+}
+
+// Of what a native replay is given that is offered or compared.
+Ref Plans::copy_inputs(const Segment& segment, Keyed& keyed) const {
+  keyed.key->hold(regs_);
+  return copies(given(segment), regs_);
 }
 
 // What a plan is given: tensors that it writes to are among its inputs.
@@ -219,38 +236,44 @@ bool Plans::take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept 
   return true;
 }
 
-void Plans::drop(Keyed& keyed, const Plan& plan) {
-  keyed.dropped = plan.name + ": " + (PyErr_Occurred() != nullptr ? error_text() : "it gave tensors of another form");
-  std::vector<std::shared_ptr<Plan>> left;
-  for (const auto& other : keyed.plans)
-    if (other.get() != &plan) left.push_back(other);
-  keyed.plans = std::move(left);
+std::string Plans::reason() {
+  return PyErr_Occurred() != nullptr ? error_text() : "it gave tensors of another form";
 }
 
 // The nodes of the watched segment have been replayed.
 void Plans::note_native() {
-  Keyed& keyed = *watched_;
-  keyed.native_runs += 1;
-  note_time(&keyed.native_times, started_);
-  keyed.settle();
-  const std::shared_ptr<Keyed> done = std::move(watched_);
-  if (!inputs_) return;
+  const std::shared_ptr<Keyed> keyed = std::move(watched_);
   Segment& segment = segments_->all[next_];
-  Ref inputs = std::move(inputs_), outputs = copies(segment.outputs, regs_);
-  if (!outputs) return;
-  keyed.key->note_outputs(regs_);
-  if (segment.effects) {
-    const Ref effects = keyed.key->effects();
-    outputs = Ref::steal(effects ? PySequence_Concat(outputs.get(), effects.get()) : nullptr);
-    if (!outputs) {  // no code may stand for it, now or later
-      PyErr_Clear();
-      segment.keys.push_back(done);
-      return;
-    }
+  keyed->note(nullptr, now() - started_);
+  if (fresh_) {
+    keyed->key->note_outputs(regs_);
+    for (uint32_t reg : segment.number_outputs) keyed->numbers.emplace_back(reg, regs_[reg]);
+    segment.keys.add(keyed);
   }
-  for (uint32_t reg : segment.number_outputs) keyed.numbers.emplace_back(reg, regs_[reg]);
-  segment.keys.push_back(done);
-  offers_.push_back({trace_, segments_, next_, done, std::move(inputs), std::move(outputs)});
+  if (inputs_) offer(segment, keyed);
+}
+
+void Plans::offer(Segment& segment, const std::shared_ptr<Keyed>& keyed) {
+  Offer made{trace_, segments_, next_, keyed, std::move(inputs_), copies(segment.outputs, regs_), {}, {}};
+  made.plan = std::move(compared_);
+  if (segment.effects && made.outputs) {
+    const Ref effects = keyed->key->effects();
+    made.outputs = Ref::steal(effects ? PySequence_Concat(made.outputs.get(), effects.get()) : nullptr);
+    PyErr_Clear();
+  }
+  if (!made.outputs) {
+    keyed->unfit = made.plan == nullptr;
+    return;
+  }
+  if (made.plan != nullptr) {
+    made.plan->since_compared = 0;
+    made.made = Ref::steal(PyObject_CallObject(made.plan->call.get(), made.inputs.get()));
+    if (!made.made) return drop(*keyed, *made.plan);
+  } else {
+    keyed->offered = true;
+    keyed->offers += 1;
+  }
+  offers_.push_back(std::move(made));
 }
 
 bool Plans::restore() noexcept {

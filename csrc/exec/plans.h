@@ -1,11 +1,12 @@
 // Plans at a replay: where a segment begins, compiled code may answer in the place of its nodes.
 //
 // 1. A plan that raises, or gives what is not of the recorded form, has changed nothing: it is dropped, and the nodes
-// are
-//    replayed natively.
+//    are replayed natively.
 // 2. Where the replay is left behind a segment, the registers that only snapshots read are computed natively from the
 //    inputs, which are held for that.
-// 3. One native replay under each new key is offered to the market, after the call and with copies of all tensors.
+// 3. One native replay under a new key is offered to the market, after the call and with copies of all tensors.
+// 4. Every n-th turn of a plan, and the first one where it is on trial, native replay answers. The plan then runs on
+//    copies of the inputs, and the market compares, after the call.
 #pragma once
 #include <memory>
 #include <vector>
@@ -29,6 +30,8 @@ class Plans {
   Plans(const Plans&) = delete;
   Plans& operator=(const Plans&) = delete;
 
+  // Of so many turns of a plan one is compared with native replay; 0: none.
+  void compare_every(uint64_t turns) noexcept { compare_every_ = turns; }
   // The replay goes on in this trace, behind node `from`.
   void begin(const Trace& trace, size_t from) noexcept;
   // The next node at which arrive() is to be called.
@@ -51,14 +54,19 @@ class Plans {
 
   void look_ahead(size_t at) noexcept;
   size_t enter(size_t at);
+  std::shared_ptr<Keyed> remember(const Segment& segment);
+  bool tell_writes(Keyed& keyed, Plan& plan);
   bool run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& plan);
   bool take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
-  void drop(Keyed& keyed, const Plan& plan);
+  void drop(Keyed& keyed, const Plan& plan) { keyed.remove(plan, reason()); }
+  static std::string reason();
   // Of a segment with effects: loads what its nodes find, and asks what they ask; false: native replay finds why.
   bool look(const Segment& segment) noexcept;
   bool finish(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
   Vec<uint32_t> given(const Segment& segment) const;
+  Ref copy_inputs(const Segment& segment, Keyed& keyed) const;
   void note_native();
+  void offer(Segment& segment, const std::shared_ptr<Keyed>& keyed);
   bool restore(Ran& ran) noexcept;
 
   Reg* regs_;
@@ -72,7 +80,10 @@ class Plans {
   std::shared_ptr<Keyed> watched_;
   const Segment* watched_segment_ = nullptr;
   double started_ = 0;
-  Ref inputs_;  // copies; null: it is not to be offered
+  bool fresh_ = false;              // under a key that is not among those of the segment yet
+  Ref inputs_;                      // copies; null: nothing is to be offered
+  std::shared_ptr<Plan> compared_;  // the plan that is to be compared; null: plans are asked for
+  uint64_t compare_every_ = 0;
   std::vector<Offer> offers_;
 };
 

@@ -50,6 +50,7 @@ struct Left {
   uint32_t opaque_calls = 0;
   double seconds = 0;          // in CPython, from there on
   Varying* varying = nullptr;  // takes in the numbers because of which an epoch's guards did not hold
+  uint64_t compare_every = 0;  // of so many turns of a plan one is compared with native replay; 0: none
   bool learned = false;        // `varying` took some in
 };
 

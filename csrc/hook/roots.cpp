@@ -380,6 +380,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     const std::shared_ptr<Trace> trace = root.traces[place];
     Left left;
     left.varying = &root.varying;
+    left.compare_every = verified_each(root, g_stance == Stance::kVerify);
     {
       const WithinServed within;
       if (!try_replay(*trace, frame, ts, result, &left)) continue;

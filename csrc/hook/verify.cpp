@@ -49,8 +49,12 @@ uint64_t& verify_every() noexcept {
   return g_every;
 }
 
+uint64_t verified_each(const Root& root, bool always) noexcept {
+  return root.verify != 0 ? root.verify : always ? 1 : g_every;
+}
+
 bool is_verified(Root& root, bool always) noexcept {
-  const uint64_t every = root.verify != 0 ? root.verify : always ? 1 : g_every;
+  const uint64_t every = verified_each(root, always);
   return every != 0 && ++root.since_verified >= every;
 }
 

@@ -87,9 +87,11 @@ class PlanKey {
   // Moves an output of the code into a register; false: it has not the form that native replay gave.
   virtual bool take(size_t output, PyObject* made, Reg* reg) noexcept = 0;
   // Of a segment with effects: copies of what native replay has left in the tensors written to, then of the gradients
-  // of leaves (None: there is none); to be asked after note_outputs(). Null: memory is short, or no code may stand for
-  // it.
+  // of leaves (None: there is none); to be asked after hold() and note_outputs(). Null: memory is short, or no code may
+  // stand for it.
   virtual Ref effects() noexcept { return Ref(); }
+  // Keeps these tensors, which native replay may let go, until effects().
+  virtual void hold(const Reg*) {}
   // Writes the tensors, then sets the gradients of the leaves, all or none of it; false: they have not the form that
   // native replay gave.
   virtual bool write(PyObject* const*, const Reg*) noexcept { return false; }

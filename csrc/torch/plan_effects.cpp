@@ -57,6 +57,12 @@ PlanEffects::PlanEffects(const Effects& effects, const Reg* regs)
   }
 }
 
+void PlanEffects::hold(const Reg* regs) {
+  held_.clear();
+  for (uint32_t reg : written_at_) held_.push_back(tensor_at(regs, reg));
+  for (const Leaf& leaf : leaves_) held_.push_back(tensor_at(regs, leaf.reg));
+}
+
 bool PlanEffects::writes_to(const Impl* tensor) const noexcept {
   return std::find(own_.begin(), own_.end(), tensor) != own_.end();
 }

@@ -13,12 +13,13 @@ namespace pijit::torch_adapter {
 
 class PlanEffects {
  public:
-  // Holds the tensors until copies().
   PlanEffects(const Effects& effects, const Reg* regs);
 
   bool gradients_on() const noexcept { return gradients_on_; }
   bool writes_to(const Impl* tensor) const noexcept;
   bool match(const Reg* regs) const;
+  // Keeps the tensors until copies().
+  void hold(const Reg* regs);
   // Native replay has given these outputs.
   void note(const Vec<uint32_t>& outputs, const Reg* regs);
   // Copies of what the tensors hold now, then of the gradients of leaves or None; null: no code may stand for it.

@@ -46,6 +46,9 @@ class TorchPlanKey final : public PlanKey {
     for (uint32_t reg : outputs_at_) outputs_.emplace_back(impl(regs, reg));
     if (effects_ != nullptr) effects_->note(outputs_at_, regs);
   }
+  void hold(const Reg* regs) override {
+    if (effects_ != nullptr) effects_->hold(regs);
+  }
   Ref effects() noexcept override { return effects_ != nullptr ? effects_->copies() : Ref(); }
   bool write(PyObject* const* made, const Reg* regs) noexcept override {
     return effects_ == nullptr || effects_->write(made, regs);
@@ -131,14 +134,37 @@ std::unique_ptr<PlanKey> make_plan_key(const PlanRegisters& registers, const Reg
   return std::make_unique<TorchPlanKey>(registers, regs);
 }
 
+namespace {
+
+// Of the layout: holes, axes of stride 0, and so many elements behind an aligned address. Undefined: it is mostly
+// holes.
+at::Tensor copy_with_layout(const at::Tensor& tensor, int64_t behind) {
+  constexpr int64_t kHoles = 8;  // times as much memory as it has elements
+  if (tensor.numel() == 0) return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options());
+  std::vector<int64_t> sizes = tensor.sizes().vec();
+  int64_t span = 1, elements = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const int64_t stride = tensor.strides()[i];
+    if (stride == 0) sizes[i] = 1;  // all of them are one element, which is not to be written twice
+    span += (sizes[i] - 1) * stride;
+    elements *= sizes[i];
+  }
+  if (span / kHoles > elements) return at::Tensor();
+  const at::Tensor memory = at::empty({span + behind}, tensor.options());
+  memory.as_strided(sizes, tensor.strides(), behind).copy_(tensor.as_strided(sizes, tensor.strides()));
+  return memory.as_strided(tensor.sizes(), tensor.strides(), behind);
+}
+
+}  // namespace
+
 Ref copy_of(const Impl* tensor) noexcept {
   try {
-    if (!tensor->is_non_overlapping_and_dense()) return Ref();
     const at::NoGradGuard no_gradients;
     const at::Tensor shared = share(const_cast<Impl*>(tensor)).detach();
-    at::Tensor made = at::empty_strided(shared.sizes(), shared.strides(), shared.options());
-    made.copy_(shared);
-    return Ref::steal(THPVariable_Wrap(made));
+    const auto beyond = static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor->data()) % kAligned);
+    const auto item = static_cast<int64_t>(tensor->itemsize());
+    const at::Tensor made = copy_with_layout(shared, beyond % item == 0 ? beyond / item : 0);
+    return made.defined() ? Ref::steal(THPVariable_Wrap(made)) : Ref();
   } catch (...) {
     refuse();
     return Ref();

@@ -10,7 +10,8 @@ namespace pijit::torch_adapter {
 
 // Null: gradients are recorded there, or a tensor has no version or no layout that a copy could have.
 std::unique_ptr<PlanKey> make_plan_key(const PlanRegisters& registers, const Reg* regs);
-// A copy of a dense tensor with its strides, without history; null: memory is short, or there are holes or overlaps.
+// A copy with the strides and the alignment of the tensor, without history; null: memory is short, or the tensor has
+// more holes than elements by far.
 Ref copy_of(const Impl* tensor) noexcept;
 
 }  // namespace pijit::torch_adapter

@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pijit import _core
 from pijit.compilers import pool
+from pijit.compilers._compared import Grave, graves
 from pijit.errors import BackendError
 
 _FIRST, _LONGEST = 0.02, 1.0  # seconds between looks at what waits
@@ -58,6 +60,12 @@ class Queue:
         self._pending = 0
         self._pause = _FIRST
         self._changed = threading.Condition()
+        self._dead: queue.SimpleQueue[Grave] = queue.SimpleQueue()
+
+    @property
+    def bury(self) -> Callable[[Grave], None]:
+        """Takes plans that are to be closed; it is a function of C, which the engine may call anywhere."""
+        return self._dead.put
 
     def submit(self, job: Job) -> None:
         """Done later."""
@@ -137,15 +145,23 @@ class Queue:
                 self._done()
             del job  # it holds tensors
 
+    def _close_plans(self) -> None:
+        while not self._dead.empty():
+            try:
+                self._dead.get().close()
+            except Exception:
+                _log.exception("pijit: the plan of a backend could not be closed")
+
     def _next(self) -> Job | None:
         with self._changed:
             while not self.stopping:
                 self._wake()
+                self._close_plans()
                 if self._jobs:
                     job = max(self._jobs, key=lambda each: each.heat())
                     self._jobs.remove(job)
                     return job
-                self._changed.wait(self._pause if self._waiting else None)
+                self._changed.wait(self._pause if self._waiting else _LONGEST if graves else None)
                 self._pause = min(2 * self._pause, _LONGEST)
         return None
 

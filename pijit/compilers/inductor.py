@@ -62,7 +62,7 @@ class Inductor(Backend):
         call, aligned = loader.boxed_run, _torch.aligned
 
         def run(*inputs: Any) -> tuple[Any, ...]:
-            return tuple(call([*small, *map(aligned, inputs)]))
+            return tuple(call([*small, *(aligned(each.contiguous()) for each in inputs)]))
 
         return Plan(
             self.name, run, results=(), folded=options.fold, size_bytes=size,

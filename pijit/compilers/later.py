@@ -29,6 +29,10 @@ class Later:
         """What became of the offers."""
         return [] if self._market is None else self._market.outcomes
 
+    def compare(self, *given: Any) -> None:
+        """As `Market.compare`: of a plan, so there is a market."""
+        self._market.compare(*given)
+
     def __call__(self, place: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """An offer of the engine; a backend that cannot be had is said once, and native replay answers."""
         if self._market is None and not self._failed:

@@ -6,10 +6,12 @@ replay gave, and installs it. Until then, and wherever something goes wrong, nat
 
 Rules:
 1. A call of the program waits for nothing here: it leaves its offer in a queue.
-2. A plan that differs by more than the backend's tolerance is never installed; that is said once.
+2. A plan that differs by more than the backend's tolerance never answers, or is dropped; that is said once. Where it
+   differs from the native replay that was offered, the engine compares once more: weights may have been written since.
 3. Several backends take turns with native replay on the program's own calls; the fastest stays.
 4. "auto" begins nothing that cannot repay: a segment that is small and quick, or that was replayed once only. Hot
    segments go first, and of a segment the compiler that is quickest to compile.
+5. Where forms differ in sizes only, they get one plan of free sizes of each backend that can make one (`_free_sizes`).
 """
 
 import logging
@@ -20,8 +22,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pijit import _core, compilers
-from pijit.compilers import _reproduce, pool
-from pijit.compilers._base import Backend, Options, Plan
+from pijit.compilers import _free_sizes, pool
+from pijit.compilers._base import Backend, Options
+from pijit.compilers._compared import Differs, Made, difference
 from pijit.compilers._queue import Job, Queue
 from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, ExportError
@@ -29,17 +32,12 @@ from pijit.errors import BackendError, ExportError
 if TYPE_CHECKING:
     from pijit.graph.segment import SegmentGraph
 
-# Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of.
-_Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int]]
-
 _log = logging.getLogger("pijit")
 
 # "auto" leaves a segment alone that has fewer operators, and takes fewer seconds, than that: what a plan could save is
 # about what its call takes.
 _FEWEST_OPERATORS = 5
 _LEAST_SECONDS = 2e-4
-_OLD = "weights were written while it compiled"
-_MOST_OLD = 12  # plans of a segment and key that this happened to, until it is left alone
 _AGAIN = 2  # replays of a segment under a key from which on it pays
 
 
@@ -96,11 +94,8 @@ class Market:
         """An offer of the engine, after a call of the program."""
         import torch
 
-        threads = torch.get_num_threads()
-        sampled = place.writes()
-        job = Job(
-            lambda: self._take(place, inputs, outputs, sampled, threads), heat=lambda: place.operators * place.runs
-        )
+        offer = _Offer(place, inputs, outputs, torch.get_num_threads())
+        job = offer.job(partial(self._take, offer))
         if self.automatic:
             if place.operators < _FEWEST_OPERATORS and place.seconds < _LEAST_SECONDS:
                 self._note(place, f"not begun: {place.operators} operators are too few to repay it")
@@ -110,206 +105,229 @@ class Market:
         _worker.submit(job)
 
     def _note(self, place: Any, state: str) -> None:
-        self.outcomes.append(Outcome("auto", place.describe(), place.nodes, state))
+        self._row("auto", place).state = state
 
-    def _take(
-        self,
-        place: Any,
-        inputs: tuple[Any, ...],
-        outputs: tuple[Any, ...],
-        sampled: tuple[int, int],
-        threads: int,
-    ) -> None:
+    def compare(self, place: Any, call: Any, inputs: Sequence[Any], made: Any, outputs: Sequence[Any]) -> None:
+        """What a plan gave, beside native replay of the same inputs: the engine asks after a call of the program.
+
+        Args:
+            place: the segment and its key.
+            call: the plan, as it was installed.
+            inputs: copies of what both were given.
+            made: what the plan gave.
+            outputs: what native replay gave.
+        """
+        try:
+            difference(call.made.backend, made, outputs, call.made.plan.folded)
+        except BackendError as error:
+            place.drop(call, call.made.tell(error, inputs, outputs))
+            if isinstance(memo := place.memo, _free_sizes.Memo):
+                memo.forget(call.made)
+        else:
+            place.trust(call)
+
+    def _take(self, offer: "_Offer") -> None:
         import torch
 
+        if not offer.place.alive:
+            return
+        if torch.get_num_threads() != offer.threads:  # of this thread: kernels add in another order with more of them
+            torch.set_num_threads(offer.threads)
+        if not self._is_for_free_sizes(offer):
+            self._compile(offer)
+
+    def _row(self, name: str, place: Any) -> Outcome:
+        """A new row of `outcomes`, in the place of an older one for the same."""
+        row = Outcome(name, place.describe(), place.nodes)
+        for at, other in enumerate(self.outcomes):
+            if (other.backend, other.key, other.nodes) == (row.backend, row.key, row.nodes):
+                self.outcomes[at] = row
+                return row
+        self.outcomes.append(row)
+        return row
+
+    def _compile(self, offer: "_Offer") -> None:
+        """Plans for this form alone."""
         from pijit.graph.segment import graph_of_segment
 
-        if not place.alive:
-            return
-        if torch.get_num_threads() != threads:  # of this thread: kernels add in another order with more of them
-            torch.set_num_threads(threads)
         candidates = list(self.candidates())
-        rows = [Outcome(name, place.describe(), place.nodes) for name, _, _ in candidates]
-        self.outcomes += rows
+        rows = [self._row(name, offer.place) for name, _, _ in candidates]
         try:
             with quietly:
-                made = graph_of_segment(place, inputs)
+                segment = graph_of_segment(offer.place, offer.inputs)
         except ExportError as error:
             for row in rows:
                 row.state = str(error)
             return
-        offered, graph = _Offered(self, place, inputs, outputs, sampled, made), made.graph
-        heat = float(place.operators * place.runs)
+        heat = offer.heat()
         for at, ((_, backend, options), row) in enumerate(zip(candidates, rows, strict=True)):
-            if not place.alive or _worker.stopping:
+            if not offer.place.alive or _worker.stopping:
                 return
-            writes = place.writes()
-            compilation = pool.submit(graph, backend, options, priority=heat / 2**at)
-            if backend.remote:  # in a process, which other offers need not wait for
-                compare = partial(offered.try_plan, backend, options, row, compilation, writes)
-                _worker.submit_behind(compilation, Job(compare, heat=lambda: place.operators * place.runs))
-            else:
-                offered.try_plan(backend, options, row, compilation, writes)
+            writes = offer.place.writes()
+            compilation = pool.submit(segment.graph, backend, options, priority=heat / 2**at)
+            self._after(
+                offer,
+                backend,
+                compilation,
+                partial(self._install, offer, backend, options, row, compilation, segment, writes),
+            )
 
+    def _after(self, offer: "_Offer", backend: Backend, compilation: pool.Compilation, job: Callable[[], None]) -> None:
+        """The job is done when the compilation has ended; other offers wait unless that is in a process of its own."""
+        if backend.remote:
+            _worker.submit_behind(compilation, offer.job(job))
+        else:
+            job()
 
-@dataclass
-class _Offered:
-    """One offer, and the plans that came of it."""
-
-    market: Market
-    place: Any
-    inputs: tuple[Any, ...]
-    outputs: tuple[Any, ...]
-    sampled: tuple[int, int]  # writes to weights that the outputs know of
-    segment: "SegmentGraph"
-    made: list[_Row] = field(default_factory=list)
-    versions: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.versions = self._versions()
-
-    def _versions(self) -> list[int]:
-        own = set(self.segment.effects)  # what the segment writes itself
-        weights = [each for name, each in self.segment.graph.data.items() if name not in own]
-        return [0 if each.is_inference() else each._version for each in weights]
-
-    def _is_old(self) -> bool:
-        """Weights were written since native replay gave the outputs: they say nothing of a plan."""
-        return self.place.writes() != self.sampled or self._versions() != self.versions
-
-    def try_plan(
-        self, backend: Backend, options: Options, row: Outcome, compilation: pool.Compilation, writes: tuple[int, int]
+    def _install(
+        self,
+        offer: "_Offer",
+        backend: Backend,
+        options: Options,
+        row: Outcome,
+        compilation: pool.Compilation,
+        segment: "SegmentGraph",
+        writes: tuple[int, int],
     ) -> None:
         """Compare a plan, as soon as it is compiled, with native replay, and install it."""
         try:
             plan = compilation.wait()
-            if plan is None or not self.place.alive:
+            if plan is None:
                 return
-            if self._is_old():
-                row.state = _OLD
-                plan.close()
-                self._offer_again()
-                return
-            order = self.segment.order(plan.updates)
-            with quietly:
-                row.difference = _difference(backend, plan, order, self.inputs, self.outputs)
-        except _Differs as error:
-            row.state = self._told(backend, options, error, order)
-            return
+            made = Made(backend, plan, segment, options, _worker.bury)
+            self._add(offer, row, made, writes)
         except BackendError as error:
             if _worker.stopping:
                 return
             row.state = str(error)
             _log.info("pijit: %s", error)
-            return
         finally:
             row.seconds = compilation.seconds
-        call, rebind = _callable(plan, order, self.outputs), _rebinding(plan, self.segment.graph.data)
-        self.made.append((row.backend, call, rebind, plan.shares_weights, writes))
-        row.state = "installed"
-        self.place.install(self.made, self.market.turns)
 
-    def _offer_again(self) -> None:
-        """Have a later native replay offered; not for ever, as for weights that are written before each call."""
-        same = (self.place.nodes, self.place.describe())
-        olds = [each for each in self.market.outcomes if each.state == _OLD and (each.nodes, each.key) == same]
-        if len(olds) < _MOST_OLD:
-            self.place.forget()
+    def _add(
+        self, offer: "_Offer", row: Outcome, made: Made, writes: tuple[int, int] | None, shared: bool = False
+    ) -> None:
+        """Run a plan for the first time, compare, and install it.
 
-    def _told(self, backend: Backend, options: Options, error: "_Differs", order: Sequence[int | None]) -> str:
-        """What is said of a difference, once for each backend, with where it can be seen again."""
-        if backend.name in _told:
-            return str(error)
-        _told.add(backend.name)
+        Raises:
+            BackendError: it raised, or gave what has another form.
+        """
+        trial = False
         try:
-            by_place = {at: right for at, right in zip(order, self.outputs, strict=True) if at is not None}
-            outputs = [by_place[at] for at in sorted(by_place)]
-            where = f"; {_reproduce.write(self.segment.graph, backend.name, options, self.inputs, outputs)}"
-            where += " has what is needed to see it again (run.py)"
-        except (OSError, ExportError) as why:
-            where = f" (it cannot be written down: {why})"
-        _log.warning("pijit: %s%s", error, where)
-        return f"{error}{where}"
+            with quietly:
+                row.difference = made.difference(offer.inputs, offer.outputs)
+        except Differs:
+            trial = True  # weights may have been written since; the engine compares with what they are then
+        row.state = "installed"
+        offer.place.install([made.row(row.backend, offer.outputs, writes)], self.turns, shared, trial)
 
+    # -- one plan for many forms
 
-def _callable(plan: Plan, order: Sequence[int | None], outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
-    """What the engine calls: tensors without history in, tensors of the recorded strides out."""
+    def _is_for_free_sizes(self, offer: "_Offer") -> bool:
+        """The form gets a plan of free sizes, now or when it has been compiled."""
+        backends = [] if self.options.fold else [backend for backend in self.backends if backend.symbolic]
+        if not backends:
+            return False
+        place = offer.place
+        memo = place.memo
+        if not isinstance(memo, _free_sizes.Memo):
+            memo = place.memo = _free_sizes.Memo()
+        form = _free_sizes.Form.of(offer.inputs, place.numbers)
+        kind = memo.kind(form)
+        if kind.compiling:
+            kind.waiting.append(partial(self._take, offer))
+            return True
+        if kind.plans is not None and kind.plans.made and kind.plans.admit(form, offer.inputs):
+            self._share(offer, kind.plans)
+            return True
+        free = kind.wants_plans(form)
+        return free is not None and self._compile_free(offer, kind, form, free, backends)
 
-    forms = [None if tensor is None else (tuple(tensor.shape), tensor.stride()) for tensor in outputs]
-    plain = list(order) == list(range(len(order)))
+    def _compile_free(
+        self,
+        offer: "_Offer",
+        kind: _free_sizes.Kind,
+        form: _free_sizes.Form,
+        free: _free_sizes.Free,
+        backends: Sequence[Backend],
+    ) -> bool:
+        from pijit.graph.segment import graph_of_segment
 
-    def call(*inputs: Any) -> tuple[Any, ...]:
-        made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
-        if not plain:
-            made = tuple(None if at is None else made[at] for at in order)
-        return tuple(
-            tensor if form is None or tensor is None or tensor.stride() == form[1] else _laid_out(tensor, *form)
-            for tensor, form in zip(made, forms, strict=True)
-        )
-
-    _core.set_mark(call, "skip", "it runs compiled code")
-    return call
-
-
-def _laid_out(tensor: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
-    import torch
-
-    return torch.empty_strided(shape, stride, dtype=tensor.dtype).copy_(tensor)
-
-
-def _rebinding(plan: Plan, weights: Mapping[str, Any]) -> Callable[[], None]:
-    """What the engine calls when bound tensors were written; it raises where the plan cannot follow."""
-    return lambda: plan.rebind(weights)
-
-
-def _difference(
-    backend: Backend, plan: Plan, order: Sequence[int | None], inputs: Sequence[Any], outputs: Sequence[Any]
-) -> float:
-    """The largest difference of a plan from native replay, relative to what is allowed.
-
-    Raises:
-        BackendError: it is beyond the backend's tolerance, or the results are of another form.
-    """
-    import torch
-
-    with torch.no_grad():
-        given = plan(*inputs)
-    if len(given) != len(plan.results):
-        raise BackendError(f"backend {backend.name!r} gave {len(given)} results in the place of {len(plan.results)}")
-    largest = 0.0
-    for at, right in zip(order, outputs, strict=True):
-        if at is None or right is None:
-            if at is not None or right is not None:
-                raise BackendError(f"backend {backend.name!r} leaves other gradients than native replay")
-            continue
-        got = given[at]
-        if got.shape != right.shape or got.dtype != right.dtype:
-            raise BackendError(
-                f"backend {backend.name!r} gave {got.dtype}{list(got.shape)} in the place of "
-                f"{right.dtype}{list(right.shape)}"
+        kind.tried += 1
+        try:
+            with quietly:
+                segment = graph_of_segment(offer.place, offer.inputs, free)
+            plans = _free_sizes.Plans(form, free, segment)
+        except ExportError as error:
+            _log.info("pijit: no plan of free sizes: %s", error)
+            return False
+        options = replace(self.options, symbolic=True)
+        kind.compiling = len(backends)
+        kind.waiting.append(partial(self._take, offer))
+        for backend in backends:
+            compilation = pool.submit(segment.graph, backend, options, priority=offer.heat())
+            self._after(
+                offer, backend, compilation, partial(self._note_free, kind, plans, backend, compilation, options)
             )
-        if right.numel() == 0 or torch.equal(got, right):
-            continue
-        relative, absolute = backend.allowed(str(right.dtype).removeprefix("torch."), plan.folded)
-        if not torch.allclose(got, right, rtol=relative, atol=absolute, equal_nan=True):
-            gap = (got.double() - right.double()).abs().max().item() if not right.is_complex() else float("nan")
-            raise _Differs(
-                f"backend {backend.name!r} differs from native replay by {gap:.3g}, which is more than it promises "
-                f"(relative {relative:g}, absolute {absolute:g}): its plan is not used"
-            )
-        if not right.is_complex():
-            largest = max(largest, (got.double() - right.double()).abs().max().item())
-    return largest
+        return True
+
+    def _note_free(
+        self,
+        kind: _free_sizes.Kind,
+        plans: _free_sizes.Plans,
+        backend: Backend,
+        compilation: pool.Compilation,
+        options: Options,
+    ) -> None:
+        """A plan of free sizes has come, or will not come. After the last one the forms that wait go on."""
+        try:
+            plan = compilation.wait()
+            if plan is not None:
+                plans.made.append(Made(backend, plan, plans.segment, options, _worker.bury))
+        except BackendError as error:
+            _log.info("pijit: no plan of free sizes: %s", error)
+        kind.compiling -= 1
+        if kind.compiling:
+            return
+        if plans.made:
+            kind.plans = plans
+            kind.seen = [form for form in kind.seen if form.sizes != plans.example.sizes]
+        else:
+            kind.give_up()
+        waiting, kind.waiting = kind.waiting, []
+        for job in waiting:
+            _worker.submit(Job(job))
+
+    def _share(self, offer: "_Offer", plans: _free_sizes.Plans) -> None:
+        """Install plans of free sizes under one more form."""
+        for made in list(plans.made):
+            row = self._row(made.backend.name, offer.place)
+            try:
+                self._add(offer, row, made, None, shared=True)
+            except BackendError as error:
+                row.state = str(error)
 
 
-class _Differs(BackendError):
-    """A plan gives other numbers than native replay."""
+@dataclass
+class _Offer:
+    """A segment under one key, with what one native replay was given and gave."""
 
+    place: Any
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    threads: int
 
-_told: set[str] = set()  # backends of which a difference was said
+    def heat(self) -> float:
+        """The hottest offer is dealt with first."""
+        return float(self.place.operators * self.place.runs)
+
+    def job(self, run: Callable[[], None]) -> Job:
+        """Something to be done for it."""
+        return Job(run, heat=self.heat)
 
 
 _worker = Queue()
+_core.set_mark(Market.compare, "opaque", "it compares what compiled code gives")
 
 
 def _after_fork() -> None:

@@ -1,8 +1,9 @@
 """Makes a graph of a segment of a trace: of the nodes that a compiler may take over.
 
 Its inputs are the tensors that differ from call to call, its parameters those that guards find at the same place each
-time, its outputs what is read behind the segment. Sizes are those of the call that was offered: they belong to the key
-under which the compiled code answers.
+time, its outputs what is read behind the segment. Sizes are those of the call that was offered, since they belong to
+the key under which the compiled code answers. Where one plan is to answer for several forms, the sizes that differ are
+symbols, and what the segment decides by them is checked in the graph.
 
 A segment with effects (a training step) becomes operators as a captured call does. Tensors that it writes to are inputs
 as well, and its graph says what they and the gradients of leaves hold in the end.
@@ -16,7 +17,7 @@ from pijit.errors import ExportError
 from pijit.graph import _torch, autograd, steps
 from pijit.graph.build import Builder
 from pijit.graph.captured import tops
-from pijit.graph.model import Graph, Value
+from pijit.graph.model import Graph, Node, Value
 from pijit.graph.modules import Modules
 from pijit.graph.opaque import holds_opaque
 from pijit.graph.types import typed
@@ -48,12 +49,13 @@ class SegmentGraph:
         return [*range(count), *(places.get(name) for name in self.effects)]
 
 
-def graph_of_segment(place: Any, inputs: Sequence[Any]) -> SegmentGraph:
+def graph_of_segment(place: Any, inputs: Sequence[Any], free: Any = None) -> SegmentGraph:
     """The graph of a segment under one key.
 
     Args:
         place: `_core.Place`.
         inputs: tensors for the registers `place.free`, then for `place.written`.
+        free: what stays open, as `pijit.compilers._free_sizes.Free`; None: nothing.
 
     Raises:
         ExportError: the trace is gone, an output is no tensor of the graph, or the gradients cannot be said in
@@ -62,21 +64,21 @@ def graph_of_segment(place: Any, inputs: Sequence[Any]) -> SegmentGraph:
     data = place.data()
     if data is None:
         raise ExportError("the trace of this segment is gone")
-    return _SegmentBuilder(data, place, inputs).segment()
+    return _SegmentBuilder(data, place, inputs, free).segment()
 
 
 class _SegmentBuilder(Builder):
     """Walks over the nodes of one segment."""
 
-    def __init__(self, data: Mapping[str, Any], place: Any, inputs: Sequence[Any]) -> None:
+    def __init__(self, data: Mapping[str, Any], place: Any, inputs: Sequence[Any], free: Any) -> None:
         first = data["frames"][0]["self"] if data["frames"] else None
         outermost = {"": first} if _torch.is_module(first) else tops(None, data, (), {})
         super().__init__(data, data["name"], Modules(outermost), [], {})
-        self._place_of_segment, self._given = place, tuple(inputs)
+        self._place_of_segment, self._given, self._free = place, tuple(inputs), free
         self._objects = {row["register"]: row["object"] for row in data["inputs"] if row["object"] is not None}
 
     def segment(self) -> SegmentGraph:
-        """The graph, with types; what computes with sizes alone is gone, since all of them are numbers."""
+        """The graph, with types; what computes with sizes that are numbers is gone."""
         place, data = self._place_of_segment, self._data
         given = self._inputs_of_segment()
         bound = set(place.bound)
@@ -84,9 +86,11 @@ class _SegmentBuilder(Builder):
             if row["register"] in bound and row["register"] not in self._registers:
                 self._load(row)
         self._registers.update(place.numbers)
+        if self._free is not None:
+            self._load_sizes()
         first, last = place.nodes
         for row in data["nodes"][first:last]:
-            if row["op"] not in _HOLD_AGAIN:
+            if self._free is not None or row["op"] not in _HOLD_AGAIN:
                 self._node(row)
         outputs = tuple(self._registers.get(register) for register in place.outputs)
         if any(not isinstance(each, Value) for each in outputs) or holds_opaque(outputs):
@@ -96,7 +100,10 @@ class _SegmentBuilder(Builder):
         from pijit._formats._sizes import folded
 
         if not steps.needs_expansion(graph) and not place.written:
-            return SegmentGraph(folded(typed(steps.without_modes(graph), given, False)))
+            axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
+            return SegmentGraph(folded(typed(steps.without_modes(graph), given, False, axes)))
+        if self._free is not None:
+            raise ExportError("a training step has the sizes of the call")
         graph = folded(typed(self._without_gradients(graph, given), given, False))
         return SegmentGraph(graph, self._updates_of(graph))
 
@@ -135,3 +142,17 @@ class _SegmentBuilder(Builder):
         leaves = [self._registers.get(register) for register in self._place_of_segment.leaves]
         paths = ["" if value is None else f"{value.path or value.name}.grad" for value in leaves]
         return (*(value.name for value in self._written().values()), *(buffers.get(path, "") for path in paths))
+
+    def _load_sizes(self) -> None:
+        """Numbers that come in and follow from sizes of inputs."""
+        inputs = tuple(self._inputs.values())
+        for register, derived in self._free.numbers.items():
+            at, axis = derived.axis
+            size = self._computed("size", {"x": inputs[at], "axis": axis})
+            product = self._computed("scalar_multiply", {"x": size, "y": derived.factor})
+            self._registers[register] = self._computed("scalar_add", {"x": product, "y": derived.more})
+
+    def _computed(self, op: str, arguments: Mapping[str, Any]) -> Value:
+        result = Value(self._fresh("size"), "int")
+        self._nodes.append(Node(op, arguments, (result,), origin="tensor::size" if op == "size" else ""))
+        return result

@@ -21,25 +21,30 @@ _LONGEST = 12  # operations in the expression of a size
 _NUMBERS = {"float": 0.5}
 
 
-def typed(graph: Graph, examples: Mapping[str, Any], dynamic: bool | None = None) -> Graph:
+def typed(
+    graph: Graph, examples: Mapping[str, Any], dynamic: bool | None = None, free: set[tuple[str, int]] | None = None
+) -> Graph:
     """The graph with types.
 
     Args:
         graph: what the builder made.
         examples: the tensors of the inputs by name.
         dynamic: False: every size is as in the examples; else sizes are symbols where the operators allow it.
+        free: these sizes alone are symbols, each by an input and an axis. Equal ones need not stay equal; without it
+            equal sizes are taken to be one.
     """
     import sys
 
     if "torch" not in sys.modules or not (graph.inputs or graph.parameters):
         return graph
     fixed: set[tuple[str, int]] = set()
-    if dynamic is False:
+    if dynamic is False or free is not None:
         fixed.update((value.name, axis) for value in graph.inputs for axis in range(len(value.shape or ())))
+        fixed -= free or set()
     shared = True
     while True:
         try:
-            return _Typing(graph, examples, fixed, _Forms(shared)).run()
+            return _Typing(graph, examples, fixed, _Forms(shared), free is None).run()
         except _TooComplex as too_complex:
             fixed |= too_complex.axes
         except _Distinct:
@@ -150,12 +155,14 @@ def _expression(size: Any) -> Any:
 
 
 class _Typing:
-    def __init__(self, graph: Graph, examples: Mapping[str, Any], fixed: set[tuple[str, int]], forms: _Forms) -> None:
+    def __init__(
+        self, graph: Graph, examples: Mapping[str, Any], fixed: set[tuple[str, int]], forms: _Forms, equal: bool
+    ) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         self._graph = graph
-        self._env = ShapeEnv()
+        self._env = ShapeEnv(duck_shape=equal)
         self._mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
         self._mode.cache_enabled = False  # `_Forms` is one
         self._values: dict[str, Any] = {}

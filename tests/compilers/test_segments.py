@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 import pijit
-from pijit.compilers import market
+from pijit.compilers import _compared, market
 from pijit.errors import BackendError, UsageError
 
 pytestmark = pytest.mark.torch
@@ -310,7 +310,7 @@ def test_a_plan_that_differs_is_never_installed(
     counting: Counting, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(market, "_told", set())
+    monkeypatch.setattr(_compared, "told", set())
     module = layers()
     counting.around = lambda outputs: [outputs[0] + 1]
     fast = pijit.jit(lambda x: module(x) * 2, backend="counting")

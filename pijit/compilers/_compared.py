@@ -1,0 +1,179 @@
+"""Plans as the engine calls them, and whether what they give is what native replay gives.
+
+A plan is closed when nothing can call it any more: the engine drops what lost or was wrong, while a call that is under
+way still holds it. `Made` stands for that: it lives as long as a function that calls the plan.
+"""
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pijit import _core
+from pijit.compilers import _reproduce
+from pijit.compilers._base import Backend, Options, Plan
+from pijit.errors import BackendError, ExportError
+
+if TYPE_CHECKING:
+    from pijit.graph.segment import SegmentGraph
+
+# Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of;
+# None: of none of them.
+Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int] | None]
+
+_log = logging.getLogger("pijit")
+told: set[str] = set()  # backends of which a difference was said
+
+
+class Differs(BackendError):
+    """A plan gives other numbers than native replay."""
+
+
+class Made:
+    """A plan that was compiled for a segment, with what it was made of.
+
+    Args:
+        backend: that made it.
+        plan: what it made.
+        segment: of what.
+        options: that it was asked for with.
+        bury: called with a `Grave` when nothing can call the plan any more. It runs wherever the engine lets go of the
+            plan, so it must not run code of Python.
+    """
+
+    def __init__(
+        self, backend: Backend, plan: Plan, segment: "SegmentGraph", options: Options, bury: Callable[["Grave"], None]
+    ) -> None:
+        self.backend, self.plan, self.segment, self.options = backend, plan, segment, options
+        self._order = segment.order(plan.updates)
+        weights, lock = segment.graph.data, threading.RLock()
+        self._lock = lock  # a plan is not bound again while it runs, as it may for another form in another thread
+
+        def rebind() -> None:
+            """Called when bound tensors were written; it raises where the plan cannot follow. Holds no `Made`."""
+            with lock:
+                plan.rebind(weights)
+
+        self.rebind: Callable[[], None] = rebind  # one for all forms: by it the engine knows the plan
+        grave = Grave(self, bury)
+        grave.plan = plan
+        graves.add(grave)
+
+    def row(self, name: str, outputs: Sequence[Any], writes: tuple[int, int] | None) -> Row:
+        """The plan for the engine, under one form.
+
+        Args:
+            name: of the plan.
+            outputs: of native replay under this form.
+            writes: those of weights that the plan knows of.
+        """
+        return name, self._callable(outputs), self.rebind, self.plan.shares_weights, writes
+
+    def _callable(self, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
+        """What the engine calls: tensors without history in, tensors of the recorded strides out."""
+        plan, lock, order = self.plan, self._lock, self._order
+        plain = order == list(range(len(order)))
+        forms = [None if tensor is None else (tuple(tensor.shape), tensor.stride()) for tensor in outputs]
+
+        def call(*inputs: Any) -> tuple[Any, ...]:
+            with lock:
+                made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
+            if not plain:
+                made = tuple(None if at is None else made[at] for at in order)
+            return tuple(
+                tensor if tensor is None or form is None or tensor.stride() == form[1] else _laid_out(tensor, *form)
+                for tensor, form in zip(made, forms, strict=True)
+            )
+
+        call.made = self  # type: ignore[attr-defined]
+        _core.set_mark(call, "skip", "it runs compiled code")
+        return call
+
+    def difference(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> float:
+        """Runs the plan, and compares: see `difference`."""
+        import torch
+
+        with torch.no_grad(), self._lock:
+            made = self.plan(*inputs)
+        if len(made) != len(self.plan.results):
+            raise BackendError(
+                f"backend {self.backend.name!r} gave {len(made)} results in the place of {len(self.plan.results)}"
+            )
+        arranged = [None if at is None else made[at] for at in self._order]
+        return difference(self.backend, arranged, outputs, self.plan.folded)
+
+    def tell(self, error: BackendError, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+        """What is said of a difference, once for each backend, with where it can be seen again."""
+        if self.backend.name in told:
+            return str(error)
+        told.add(self.backend.name)
+        try:
+            held = {at: right for at, right in zip(self._order, outputs, strict=True) if at is not None}
+            results = [held[at] for at in sorted(held)]
+            where = f"; {_reproduce.write(self.segment.graph, self.backend.name, self.options, inputs, results)}"
+            where += " has what is needed to see it again (run.py)"
+        except (OSError, ExportError) as why:
+            where = f" (it cannot be written down: {why})"
+        _log.warning("pijit: %s%s", error, where)
+        return f"{error}{where}"
+
+
+class Grave(weakref.ref[Made]):
+    """What is left of a `Made`: the plan, which is to be closed."""
+
+    __slots__ = ("plan",)
+    plan: Plan
+
+    def close(self) -> None:
+        """Free what the plan holds."""
+        graves.discard(self)
+        self.plan.close()
+
+
+graves: set[Grave] = set()  # of plans that are not closed
+
+
+def difference(backend: Backend, made: Sequence[Any], outputs: Sequence[Any], folded: bool = False) -> float:
+    """The largest difference of a plan's results from those of native replay.
+
+    Raises:
+        BackendError: it is beyond the backend's tolerance (`Differs`), or the results are of another form.
+    """
+    import torch
+
+    if len(made) != len(outputs):
+        raise BackendError(f"backend {backend.name!r} gave {len(made)} results in the place of {len(outputs)}")
+    largest = 0.0
+    for got, right in zip(made, outputs, strict=True):
+        if got is None or right is None:
+            if got is not right:
+                raise BackendError(f"backend {backend.name!r} leaves other gradients than native replay")
+            continue
+        if got.shape != right.shape or got.dtype != right.dtype:
+            raise BackendError(
+                f"backend {backend.name!r} gave {got.dtype}{list(got.shape)} in the place of "
+                f"{right.dtype}{list(right.shape)}"
+            )
+        if right.numel() == 0 or torch.equal(got, right):
+            continue
+        relative, absolute = backend.allowed(str(right.dtype).removeprefix("torch."), folded)
+        if not torch.allclose(got, right, rtol=relative, atol=absolute, equal_nan=True):
+            gap = (got.double() - right.double()).abs().max().item() if not right.is_complex() else float("nan")
+            raise Differs(
+                f"backend {backend.name!r} differs from native replay by {gap:.3g}, which is more than it promises "
+                f"(relative {relative:g}, absolute {absolute:g}): its plan is not used"
+            )
+        if not right.is_complex():
+            largest = max(largest, (got.double() - right.double()).abs().max().item())
+    return largest
+
+
+def _laid_out(tensor: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    import torch
+
+    if 0 not in stride:
+        return torch.empty_strided(shape, stride, dtype=tensor.dtype).copy_(tensor)
+    one = tuple(1 if step == 0 else size for size, step in zip(shape, stride, strict=True))
+    held = torch.empty_strided(one, stride, dtype=tensor.dtype)
+    return held.copy_(tensor.as_strided(one, tensor.stride())).as_strided(shape, stride)

@@ -1,0 +1,50 @@
+"""A backend for tests: it runs the graph as torch does, counts, and does what a test asks of it besides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pijit.compilers._base import EXACT, Backend, Options, Plan
+from pijit.compilers._torch import module_of
+from pijit.graph import Graph
+
+
+class Counted(Backend):
+    """Its sizes may be free."""
+
+    tolerance = EXACT
+    symbolic = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.compiled: list[bool] = []  # of each compilation: with free sizes
+        self.runs = 0
+        self.closed = 0
+        self.refuses_symbols = False
+        self.around: Callable[[Any], Any] = lambda outputs: outputs
+        self.seconds = 0.0  # that a run sleeps
+        self.remembers = False  # a run gives what the first one gave, without computing
+        self.remembered: Any = None
+
+    def make(self, graph: Graph, options: Options) -> Plan:
+        self.compiled.append(options.symbolic)
+        if options.symbolic and self.refuses_symbols:
+            raise ValueError("no symbols today")
+        module = module_of(graph)
+
+        def run(*inputs: Any) -> Any:
+            self.runs += 1
+            if self.seconds:
+                time.sleep(self.seconds)
+            if not self.remembers:
+                return tuple(self.around(module.forward(*inputs)))
+            if self.remembered is None:
+                self.remembered = module.forward(*inputs)
+            return tuple(each.clone() for each in self.remembered)
+
+        def close() -> None:
+            self.closed += 1
+
+        return Plan(self.name, run, results=(), shares_weights=False, rebind=module.pijit_rebind, close=close)

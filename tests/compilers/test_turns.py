@@ -1,0 +1,141 @@
+"""Who won the turns is measured again, and what lost is closed. The times here differ by large factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from counted import Counted
+
+import pijit
+from pijit import compilers
+from pijit.compilers import market
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def backends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Counted]]:
+    def made(name: str) -> Counted:
+        backend = Counted(name)
+        monkeypatch.setitem(compilers._registered, name, backend)  # type: ignore[misc]
+        return backend
+
+    with torch.no_grad():
+        yield made
+    market.wait(60)
+
+
+def long(x: Any) -> Any:
+    for _ in range(8):
+        x = (x @ x).tanh()
+    return x
+
+
+def short(x: Any) -> Any:
+    return (x * 2).exp() + x.sin()
+
+
+def key_of(fast: Any) -> Any:
+    (key,) = [key for segment in pijit.traces(fast)[0].segments for key in segment.keys]
+    return key
+
+
+def called(fast: Any, fn: Any, x: Any, until: Callable[[Any], bool], most: int) -> Any:
+    """Calls until the key is so, and gives it."""
+    right = fn(x)
+    for at in range(most):
+        assert torch.equal(fast(x), right)
+        if at < 3:
+            assert market.wait(60)
+        if at % 16 == 15 and until(key_of(fast)):
+            break
+    key = key_of(fast)
+    assert until(key), str(key)
+    return key
+
+
+def closed(backend: Counted) -> int:
+    """How many plans were closed, once the thread that closes them has come to it."""
+    market._worker.submit(lambda: None)
+    assert market.wait(60)
+    return backend.closed
+
+
+def is_settled(key: Any) -> bool:
+    return key.state in {"settled", "settled natively"}
+
+
+def test_what_lost_is_closed(backends: Callable[[str], Counted]) -> None:
+    slow, fast_one = backends("slow"), backends("fast_one")
+    slow.seconds, fast_one.remembers = 0.04, True
+    fast = pijit.jit(long, backend=["slow", "fast_one"])
+    x = torch.randn(224, 224)
+    key = called(fast, long, x, is_settled, 80)
+    assert [plan.backend for plan in key.plans] == ["fast_one"]
+    assert key.state == "settled"
+    assert [plan.backend for plan in key.losers] == ["slow"]
+    assert "slow: " in str(key)
+    assert (closed(slow), closed(fast_one)) == (1, 0)
+    runs = slow.runs
+    x = torch.randn(224, 224)
+    fast_one.remembered = None
+    assert torch.equal(fast(x), long(x))
+    assert slow.runs == runs
+
+
+def test_a_winner_that_becomes_slow_loses(backends: Callable[[str], Counted]) -> None:
+    plan = backends("plan")
+    plan.remembers = True
+    fast = pijit.jit(long, backend=["plan"])
+    x = torch.randn(224, 224)
+    key = called(fast, long, x, is_settled, 60)
+    assert key.state == "settled"
+    plan.seconds = 0.04
+    called(fast, long, x, lambda key: key.state == "settled natively", 600)
+    assert closed(plan) == 0  # it has another chance
+    plan.seconds = 0.0
+    x = torch.randn(224, 224)
+    assert torch.equal(fast(x), long(x))
+
+
+def test_the_winner_is_measured_again_after_many_runs(backends: Callable[[str], Counted]) -> None:
+    plan = backends("plan")
+    plan.remembers = True
+    fast = pijit.jit(long, backend=["plan"])
+    x = torch.randn(224, 224)
+    native = called(fast, long, x, is_settled, 60).native_runs
+    key = called(fast, long, x, lambda key: key.native_runs >= native + 7 and is_settled(key), 2000)
+    assert key.state == "settled"
+    assert key.plans
+
+
+def test_what_loses_twice_to_native_replay_is_closed(backends: Callable[[str], Counted]) -> None:
+    plan = backends("plan")
+    plan.seconds = 0.002
+    fast = pijit.jit(short, backend=["plan"])
+    x = torch.randn(8)
+    key = called(fast, short, x, is_settled, 60)
+    assert key.state == "settled natively"
+    assert [each.backend for each in key.plans] == ["plan"]
+    key = called(fast, short, x, lambda key: not key.plans, 3000)
+    assert closed(plan) == 1
+    assert "plan" in [each.backend for each in key.losers]
+    x, runs = torch.randn(8), plan.runs
+    assert torch.equal(fast(x), short(x))
+    assert plan.runs == runs
+
+
+def test_a_plan_named_alone_answers_whatever_it_takes(backends: Callable[[str], Counted]) -> None:
+    plan = backends("plan")
+    plan.seconds = 0.001
+    fast = pijit.jit(short, backend="plan")
+    x = torch.randn(8)
+    key = called(fast, short, x, is_settled, 300)
+    runs = plan.runs
+    called(fast, short, x, is_settled, 300)
+    assert key.state == "settled"
+    assert plan.runs >= runs + 16
+    assert closed(plan) == 0

@@ -1,7 +1,6 @@
 """IREE: the graph from torch.export, compiled by IREE's own process to a module of a few bytes.
 
-It is best where many small operators are called. Weights are copied to IREE's memory; they are bound again when they
-have changed.
+It is best where many small operators are called. Weights are read where the program has them.
 """
 
 import subprocess
@@ -75,44 +74,90 @@ class Iree(Backend):
         (directory / _SOURCE).unlink()
 
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
-        import iree.runtime as iree
-        import numpy as np
-        import torch
+        data = (directory / _FILE).read_bytes()
+        return _Bound(graph, options, data).plan()
 
+
+class _Bound:
+    """A module with its weights, called by the virtual machine itself.
+
+    The invoker of `iree.runtime` reads the description of each argument at each call, of the weights, too. So the list
+    of arguments is made once. Weights are in it where the program has them; inputs have memory of their own, to which
+    a call copies.
+    """
+
+    def __init__(self, graph: Graph, options: Options, data: bytes) -> None:
+        import iree.runtime as iree
+
+        iree._binding.disable_leak_checker()  # at exit it would list functions of its own, on stderr
+        self.iree, self.graph, self.size = iree, graph, len(data)
+        self.fold = options.fold
         config = iree.Config("local-sync")
         context = iree.SystemContext(config=config)
-        data = (directory / _FILE).read_bytes()
         module = iree.VmModule.copy_buffer(context.instance, data)
         context.add_vm_module(module)
-        function = context.modules[module.name]["main"]
-        names = [] if options.fold else [value.name for value in graph.parameters]
-        held: dict[str, Any] = {}
-        weights: list[Any] = []
-        finished = numbers(graph.results)
+        self.device, self.context = config.device, context
+        self.function = module.lookup_function("main")
+        self.names = [] if self.fold else [value.name for value in graph.parameters]
+        self.held: dict[str, Any] = {}
+        self.given: dict[str, int] = {}  # the addresses of the program's own
+        if any(value.kind != "tensor" for value in graph.inputs):
+            raise BackendError("backend 'iree' takes tensors only")
+        self.places = [_torch.example(value).contiguous() for value in graph.inputs]
+        self.arguments: Any = None
 
-        def rebind(given: Mapping[str, Any]) -> bool:
-            for name, tensor in given.items():
-                if name in names:
-                    held[name] = iree.asdevicearray(config.device, _torch.bound(tensor).contiguous().numpy())
-            weights[:] = [held[name] for name in names]
-            return False
+    def rebind(self, weights: Mapping[str, Any]) -> bool:
+        for name, tensor in weights.items():
+            if name in self.names:
+                self.given[name] = tensor.data_ptr()
+                self.held[name] = _torch.aligned(_torch.bound(tensor).contiguous())
+        made = self.iree.VmVariantList(len(self.names) + len(self.places))
+        for each in (*(self.held[name] for name in self.names), *self.places):
+            made.push_ref(self.shared(each))
+        self.arguments = made
+        return all(each.data_ptr() == self.given[name] for name, each in self.held.items())
 
-        rebind(graph.data)
+    def shared(self, tensor: Any) -> Any:
+        """The memory of a tensor, for IREE; it keeps the tensor alive."""
+        from iree.runtime.array_interop import map_dtype_to_element_type
+
+        iree, array = self.iree, tensor.numpy()
+        if not array.size:  # there is no memory to share
+            return iree.asdevicearray(self.device, array)._buffer_view
+        kind = iree.MemoryType.HOST_LOCAL | iree.MemoryType.DEVICE_VISIBLE
+        usage = iree.BufferUsage.DEFAULT | iree.BufferUsage.MAPPING_PERSISTENT
+        memory = self.device.allocator.import_host_allocation(array, memory_type=int(kind), allowed_usage=int(usage))
+        return iree.HalBufferView(memory, list(array.shape), map_dtype_to_element_type(array.dtype))
+
+    def plan(self) -> Plan:
+        import torch
+
+        shared = self.rebind(self.graph.data)
+        invoke, function, listed = self.context.vm_context.invoke, self.function, self.iree.VmVariantList
+        results = self.graph.results
+        flags = [value.dtype == "bool" for value in results]
+        places, count, finished = self.places, len(results), numbers(results)
+        order = range(count)
+        array, from_numpy, view = self.iree.DeviceArray, torch.from_numpy, self.iree.HalBufferView
 
         def run(*inputs: Any) -> tuple[Any, ...]:
-            made = function(*weights, *(each.detach().numpy() for each in inputs))
-            made = made if isinstance(made, tuple | list) else (made,)
-            return finished([torch.from_numpy(np.array(each.to_host())) for each in made])
+            for place, given in zip(places, inputs, strict=True):
+                place.copy_(given)
+            made = listed(count)
+            invoke(function, self.arguments, made)
+            # A copy: the memory may be that of an input. A flag comes as a byte.
+            found = [from_numpy(array(self.device, made.get_as_object(at, view)).to_host()) for at in order]
+            return finished([each.ne(0) if flag else each.clone() for each, flag in zip(found, flags, strict=True)])
 
-        def close() -> None:
-            held.clear()
-            weights.clear()
-
-        size = len(data) + (0 if options.fold else _torch.size_of(graph.data.values()))
         return Plan(
-            self.name, serialised(run), results=(), shares_weights=False, folded=options.fold, size_bytes=size,
-            rebind=rebind, close=close,
+            "iree", serialised(run), results=(), shares_weights=shared and not self.fold, folded=self.fold,
+            size_bytes=self.size, rebind=self.rebind, close=self.close,
         )  # fmt: skip
+
+    def close(self) -> None:
+        self.held.clear()
+        self.places.clear()
+        self.arguments = self.context = self.function = None
 
 
 BACKEND = Iree()

@@ -3,6 +3,7 @@
 It is best where many small operators are called. Weights are read where the program has them.
 """
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pijit.compilers import _exported, _torch
-from pijit.compilers._base import Backend, Options, Plan, gives_numbers, serialised
+from pijit.compilers._base import Backend, Options, Plan, Unsupported, has_numbers, serialised
 from pijit.compilers._prepare import numbers
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node
@@ -52,7 +53,7 @@ class Iree(Backend):
     settings = ("flags",)
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
-        return super().lacks(graph) or tuple(node for node in graph.nodes if node.op in _LACKS or gives_numbers(node))
+        return super().lacks(graph) or tuple(node for node in graph.nodes if node.op in _LACKS or has_numbers(node))
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         import torch
@@ -70,7 +71,8 @@ class Iree(Backend):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-300:])
-            raise BackendError(f"backend {self.name!r} cannot take this graph: {said[:500]}")
+            message = f"backend {self.name!r} cannot take this graph: {said[:500]}"
+            raise Unsupported(message, re.findall(r"torch\.aten\.(\w+)", said))
         (directory / _SOURCE).unlink()
 
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:

@@ -132,6 +132,9 @@ class _Offered:
             _log.info("pijit: %s", error)
             return
         row.seconds = compilation.seconds
+        for line in set(plan.left_out) - _told:
+            _log.log(logging.INFO if self.market.turns else logging.WARNING, "pijit: %s", line)
+        _told.update(plan.left_out)
         call, rebind = _callable(plan, self.outputs), _rebinding(plan, self.graph.data)
         self.made.append((backend.name, call, rebind, plan.shares_weights, writes))
         row.state = "installed"
@@ -215,7 +218,7 @@ class _Differs(BackendError):
     """A plan gives other numbers than native replay."""
 
 
-_told: set[str] = set()  # backends of which a difference was said
+_told: set[str] = set()  # backends of which a difference was said, and what was said of operators
 
 
 class _Worker:

@@ -132,14 +132,14 @@ class Compilation:
             self._end(plan)
 
     def _remote(self, graph: Graph) -> Plan:
-        from pijit.compilers import _prepare, worker
+        from pijit.compilers import _pieces, _prepare, worker
 
-        parts = _prepare.parts(graph, self._compiler, self._options, look=False)
+        parts = _prepare.parts(graph, self._compiler, self._options)
         with TemporaryDirectory(prefix="pijit-") as name:
             directory = Path(name)
             worker.write_job(parts.core, self._compiler, self._options, limits.memory, directory)
-            self._wait_for(self._start(directory), directory)
-            made = self._compiler.load(parts.core, self._options, directory / worker.MADE)
+            missing = self._wait_for(self._start(directory), directory)
+            made = _pieces.load(parts.core, self._compiler, self._options, directory / worker.MADE, missing)
             return _prepare.completed(made, parts)
 
     def _start(self, directory: Path) -> "subprocess.Popen[bytes]":
@@ -168,7 +168,7 @@ class Compilation:
                 )
             return self._process
 
-    def _wait_for(self, process: "subprocess.Popen[bytes]", directory: Path) -> None:
+    def _wait_for(self, process: "subprocess.Popen[bytes]", directory: Path) -> list[int]:
         from pijit.compilers import worker
 
         try:
@@ -181,13 +181,14 @@ class Compilation:
             if process.stdin is not None:
                 process.stdin.close()
         try:
-            error = worker.read_result(directory)
-        except (OSError, ValueError, KeyError):
+            error, missing = worker.read_result(directory)
+        except (OSError, ValueError, KeyError, TypeError):
             raise BackendError(
                 f"backend {self.backend!r}: its process ended with {_ending(process.returncode)}{_last_line(directory)}"
             ) from None
         if error:
             raise BackendError(error)
+        return missing
 
 
 def _ending(code: int) -> str:

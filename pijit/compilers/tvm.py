@@ -1,11 +1,12 @@
 """TVM: Relax from torch.export, without tuning; slow to call unless its own options say more."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pijit.compilers import _exported, _torch
-from pijit.compilers._base import Backend, Options, Plan, serialised
+from pijit.compilers._base import Backend, Options, Plan, Unsupported, serialised
 from pijit.compilers._prepare import numbers
 from pijit.graph.model import Graph
 
@@ -25,7 +26,11 @@ class Tvm(Backend):
         from tvm.relax.frontend.torch import from_exported_program
 
         program = _exported.program_of(graph, bound=not options.fold, plain=True)
-        module = from_exported_program(program, keep_params_as_input=False, run_ep_decomposition=False)
+        try:
+            module = from_exported_program(program, keep_params_as_input=False, run_ep_decomposition=False)
+        except AssertionError as error:  # "Unsupported function types ['special_bessel_j0.default']"
+            names = re.findall(r"'(\w+)\.\w+'", str(error))
+            raise Unsupported(f"backend {self.name!r} cannot take this graph: {str(error)[:500]}", names) from error
         cpu = tvm.target.codegen.llvm_get_system_cpu()
         target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": options.threads or 1})
         made = tvm.compile(module, target, relax_pipeline=options.settings.get("pipeline", "default"))

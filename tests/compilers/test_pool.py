@@ -65,6 +65,20 @@ def test_folded_weights_travel_with_the_graph() -> None:
         agrees(get(name), plan, module, inputs(1))
 
 
+@needs_remote
+def test_a_process_says_what_a_backend_has_not_got() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.special.bessel_j0(x.sin() * 2).cos() + 1
+
+    graph = captured(fn, torch.ones(3))
+    for name in REMOTE:
+        plan = pool.submit(graph, name).wait(100)
+        assert plan is not None
+        assert len(plan.left_out) == 1
+        for seed in range(2):
+            agrees(get(name), plan, fn, torch.randn(3, generator=torch.Generator().manual_seed(seed)))
+
+
 class _Bad(Backend):
     """Does what is asked of it: raises, exits, hangs, takes memory, is killed, or gives nothing."""
 

@@ -3,6 +3,7 @@
 It is best where many small operators are called. Weights are read where the program has them.
 """
 
+import functools
 import re
 import subprocess
 import sys
@@ -80,6 +81,15 @@ class Iree(Backend):
         return _Bound(graph, options, data).plan()
 
 
+@functools.cache
+def _config(iree: Any, threads: int) -> Any:
+    """The device of so many threads: the caller's alone, or a pool. A pool is as large as the first that is made."""
+    if threads == 1:
+        return iree.Config("local-sync")
+    iree._binding.parse_flags(f"--task_topology_group_count={threads}")
+    return iree.Config("local-task")
+
+
 class _Bound:
     """A module with its weights, called by the virtual machine itself.
 
@@ -94,7 +104,7 @@ class _Bound:
         iree._binding.disable_leak_checker()  # at exit it would list functions of its own, on stderr
         self.iree, self.graph, self.size = iree, graph, len(data)
         self.fold = options.fold
-        config = iree.Config("local-sync")
+        config = _config(iree, options.threads or _torch.threads())
         context = iree.SystemContext(config=config)
         module = iree.VmModule.copy_buffer(context.instance, data)
         context.add_vm_module(module)

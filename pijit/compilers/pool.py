@@ -18,12 +18,12 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pijit import _core
-from pijit.compilers import get
+from pijit.compilers import _torch, get
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.errors import BackendError, PijitError
 from pijit.graph.model import Graph
@@ -65,7 +65,8 @@ class Compilation:
         self.seconds = 0.0
         self._graph: Graph | None = graph
         self._compiler = backend
-        self._options = options
+        # Those of the thread that asks: torch counts them for each.
+        self._options = options if options.threads else replace(options, threads=_torch.threads())
         self._plan: Plan | None = None
         self._error: BackendError | None = None
         self._process: subprocess.Popen[bytes] | None = None

@@ -32,7 +32,7 @@ class Tvm(Backend):
             names = re.findall(r"'(\w+)\.\w+'", str(error))
             raise Unsupported(f"backend {self.name!r} cannot take this graph: {str(error)[:500]}", names) from error
         cpu = tvm.target.codegen.llvm_get_system_cpu()
-        target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": options.threads or 1})
+        target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": options.threads or _torch.threads()})
         made = tvm.compile(module, target, relax_pipeline=options.settings.get("pipeline", "default"))
         made.export_library(str(directory / _FILE))
 
@@ -40,6 +40,8 @@ class Tvm(Backend):
         import torch
         import tvm
 
+        # Of all code of TVM; 1: the larger cores first.
+        tvm.get_global_func("runtime.config_threadpool")(1, options.threads or _torch.threads())
         file = directory / _FILE
         function = tvm.relax.VirtualMachine(tvm.runtime.load_module(str(file)), tvm.cpu())["main"]
         names = [] if options.fold else [value.name for value in graph.parameters]

@@ -31,13 +31,14 @@ def write_job(graph: Graph, backend: Backend, options: Options, memory: int, dir
         TypeError: an option cannot be written as JSON.
     """
     from pijit._formats import json as format
+    from pijit.compilers import _torch
 
     job = {
         "backend": backend.name,
         "memory": memory,
         "fold": options.fold,
         "symbolic": options.symbolic,
-        "threads": options.threads,
+        "threads": options.threads or _torch.threads(),
         "settings": dict(options.settings),
     }
     (directory / JOB).write_text(json.dumps(job), encoding="utf-8")
@@ -64,15 +65,14 @@ def run(directory: Path) -> list[int]:
     job = json.loads((directory / JOB).read_text(encoding="utf-8"))
     if job["memory"]:
         resource.setrlimit(resource.RLIMIT_DATA, (job["memory"], job["memory"]))
+    import torch
+
     from pijit.compilers import _pieces, _prepare
     from pijit.compilers._torch import example
 
     options = Options(job["fold"], job["symbolic"], job["threads"], job["settings"])
     graph = Graph.from_json(directory / GRAPH, framework="torch")
-    if options.threads:
-        import torch
-
-        torch.set_num_threads(options.threads)
+    torch.set_num_threads(job["threads"])
     if not options.fold:  # weights of which only the sizes are known
         graph = replace(graph, data={value.name: example(value) for value in graph.parameters})
     backend = get(job["backend"])

@@ -99,6 +99,8 @@ class _Bad(Backend):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             subprocess.Popen(["sleep", "77"])
             time.sleep(77)
+        if what == "threads":
+            raise ValueError(f"{options.threads} threads, {torch.get_num_threads()} of torch")
         if what == "memory":
             held = []
             while True:
@@ -126,6 +128,19 @@ def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backend:
     (tmp_path / "bad_backend.py").write_text(source.replace("from __future__ import annotations\n", ""))
     monkeypatch.syspath_prepend(str(tmp_path))
     return BACKEND
+
+
+def test_a_process_has_as_many_threads_as_torch(bad: Backend) -> None:
+    graph, before = captured(torch.exp, torch.ones(3)), torch.get_num_threads()
+    try:
+        for threads in (2, 1):
+            torch.set_num_threads(threads)
+            with pytest.raises(BackendError, match=f"{threads} threads, {threads} of torch"):
+                pool.submit(graph, bad, Options(settings={"what": "threads"})).wait()
+        with pytest.raises(BackendError, match="2 threads, 2 of torch"):
+            pool.submit(graph, bad, Options(threads=2, settings={"what": "threads"})).wait()
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(

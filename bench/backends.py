@@ -12,7 +12,7 @@ take their turns. Printed are, for each,
 - share: of the operators that are in segments, and how many segments there are;
 - difference: the largest, absolute, from eager; and who answers.
 
-`encoder` and `bert` (that of `make run`) are 12 layers of hidden size 64 on 16 tokens; all others are names of zoo.toml.
+`encoder` and `bert`, that of `make run`, are 12 layers of hidden size 64 on 16 tokens; others are names of zoo.toml.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ class Plan:
             bound again (`rebind`) when a version counter has changed.
         folded: weights are part of the code; the plan is of no use when they change.
         size_bytes: memory that it holds, about.
+        left_out: operators that torch runs in between, since the backend has not got them: a line for each.
         holds: for plans of free sizes: whether the program decides on the sizes of these inputs as it did when it was
             captured. The caller asks it for each new key; where it is False, the plan is for another way.
     """
@@ -90,6 +91,7 @@ class Plan:
         self.shares_weights = shares_weights and not folded
         self.folded = folded
         self.size_bytes = size_bytes
+        self.left_out: tuple[str, ...] = ()
         self.holds: Callable[..., bool] = lambda *inputs: True
         self._rebind = rebind
         self._close = close
@@ -183,7 +185,7 @@ class Backend:
         return f"needs {' and '.join(lacks)}; run: {self.install}" if lacks else None
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
-        """The nodes of a graph that it has no operator for; what is around them can be compiled."""
+        """The nodes of a graph that it has no operator for; what is around them is compiled."""
         return tuple(
             node for node in graph.nodes if node.op.startswith("python::") or (node.random and not self.random)
         )
@@ -194,19 +196,21 @@ class Backend:
         return table.get(dtype, (0.0, 0.0))
 
     def compile(self, graph: Graph, options: Options | None = None) -> Plan:
-        """Compile a graph in this process.
+        """Compile a graph in this process; torch runs operators that the backend has not got between compiled code.
 
         Raises:
-            BackendError: it is not installed, or cannot take the graph; an operator that it lacks comes with its line.
+            BackendError: it is not installed, or cannot take the graph; where operators that it lacks are the reason,
+                the message has the line of the first.
             UsageError: it has no such option.
         """
-        from pijit.compilers import _prepare
+        from pijit.compilers import _pieces, _prepare
 
         options = options or Options()
         self.check(options)
         with reported(self.name):
             parts = _prepare.parts(graph, self, options)
-            return _prepare.completed(self.make(parts.core, options), parts)
+            missing = _prepare.missing(parts.core, self, options)
+            return _prepare.completed(_pieces.make(parts.core, self, options, missing), parts)
 
     def check(self, options: Options) -> None:
         """`BackendError` if it is not usable, `UsageError` if an option is wrong."""
@@ -232,6 +236,18 @@ class Backend:
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         """The plan of these files, with the graph's own weights; the files may go afterwards."""
         raise NotImplementedError(self.name)
+
+
+class Unsupported(BackendError):
+    """A compiler has found, while it compiled, operators that it has not got.
+
+    Attributes:
+        operators: their names in torch, without namespaces and overloads.
+    """
+
+    def __init__(self, message: str, operators: Iterable[str]) -> None:
+        super().__init__(message)
+        self.operators = frozenset(operators)
 
 
 class _Reported:
@@ -278,6 +294,11 @@ def gives_numbers(node: Node) -> bool:
     return any(value is not None and value.kind != "tensor" for value in node.results)
 
 
+def has_numbers(node: Node) -> bool:
+    """It gives a number for Python, or is given one that is no literal."""
+    return gives_numbers(node) or any(value.kind != "tensor" for value in node.operands)
+
+
 def lacking(backend: str, nodes: Iterable[Node]) -> BackendError:
     """The error for operators that a backend has not got."""
     first, *rest = nodes
@@ -304,6 +325,8 @@ __all__ = [
     "Options",
     "Plan",
     "Tolerance",
+    "Unsupported",
+    "has_numbers",
     "installed",
     "lacking",
     "reported",

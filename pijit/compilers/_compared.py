@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int] | None]
 
 _log = logging.getLogger("pijit")
-told: set[str] = set()  # backends of which a difference was said
+told: set[str] = set()  # backends of which a difference was said, and what was said of operators
 
 
 class Differs(BackendError):

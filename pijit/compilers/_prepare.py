@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pijit import passes
+from pijit.compilers import _pieces
 from pijit.compilers._base import Backend, Options, Plan, lacking
 from pijit.errors import BackendError
 from pijit.graph import regions
@@ -44,18 +45,16 @@ class Parts(NamedTuple):
     holds: Callable[..., bool] | None = None
 
 
-def parts(graph: Graph, backend: Backend, options: Options, *, look: bool = True) -> Parts:
+def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
     """The graph in its two parts.
 
     Args:
         graph: what to compile.
         backend: by which.
         options: of the compilation.
-        look: for operators that the backend has not got, for which its package is imported.
 
     Raises:
-        BackendError: the backend does not take one of its operators, a weight has no array, a size is not known, or
-            what the program writes to is also what it returns.
+        BackendError: a weight has no array, a size is not known, or what the program writes to is also what it returns.
         ExportError: an operator writes where that cannot be said without writing.
     """
     from pijit._formats._results import needed
@@ -76,8 +75,6 @@ def parts(graph: Graph, backend: Backend, options: Options, *, look: bool = True
     updates = tuple(name for name, _ in graph.updates)
     graph = replace(graph, outputs=given, updates=())
     graph = with_nodes(graph, needed(graph))
-    if look and (missing := backend.lacks(graph)):
-        raise lacking(backend.name, missing)
     tail_nodes = _tail_nodes(graph, given, len(updates))
     made = {value.name for node in tail_nodes for value in node.results if value is not None}
     own = {value.name for value in (*graph.inputs, *graph.parameters)}
@@ -94,6 +91,18 @@ def parts(graph: Graph, backend: Backend, options: Options, *, look: bool = True
         inputs = (*graph.inputs, *wanted.values())
         tail = _with_used(replace(with_nodes(graph, tail_nodes), inputs=inputs, outputs=given))
     return Parts(core, tail, given, updates, holds)
+
+
+def missing(core: Graph, backend: Backend, options: Options) -> list[int]:
+    """Positions of the nodes that torch runs, since the backend has not got them; its package may be imported for it.
+
+    Raises:
+        BackendError: sizes are free, and it does not take one of the operators.
+    """
+    nodes = backend.lacks(core)
+    if nodes and options.symbolic:
+        raise lacking(backend.name, nodes)
+    return _pieces.positions(core, nodes)
 
 
 def _holds(graph: Graph) -> Callable[..., bool] | None:

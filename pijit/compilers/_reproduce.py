@@ -48,13 +48,14 @@ def write(graph: Graph, backend: str, options: Options, inputs: Sequence[Any], o
         ExportError: a tensor or argument cannot.
     """
     from pijit._formats._arrays import raw, write_file
+    from pijit.compilers import _torch
 
     directory = Path(tempfile.mkdtemp(prefix="pijit-difference-"))
     (directory / "graph.json").write_text(graph.to_json())
     for file, tensors in (("inputs", inputs), ("outputs", outputs)):
         named: Mapping[str, Any] = {f"{at:04}": raw(tensor, f"{file}[{at}]") for at, tensor in enumerate(tensors)}
         write_file(named, directory / f"{file}.safetensors")
-    threads = options.threads or 1
+    threads = options.threads or _torch.threads()
     program = _PROGRAM.format(backend=backend, threads=threads, fold=options.fold, settings=dict(options.settings))
     (directory / "run.py").write_text(program)
     return directory

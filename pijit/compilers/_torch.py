@@ -81,6 +81,11 @@ def example(value: Value) -> Any:
     return torch.zeros(sizes, dtype=getattr(torch, value.dtype), device=value.device)
 
 
+def dtype_of(value: Value) -> str:
+    """The dtype of the array that stands for a value, which may be a number."""
+    return DTYPES.get(value.kind) or str(value.dtype)
+
+
 def size_of(tensors: Any) -> int:
     """Bytes of these tensors."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
@@ -99,3 +104,5 @@ def aligned(tensor: Any) -> Any:
 
 
 _NUMBERS = {int, float, bool}
+# Of the arrays that stand for numbers.
+DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pijit import _core, compilers
 from pijit.compilers import _free_sizes, pool
 from pijit.compilers._base import Backend, Options
-from pijit.compilers._compared import Differs, Made, difference
+from pijit.compilers._compared import Differs, Made, difference, told
 from pijit.compilers._queue import Job, Queue
 from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, ExportError
@@ -212,6 +212,9 @@ class Market:
         Raises:
             BackendError: it raised, or gave what has another form.
         """
+        for line in set(made.plan.left_out) - told:
+            _log.log(logging.INFO if self.turns else logging.WARNING, "pijit: %s", line)
+        told.update(made.plan.left_out)
         trial = False
         try:
             with quietly:

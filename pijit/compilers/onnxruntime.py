@@ -5,34 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from pijit.compilers import _torch
-from pijit.compilers._base import Backend, Options, Plan, serialised
+from pijit.compilers._base import Options, Plan, serialised
+from pijit.compilers._onnx import FILE, OfOnnx
 from pijit.compilers._prepare import numbers
-from pijit.graph.model import Graph, Node, Value
+from pijit.graph.model import Graph, Value
 
-_FILE = "model.onnx"
 # The types of ONNX by dtype: `onnx.TensorProto`.
 _TYPES = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
     "float64": 11, "uint32": 12, "uint64": 13, "bfloat16": 16,
 }  # fmt: skip
-_NUMBERS = {"int": "int64", "float": "float64", "bool": "bool"}
 
 
-class OnnxRuntime(Backend):
+class OnnxRuntime(OfOnnx):
     name = "onnxruntime"
     folds = True
     doc = "small and quick to compile: inference with free sizes, and whole training steps"
     install = "pip install onnx onnxruntime"
     packages = ("torch", "onnx", "onnxruntime")
     training = True
-    symbolic = True
-    remote = True
-
-    def lacks(self, graph: Graph) -> tuple[Node, ...]:
-        return super().lacks(graph) or onnx_lacks(graph)
-
-    def build(self, graph: Graph, options: Options, directory: Path) -> None:
-        write_model(graph, options.fold, directory / _FILE)
 
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         import onnxruntime
@@ -41,34 +32,9 @@ class OnnxRuntime(Backend):
         settings.intra_op_num_threads = options.threads or _torch.threads()
         settings.inter_op_num_threads = 1
         settings.log_severity_level = 3
-        file = directory / _FILE
+        file = directory / FILE
         session = onnxruntime.InferenceSession(str(file), settings, providers=["CPUExecutionProvider"])
         return _Bound(graph, options, session, file.stat().st_size).plan()
-
-
-def onnx_lacks(graph: Graph) -> tuple[Node, ...]:
-    """The nodes of a graph that have no form in ONNX."""
-    from pijit._formats import _onnx_lower
-
-    return tuple(
-        node
-        for node in graph.nodes
-        if node.op != "check" and _onnx_lower.form(node.op) is None and _onnx_lower.form(node.op, True) is None
-    )
-
-
-def write_model(graph: Graph, fold: bool, path: Path) -> None:
-    """Writes the model of a graph; without `fold` its weights are inputs, before the others."""
-    from pijit._formats import onnx
-
-    if not fold:
-        graph = _torch.with_weights_as_inputs(graph)
-    onnx.write(onnx.make(graph), path)
-
-
-def dtype_of(value: Value) -> str:
-    """The dtype of what stands for a value in ONNX."""
-    return _NUMBERS.get(value.kind) or str(value.dtype)
 
 
 class _Bound:
@@ -136,7 +102,7 @@ class _Bound:
         torch = self.torch
         if value.kind == "tensor":
             return lambda tensor: tensor
-        dtype = getattr(torch, dtype_of(value))
+        dtype = getattr(torch, _torch.dtype_of(value))
         return lambda number: torch.tensor(number, dtype=dtype)
 
     def output(self, value: Value, name: str) -> Callable[[], Any] | None:
@@ -145,7 +111,11 @@ class _Bound:
         if shape is None or not all(isinstance(size, int) for size in shape):
             return None
         sizes: Any = shape
-        empty, dtype, kind = self.torch.empty, getattr(self.torch, dtype_of(value)), _TYPES[dtype_of(value)]
+        empty, dtype, kind = (
+            self.torch.empty,
+            getattr(self.torch, _torch.dtype_of(value)),
+            _TYPES[_torch.dtype_of(value)],
+        )
 
         def make() -> Any:
             made = empty(sizes, dtype=dtype)

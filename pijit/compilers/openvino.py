@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pijit.compilers import _torch
-from pijit.compilers._base import Backend, Options, Plan, serialised
+from pijit.compilers._base import Options, Plan, serialised
+from pijit.compilers._onnx import FILE, OfOnnx
 from pijit.compilers._prepare import numbers
-from pijit.compilers.onnxruntime import dtype_of, onnx_lacks, write_model
 from pijit.errors import BackendError
-from pijit.graph.model import Graph, Node, Value
+from pijit.graph.model import Graph, Value
 
-_FILE = "model.onnx"
 # Names of types; the others OpenVINO does not have.
 _TYPES = {
     "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
@@ -22,20 +21,13 @@ _TYPES = {
 }  # fmt: skip
 
 
-class OpenVino(Backend):
+class OpenVino(OfOnnx):
     name = "openvino"
     folds = True
-    doc = "Intel's runtime: fast inference on the CPU, with free sizes"
+    doc = "Intel's runtime: fast inference on the CPU with free sizes, and whole training steps"
+    training = True
     install = "pip install onnx openvino"
     packages = ("torch", "onnx", "openvino")
-    symbolic = True
-    remote = True
-
-    def lacks(self, graph: Graph) -> tuple[Node, ...]:
-        return super().lacks(graph) or onnx_lacks(graph)
-
-    def build(self, graph: Graph, options: Options, directory: Path) -> None:
-        write_model(graph, options.fold, directory / _FILE)
 
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         import openvino
@@ -46,8 +38,9 @@ class OpenVino(Backend):
             "INFERENCE_NUM_THREADS": options.threads or _torch.threads(),
             "NUM_STREAMS": 1,
             "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,  # the processors are shared with torch, and the program's own
         }
-        file = directory / _FILE
+        file = directory / FILE
         compiled = core.compile_model(core.read_model(str(file)), "CPU", settings)
         return _Bound(graph, options, compiled, file.stat().st_size).plan()
 
@@ -70,7 +63,8 @@ class _Bound:
         if len(compiled.inputs) != count + len(graph.inputs) or len(compiled.outputs) != len(graph.results):
             raise BackendError("backend 'openvino' has dropped an input of the graph")
         for port, value in zip(compiled.outputs, graph.results, strict=True):
-            if port.get_element_type().get_type_name() != _TYPES.get(dtype_of(value)):
+            known = value.kind != "tensor" or value.dtype is not None
+            if known and port.get_element_type().get_type_name() != _TYPES.get(_torch.dtype_of(value)):
                 raise BackendError(f"backend 'openvino' gives {port.get_element_type()} for {value.name!r}")
 
     def rebind(self, weights: Mapping[str, Any]) -> bool:
@@ -110,7 +104,7 @@ class _Bound:
         shared, torch = self.shared, self.torch
         if value.kind == "tensor":
             return lambda tensor: shared(tensor.contiguous())
-        dtype = getattr(torch, dtype_of(value))
+        dtype = getattr(torch, _torch.dtype_of(value))
         return lambda number: shared(torch.tensor(number, dtype=dtype))
 
     def output(self, at: int, value: Value) -> Callable[[], Callable[[], Any]]:
@@ -119,7 +113,7 @@ class _Bound:
         sizes: Any = () if value.kind != "tensor" else value.shape
         if sizes is None or not all(isinstance(size, int) for size in sizes):
             return lambda: lambda: torch.from_numpy(request.get_output_tensor(at).data.copy())
-        dtype = getattr(torch, dtype_of(value))
+        dtype = getattr(torch, _torch.dtype_of(value))
 
         def make() -> Callable[[], Any]:
             made = torch.empty(sizes, dtype=dtype)

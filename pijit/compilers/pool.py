@@ -18,12 +18,13 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import OWN, _progress, get
+from pijit.compilers import OWN, _progress, _torch, get
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, PijitError
@@ -73,7 +74,8 @@ class Compilation:
         self.seconds = 0.0
         self._graph: Graph | None = graph
         self._compiler = backend
-        self._options = options
+        # Those of the thread that asks: torch counts them for each.
+        self._options = options if options.threads else replace(options, threads=_torch.threads())
         self._plan: Plan | None = None
         self._error: BackendError | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -144,16 +146,16 @@ class Compilation:
             self._end(plan)
 
     def _remote(self, graph: Graph) -> Plan:
-        from pijit.compilers import _prepare, worker
+        from pijit.compilers import _pieces, _prepare, worker
 
         with TemporaryDirectory(prefix="pijit-") as name:
             directory = Path(name)
             with quietly:
-                parts = _prepare.parts(graph, self._compiler, self._options, look=False)
+                parts = _prepare.parts(graph, self._compiler, self._options)
                 worker.write_job(parts.core, self._compiler, self._options, limits.memory, directory)
-            self._wait_for(self._start(directory), directory)
+            missing = self._wait_for(self._start(directory), directory)
             with quietly:
-                made = self._compiler.load(parts.core, self._options, directory / worker.MADE)
+                made = _pieces.load(parts.core, self._compiler, self._options, directory / worker.MADE, missing)
                 return _prepare.completed(made, parts)
 
     def _start(self, directory: Path) -> "subprocess.Popen[bytes]":
@@ -182,7 +184,7 @@ class Compilation:
                 )
             return self._process
 
-    def _wait_for(self, process: "subprocess.Popen[bytes]", directory: Path) -> None:
+    def _wait_for(self, process: "subprocess.Popen[bytes]", directory: Path) -> list[int]:
         from pijit.compilers import worker
 
         try:
@@ -195,13 +197,14 @@ class Compilation:
             if process.stdin is not None:
                 process.stdin.close()
         try:
-            error = worker.read_result(directory)
-        except (OSError, ValueError, KeyError):
+            error, missing = worker.read_result(directory)
+        except (OSError, ValueError, KeyError, TypeError):
             raise BackendError(
                 f"backend {self.backend!r}: its process ended with {_ending(process.returncode)}{_last_line(directory)}"
             ) from None
         if error:
             raise BackendError(error)
+        return missing
 
 
 def _ending(code: int) -> str:

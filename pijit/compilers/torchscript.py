@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pijit.compilers import _torch
-from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, gives_numbers
+from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, has_numbers
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node
 
@@ -52,8 +52,8 @@ class TorchScript(Backend):
 
 
 def _is_frozen(node: Node) -> bool:
-    """It gives a number, which a trace takes for a constant; or has a list of flags, which no trace can hold."""
-    return gives_numbers(node) or any(
+    """It has a number, which a trace takes for a constant; or a list of flags, which no trace can hold."""
+    return has_numbers(node) or any(
         isinstance(each, tuple) and any(flag is True or flag is False for flag in each)
         for each in node.arguments.values()
     )

@@ -1,11 +1,12 @@
 """TVM: Relax from torch.export, without tuning; slow to call unless its own options say more."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pijit.compilers import _exported, _torch
-from pijit.compilers._base import Backend, Options, Plan, serialised
+from pijit.compilers._base import Backend, Options, Plan, Unsupported, serialised
 from pijit.compilers._prepare import numbers
 from pijit.graph.model import Graph
 
@@ -25,9 +26,13 @@ class Tvm(Backend):
         from tvm.relax.frontend.torch import from_exported_program
 
         program = _exported.program_of(graph, bound=not options.fold, plain=True)
-        module = from_exported_program(program, keep_params_as_input=False, run_ep_decomposition=False)
+        try:
+            module = from_exported_program(program, keep_params_as_input=False, run_ep_decomposition=False)
+        except AssertionError as error:  # "Unsupported function types ['special_bessel_j0.default']"
+            names = re.findall(r"'(\w+)\.\w+'", str(error))
+            raise Unsupported(f"backend {self.name!r} cannot take this graph: {str(error)[:500]}", names) from error
         cpu = tvm.target.codegen.llvm_get_system_cpu()
-        target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": options.threads or 1})
+        target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": options.threads or _torch.threads()})
         made = tvm.compile(module, target, relax_pipeline=options.settings.get("pipeline", "default"))
         made.export_library(str(directory / _FILE))
 
@@ -35,6 +40,8 @@ class Tvm(Backend):
         import torch
         import tvm
 
+        # Of all code of TVM; 1: the larger cores first.
+        tvm.get_global_func("runtime.config_threadpool")(1, options.threads or _torch.threads())
         file = directory / _FILE
         function = tvm.relax.VirtualMachine(tvm.runtime.load_module(str(file)), tvm.cpu())["main"]
         names = [] if options.fold else [value.name for value in graph.parameters]

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pijit.compilers import get
-from pijit.compilers._base import Backend, Options, lacking, reported
+from pijit.compilers._base import Backend, Options, reported
 from pijit.errors import PijitError
 from pijit.graph.model import Graph
 
@@ -31,13 +31,14 @@ def write_job(graph: Graph, backend: Backend, options: Options, memory: int, dir
         TypeError: an option cannot be written as JSON.
     """
     from pijit._formats import json as format
+    from pijit.compilers import _torch
 
     job = {
         "backend": backend.name,
         "memory": memory,
         "fold": options.fold,
         "symbolic": options.symbolic,
-        "threads": options.threads,
+        "threads": options.threads or _torch.threads(),
         "settings": dict(options.settings),
     }
     (directory / JOB).write_text(json.dumps(job), encoding="utf-8")
@@ -45,40 +46,39 @@ def write_job(graph: Graph, backend: Backend, options: Options, memory: int, dir
     (directory / MADE).mkdir()
 
 
-def read_result(directory: Path) -> str:
-    """What went wrong; "" if nothing did.
+def read_result(directory: Path) -> tuple[str, list[int]]:
+    """What went wrong, "" if nothing did; and the positions of the nodes that the backend has not got.
 
     Raises:
         OSError: the worker has written nothing.
         ValueError: what it has written is damaged.
     """
     held = json.loads((directory / RESULT).read_text(encoding="utf-8"))
-    error = held["error"]
-    if not isinstance(error, str):
+    error, missing = held["error"], held["missing"]
+    if not isinstance(error, str) or not all(type(each) is int for each in missing):
         raise ValueError("no text")
-    return error
+    return error, missing
 
 
-def run(directory: Path) -> None:
-    """Do what the directory says."""
+def run(directory: Path) -> list[int]:
+    """Do what the directory says; gives the positions of the nodes that the backend has not got."""
     job = json.loads((directory / JOB).read_text(encoding="utf-8"))
     if job["memory"]:
         resource.setrlimit(resource.RLIMIT_DATA, (job["memory"], job["memory"]))
+    import torch
+
+    from pijit.compilers import _pieces, _prepare
     from pijit.compilers._torch import example
 
     options = Options(job["fold"], job["symbolic"], job["threads"], job["settings"])
     graph = Graph.from_json(directory / GRAPH, framework="torch")
-    if options.threads:
-        import torch
-
-        torch.set_num_threads(options.threads)
+    torch.set_num_threads(job["threads"])
     if not options.fold:  # weights of which only the sizes are known
         graph = replace(graph, data={value.name: example(value) for value in graph.parameters})
     backend = get(job["backend"])
     with reported(backend.name):
-        if missing := backend.lacks(graph):
-            raise lacking(backend.name, missing)
-        backend.build(graph, options, directory / MADE)
+        missing = _prepare.missing(graph, backend, options)
+        return _pieces.build(graph, backend, options, directory / MADE, missing)
 
 
 def _end_with_parent(directory: Path) -> None:
@@ -100,15 +100,16 @@ def main(directory: Path) -> None:
     """Run the job, and write what became of it."""
     _end_with_parent(directory)
     os.nice(5)
+    missing: list[int] = []
     try:
-        run(directory)
+        missing = run(directory)
         error = ""
     except PijitError as failure:
         error = str(failure)
     except MemoryError:
         error = "the compiler needs more memory than it may have"
     new = directory / f"{RESULT}.new"
-    new.write_text(json.dumps({"error": error}), encoding="utf-8")
+    new.write_text(json.dumps({"error": error, "missing": missing}), encoding="utf-8")
     new.replace(directory / RESULT)
 
 

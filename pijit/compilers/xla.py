@@ -17,7 +17,6 @@ from pijit.graph.forms import form_of, load
 from pijit.graph.model import Graph, Node, Value
 
 _FILE = "program.xla"
-_DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
 _ALIGNED = 63  # bits of an address that have to be 0
 
 
@@ -120,7 +119,7 @@ def _maker(value: Value, entered: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return entered
     import torch
 
-    dtype = getattr(torch, _DTYPES[value.kind])
+    dtype = getattr(torch, _torch.DTYPES[value.kind])
     return lambda number: entered(torch.tensor(number, dtype=dtype))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from plans import MODELS, agrees, captured, close, model
 from torch import nn
 
 import pijit
-from pijit.compilers import OWN, Options, get
+from pijit.compilers import OWN, Options, _pieces, get
 from pijit.errors import BackendError
 
 pytestmark = pytest.mark.torch
@@ -228,3 +230,58 @@ def test_an_operator_that_a_backend_has_not_got_comes_with_its_line() -> None:
         expected = draw(torch.ones(3))
         torch.manual_seed(seed)
         assert torch.equal(plan(torch.ones(3))[0], expected)
+
+
+class Foreign(nn.Module):
+    """An operator that torch alone has, between layers; what it gives and is given is seen, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x = torch.relu(self.first(x))
+        y = torch.special.bessel_j0(x * self.first.bias)
+        return self.last(y).tanh() * 2, y, x.t()
+
+
+@pytest.mark.parametrize("backend", names())
+def test_what_is_around_an_operator_that_a_backend_has_not_got_is_compiled(backend: str) -> None:
+    torch.manual_seed(0)
+    module, compiler = Foreign(), get(backend)
+    graph = captured(module, torch.ones(3, 8))
+    plan = compiler.compile(graph)
+    said = r"test_backends.py:\d+: backend '.*' has not got aten::special_bessel_j0: torch runs it"
+    if backend not in {"native", "torchscript", "inductor"}:
+        assert [bool(re.search(said, line)) for line in plan.left_out] == [True]
+    for seed in range(2):
+        x = torch.randn(3, 8, generator=torch.Generator().manual_seed(seed))
+        agrees(compiler, plan, module, x)
+        with torch.no_grad():
+            for weight in module.parameters():
+                weight.mul_(1.25)
+        if not plan.shares_weights:
+            plan.rebind(graph.data)
+    agrees(compiler, plan, module, torch.randn(3, 8))
+    plan.close()
+    with pytest.raises(BackendError, match="closed"):
+        plan(torch.ones(3, 8))
+
+
+def test_pieces_are_as_few_as_the_ways_through_them_need() -> None:
+    """Nodes change places: three foreign operators that do not depend on each other need two compiled pieces."""
+
+    def fn(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        made = x.exp() * 2
+        for at in range(3):
+            made = made + torch.special.bessel_j0((y + at).sin()).cos()
+        return made.tanh()
+
+    graph = captured(fn, torch.ones(3), torch.ones(3))
+    missing = [at for at, node in enumerate(graph.nodes) if "bessel" in node.op]
+    assert len(missing) == 3
+    pieces = _pieces.split(replace(graph, outputs=graph.results), "xla", missing)
+    assert [piece.compiled for piece in pieces] == [True, False, True]
+    assert sum(len(piece.graph.nodes) for piece in pieces) == len(graph.nodes)
+    with pytest.raises(BackendError, match="does not take"):
+        _pieces.split(graph, "xla", range(len(graph.nodes)))

@@ -40,10 +40,11 @@ def _limits() -> Iterator[None]:
 def test_a_plan_comes_of_itself_and_sees_what_is_written_meanwhile(name: str) -> None:
     module, inputs, _ = model("mlp")
     compiler = get(name)
+    pool.limits.seconds = 600  # a busy machine
     handle = pool.submit(captured(module, inputs(0)), name)
     with torch.no_grad():
         module[0].weight.mul_(1.5)
-    plan = handle.wait(100)
+    plan = handle.wait()
     assert plan is not None
     assert handle.state == "done"
     assert handle.poll() is plan
@@ -63,6 +64,20 @@ def test_folded_weights_travel_with_the_graph() -> None:
         assert plan is not None and plan.folded  # noqa: PT018
         agrees(get(name), plan, module, inputs(0))
         agrees(get(name), plan, module, inputs(1))
+
+
+@needs_remote
+def test_a_process_says_what_a_backend_has_not_got() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.special.bessel_j0(x.sin() * 2).cos() + 1
+
+    graph = captured(fn, torch.ones(3))
+    for name in REMOTE:
+        plan = pool.submit(graph, name).wait(100)
+        assert plan is not None
+        assert len(plan.left_out) == 1
+        for seed in range(2):
+            agrees(get(name), plan, fn, torch.randn(3, generator=torch.Generator().manual_seed(seed)))
 
 
 class _Bad(Backend):
@@ -85,6 +100,8 @@ class _Bad(Backend):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             subprocess.Popen(["sleep", "77"])
             time.sleep(77)
+        if what == "threads":
+            raise ValueError(f"{options.threads} threads, {torch.get_num_threads()} of torch")
         if what == "memory":
             held = []
             while True:
@@ -112,6 +129,19 @@ def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backend:
     (tmp_path / "bad_backend.py").write_text(source.replace("from __future__ import annotations\n", ""))
     monkeypatch.syspath_prepend(str(tmp_path))
     return BACKEND
+
+
+def test_a_process_has_as_many_threads_as_torch(bad: Backend) -> None:
+    graph, before = captured(torch.exp, torch.ones(3)), torch.get_num_threads()
+    try:
+        for threads in (2, 1):
+            torch.set_num_threads(threads)
+            with pytest.raises(BackendError, match=f"{threads} threads, {threads} of torch"):
+                pool.submit(graph, bad, Options(settings={"what": "threads"})).wait()
+        with pytest.raises(BackendError, match="2 threads, 2 of torch"):
+            pool.submit(graph, bad, Options(threads=2, settings={"what": "threads"})).wait()
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(

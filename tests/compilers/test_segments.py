@@ -332,6 +332,46 @@ def test_a_plan_that_differs_is_never_installed(
     assert done.stdout == "output 0: largest difference 0.0\n"
 
 
+@pytest.mark.skipif(pijit.backends()["onnxruntime"] != "usable", reason="needs onnxruntime")
+def test_an_operator_that_a_backend_has_not_got_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    module = layers()
+
+    def both(x: Any) -> Any:
+        return module(torch.special.bessel_j0(module(x).repeat(1, 2))) + 1
+
+    fast = pijit.jit(both, backend="onnxruntime")
+    for rows in (3, 4):
+        settled(fast, torch.randn(rows, 8))
+        x = torch.randn(rows, 8)
+        torch.testing.assert_close(fast(x), both(x), rtol=1e-4, atol=1e-5)
+    (segment,) = segments(fast)
+    assert [key.plans[0].backend for key in segment.keys] == ["onnxruntime", "onnxruntime"]
+    said = [row.message for row in caplog.records if "has not got" in row.message]
+    assert len(said) == 1
+    assert "test_segments.py:" in said[0]
+
+
+@pytest.mark.skipif(pijit.backends()["onnxruntime"] != "usable", reason="needs onnxruntime")
+def test_what_is_around_an_operator_of_the_program_is_compiled() -> None:
+    with torch.library._scoped_library("pijit_test", "FRAGMENT") as library:
+        library.define("twist(Tensor x, float by) -> Tensor")
+        library.impl("twist", lambda x, by: x.flip(0) * by, "CPU")
+        module, twist = layers(), torch.ops.pijit_test.twist
+        assert twist(torch.ones(1), 2.0) == 2
+
+        def both(x: Any) -> Any:
+            return module(twist(module(x).repeat(1, 2), 1.5)) + 1
+
+        fast = pijit.jit(both, backend="onnxruntime")
+        settled(fast, torch.randn(3, 8))
+        settled(fast, torch.randn(3, 8))
+        found = segments(fast)
+        assert [[each.backend for each in key.plans] for one in found for key in one.keys] == [["onnxruntime"]] * 2
+        for _ in range(2):
+            x = torch.randn(3, 8)
+            torch.testing.assert_close(fast(x), both(x), rtol=1e-4, atol=1e-5)
+
+
 def test_turns_end_with_the_fastest(counting: Counting) -> None:
     import time
 

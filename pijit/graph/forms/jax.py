@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pijit.graph.forms.arrays import Arrays, functions
+from pijit.graph.forms.items import Items
 
 # Its place in JAX has changed.
 _ENABLE: Any = getattr(jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental"), "enable_x64")  # noqa: B009
@@ -23,7 +24,7 @@ def wide() -> AbstractContextManager[Any]:
     return context
 
 
-class Jax(Arrays):
+class Jax(Items, Arrays):
     """What JAX does in its own way."""
 
     xp = jnp
@@ -43,21 +44,6 @@ class Jax(Arrays):
 
     def repeat(self, x: Any, repeats: Any, axis: int | None = None, length: int | None = None) -> Any:
         return jnp.repeat(x, repeats, axis=axis, total_repeat_length=None if isinstance(repeats, int) else length)
-
-    def item(self, x: Any) -> Any:
-        return self._number(x, x.dtype, lambda number: number)
-
-    def item_int(self, x: Any) -> Any:
-        return self._number(x, np.int64, int)
-
-    def item_float(self, x: Any) -> Any:
-        return self._number(x, np.float64, float)
-
-    def item_bool(self, x: Any) -> Any:
-        return self._number(x, np.bool_, bool)
-
-    def item_not(self, x: Any) -> Any:
-        return self._number(x == 0, np.bool_, bool)
 
     def _put(self, x: Any, index: Any, value: Any, how: str = "set") -> Any:
         return getattr(x.at[index], how)(value)

@@ -13,6 +13,7 @@ import numpy as np
 
 from pijit.graph.forms import mindspore_namespace
 from pijit.graph.forms.arrays import Arrays, functions
+from pijit.graph.forms.items import Items
 from pijit.graph.forms.mindspore_array import BFLOAT16, Array, call, constant, is_known
 from pijit.graph.forms.mindspore_indexing import put
 
@@ -20,7 +21,7 @@ _CONVOLVED = (np.float16, np.float32)  # dtypes of MindSpore's kernels of convol
 _POOLED = (np.float16, np.float32, np.float64)
 
 
-class MindSpore(Arrays):
+class MindSpore(Items, Arrays):
     """What MindSpore does in its own way."""
 
     xp = mindspore_namespace
@@ -46,21 +47,6 @@ class MindSpore(Arrays):
         if x.shape != y.shape:
             return False
         return self._number(self.xp.all(self.xp.equal(x, y)), np.bool_, bool)
-
-    def item(self, x: Any) -> Any:
-        return self._number(x, x.dtype, lambda number: number)
-
-    def item_int(self, x: Any) -> Any:
-        return self._number(x, np.int64, int)
-
-    def item_float(self, x: Any) -> Any:
-        return self._number(x, np.float64, float)
-
-    def item_bool(self, x: Any) -> Any:
-        return self._number(x, np.bool_, bool)
-
-    def item_not(self, x: Any) -> Any:
-        return self._number(x == 0, np.bool_, bool)
 
     def _put(self, x: Any, index: Any, value: Any, how: str = "set") -> Any:
         return put(x, index, value, how)

@@ -16,9 +16,12 @@ from pijit._version import __version__
 
 
 def root() -> Path:
-    """The user's cache of pijit."""
+    """The user's cache of pijit; a place where nothing can be if the user has no home."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "pijit"
+    if not os.path.isabs(base):
+        home = os.path.expanduser("~")
+        base = os.path.join(home, ".cache") if os.path.isabs(home) else os.devnull
+    return Path(base, "pijit")
 
 
 def directory(version: str, abi: bool) -> Path:

@@ -5,6 +5,7 @@ which there is none runs as under plain Python.
 """
 
 import importlib.util
+import os
 import re
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
@@ -41,7 +42,7 @@ def choose_for(version: str, abi: bool) -> Choice:
     """The adapter for a torch of this version and ABI."""
     name = f"pijit.{_torches.module_name(version)}"
     own, refused = _adapter_cache.file(version, abi), ""
-    if own.is_file():
+    if os.path.isfile(own):  # of Path's own method a directory that cannot be entered is an error
         if not (refused := _adapter_cache.why_not(own)):
             return Choice(name, own)
         refused = f"; the one that was built is not used: {refused}"

@@ -48,7 +48,10 @@ def build(force: bool = False) -> str:
     sources, compiler = _sources(), _compiler()
     _check_headers(torch)
     file = _adapter_cache.file(torch.version, torch.abi)
-    _adapter_cache.make(file.parent)
+    try:
+        _adapter_cache.make(file.parent)
+    except OSError as error:
+        raise AdapterError(f"{file.parent} cannot be made: {error.strerror}; set XDG_CACHE_HOME") from None
     with tempfile.TemporaryDirectory(dir=file.parent) as place:
         made = Path(place) / file.name
         _compile(compiler, torch, sources, made)
@@ -152,10 +155,11 @@ def _run(command: Sequence[str]) -> None:
 def _test(made: Path) -> None:
     """Run the adapter's own test in a process of its own: what is wrong with it may end the process."""
     print("pijit: testing it", flush=True)
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PIJIT")}
     paths = [str(_PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
         [sys.executable, "-P", "-m", "pijit.tools.self_test", str(made)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        env=variables | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         check=False,

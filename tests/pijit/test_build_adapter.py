@@ -75,6 +75,11 @@ def no_torch(monkeypatch, tmp_path):
     return "there is no torch to build for: ModuleNotFoundError"
 
 
+def no_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    return "/dev/null/pijit/.* cannot be made: Not a directory; set XDG_CACHE_HOME"
+
+
 def it_does_not_load(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "_compile", lambda compiler, torch, sources, made: made.write_bytes(b"\x7fELF"))
     return "the adapter was built, but does not pass its test, and is not used:\n"
@@ -88,6 +93,7 @@ WRONG = [
     no_python_headers,
     no_torch_headers,
     no_torch,
+    no_home,
     it_does_not_load,
 ]
 

@@ -106,6 +106,15 @@ def test_what_belongs_to_another_user_is_not_loaded(cached, monkeypatch):
     assert "belongs to another user" in _choice.choose_for("9.1.0", True).why_none
 
 
+def test_without_a_home_there_is_no_cache(monkeypatch):
+    """Nothing is found, and nothing is an error: neither without a home nor where the user may not look."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for home in ("", "/dev/null/nobody", "~"):
+        monkeypatch.setenv("HOME", home)
+        assert _choice.choose_for("9.1.0", True).why_none.startswith("there is no adapter for torch 9.1.0")
+        assert _adapter_cache.built() == []
+
+
 def run(code, **variables):
     done = subprocess.run(
         [sys.executable, "-c", code],

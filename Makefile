@@ -28,6 +28,7 @@ CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(abspath $(VENV))/bin/pyth
 WHEEL := build/wheel
 CHECKED := build/checked
 MINDSPORE_VENV := .venv-mindspore
+TORCHES ?= .venv-torches
 SANITIZED := build/sanitized
 
 # Tests run away from the source tree, so that what they import is what was built for them.
@@ -37,7 +38,7 @@ PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches wheels bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -141,6 +142,65 @@ test-mindspore: $(CHECKED)/.built $(MINDSPORE_VENV)/.deps ## set up MindSpore an
 	  TORCH_PACKAGES="$$(python -c 'import torch, pathlib; print(pathlib.Path(torch.__file__).parents[1])')" \
 	  $(ROOT)/$(MINDSPORE_VENV)/bin/$(PYTEST) -p no:cacheprovider $(ROOT)/tests/mindspore
 
+# --- several torches --------------------------------------------------------------------------
+
+# The minor releases that adapters are for, and the release of each that is tested: rows of pijit/_torches.py.
+MINORS := $(shell sed -n 's/^    Row."\([0-9.]*\)", .*/\1/p' pijit/_torches.py)
+release = $(shell sed -n 's/^    Row."$(1)", "\([0-9.]*\)".*/\1/p' pijit/_torches.py)
+torch_of = $(shell echo $(abspath $(TORCHES))/$(1)/lib/python3*/site-packages/torch)
+TORCH ?= $(lastword $(MINORS))
+# A machine's own limit on the version of torch would be in the way here.
+TORCHES_PIP ?= PIP_CONFIG_FILE=/dev/null
+
+# An environment for one torch: the CUDA wheel without the libraries of NVIDIA, for which stubs stand in. 1.5 GB each.
+.PRECIOUS: $(TORCHES)/%/.deps $(TORCHES)/%/.built
+$(TORCHES)/%/.deps: requirements/torches.txt tests/torch/versions/stub_libraries.py $(DEPS)
+	$(if $(call release,$*),,$(error torch $* is none of $(MINORS)))
+	test -x $(TORCHES)/$*/bin/python || $(PYTHON) -m venv $(TORCHES)/$*
+	$(TORCHES_PIP) $(TORCHES)/$*/bin/python -m pip install --quiet --no-deps torch==$(call release,$*) -r requirements/torches.txt
+	rm -rf $(TORCHES)/$*/stubs
+	python tests/torch/versions/stub_libraries.py $(TORCHES)/$*/lib/python3*/site-packages/torch/lib $(TORCHES)/$*/stubs
+	touch $@
+
+# The checked build's Python and core, with the adapter for this torch.
+$(TORCHES)/%/.built: $(TORCHES)/%/.deps $(CHECKED)/.built
+	$(CONFIGURE) -B build/torch-$* -DPIJIT_TORCH=ON -DPIJIT_TORCH_DIRS=$(call torch_of,$*)
+	cmake --build build/torch-$* --target adapters
+	rm -rf build/torch-$*/stage
+	cp -r $(CHECKED)/stage build/torch-$*/stage
+	rm -f build/torch-$*/stage/pijit/_torch_*.so
+	cmake --install build/torch-$* --component adapters --prefix build/torch-$*/stage > /dev/null
+	touch $@
+
+test-torch: $(TORCHES)/$(TORCH)/.built ## tests/torch beside another release: TORCH=2.11, 2.12, ... (downloads 550 MB once)
+	cd build/torch-$(TORCH)/stage && PYTHONPATH=$(ROOT)/build/torch-$(TORCH)/stage OMP_NUM_THREADS=1 \
+	  LD_LIBRARY_PATH=$(abspath $(TORCHES))/$(TORCH)/stubs $(abspath $(TORCHES))/$(TORCH)/bin/$(PYTEST) \
+	  -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow" $(ROOT)/tests/torch
+
+test-all-torches: ## the same beside each release that adapters are for (long)
+	for minor in $(MINORS); do $(MAKE) test-torch TORCH=$$minor || exit 1; done
+
+# --- wheels -----------------------------------------------------------------------------------
+
+PYTHONS ?= $(PYTHON)
+empty :=
+space := $(empty) $(empty)
+TORCH_DIRS = $(subst $(space),;,$(foreach minor,$(MINORS),$(call torch_of,$(minor))))
+
+# Torch's own libraries are in the process before an adapter is: they stay out of the wheel.
+$(TORCHES)/wheels-%/.deps: requirements/wheels.txt
+	test -x $(TORCHES)/wheels-$*/bin/python || $* -m venv $(TORCHES)/wheels-$*
+	$(TORCHES)/wheels-$*/bin/python -m pip install --quiet --no-deps -r requirements/wheels.txt
+	touch $@
+
+wheels: $(MINORS:%=$(TORCHES)/%/.deps) $(PYTHONS:%=$(TORCHES)/wheels-%/.deps) ## dist/: a wheel for each of PYTHONS, with an adapter for every torch
+	rm -rf build/wheels
+	set -e; for python in $(PYTHONS); do PATH=$(abspath $(TORCHES))/wheels-$$python/bin:$$PATH; export PATH; \
+	  python -m pip wheel --quiet --no-build-isolation --no-deps -w build/wheels/$$python \
+	    -C build-dir=build/wheel-$$python -C cmake.define.PIJIT_TORCH=ON -C "cmake.define.PIJIT_TORCH_DIRS=$(TORCH_DIRS)" .; \
+	  auditwheel repair --exclude 'libtorch*.so' --exclude 'libc10*.so' -w dist build/wheels/$$python/*.whl; done
+	python tests/torch/versions/check_wheel.py $(MINORS) dist/*.whl
+
 bench: setup ## run bench/ with pytest-benchmark; prints what guards cost; .benchmarks/ keeps results and a picture of the ratios
 	mkdir -p build/cwd .benchmarks
 	cd build/cwd && $(PYTEST) --benchmark-autosave --benchmark-storage=file://$(ROOT)/.benchmarks \
@@ -155,6 +215,7 @@ docs: ## write docs/coverage.md, docs/graph.md, docs/graph.svg and the README's 
 	python tests/record/coverage_table.py
 	python tests/graph/graph_page.py
 	python tests/compilers/backends_table.py
+	python tests/torch/versions/versions_table.py
 
 lint: $(DEPS) ## ruff, mypy, clang-format and the layering of csrc/
 	ruff check $(PYTHON_DIRS)
@@ -171,5 +232,5 @@ format: $(DEPS) ## apply ruff's and clang-format's layout
 clean: ## remove what was built
 	rm -rf build .ruff_cache .mypy_cache .pytest_cache pijit/*.so $(INSTALLED)
 
-distclean: clean ## remove .venv and those of test-mindspore and test-backends too
-	rm -rf $(VENV) $(MINDSPORE_VENV) $(BACKENDS)
+distclean: clean ## remove .venv and those of test-mindspore, test-backends and test-torch too
+	rm -rf $(VENV) $(MINDSPORE_VENV) $(BACKENDS) $(TORCHES)

@@ -2,8 +2,11 @@
 
 A framework that is there already is attached at the first use of pijit. For the others a finder waits on
 `sys.meta_path`: it finds nothing itself, it only has the framework's own loader tell when it is done, and leaves when
-nobody is waited for. What does not fit is a warning then, since `import torch` must not fail on our account, and an
-`AdapterError` at the next use of pijit.
+nobody is waited for.
+
+A framework for which there is no adapter, or one that says that it does not fit, is refused: one line says why and what
+to type, and everything runs in plain Python from then on. An adapter that is broken is a warning where the framework is
+imported, since `import torch` must not fail on our account, and an `AdapterError` at the next use of pijit.
 """
 
 import contextlib
@@ -13,23 +16,27 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from pijit import _core
+from pijit import _choice, _core
+from pijit._choice import BUILD, Choice
 from pijit.errors import AdapterError
 
 logger = logging.getLogger("pijit")
 
-# Framework and the module of its adapter, which has attach() and built_against().
-ADAPTERS = {"torch": "pijit._torch"}
+# Framework, and what chooses the module of its adapter, which has attach() and built_against().
+ADAPTERS: dict[str, Callable[[ModuleType], Choice]] = {"torch": _choice.choose}
 
 _MEND = "run: pip install --no-build-isolation --force-reinstall pijit"
 
 _attaching = threading.RLock()
 _attached: set[str] = set()
-_failed: dict[str, str] = {}
+_failed: dict[str, str] = {}  # broken adapters
+_refused: dict[str, str] = {}  # no adapter, or none that fits: everything runs in plain Python
+_modules: dict[str, ModuleType] = {}  # the adapters that are attached
+_when_refused: list[Callable[[], None]] = []
 
 
 def tell_library() -> None:
@@ -44,9 +51,24 @@ def attached() -> bool:
     return bool(_attached)
 
 
+def module(framework: str) -> ModuleType | None:
+    """The adapter of a framework, if it is attached."""
+    return _modules.get(framework)
+
+
+def refused() -> str:
+    """Why everything runs in plain Python, for people; "": it does not."""
+    return next(iter(_refused.values()), "")
+
+
+def when_refused(call: Callable[[], None]) -> None:
+    """What is called when a framework is refused."""
+    _when_refused.append(call)
+
+
 def ensure() -> None:
-    """Attach what is imported, wait for what is not; `AdapterError` for what is imported and does not fit."""
-    for framework in ADAPTERS.keys() - _attached:
+    """Attach what is imported, wait for what is not; `AdapterError` for an adapter that is broken."""
+    for framework in ADAPTERS.keys() - _attached - _refused.keys():
         if framework not in _failed and _is_imported(framework):
             _attach(framework)
         if framework in _failed:
@@ -61,34 +83,52 @@ def _is_imported(framework: str) -> bool:
 
 def _attach(framework: str) -> None:
     with _attaching:
-        if framework not in _attached and framework not in _failed:
+        if _is_open(framework):
             _load_and_attach(framework)
+
+
+def _is_open(framework: str) -> bool:
+    """Nothing is known yet of the framework's adapter."""
+    return framework not in _attached and framework not in _failed and framework not in _refused
 
 
 def _load_and_attach(framework: str) -> None:
     version = getattr(sys.modules[framework], "__version__", "of unknown version")
+    choice = ADAPTERS[framework](sys.modules[framework])
+    if not choice.module:
+        return _refuse(framework, choice.why_none)
+    mend = _MEND if choice.file is None else f"run: {BUILD}"
     try:
-        adapter = importlib.import_module(ADAPTERS[framework])
-    except ModuleNotFoundError:
-        _failed[framework] = f"pijit was built without {framework}, and {framework} {version} is imported; {_MEND}"
-        return
+        adapter = _choice.load(choice)
     except ImportError as error:
-        _failed[framework] = f"pijit's adapter does not load with {framework} {version} ({error}); {_MEND}"
-        return
+        _failed[framework] = f"pijit's adapter does not load with {framework} {version} ({error}); {mend}"
+        return None
     try:
         adapter.attach()
-    except (ImportError, RuntimeError) as error:
+    except RuntimeError as error:
+        return _refuse(framework, f"the adapter does not fit {framework} {version}: {error}")
+    except ImportError as error:
         built = adapter.built_against()
-        cause = f"was built against {framework} {built}" if str(built) != str(version) else f"does not attach ({error})"
-        _failed[framework] = f"pijit's adapter {cause}, and {framework} {version} is imported; {_MEND}"
-        return
+        cause = f"was built against {framework} {built}, and does not attach to {version} ({error})"
+        _failed[framework] = f"pijit's adapter {cause}; {mend}"
+        return None
+    _modules[framework] = adapter
     _attached.add(framework)
     tell_library()
+    return None
+
+
+def _refuse(framework: str, why: str) -> None:
+    """Everything runs in plain Python from now on; said once."""
+    _refused[framework] = f"{why}; everything runs in plain Python; to build an adapter, run: {BUILD}"
+    logger.warning("pijit: %s", _refused[framework])
+    for call in _when_refused:
+        call()
 
 
 def _attach_on_import(framework: str) -> None:
     """The framework was imported just now: attach, or warn."""
-    if framework in _attached or framework in _failed:
+    if not _is_open(framework):
         return
     _attach(framework)
     _watch_or_leave()
@@ -97,7 +137,7 @@ def _attach_on_import(framework: str) -> None:
 
 
 def _watch_or_leave() -> None:
-    waiting = bool(ADAPTERS.keys() - _attached - _failed.keys())
+    waiting = bool(ADAPTERS.keys() - _attached - _failed.keys() - _refused.keys())
     watching = _finder in sys.meta_path
     if waiting and not watching:
         sys.meta_path.insert(0, _finder)

@@ -9,6 +9,7 @@ Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, `PI
 import difflib
 import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,9 +22,14 @@ logger = logging.getLogger("pijit")
 _FLAGS = {"1": 1, "true": 1, "yes": 1, "on": 1, "0": 0, "false": 0, "no": 0, "off": 0, "": 0}
 _SWITCH = os.environ.get("PIJIT", "").strip()
 
-# The switch for everything, read once: with PIJIT=0 a program runs as under plain Python.
+# The switch for everything, read once: with PIJIT=0 a program runs as under plain Python. So it does under a CPython
+# whose objects are laid out in another way than the core was built for.
 OFF = _SWITCH != "" and _FLAGS.get(_SWITCH.lower()) == 0
 WHY_OFF = f"PIJIT={_SWITCH} in the environment" if OFF else ""
+if not OFF and (_odd := _core.layout_trouble()):
+    OFF = True
+    WHY_OFF = f"this CPython ({sys.version.split()[0]}) lays out objects of the type {_odd} in a way of its own"
+    logger.warning("pijit: %s; everything runs in plain Python (build pijit under it: pip install .)", WHY_OFF)
 if _SWITCH != "" and _SWITCH.lower() not in _FLAGS:
     logger.warning("pijit: PIJIT=%s in the environment is neither off (0, off, false, no) nor on; it is on", _SWITCH)
 

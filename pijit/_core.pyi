@@ -262,6 +262,9 @@ def hook_install() -> None:
 def hook_remove() -> None:
     """Give the evaluator back."""
 
+def layout_trouble() -> str:
+    """The type whose objects are laid out in another way than the core was built for; "": all fit."""
+
 def hook_installed() -> bool:
     """Whether frames pass through pijit."""
 

@@ -137,7 +137,7 @@ def enable(fn: None = None, /, **options: object) -> enabled:
 
     Raises:
         ConfigError: an option does not exist or cannot have this value.
-        AdapterError: the adapter was built against another version of the framework that is imported.
+        AdapterError: the adapter of the framework that is imported is broken.
         UsageError: a function was given; `jit` takes one.
 
     Example:
@@ -186,14 +186,14 @@ def why_off() -> str:
 
 def switch_on_by_name() -> None:
     """Something was jitted."""
-    _Switch.by_name = True
-    _install()
+    if _install():
+        _Switch.by_name = True
 
 
 def _find_everywhere() -> None:
-    _install()
-    _core.set_auto(True)
-    _Switch.automatic = True
+    if _install():
+        _core.set_auto(True)
+        _Switch.automatic = True
 
 
 def _find_no_more() -> None:
@@ -206,7 +206,11 @@ def _find_no_more() -> None:
         _core.hook_remove()
 
 
-def _install() -> None:
+def _install() -> bool:
+    """Put the hook in, unless a framework was refused; whether it is in."""
+    if _adapters.refused():
+        _step_out()
+        return False
     if not _Switch.fork_handled:
         _Switch.fork_handled = True
         os.register_at_fork(after_in_child=_be_plain)
@@ -215,6 +219,17 @@ def _install() -> None:
         _core.set_listener(_messages.tell)
         _core.set_comparer(_messages.compare)
         _core.hook_install()
+    return True
+
+
+def _step_out() -> None:
+    """A framework was refused: nothing is replayed from now on."""
+    _Switch.why_off = _adapters.refused()
+    _Switch.by_name = False
+    _find_no_more()
+
+
+_adapters.when_refused(_step_out)
 
 
 def _be_plain() -> None:

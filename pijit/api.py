@@ -21,7 +21,7 @@ from pijit import _adapters, _core, _messages
 from pijit._config import OFF, WHY_OFF, config
 from pijit._switch import SUSPENDABLE, switch_on_by_name, why_off
 from pijit._wrong import check_keywords, check_thing, describe
-from pijit.errors import UsageError
+from pijit.errors import AdapterError, UsageError
 from pijit.traces import Traces, place, view
 
 State = Literal["cold", "recorded", "replaying", "disabled"]
@@ -119,7 +119,7 @@ def jit(
         UsageError: `fn` is None, a class or a builtin, or was given to `skip` or `opaque`; or an option does not exist,
             or `strict` was asked of a generator or coroutine function.
         BackendError: there is no such backend, or it is not installed.
-        AdapterError: the adapter was built against another version of the framework that is imported.
+        AdapterError: the adapter of the framework that is imported is broken, or `strict` was asked and there is none.
 
     Example:
         >>> import pijit
@@ -435,6 +435,8 @@ def _add_root(code: Any, function: FunctionType | None, instance: object | None,
     if OFF:
         return
     _adapters.ensure()
+    if options.strict and (why := _adapters.refused()):
+        raise AdapterError(f"strict=True cannot be had: {why}")
     root = _core.add_root(code, function, instance, options.name or name, options.strict, options.verify)
     if options.market is not None:
         _core.set_market(root, options.market)

@@ -9,6 +9,7 @@
 #include "adapter.h"
 #include "bind/data.h"
 #include "bind/data_guards.h"
+#include "bind/layout.h"
 #include "bind/plans.h"
 #include "bind/views.h"
 #include "cache/root.h"
@@ -167,6 +168,10 @@ PYBIND11_MODULE(_core, m) {
   });
   m.def("hook_remove", [] { remove_hook(); });
   m.def("hook_installed", [] { return hook_installed(); });
+  m.def("layout_trouble", [] {
+    const char* name = python_layout_trouble();
+    return std::string(name == nullptr ? "" : name);
+  });
   m.def("add_root", &py_add_root, py::arg("code"), py::arg("function"), py::arg("instance"), py::arg("name"),
         py::arg("strict"), py::arg("verify"));
   m.def("remove_root", [](int id) { remove_root(id); }, py::arg("root"));

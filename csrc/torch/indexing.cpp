@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "torch/calls.h"
+#include "torch/compat.h"
 #include "torch/literals.h"
 #include "torch/lowered.h"
 
@@ -187,7 +188,7 @@ class SetItemOp final : public AdapterOp {
         if (value_.kind == ArgKind::kTensor)
           at::indexing::set_item(self, indices, share(regs[value_.value.index()].tensor));
         else
-          at::indexing::set_item(self, indices, number(self, regs));
+          write_number(self, indices, scalar(regs));
       });
       trap.keep();
       return true;
@@ -209,12 +210,6 @@ class SetItemOp final : public AdapterOp {
   }
 
  private:
-  // A number becomes a tensor of the dtype of what is written to, as in the binding.
-  at::Tensor number(const at::Tensor& self, const Reg* regs) const {
-    at::AutoDispatchBelowADInplaceOrView below;
-    c10::Device device = self.is_cuda() ? c10::Device(at::kCPU) : self.device();
-    return at::indexing::scalarToTensor(scalar(regs), self.options(), device);
-  }
   c10::Scalar scalar(const Reg* regs) const {
     if (value_.dynamic) {
       const Reg& reg = regs[value_.value.index()];
@@ -291,11 +286,11 @@ bool take_program(const Recording& recording, const Arg& arg, IndexProgram* prog
   return true;
 }
 
-constexpr const char* kIndexOperators[] = {"select", "slice", "unsqueeze",           "alias",
-                                           "index",  "item",  "_local_scalar_dense", "copy_",
-                                           "fill_",  "view",  "index_put_",          "expand",
-                                           "empty",  "zeros", "scalar_tensor",       "lift_fresh",
-                                           "to"};  // of the tensor that is made of a list
+constexpr const char* kIndexOperators[] = {
+    "select",       "slice",      "unsqueeze",  "alias",  "index", "item",  "_local_scalar_dense", "copy_",
+    "fill_",        "view",       "index_put_", "expand", "empty", "zeros", "scalar_tensor",       "lift_fresh",
+    "to",                            // of the tensor that is made of a list
+    "masked_fill_", "index_fill_"};  // of a number, from torch 2.15 on
 
 bool known_operators(const Eye& eye) {
   for (const SeenOp& op : eye.ops) {

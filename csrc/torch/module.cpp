@@ -1,36 +1,54 @@
-// The module pijit._torch: attach() and built_against().
+// The module of this adapter, such as pijit._torch_2_13: attach() and built_against().
 #include "common/ref.h"
 #include "torch/callables.h"
 #include "torch/direct.h"
+#include "torch/layout.h"
 #include "torch/operators.h"
 #include "torch/pch.h"
 #include "torch/torch_adapter.h"
 
-#ifndef PIJIT_TORCH_VERSION
-#error "PIJIT_TORCH_VERSION is the version of torch that this module is built against"
+#if !defined(PIJIT_TORCH_VERSION) || !defined(PIJIT_TORCH_SERIES) || !defined(PIJIT_TORCH_MODULE)
+#error "PIJIT_TORCH_VERSION, _SERIES and _MODULE say which torch this module is for (pijit/_torches.py)"
 #endif
+
+#define PIJIT_NAME_OF(name) #name
+#define PIJIT_TEXT(name) PIJIT_NAME_OF(name)
+#define PIJIT_JOINED(left, right) left##right
+#define PIJIT_INIT(name) PIJIT_JOINED(PyInit_, name)
 
 namespace pijit::torch_adapter {
 namespace {
 
-// The ABI of libtorch changes with every release: another one than we were built against must not be used.
+// The layouts of libtorch are those of a minor release: one of another must not be used. Patch releases share them.
+bool is_same_series(const char* running) noexcept {
+  constexpr size_t kLength = sizeof(PIJIT_TORCH_SERIES) - 1;
+  return std::strncmp(running, PIJIT_TORCH_SERIES, kLength) == 0 &&
+         (running[kLength] == '.' || running[kLength] == '\0');
+}
+
 bool check_version() {
   Ref torch = Ref::steal(PyImport_ImportModule("torch"));
   Ref version = Ref::steal(torch ? PyObject_GetAttrString(torch.get(), "__version__") : nullptr);
   Ref text = Ref::steal(version ? PyObject_Str(version.get()) : nullptr);
   const char* now = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (now == nullptr) return false;
-  if (std::strcmp(now, PIJIT_TORCH_VERSION) == 0) return true;
-  PyErr_Format(PyExc_RuntimeError,
-               "pijit's adapter was built against torch %s, but torch %s is running; build it again with: "
-               "pip install --no-build-isolation --force-reinstall pijit",
-               PIJIT_TORCH_VERSION, now);
+  if (is_same_series(now)) return true;
+  PyErr_Format(PyExc_RuntimeError, "it is for torch %s", PIJIT_TORCH_SERIES);
+  return false;
+}
+
+// Sizes and places of fields are looked at once, before anything relies on them.
+bool check_layout() {
+  const std::string trouble = layout_trouble();
+  if (PyErr_Occurred() != nullptr) return false;
+  if (trouble.empty()) return true;
+  PyErr_Format(PyExc_RuntimeError, "%s is not laid out as in torch %s", trouble.c_str(), PIJIT_TORCH_VERSION);
   return false;
 }
 
 PyObject* attach(PyObject*, PyObject*) {
-  if (!check_version()) return nullptr;
   static bool built = false;
+  if (!built && (!check_version() || !check_layout())) return nullptr;
   if (!built && !build_callables()) return nullptr;
   // What the first recording would have to look up.
   if (!built) {
@@ -49,15 +67,15 @@ PyObject* built_against(PyObject*, PyObject*) {
 
 PyMethodDef kMethods[] = {
     {"attach", attach, METH_NOARGS,
-     "attach()\n--\n\nHands the PyTorch adapter to pijit._core. RuntimeError if another torch is running than it was "
-     "built against."},
+     "attach()\n--\n\nHands the PyTorch adapter to pijit._core. RuntimeError if a torch is running that it does not "
+     "fit."},
     {"built_against", built_against, METH_NOARGS,
      "built_against()\n--\n\nThe version of torch that this module was built against."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyModuleDef kModule = {PyModuleDef_HEAD_INIT,
-                       "pijit._torch",
+                       "pijit." PIJIT_TEXT(PIJIT_TORCH_MODULE),
                        "The PyTorch adapter of pijit.",
                        -1,
                        kMethods,
@@ -69,6 +87,6 @@ PyModuleDef kModule = {PyModuleDef_HEAD_INIT,
 }  // namespace
 }  // namespace pijit::torch_adapter
 
-PyMODINIT_FUNC PyInit__torch() {
+PyMODINIT_FUNC PIJIT_INIT(PIJIT_TORCH_MODULE)() {
   return PyModule_Create(&pijit::torch_adapter::kModule);
 }

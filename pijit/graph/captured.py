@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any
 
-from pijit import _core
+from pijit import _adapters, _core
 from pijit._config import OFF, WHY_OFF
 from pijit._wrong import check_thing
 from pijit.errors import ExportError
@@ -68,6 +68,8 @@ def captured(
     check_thing(fn, api.function_of(fn), "graph.capture")
     if OFF:
         raise ExportError(f"pijit.graph.capture(): nothing is recorded: {WHY_OFF}")
+    if why := _adapters.refused():
+        raise ExportError(f"pijit.graph.capture(): nothing is recorded: {why}")
     found = leaves(fn, args, kwargs)
     things = known(fn, args, kwargs).values()
     before, enabled = _torch.gradients(things), _torch.gradients_enabled()
@@ -111,6 +113,8 @@ def recorded(
     check_thing(fn, api.function_of(fn), "export")
     if OFF:
         raise ExportError(f"pijit.export(): nothing is recorded: {WHY_OFF}")
+    if why := _adapters.refused():
+        raise ExportError(f"pijit.export(): nothing is recorded: {why}")
     made = api.jit(caller)
     root = api.root_of(made)
     try:

@@ -167,6 +167,15 @@ def _doctor(rest: list[str]) -> int:
     return 0 if all(check.good for check in checks) else 1
 
 
+def _build(rest: list[str]) -> int:
+    force = rest == ["--force"]
+    if rest and not force:
+        raise _Wrong(f"build takes --force or nothing, not {' '.join(rest)!r}")
+    from pijit.tools import build
+
+    return _show(lambda: build.build(force))([])
+
+
 def _help(rest: list[str]) -> int:
     if len(rest) != 1:
         raise _Wrong("help takes one code, such as PJ203")
@@ -181,6 +190,7 @@ def _help(rest: list[str]) -> int:
 
 COMMANDS = {
     "doctor": _Command("check that everything fits together, and say what mends it", _doctor),
+    "build": _Command("build and test an adapter for the installed torch, if pijit has none that fits", _build),
     "env": _Command("versions, options and variables, to put into a bug report", _show(doctor.environment)),
     "demo": _Command("a small function recorded and replayed", _show(doctor.demo)),
     "ops": _Command("the operations of a trace", _show(tables.ops)),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pijit import _adapters, _core
+from pijit import _adapter_cache, _adapters, _choice, _core
 from pijit._config import OFF, OPTIONS, WHY_OFF, config
 from pijit._version import __version__
 from pijit.api import jit, status, traces
@@ -24,13 +24,25 @@ def checks() -> list[Check]:
     return [
         *installation.checks(),
         _check_switch(),
+        _check_adapters(),
         *map(_check_adapter, _adapters.ADAPTERS),
         _check_replay(),
     ]
 
 
 def _check_switch() -> Check:
-    return Check("switch", not OFF, f"off: {WHY_OFF}" if OFF else "on", "unset PIJIT")
+    mend = "unset PIJIT" if not _core.layout_trouble() else "pip install --no-build-isolation --force-reinstall pijit"
+    return Check("switch", not OFF, f"off: {WHY_OFF}" if OFF else "on", mend)
+
+
+def _check_adapters() -> Check:
+    """For which torches there are adapters, of pijit's own and built here."""
+    own, built = _choice.with_adapter(), _adapter_cache.built()
+    found = f"for torch {', '.join(own)}" if own else "none came with pijit"
+    for path in built:
+        why = _adapter_cache.why_not(path)
+        found += f"; built here: {path}" + (f" (not used: {why})" if why else "")
+    return Check("adapters", bool(own or built), found, _choice.BUILD)
 
 
 def _check_adapter(framework: str) -> Check:
@@ -48,7 +60,20 @@ def _check_adapter(framework: str) -> Check:
     except AdapterError as error:
         found, _, mend = str(error).partition("; run: ")
         return Check(name, False, found, mend)
-    return Check(name, True, f"attached to {framework} {version}", "")
+    if why := _adapters.refused():
+        found, _, mend = why.partition("; to build an adapter, run: ")
+        return Check(name, False, found, mend)
+    return Check(name, True, f"{_adapter_of(framework)} is attached to {framework} {version}", "")
+
+
+def _adapter_of(framework: str) -> str:
+    """The file of the adapter that is attached, and what it was built against."""
+    adapter = _adapters.module(framework)
+    assert adapter is not None
+    assert adapter.__file__ is not None
+    file = adapter.__file__
+    inside = os.path.dirname(file) == os.path.dirname(_core.__file__)
+    return f"{os.path.basename(file) if inside else file} (built against {adapter.built_against()})"
 
 
 def _import(framework: str) -> tuple[str, str]:
@@ -72,6 +97,8 @@ def _check_replay() -> Check:
         example = jit(add)
     except AdapterError:  # the check of the adapter has said what and why
         return Check("replay", False, "nothing is replayed without the adapter", mend)
+    if _adapters.refused():
+        return Check("replay", False, "nothing is replayed without the adapter", _choice.BUILD)
     good = all(example([3, 1, 2]) == [4, 2, 3] for _ in range(3)) and status(example).state == "replaying"
     return Check("replay", good, f"the example is {status(example).state}", mend)
 
@@ -84,22 +111,23 @@ def environment() -> str:
         f"executable: {sys.executable}",
         f"system: {platform.platform()}, {os.cpu_count()} processors",
     ]
-    lines += [f"{framework}: {_framework(framework, module)}" for framework, module in _adapters.ADAPTERS.items()]
+    lines += [f"{framework}: {_framework(framework)}" for framework in _adapters.ADAPTERS]
     lines += [f"option: {name} = {getattr(config, name)!r}" for name in OPTIONS]
     lines += [f"variable: {name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("PIJIT")]
     return "\n".join(lines)
 
 
-def _framework(framework: str, adapter: str) -> str:
+def _framework(framework: str) -> str:
     if importlib.util.find_spec(framework) is None:
         return "not installed"
     version, trouble = _import(framework)
     if trouble:
         return f"cannot be imported ({trouble})"
     try:
-        return f"{version}; adapter built against {importlib.import_module(adapter).built_against()}"
-    except ImportError as error:
-        return f"{version}; no adapter ({error})"
+        _adapters.ensure()
+    except AdapterError as error:
+        return f"{version}; {error}"
+    return f"{version}; {_adapters.refused() or _adapter_of(framework)}"
 
 
 def demo() -> str:
@@ -123,11 +151,14 @@ def demo() -> str:
 
 def _example() -> tuple[Callable[[Any], Any], Any, Callable[[Any, Any], bool]]:
     """A function, its argument, and how results are compared: of tensors if there is a framework for them."""
+    plain = (lambda rows: [sum(row) for row in rows]), [[1, 2], [3, 4]], lambda a, b: a == b
     if importlib.util.find_spec("torch") is None or _import("torch")[1]:
-        return (lambda rows: [sum(row) for row in rows]), [[1, 2], [3, 4]], lambda a, b: a == b
+        return plain
+    _adapters.ensure()
+    if _adapters.refused():
+        return plain
     import torch
 
-    _adapters.ensure()
     weight, bias = torch.randn(16, 16), torch.randn(16)
 
     def layer(x: Any) -> Any:

@@ -125,6 +125,8 @@ def headline(roots: "list[RootInfo]", seconds: float) -> str:
     """The net time in one line, as a stopwatch beside plain Python would show it."""
     if OFF:
         return f"pijit: switched off by {WHY_OFF}"
+    if _adapters.refused():
+        return f"pijit: {_adapters.refused()}"
     if not roots:
         return f"pijit: nothing was recorded: {_why_nothing()}"
     saved, recording = (sum(root[name] for root in roots) for name in ("seconds_saved", "seconds_recording"))

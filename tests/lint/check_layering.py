@@ -34,6 +34,11 @@ WORDS = (
         {"common/ref.h"},
         "references are counted only in common/ref.h: use Ref and Borrowed",
     ),
+    (
+        re.compile(r"\bTORCH_VERSION_(MAJOR|MINOR|PATCH)\b"),
+        {"torch/compat.h"},
+        "only torch/compat.h may ask for the version of PyTorch",
+    ),
     (re.compile(r"\b(printf|puts)\s*\(|std::c(out|err)\b"), set(), "the core does not print"),
 )
 

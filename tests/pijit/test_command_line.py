@@ -576,6 +576,7 @@ class TestSubcommands:
             "system",
             "build",
             "switch",
+            "adapters",
             "adapter of torch",
             "replay",
         ]

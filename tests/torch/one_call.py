@@ -61,8 +61,11 @@ def load() -> Any:
     assert spec.loader is not None
     harness = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(harness)
-    import pijit._torch as adapter
+    from pijit import _adapters
 
+    _adapters.ensure()
+    adapter = _adapters.module("torch")
+    assert adapter is not None
     core = types.ModuleType("pijit._core")
     core.attach_adapter = harness.connect  # type: ignore[attr-defined]
     before = sys.modules.get("pijit._core")

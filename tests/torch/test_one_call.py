@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("pijit._torch")
 pytestmark = pytest.mark.torch
 
 from one_call import BOOL, CONTAINS, ITER, LEN, UNPACK, Calls, NotRecorded, Trace, load, same  # noqa: E402

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("pijit._torch")
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 from comparing import Case  # noqa: E402

@@ -1,0 +1,73 @@
+"""Writes docs/versions.md: which releases of Python and torch pijit runs with, and what is not whole there.
+
+Made of the rows of pijit/_torches.py and of pyproject.toml; a test compares it with them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[3]
+TARGET = ROOT / "docs" / "versions.md"
+
+
+def torches() -> ModuleType:
+    """The table, read without a build of pijit."""
+    spec = importlib.util.spec_from_file_location("pijit_torches", ROOT / "pijit" / "_torches.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def pythons() -> list[str]:
+    """The minor releases that the classifiers of the package name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    start = "Programming Language :: Python :: 3."
+    return [f"3.{line.removeprefix(start)}" for line in project["classifiers"] if line.startswith(start)]
+
+
+PAGE = """\
+# Where pijit runs
+
+Made by `python tests/torch/versions/versions_table.py`; a test compares it with the tables in the code.
+
+Linux on x86_64, CPython {pythons}.
+
+| torch | tested with | what is replayed otherwise than beside the others |
+| --- | --- | --- |
+{rows}
+
+There is one adapter for each of these. Patch releases share it, and so do the builds for the CPU, CUDA, ROCm and XPU:
+the layouts of libtorch are those of a minor release. Which one is loaded is chosen by `torch.__version__`.
+
+Beside any other torch (a newer one, a nightly build, a vendor's own) everything runs in plain Python, and one line says
+so. `python -m pijit build` compiles an adapter for it and tests it. It needs a C++20 compiler, the headers of Python,
+and some minutes. The adapter lies in the user's cache (`$XDG_CACHE_HOME/pijit`, or `~/.cache/pijit`) and is used from
+the next process on. An adapter whose directory or file others could have written is not loaded.
+
+Sizes and fields of objects are compared with those that pijit was built for: CPython's when pijit is imported, torch's
+before the adapter is used. Where they differ pijit steps aside and says why. `python -m pijit doctor` says which
+adapters are there and which one is used.
+
+`make test-torch TORCH=2.15` runs the tests of `tests/torch` beside one of these, `make test-all-torches` beside each.
+"""
+
+
+def page() -> str:
+    """The whole of docs/versions.md."""
+    rows = (
+        f"| {row.minor} | {row.tested} | {'; '.join(row.differs) or 'nothing is known to differ'} |"
+        for row in torches().TORCHES
+    )
+    return PAGE.format(pythons=", ".join(pythons()), rows="\n".join(rows))
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page())

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/ref.h"
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 #include "cpython/events.h"
 #include "cpython/internals.h"
 #include "cpython/objects.h"

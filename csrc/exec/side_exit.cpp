@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 #include "cpython/operators.h"
 #include "exec/materialise.h"
 #include "exec/registers.h"

@@ -1,5 +1,5 @@
 // Opcode table and exception table of CPython 3.11.
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 
 #include <opcode.h>
 

@@ -5,19 +5,19 @@
 #include <vector>
 
 #include "common/ref.h"
+#include "cpython/instruction.h"
 #include "cpython/internals.h"
 
 namespace pijit::cpython {
 
-// Facts of one opcode number; see opcodes_311.def.
+// Facts of one opcode number; see opcodes_3XX.def.
 struct OpcodeInfo {
   uint8_t base;    // the opcode without specialisation; itself when it has none
   uint8_t caches;  // inline cache entries after a base opcode
+  Operation operation;
+  Form form;
 };
 extern const std::array<OpcodeInfo, 256> kOpcodes;
-
-// Opcodes that other rooms need by number (opcode.h defines macros of every name, so it stays in this room).
-inline constexpr int kExtendedArg = 144, kMakeCell = 135, kCopyFreeVars = 149;
 
 // The opcode's own name ("LOAD_ATTR"), or "<unknown>".
 const char* opcode_name(int opcode) noexcept;
@@ -29,29 +29,57 @@ inline const _Py_CODEUNIT* units(PyCodeObject* code) noexcept {
 inline int unit_count(PyCodeObject* code) noexcept {
   return static_cast<int>(Py_SIZE(code));
 }
-// The opcode at a code unit as it was compiled (specialisation and quickening undone).
-inline int base_opcode(PyCodeObject* code, int index) noexcept {
-  return kOpcodes[_Py_OPCODE(units(code)[index])].base;
+// Facts of the opcode at a code unit.
+inline const OpcodeInfo& opcode_info(PyCodeObject* code, int index) noexcept {
+  return kOpcodes[_Py_OPCODE(units(code)[index])];
 }
 // The argument byte of one unit; EXTENDED_ARG prefixes are not included.
 inline int oparg(PyCodeObject* code, int index) noexcept {
   return _Py_OPARG(units(code)[index]);
 }
-// The whole argument of the instruction at index (the unit after its EXTENDED_ARG prefixes).
-int full_oparg(PyCodeObject* code, int index) noexcept;
-// Inline cache entries that follow a base opcode.
-inline int cache_entries(int base) noexcept {
-  return kOpcodes[static_cast<size_t>(base)].caches;
+// CPython's name of the instruction at a code unit, as it was compiled.
+inline const char* instruction_name(PyCodeObject* code, int index) noexcept {
+  return opcode_name(opcode_info(code, index).base);
+}
+// What the instruction at a code unit (after its EXTENDED_ARG prefixes) does.
+inline Operation operation_at(PyCodeObject* code, int index) noexcept {
+  return opcode_info(code, index).operation;
 }
 // Index of the next instruction's first unit.
 inline int next_index(PyCodeObject* code, int index) noexcept {
-  return index + 1 + cache_entries(base_opcode(code, index));
+  return index + 1 + opcode_info(code, index).caches;
+}
+// The instruction that begins at *index, which becomes the unit after its EXTENDED_ARG prefixes.
+inline Instruction decode(PyCodeObject* code, int* index) noexcept {
+  const OpcodeInfo* info = &opcode_info(code, *index);
+  int argument = oparg(code, *index);
+  while (info->operation == Operation::kExtend) [[unlikely]] {
+    ++*index;
+    info = &opcode_info(code, *index);
+    argument = (argument << 8) | oparg(code, *index);
+  }
+  const Form& form = info->form;
+  return {info->operation, static_cast<uint8_t>((argument & form.flag_mask) | form.flag_set), Operation::kNothing, 0,
+          argument >> form.shift};
+}
+// The instruction whose first unit is that one.
+inline Instruction instruction_at(PyCodeObject* code, int index) noexcept {
+  return decode(code, &index);
+}
+// Where the jump whose first unit is that one goes to, if it does.
+inline int jump_target(PyCodeObject* code, int index) noexcept {
+  const int distance = decode(code, &index).argument;
+  const OpcodeInfo& info = opcode_info(code, index);
+  return index + 1 + info.caches + info.form.jump * distance + info.form.past;
 }
 
 // Index of the first instruction that has events: what precedes it is the prologue.
 inline int first_traceable(PyCodeObject* code) noexcept {
   return code->_co_firsttraceable;
 }
+
+// Where a call has NULL because no self comes before its arguments: below what it calls, or above.
+inline constexpr bool kNullBelowCallable = true;
 
 inline bool is_generator_code(PyCodeObject* code) noexcept {
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0;
@@ -99,6 +127,10 @@ struct CodeExtra {
 inline void* code_extra(PyCodeObject* code, Py_ssize_t slot) noexcept {
   auto* extra = static_cast<const CodeExtra*>(code->co_extra);
   return extra == nullptr || extra->size <= slot ? nullptr : extra->items[slot];
+}
+// A slot of our own; negative: none is left.
+inline Py_ssize_t request_code_extra(freefunc release) noexcept {
+  return _PyEval_RequestCodeExtraIndex(release);
 }
 // Fills an empty slot; false when memory is short.
 bool set_code_extra(PyCodeObject* code, Py_ssize_t slot, void* value) noexcept;

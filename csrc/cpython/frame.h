@@ -53,6 +53,20 @@ inline int stack_depth(Frame* frame) noexcept {
 inline PyObject* peek(Frame* frame, int n) noexcept {
   return frame->localsplus[frame->stacktop - n];
 }
+// What a call of so many arguments, which is to begin, calls.
+inline PyObject* callee(Frame* frame, int count) noexcept {
+  PyObject* lower = peek(frame, count + 2);
+  return lower != nullptr ? lower : peek(frame, count + 1);
+}
+// A load for a call has left a method and its self, not NULL and what is to be called.
+inline bool has_self(Frame* frame) noexcept {
+  return peek(frame, 1) != nullptr && peek(frame, 2) != nullptr;
+}
+// What such a load has left on top, NULL passed over.
+inline PyObject* loaded(Frame* frame) noexcept {
+  PyObject* top = peek(frame, 1);
+  return top != nullptr ? top : peek(frame, 2);
+}
 inline int instruction_index(Frame* frame) noexcept {
   return _PyInterpreterFrame_LASTI(frame);
 }

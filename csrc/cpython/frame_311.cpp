@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/ref.h"
-#include "cpython/opcodes.h"
 
 namespace pijit::cpython {
 
@@ -125,7 +124,7 @@ void drop_sent(Frame* frame) noexcept {
 
 int start_of_generator(PyCodeObject* code) noexcept {
   int at = first_traceable(code);
-  while (base_opcode(code, at) != RETURN_GENERATOR) --at;
+  while (operation_at(code, at) != Operation::kReturnGenerator) --at;
   return at;
 }
 

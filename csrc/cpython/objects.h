@@ -114,6 +114,45 @@ PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept;
 // The item of a range, str or bytes (new reference); index as in C, within.
 PyObject* new_item(PyObject* sequence, Py_ssize_t index) noexcept;
 
+// --- sets -------------------------------------------------------------------------------------
+// Walks a set in the order of its table (borrowed); start with 0. False at the end.
+inline bool next_set_item(PyObject* set, Py_ssize_t* position, PyObject** item) noexcept {
+  Py_hash_t hash;
+  return _PySet_NextEntry(set, position, item, &hash) != 0;
+}
+
+// --- integers ---------------------------------------------------------------------------------
+// -1, 0 or 1; of an int or of what is derived from it.
+inline int int_sign(PyObject* number) noexcept {
+  return _PyLong_Sign(number);
+}
+// Bits of its magnitude.
+inline size_t int_bits(PyObject* number) noexcept {
+  return _PyLong_NumBits(number);
+}
+
+// --- classes ----------------------------------------------------------------------------------
+// What the class or one of its bases has under that name (borrowed), or null.
+inline PyObject* lookup_type(PyTypeObject* type, PyObject* name) noexcept {
+  return _PyType_Lookup(type, name);
+}
+// How many slots the class itself has made of __slots__.
+inline Py_ssize_t slot_count(PyTypeObject* type) noexcept {
+  return Py_SIZE(type);
+}
+// A positional pattern of that class stands for the subject: int(x), str(x), ...
+inline bool matches_itself(PyTypeObject* type) noexcept {
+  return (type->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
+}
+// Its instances say that they are no iterators (__next__ = None).
+inline bool has_no_next(PyTypeObject* type) noexcept {
+  return type->tp_iternext == &_PyObject_NextNotImplemented;
+}
+// The class of a slot method of C that is bound: (1).__add__.
+inline PyTypeObject* method_wrapper_type() noexcept {
+  return &_PyMethodWrapper_Type;
+}
+
 // --- other ------------------------------------------------------------------------------------
 // True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key`
 // only then.
@@ -134,6 +173,18 @@ bool is_importable(PyFunctionObject* function) noexcept;
 inline bool dies_unnoticed(PyTypeObject* type) noexcept {
   constexpr unsigned long kNoticed = Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC;
   return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
+}
+
+// keys(), values() or items() of a dict, by the class of the view. New reference.
+inline PyObject* new_dict_view(PyObject* dict, PyTypeObject* type) noexcept {
+  return _PyDictView_New(dict, type);
+}
+inline bool equals_ascii(PyObject* text, const char* ascii) noexcept {
+  return _PyUnicode_EqualToASCIIString(text, ascii) != 0;
+}
+// The interpreter is at its end.
+inline bool is_finalizing() noexcept {
+  return _Py_IsFinalizing() != 0;
 }
 
 // An object of C that shows its memory (the buffer protocol), such as an array; no scalar.

@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 
 namespace pijit {
 
@@ -126,7 +125,7 @@ Val bound_method(Recorder& recorder, Val function, Val self) {
 Val builtin_method(Recorder& recorder, PyObject* descriptor, Val self) {
   PyTypeObject* type = &PyCFunction_Type;
   if (Py_TYPE(descriptor) == &PyWrapperDescr_Type) {
-    type = &_PyMethodWrapper_Type;
+    type = cpython::method_wrapper_type();
   } else if ((reinterpret_cast<PyMethodDescrObject*>(descriptor)->d_method->ml_flags & METH_METHOD) != 0) {
     type = &PyCMethod_Type;
   }
@@ -479,14 +478,15 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
 
 }  // namespace
 
-// As PyObject_GetAttr, which tells an AttributeError what it looked for; LOAD_METHOD does not.
+// As PyObject_GetAttr, which tells an AttributeError what it looked for; the load of a method for a call does not.
 Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
                                bool* missing) {
   const Invoke outcome = find_attribute(frame, object, name, then, pops, result, missing);
   const PyTypeObject* type = type_of(object);
   const Pending& pending = frame.pending;
   if (outcome != Invoke::kStarted || !pending.active || !pending.expects_frame || type == nullptr) return outcome;
-  const bool method = cpython::base_opcode(frame.code, frame.operation) == LOAD_METHOD;
+  const Instruction now = frame.current();
+  const bool method = now.is(Operation::kLoadAttribute) && now.flag != 0;
   if (method && type->tp_getattro == PyObject_GenericGetAttr) return outcome;
   const Val sought[] = {object, owned(name)};
   frame.pending.sought = new_tuple(&PyTuple_Type, sought, 2);

@@ -346,7 +346,7 @@ Invoke call_node(Recorder& recorder, ShadowFrame& frame, PyObject* callable, con
 }
 
 PyObject* context_method(const char* name) {
-  return _PyType_Lookup(&PyContextVar_Type, Ref::steal(PyUnicode_InternFromString(name)).get());
+  return cpython::lookup_type(&PyContextVar_Type, Ref::steal(PyUnicode_InternFromString(name)).get());
 }
 
 Invoke context_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {

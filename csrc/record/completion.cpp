@@ -1,6 +1,5 @@
 // The second half of an instruction: its result is on the real stack, the shadow follows.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -43,7 +42,8 @@ void Recorder::complete(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   refresh_written();
   if (pending.expects_frame && !pending.entered) return stop(Abort::kUnknownCall, "the frame was not entered");
-  PyObject* result = pending.pushes > 0 ? stack_real(1) : nullptr;
+  PyObject* result = pending.pushes == 2 ? cpython::loaded(frame.frame) : pending.pushes > 0 ? stack_real(1) : nullptr;
+  const bool has_self = pending.pushes == 2 && cpython::has_self(frame.frame);
   if (pending.then == Then::kNext || pending.then == Then::kSend) return complete_next(frame);
   if (pending.adapter) {
     Val value;
@@ -74,10 +74,10 @@ void Recorder::complete(ShadowFrame& frame) {
   Val value = pending.result;
   frame.sp -= pending.pops;
   while (!frame.loose.empty() && frame.loose.back() >= frame.locals + frame.sp) frame.loose.pop_back();
-  if (cpython::base_opcode(frame.code, frame.operation) == CHECK_EG_MATCH) {
+  if (frame.does(Operation::kMatchGroup)) {
     frame.push(pending.y);
     frame.push(value);
-  } else if (pending.pushes == 2 && stack_real(2) != nullptr && pending.opaque) {
+  } else if (has_self && pending.opaque) {
     frame.loose.push_back(frame.locals + frame.sp);
     frame.push(Val());
     frame.push(value);
@@ -87,16 +87,18 @@ void Recorder::complete(ShadowFrame& frame) {
       frame.push(items[i]);
       note_item(items[i], stack_real(static_cast<int>(i) + 1));
     }
-  } else if (pending.pushes == 2 && stack_real(2) != nullptr) {
-    // LOAD_METHOD left method and self instead of a bound method.
+  } else if (has_self) {
+    // CPython has left method and self instead of a bound method.
     Val method = virtual_field(value, 0), self = virtual_field(value, 1);
     frame.push(method);
     frame.push(self);
   } else if (pending.pushes > 0) {
-    if (pending.pushes == 2) frame.push(Val());
     if (pending.pushes == 3) frame.push(pending.y);
     if (value.is_virtual() && model(value).real == nullptr) model(value).real = result;
-    frame.push(value);
+    if (pending.pushes == 2)
+      frame.push_callee(value, Val());
+    else
+      frame.push(value);
   }
   pending.active = false;
   frame.collected.clear();

@@ -47,7 +47,7 @@ PyObject* written_method(PyCodeObject* code, PyTypeObject* type) noexcept {
   Ref text = Ref::steal(PyUnicode_InternFromString(name == nullptr ? "__call__" : name));
   if (!text) PyErr_Clear();
   if (name != nullptr && text) return cpython::lookup_type(type, text.get());
-  PyObject* names = type->tp_dict;
+  PyObject* names = cpython::type_dict(type);
   if (names == nullptr || (text && PyDict_Contains(names, text.get()) == 1)) return nullptr;
   return first_function(names);
 }

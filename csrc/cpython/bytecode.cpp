@@ -1,10 +1,16 @@
-// Opcode table and exception table of CPython 3.11.
+// The opcode table of the CPython that pijit is built for, and its exception table.
 #include "cpython/bytecode.h"
 
 #include <opcode.h>
 
 #include <array>
 #include <initializer_list>
+
+#if PY_VERSION_HEX >= 0x030c0000
+#define PIJIT_OPCODES "cpython/opcodes_312.def"
+#else
+#define PIJIT_OPCODES "cpython/opcodes_311.def"
+#endif
 
 namespace pijit::cpython {
 
@@ -16,12 +22,12 @@ constexpr std::array<OpcodeInfo, 256> make_opcodes() {
 #define PIJIT_OPCODE(number, name, caches, operation, form) \
   table[number] = {number, caches, Operation::operation, form};
 #define PIJIT_SPECIALISED(number, name, base)
-#include "cpython/opcodes_311.def"
+#include PIJIT_OPCODES
 #undef PIJIT_SPECIALISED
 #undef PIJIT_OPCODE
 #define PIJIT_OPCODE(number, name, caches, operation, form)
 #define PIJIT_SPECIALISED(number, name, base) table[number] = table[base];
-#include "cpython/opcodes_311.def"
+#include PIJIT_OPCODES
 #undef PIJIT_SPECIALISED
 #undef PIJIT_OPCODE
   return table;
@@ -31,7 +37,7 @@ constexpr std::array<const char*, 256> make_names() {
   std::array<const char*, 256> table{};
 #define PIJIT_OPCODE(number, name, caches, operation, form) table[number] = #name;
 #define PIJIT_SPECIALISED(number, name, base) table[number] = #name;
-#include "cpython/opcodes_311.def"
+#include PIJIT_OPCODES
 #undef PIJIT_SPECIALISED
 #undef PIJIT_OPCODE
   return table;

@@ -29,9 +29,19 @@ inline const _Py_CODEUNIT* units(PyCodeObject* code) noexcept {
 inline int unit_count(PyCodeObject* code) noexcept {
   return static_cast<int>(Py_SIZE(code));
 }
+// The opcode at a code unit, without the instrumentation for events of lines and instructions.
+inline uint8_t opcode_at(PyCodeObject* code, int index) noexcept {
+  uint8_t opcode = _Py_OPCODE(units(code)[index]);
+#if PY_VERSION_HEX >= 0x030c0000
+  constexpr uint8_t kInstrumentedInstruction = 253, kInstrumentedLine = 254;
+  if (opcode == kInstrumentedLine) opcode = code->_co_monitoring->lines[index].original_opcode;
+  if (opcode == kInstrumentedInstruction) opcode = code->_co_monitoring->per_instruction_opcodes[index];
+#endif
+  return opcode;
+}
 // Facts of the opcode at a code unit.
 inline const OpcodeInfo& opcode_info(PyCodeObject* code, int index) noexcept {
-  return kOpcodes[_Py_OPCODE(units(code)[index])];
+  return kOpcodes[opcode_at(code, index)];
 }
 // The argument byte of one unit; EXTENDED_ARG prefixes are not included.
 inline int oparg(PyCodeObject* code, int index) noexcept {
@@ -49,6 +59,22 @@ inline Operation operation_at(PyCodeObject* code, int index) noexcept {
 inline int next_index(PyCodeObject* code, int index) noexcept {
   return index + 1 + opcode_info(code, index).caches;
 }
+#if PY_VERSION_HEX >= 0x030c0000
+// What CALL_INTRINSIC_1 or 2 does, by its argument.
+inline Operation intrinsic(int operands, int argument) noexcept {
+  if (operands == 2) return argument == INTRINSIC_PREP_RERAISE_STAR ? Operation::kReraiseGroup : Operation::kUnknown;
+  switch (argument) {
+    case INTRINSIC_STOPITERATION_ERROR:
+      return Operation::kStopIterationError;
+    case INTRINSIC_UNARY_POSITIVE:
+      return Operation::kPositive;
+    case INTRINSIC_LIST_TO_TUPLE:
+      return Operation::kListToTuple;
+    default:
+      return Operation::kUnknown;
+  }
+}
+#endif
 // The instruction that begins at *index, which becomes the unit after its EXTENDED_ARG prefixes.
 inline Instruction decode(PyCodeObject* code, int* index) noexcept {
   const OpcodeInfo* info = &opcode_info(code, *index);
@@ -58,6 +84,10 @@ inline Instruction decode(PyCodeObject* code, int* index) noexcept {
     info = &opcode_info(code, *index);
     argument = (argument << 8) | oparg(code, *index);
   }
+#if PY_VERSION_HEX >= 0x030c0000
+  if (info->operation == Operation::kIntrinsic) [[unlikely]]
+    return {intrinsic(info->form.flag_set, argument), 0, Operation::kNothing, 0, argument};
+#endif
   const Form& form = info->form;
   return {info->operation, static_cast<uint8_t>((argument & form.flag_mask) | form.flag_set), Operation::kNothing, 0,
           argument >> form.shift};
@@ -80,6 +110,8 @@ inline int first_traceable(PyCodeObject* code) noexcept {
 
 // Where a call has NULL because no self comes before its arguments: below what it calls, or above.
 inline constexpr bool kNullBelowCallable = true;
+// A receiver of kSend that has ended stays below its result (kEndSend drops it).
+inline constexpr bool kEndedReceiverStays = PY_VERSION_HEX >= 0x030c0000;
 
 inline bool is_generator_code(PyCodeObject* code) noexcept {
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0;

@@ -29,7 +29,11 @@ inline PyCodeObject* code(Frame* frame) noexcept {
   return frame->f_code;
 }
 inline PyObject* function(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return frame->f_funcobj;
+#else
   return reinterpret_cast<PyObject*>(frame->f_func);
+#endif
 }
 inline PyObject* globals(Frame* frame) noexcept {
   return frame->f_globals;
@@ -70,8 +74,15 @@ inline PyObject* loaded(Frame* frame) noexcept {
 inline int instruction_index(Frame* frame) noexcept {
   return _PyInterpreterFrame_LASTI(frame);
 }
+// From 3.12 on the evaluator's own entries stand in the chain; they are passed over.
+inline Frame* of_python(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  while (frame != nullptr && frame->owner == FRAME_OWNED_BY_CSTACK) frame = frame->previous;
+#endif
+  return frame;
+}
 inline Frame* previous(Frame* frame) noexcept {
-  return frame->previous;
+  return of_python(frame->previous);
 }
 // Null if none was made.
 inline PyFrameObject* frame_object(Frame* frame) noexcept {
@@ -109,7 +120,7 @@ inline bool is_fresh(Frame* frame) noexcept {
 // --- the thread -------------------------------------------------------------------------------
 // The innermost frame that runs; may be null.
 inline Frame* current_frame(PyThreadState* ts) noexcept {
-  return ts->cframe->current_frame;
+  return of_python(ts->cframe->current_frame);
 }
 // The exception that the innermost function or generator handles (borrowed); null or None if none.
 inline PyObject* handled_exception(PyThreadState* ts) noexcept {
@@ -121,6 +132,14 @@ inline PyObject* topmost_exception(PyThreadState* ts) noexcept {
   while ((item->exc_value == nullptr || item->exc_value == Py_None) && item->previous_item != nullptr)
     item = item->previous_item;
   return item->exc_value;
+}
+// The exception that is set (borrowed); null: there is none, or it is not made yet.
+inline PyObject* error_object(PyThreadState* ts) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return ts->current_exception;
+#else
+  return ts->curexc_value;
+#endif
 }
 // Instead of what is handled now below so many generators that run; the frame that goes on puts back what was there.
 inline void handle_exception(PyThreadState* ts, int generators, Ref exception) noexcept {
@@ -137,7 +156,11 @@ inline bool tracks_coroutine_origins(PyThreadState* ts) noexcept {
   return ts->coroutine_origin_tracking_depth > 0;
 }
 inline bool has_recursion_headroom(PyThreadState* ts, uint32_t levels) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return ts->py_recursion_remaining > static_cast<int>(levels) && ts->c_recursion_remaining > static_cast<int>(levels);
+#else
   return ts->recursion_remaining > static_cast<int>(levels);
+#endif
 }
 inline bool single_threaded(PyThreadState* ts) noexcept {
   return ts->interp->threads.head->next == nullptr;
@@ -147,9 +170,42 @@ inline bool single_threaded(PyThreadState* ts) noexcept {
 // At its end the interpreter makes a daemon thread that asks for the GIL leave by unwinding the C stack. What stands on
 // it must not be destroyed without the GIL, so such a thread is parked; the process ends anyway.
 [[noreturn]] void park_thread() noexcept;
+// From 3.12 on the evaluator takes the frames off the stack that it evaluates, so one that was handed to us and that it
+// has not seen is to be taken off by us. Must nest like C scopes. Made where a frame is handed to us; finish() gives
+// what is to be returned.
+class Evaluation {
+ public:
+#if PY_VERSION_HEX >= 0x030c0000
+  explicit Evaluation(Frame* frame) noexcept : frame_(frame), outer_(std::exchange(innermost_, this)) {}
+  ~Evaluation() { innermost_ = outer_; }
+  Evaluation(const Evaluation&) = delete;
+  Evaluation& operator=(const Evaluation&) = delete;
+  PyObject* finish(PyThreadState* ts, PyObject* result) { return done_ ? result : take_off(ts, result); }
+  // The evaluator has evaluated the frame.
+  static void note(Frame* frame) noexcept {
+    Evaluation* at = innermost_;
+    while (at != nullptr && at->frame_ != frame) at = at->outer_;
+    if (at != nullptr) at->done_ = true;
+  }
+
+ private:
+  PyObject* take_off(PyThreadState* ts, PyObject* result);
+
+  static thread_local Evaluation* innermost_;
+  Frame* frame_;
+  Evaluation* outer_;
+  bool done_ = false;
+#else
+  explicit Evaluation(Frame*) noexcept {}
+  PyObject* finish(PyThreadState*, PyObject* result) noexcept { return result; }
+  static void note(Frame*) noexcept {}
+#endif
+};
 inline PyObject* eval_default(PyThreadState* ts, Frame* frame, int throwflag) {
   try {
-    return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    PyObject* result = _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    Evaluation::note(frame);
+    return result;
   } catch (abi::__forced_unwind&) {
     park_thread();
   }
@@ -190,18 +246,26 @@ inline PyObject* pop(Frame* frame) noexcept {
 class LinkedFrame {
  public:
   LinkedFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
-    cframe_.use_tracing = ts->cframe->use_tracing;
     cframe_.current_frame = frame;
     cframe_.previous = ts->cframe;
     frame->previous = ts->cframe->current_frame;
+#if PY_VERSION_HEX >= 0x030c0000
+    ts->py_recursion_remaining--;
+#else
+    cframe_.use_tracing = ts->cframe->use_tracing;
     frame->is_entry = true;
-    ts->cframe = &cframe_;
     ts->recursion_remaining--;
+#endif
+    ts->cframe = &cframe_;
   }
   ~LinkedFrame() {
-    ts_->recursion_remaining++;
     ts_->cframe = cframe_.previous;
+#if PY_VERSION_HEX >= 0x030c0000
+    ts_->py_recursion_remaining++;
+#else
+    ts_->recursion_remaining++;
     ts_->cframe->use_tracing = cframe_.use_tracing;
+#endif
   }
   LinkedFrame(const LinkedFrame&) = delete;
   LinkedFrame& operator=(const LinkedFrame&) = delete;
@@ -215,7 +279,9 @@ class LinkedFrame {
 class CurrentFrame {
  public:
   CurrentFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
+#if PY_VERSION_HEX < 0x030c0000
     cframe_.use_tracing = ts->cframe->use_tracing;
+#endif
     cframe_.current_frame = frame;
     cframe_.previous = ts->cframe;
     ts->cframe = &cframe_;

@@ -62,7 +62,7 @@ bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
     if (cpython::slot_count(base) == 0) continue;
     PyObject *name, *value;
     const size_t before = slots->size();
-    for (Py_ssize_t position = 0; PyDict_Next(base->tp_dict, &position, &name, &value) != 0;) {
+    for (Py_ssize_t position = 0; PyDict_Next(cpython::type_dict(base), &position, &name, &value) != 0;) {
       if (Py_TYPE(value) != &PyMemberDescr_Type) continue;
       const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(value)->d_member;
       if (member->type != T_OBJECT_EX) continue;

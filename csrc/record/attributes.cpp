@@ -55,7 +55,8 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (self == nullptr) return Val();
     if (PyType_Check(self)) {
       Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
-      recorder.set_field(view, field::kView::kSource, Val::constant(reinterpret_cast<PyTypeObject*>(self)->tp_dict));
+      recorder.set_field(view, field::kView::kSource,
+                         Val::constant(cpython::type_dict(reinterpret_cast<PyTypeObject*>(self))));
       return view;
     }
     PyObject* dict = nullptr;
@@ -89,7 +90,8 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (has_name(name, "__base__"))
       return Val::constant(of->tp_base == nullptr ? Py_None : reinterpret_cast<PyObject*>(of->tp_base));
     if (has_name(name, "__module__")) {
-      PyObject* module = of->tp_dict == nullptr ? nullptr : PyDict_GetItemWithError(of->tp_dict, name);
+      PyObject* dict = cpython::type_dict(of);
+      PyObject* module = dict == nullptr ? nullptr : PyDict_GetItemWithError(dict, name);
       if (module != nullptr && (of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return recorder.constant(module);
     }
     return Val();
@@ -421,7 +423,7 @@ Invoke super_attribute(Lookup& lookup, Val object, PyObject* name) {
   Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
   while (i < n && PyTuple_GET_ITEM(mro, i) != start.object()) ++i;
   for (++i; i < n; ++i) {
-    PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
+    PyObject* dict = cpython::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i)));
     PyObject* item = nullptr;
     if (cpython::dict_lookup(dict, name, &item) < 0) return Invoke::kUnknown;
     if (item != nullptr)

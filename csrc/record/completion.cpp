@@ -22,17 +22,23 @@ void Recorder::note_item(Val item, PyObject* object) {
   if (item.is_virtual() && model(item).real == nullptr) model(item).real = object;
 }
 
+// The loop, or `yield from`, that the frame has just executed is not at its end.
+bool goes_on_after(const ShadowFrame& frame) noexcept {
+  return cpython::instruction_index(frame.frame) == cpython::next_index(frame.code, frame.operation);
+}
+
 // A generator or __next__ in FOR_ITER or SEND: fell through with a value, or jumped to the end.
 void Recorder::complete_next(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   if (pending.opaque) finish_next(frame);
   if (!live_) return;
-  if (pending.has_result != (cpython::stack_depth(frame.frame) >= frame.sp))
-    return fail("a loop goes on that has ended in the shadow, or the other way round");
   const bool sends = pending.then == Then::kSend;
+  if (pending.has_result != goes_on_after(frame))
+    return fail("a loop goes on that has ended in the shadow, or the other way round");
   const Val item = pending.has_result ? pending.result : pending.y;
   pending.active = false;
-  frame.sp -= (sends ? 1 : 0) + (pending.has_result ? 0 : 1);
+  const bool keeps = pending.has_result || (sends && cpython::kEndedReceiverStays);
+  frame.sp -= (sends ? 1 : 0) + (keeps ? 0 : 1);
   if (!pending.has_result && !sends) return;
   note_item(item, stack_real(1));
   frame.push(item);

@@ -138,11 +138,20 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
       come_back();
       finish_run(top_frame(), result);
     } else if (top_frame().frame == frame) {
-      left_frame(frame, result);
+      if (cpython::kExceptionsAreSilent && result == nullptr && !top_frame().does(Operation::kReraise))
+        observe_left(frame);
+      if (live_ && !frames_.empty() && top_frame().frame == frame) left_frame(frame, result);
     }
     if (stopping_) resolve_stop();
     recording_pace().leave();
   });
+}
+
+// The error that is set leaves the frame, and CPython has told nobody.
+void Recorder::observe_left(cpython::Frame* frame) {
+  PyObject* raised = cpython::error_object(thread_);
+  const SavedError error;
+  if (raised != nullptr) observe_exception(frame, raised);
 }
 
 void Recorder::left_frame(cpython::Frame*, PyObject* result) {

@@ -230,6 +230,10 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
     case Operation::kSubscript:
       *out = {function(f.getitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
       return true;
+    case Operation::kLoadSlice:
+      *out = {
+          function(f.getitem), {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1))}, nullptr, false, 3, 1};
+      return true;
     case Operation::kStoreSubscript:
       *out = {function(f.setitem), {frame.top(2), frame.top(1), frame.top(3)}, nullptr, false, 3, 0};
       return true;
@@ -541,7 +545,7 @@ void Recorder::finish_next(ShadowFrame& frame) {
   if (locals_were_seen()) return;
   Pending& pending = frame.pending;
   const bool sends = pending.then == Then::kSend;
-  pending.has_result = cpython::stack_depth(frame.frame) >= frame.sp;
+  pending.has_result = goes_on_after(frame);
   pending.result = pending.y = Val::reg(pending.run_out);
   if (pending.has_result || sends) {
     reg_objects_[pending.run_out] = stack_real(1);
@@ -551,7 +555,9 @@ void Recorder::finish_next(ShadowFrame& frame) {
   const int next = cpython::next_index(frame.code, frame.operation);
   FrameState other = trace_->frame_states[trace_->snapshots[frame.snapshot].frame];
   other.resume = pending.has_result ? cpython::jump_target(frame.code, frame.instruction) : next;
-  other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? -1 : sends ? 0 : 1));
+  other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? (sends && cpython::kEndedReceiverStays ? 0 : -1)
+                                                  : sends            ? 0
+                                                                     : 1));
   const Vals slots = frame.slots;
   if (sends || !pending.has_result) frame.slots[other.locals + other.stack - 1] = pending.result;
   const uint32_t state = add_state(frame, other, nullptr);

@@ -17,19 +17,13 @@ namespace {
 // Read at every event: one word of static thread-local storage.
 thread_local Recorder* t_active __attribute__((tls_model("initial-exec"))) = nullptr;
 
-int on_event(PyObject*, PyFrameObject* object, int what, PyObject* argument) {
-  Recorder* recorder = t_active;
-  if (recorder == nullptr || !recorder->live()) return 0;
-  cpython::Frame* frame = cpython::frame_of(object);
-  if (what == PyTrace_OPCODE) {
-    recorder->on_instruction(frame);
-  } else if (what == PyTrace_CALL) {
-    cpython::set_event_flags(object, cpython::kOpcodeEvents);
-  } else if (what == PyTrace_EXCEPTION) {
-    recorder->on_exception(frame, argument);
-  }
-  return 0;
-}
+// What cpython/events.h hears.
+struct Listener {
+  static bool listens() { return t_active != nullptr && t_active->live(); }
+  static void instruction(cpython::Frame* frame) { t_active->on_instruction(frame); }
+  static void exception(cpython::Frame* frame, PyObject* exception) { t_active->on_exception(frame, exception); }
+};
+constexpr cpython::EventFunction on_event = cpython::event_function<Listener>;
 
 // While a thread is traced CPython binds a C method to its object before it calls it. Garbage that this allocation
 // collected would have its finalizers run between the evaluation of the arguments and the call. The frame is that of a
@@ -155,8 +149,12 @@ bool Recorder::begin_recording() {
     adapter_on_ = true;
   }
   t_active = this;
-  cpython::start_events(thread_, on_event);
-  observing_ = true;
+  observing_ = cpython::start_events(thread_, on_event);
+  for (const auto& shadow : frames_)
+    if (!observing_ || !cpython::follow_events(shadow->frame)) {
+      end_events();
+      return false;
+    }
   return true;
 }
 
@@ -182,10 +180,7 @@ void Recorder::end_events() {
   if (observing_) {
     observing_ = false;
     if (cpython::events_are(thread_, aside_ > 0 ? nullptr : on_event)) cpython::stop_events(thread_);
-    for (auto& shadow : frames_) {
-      PyFrameObject* object = cpython::frame_object(shadow->frame);
-      if (object != nullptr) cpython::set_event_flags(object, cpython::kDefaultEvents);
-    }
+    for (auto& shadow : frames_) cpython::unfollow_events(shadow->frame);
   }
   if (adapter_on_) {
     adapter_on_ = false;
@@ -240,6 +235,7 @@ void Recorder::note_followed(ShadowFrame& shadow) {
 
 void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
   owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
+  if (observing_ && !cpython::follow_events(shadow->frame)) stop(Abort::kFailed, "its code cannot have events");
   recording_pace().follow(shadow->code);
   note_followed(*shadow);
   frames_.push_back(std::move(shadow));
@@ -250,16 +246,14 @@ void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) noexcept
   guarded(false, [&] { observe_exception(frame, exception); });
 }
 
-void Recorder::observe_exception(cpython::Frame* frame, PyObject* exception) {
+void Recorder::observe_exception(cpython::Frame* frame, PyObject* object) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
   const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kSend);
-  if (iterates && PyErr_GivenExceptionMatches(PyTuple_GET_ITEM(exception, 0), PyExc_StopIteration) != 0)
-    return;  // tracers are told of it
+  if (iterates && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return;  // tracers are told of it
   exception_ = true;
   if (pending.active && pending.folds && !foreseen_) begin_raise(top_frame(), pending.pops, Val(), false);
   if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
-  PyObject* object = PyTuple_GET_ITEM(exception, 1);
   if (!foreseen_) {
     foreseen_ = take_raised(object);
   } else if (pending.raises && raised_value_.is_null()) {
@@ -359,6 +353,9 @@ void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
     case Operation::kSend:
       last = 2;
       break;
+    case Operation::kLoadSlice:
+      last = 3;
+      break;
     case Operation::kMatchClass:
       first = last = 3;
       break;
@@ -380,9 +377,21 @@ void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
   for (; first <= last; ++first) learn(frame, first, attribute, !passed || (call && first == last));
 }
 
+// An exception came to a handler of the innermost frame, and CPython has told nobody.
+void Recorder::notice_exception(cpython::Frame* frame) {
+  const ShadowFrame& top = top_frame();
+  cpython::Handler handler;
+  if (top.does(Operation::kReraise) || !cpython::find_handler(top.code, top.operation, &handler) ||
+      handler.target != cpython::instruction_index(frame))
+    return;
+  observe_exception(frame, cpython::peek(frame, 1));
+}
+
 void Recorder::on_instruction(cpython::Frame* object) noexcept {
   guarded(false, [&] {
     if (frames_.empty() || top_frame().frame != object) return;
+    if (cpython::kExceptionsAreSilent && cpython::stands_in_handler(object)) notice_exception(object);
+    if (!live_ || frames_.empty() || top_frame().frame != object) return;
     Pace& pace = recording_pace();
     pace.enter();
     observe_instruction(top_frame());

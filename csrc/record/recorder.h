@@ -369,6 +369,8 @@ class Recorder final : public RecordApi {
   void observe_instruction(ShadowFrame& frame);
   bool finish_instruction(ShadowFrame& frame);
   bool drop_result(ShadowFrame& frame);
+  void notice_exception(cpython::Frame* frame);
+  void observe_left(cpython::Frame* frame);
   void learn_operands(ShadowFrame& frame, Instruction now);
   void complete(ShadowFrame& frame);
   void complete_next(ShadowFrame& frame);
@@ -670,6 +672,9 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow);
 
 // In a checked build: the shadow against the real frame; a difference is a bug and stops the process.
 void check_shadow(Recorder& recorder, ShadowFrame& frame);
+
+// The loop, or `yield from`, that the frame has just executed is not at its end.
+bool goes_on_after(const ShadowFrame& frame) noexcept;
 
 // Handles one instruction (before it runs). step.cpp.
 void step(Recorder& recorder, ShadowFrame& frame, Instruction now);

@@ -145,6 +145,10 @@ bool move(ShadowFrame& frame, Operation operation, int argument) {
     case Operation::kStoreLocal:
       frame.local(argument) = frame.pop();
       return true;
+    case Operation::kTakeLocal:
+      frame.push(frame.local(argument));
+      frame.local(argument) = Val();
+      return true;
     case Operation::kLoadConst:
       frame.push(Val::constant(co_const(frame, argument)));  // its code keeps it
       return true;
@@ -214,6 +218,18 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       recorder.note_return();
       frame.result = frame.pop();
       return true;
+    case Operation::kReturnConst:
+      recorder.note_return();
+      frame.result = Val::constant(co_const(frame, argument));
+      return true;
+    case Operation::kEndFor:
+      frame.sp -= 2;
+      return true;
+    case Operation::kEndSend: {
+      const Val result = frame.pop();
+      frame.top() = result;
+      return true;
+    }
     case Operation::kYield:
       yield_value(recorder, frame);
       return true;
@@ -258,6 +274,8 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   switch (now.operation) {
     case Operation::kLoadAttribute:
       return step_load_attr(recorder, frame, co_name(frame, argument), now.flag != 0);
+    case Operation::kLoadSuper:
+      return step_load_super(recorder, frame, co_name(frame, argument), (now.flag & 1) != 0);
     case Operation::kStoreAttribute:
       return step_store_attr(recorder, frame, co_name(frame, argument));
     case Operation::kDeleteAttribute:
@@ -291,6 +309,8 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return step_contains(recorder, frame, now.flag != 0);
     case Operation::kSubscript:
       return step_subscr(recorder, frame);
+    case Operation::kLoadSlice:
+      return step_load_slice(recorder, frame);
     case Operation::kStoreSubscript:
       return step_store_subscr(recorder, frame);
     case Operation::kDeleteSubscript:

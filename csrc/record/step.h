@@ -6,6 +6,7 @@ namespace pijit {
 
 // step_objects.cpp: attributes, calls.
 void step_load_attr(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
+void step_load_super(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
 void step_store_attr(Recorder&, ShadowFrame&, PyObject* name);
 void step_delete_attr(Recorder&, ShadowFrame&, PyObject* name);
 void step_prepare_call(Recorder&, ShadowFrame&, int count);
@@ -29,6 +30,8 @@ void step_is(Recorder&, ShadowFrame&, bool invert);
 void step_build(Recorder&, ShadowFrame&, Instruction);
 void step_contains(Recorder&, ShadowFrame&, bool invert);
 void step_subscr(Recorder&, ShadowFrame&);
+void step_load_slice(Recorder&, ShadowFrame&);
+Val slice_of(Recorder&, Val start, Val stop);
 // A part or concatenation of known sequences, now in frame.collected; its class is what CPython made of it.
 void take_sequence(Recorder&, ShadowFrame&, PyObject* result);
 void step_store_subscr(Recorder&, ShadowFrame&);

@@ -243,8 +243,8 @@ namespace {
 
 // Subclasses of dict have the slot of a method in Python, and in it the method of dict.
 bool inherits_getitem(Recorder& recorder, Val container, PyTypeObject* type) {
-  return is_dict_like(recorder, container) &&
-         recorder.lookup_type(type, names().getitem) == PyDict_GetItem(PyDict_Type.tp_dict, names().getitem);
+  return is_dict_like(recorder, container) && recorder.lookup_type(type, names().getitem) ==
+                                                  PyDict_GetItem(cpython::type_dict(&PyDict_Type), names().getitem);
 }
 
 // dict[key] of a dict that existed before, where the class of the key computes the hash in Python.
@@ -327,16 +327,32 @@ Task<Val> item_of(Drive& drive, Arguments args) {
 
 }  // namespace
 
-void step_subscr(Recorder& recorder, ShadowFrame& frame) {
-  Val container = frame.top(2), key = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, 2, 1)) return;
-  if (!subscript(recorder, frame, container, key, 2) && recorder.live()) {
+static void load_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
+  if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, pops, 1)) return;
+  if (!subscript(recorder, frame, container, key, pops) && recorder.live()) {
     Arguments args;
     args.values = {container, key};
-    if (drive(recorder, frame, item_of, args, 2) != Invoke::kUnknown) return;
+    if (drive(recorder, frame, item_of, args, pops) != Invoke::kUnknown) return;
     PyTypeObject* type = recorder.type_of(container);
     recorder.stop(Abort::kUnknownOperand, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
   }
+}
+
+void step_subscr(Recorder& recorder, ShadowFrame& frame) {
+  load_item(recorder, frame, frame.top(2), frame.top(1), 2);
+}
+
+Val slice_of(Recorder& recorder, Val start, Val stop) {
+  const Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
+  recorder.set_field(slice, field::kSlice::kStart, start);
+  recorder.set_field(slice, field::kSlice::kStop, stop);
+  recorder.set_field(slice, field::kSlice::kStep, Val::constant(Py_None));
+  return slice;
+}
+
+void step_load_slice(Recorder& recorder, ShadowFrame& frame) {
+  const Val container = frame.top(3);
+  load_item(recorder, frame, container, slice_of(recorder, frame.top(2), frame.top(1)), 3);
 }
 
 namespace {

@@ -20,8 +20,8 @@ void stop_attribute(Recorder& recorder, Val object, PyObject* name) {
   recorder.stop(Abort::kUnknownAttribute, text + "." + (utf8 == nullptr ? "?" : utf8));
 }
 
-void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int pushes) {
-  Val object = frame.top(), result;
+void load_from(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, int pushes) {
+  Val result;
   bool missing = false;
   Invoke outcome = recorder.get_attribute(frame, object, name, Then::kPush, pops, &result, &missing);
   if (!recorder.live()) return;
@@ -33,6 +33,10 @@ void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int 
   } else {
     stop_attribute(recorder, object, name);
   }
+}
+
+void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int pushes) {
+  load_from(recorder, frame, frame.top(), name, pops, pushes);
 }
 
 std::string callable_name(Recorder& recorder, Val callable) {
@@ -204,6 +208,17 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
 
 void step_load_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool for_call) {
   load(recorder, frame, name, 1, for_call ? 2 : 1);
+}
+
+// super().name, where CPython makes no object for it: below self and the class is what `super` is.
+void step_load_super(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool for_call) {
+  const Val super = frame.top(3), type = frame.top(2), self = frame.top(1);
+  if (super.object() != reinterpret_cast<PyObject*>(&PySuper_Type) || type.object() == nullptr || self.is_reg())
+    return recorder.stop(Abort::kUnknownCall, "super()");
+  const Val object = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
+  recorder.set_field(object, field::kSuper::kType, type);
+  recorder.set_field(object, field::kSuper::kObject, self);
+  load_from(recorder, frame, object, name, 3, for_call ? 2 : 1);
 }
 
 void step_store_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {

@@ -110,6 +110,8 @@ inline int first_traceable(PyCodeObject* code) noexcept {
 
 // Where a call has NULL because no self comes before its arguments: below what it calls, or above.
 inline constexpr bool kNullBelowCallable = true;
+// A kPrepareCall stands before every kCall.
+inline constexpr bool kPreparesCalls = PY_VERSION_HEX < 0x030c0000;
 // A receiver of kSend that has ended stays below its result (kEndSend drops it).
 inline constexpr bool kEndedReceiverStays = PY_VERSION_HEX >= 0x030c0000;
 

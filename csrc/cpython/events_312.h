@@ -61,16 +61,24 @@ PyObject* event_function(PyObject*, PyObject* const* arguments, Py_ssize_t) {
   Py_RETURN_NONE;
 }
 
+// A tool of sys.monitoring hears of all code: cProfile, coverage. sys.settrace and sys.setprofile are told apart by
+// thread.
+inline bool monitored(PyThreadState* ts) noexcept {
+  constexpr int kOfThreads = (1 << PY_MONITORING_SYS_PROFILE_ID) | (1 << PY_MONITORING_SYS_TRACE_ID);
+  int tools = 0;
+  for (uint8_t of_event : ts->interp->monitors.tools) tools |= of_event;
+  return (tools & ~kOfThreads) != 0;
+}
 // Nobody traces or profiles this thread.
 inline bool untraced(PyThreadState* ts) noexcept {
-  return ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && ts->tracing == 0;
+  return ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && ts->tracing == 0 && !monitored(ts);
 }
 inline bool events_are(PyThreadState*, EventFunction function) noexcept {
   return thread_events().function == function;
 }
 // `function` hears of this thread's events (null: nobody does), and nobody traces or profiles it.
 inline bool only_events_are(PyThreadState* ts, EventFunction function) noexcept {
-  return events_are(ts, function) && ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr;
+  return events_are(ts, function) && ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && !monitored(ts);
 }
 // Frames that are followed from now on report to `function`. False: somebody traces, or no tool of sys.monitoring is
 // free.

@@ -390,8 +390,10 @@ void Recorder::notice_exception(cpython::Frame* frame) {
 void Recorder::on_instruction(cpython::Frame* object) noexcept {
   guarded(false, [&] {
     if (frames_.empty() || top_frame().frame != object) return;
-    if (cpython::kExceptionsAreSilent && cpython::stands_in_handler(object)) notice_exception(object);
-    if (!live_ || frames_.empty() || top_frame().frame != object) return;
+    if (cpython::kExceptionsAreSilent && cpython::stands_in_handler(object)) {
+      notice_exception(object);
+      if (!live_ || frames_.empty() || top_frame().frame != object) return;
+    }
     Pace& pace = recording_pace();
     pace.enter();
     observe_instruction(top_frame());
@@ -444,8 +446,9 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
   const Instruction now = cpython::decode(frame.code, &frame.operation);
   frame.snapshot = kNone;
-  if (!now.is(Operation::kCall) && (!now.is(Operation::kPrepareCall) || frame.kwnames == nullptr))
-    frame.call_start = -1;
+  const bool goes_on = now.is(Operation::kCall) ? cpython::kPreparesCalls || frame.kwnames != nullptr
+                                                : now.is(Operation::kPrepareCall) && frame.kwnames != nullptr;
+  if (!goes_on) frame.call_start = -1;
   if (kChecked) check_shadow(*this, frame);
   if (faults_) inject_fault(frame);
   if (cpython::stack_depth(frame.frame) != frame.sp) return fail("the shadow has another stack depth than the frame");

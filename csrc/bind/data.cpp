@@ -17,7 +17,7 @@
 #include <map>
 
 #include "bind/views.h"
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 #include "cpython/objects.h"
 #include "cpython/places.h"
 #include "guard/proven.h"

@@ -2,7 +2,7 @@
 #include "bind/views.h"
 
 #include "bind/plans.h"
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 #include "cpython/places.h"
 #include "guard/proven.h"
 #include "hook/automatic.h"

@@ -25,7 +25,7 @@ uint64_t signature(uint64_t hash, PyObject* object, const Adapter* adapter, int 
     return mix(mix(hash, type), static_cast<uint64_t>(value));
   }
   if (type == &PyTuple_Type || type == &PyList_Type) {
-    const Py_ssize_t size = Py_SIZE(object);
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
     hash = mix(mix(hash, type), static_cast<uint64_t>(size));
     PyObject** items = PySequence_Fast_ITEMS(object);
     for (Py_ssize_t i = 0; depth < kDeepest && i < size && i < kMostItems; ++i)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "adapter.h"
+#include "cpython/objects.h"
 #include "cpython/places.h"
 #include "ir/adapter_slot.h"
 
@@ -45,8 +46,8 @@ PyObject* written_method(PyCodeObject* code, PyTypeObject* type) noexcept {
   const char* name = adapter == nullptr || !cpython::is_library(code) ? nullptr : adapter->written_method();
   Ref text = Ref::steal(PyUnicode_InternFromString(name == nullptr ? "__call__" : name));
   if (!text) PyErr_Clear();
-  if (name != nullptr && text) return _PyType_Lookup(type, text.get());
-  PyObject* names = type->tp_dict;
+  if (name != nullptr && text) return cpython::lookup_type(type, text.get());
+  PyObject* names = cpython::type_dict(type);
   if (names == nullptr || (text && PyDict_Contains(names, text.get()) == 1)) return nullptr;
   return first_function(names);
 }
@@ -97,7 +98,7 @@ void keep_dead_roots() noexcept {
 }
 
 bool start_cache() noexcept {
-  if (g_slot < 0) g_slot = _PyEval_RequestCodeExtraIndex(free_state);
+  if (g_slot < 0) g_slot = cpython::request_code_extra(free_state);
   if (g_slot < 0) PyErr_SetString(PyExc_RuntimeError, "pijit: no slot is left on code objects");
   return g_slot >= 0;
 }
@@ -117,7 +118,7 @@ PyObject* undecorated(PyObject* function) noexcept {
   constexpr int kMost = 16;  // a chain that leads back to itself ends
   for (int i = 0; i < kMost; ++i) {
     PyObject* names = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
-    PyObject* inner = names == nullptr ? nullptr : _PyDict_GetItemStringWithError(names, "__wrapped__");
+    PyObject* inner = names == nullptr ? nullptr : PyDict_GetItemString(names, "__wrapped__");
     if (inner == nullptr || !PyFunction_Check(inner)) break;
     function = inner;
   }

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "common/ref.h"
 #include "cpython/objects.h"
 
 namespace pijit::cpython {
@@ -16,7 +17,7 @@ Py_ssize_t dict_offset(PyTypeObject* type) noexcept {
 
 PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept {
   for (Py_ssize_t i = 0; type->tp_mro != nullptr && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
-    PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i))->tp_dict;
+    PyObject* dict = type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
     PyObject *name = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; dict != nullptr && PyDict_Next(dict, &at, &name, &value) != 0;) {
       if (Py_TYPE(value) != &PyMemberDescr_Type) continue;
@@ -36,10 +37,18 @@ void keep_classes(std::unordered_set<PyObject*>* addresses) {
     auto* object = reinterpret_cast<PyObject*>(type);
     if (!seen.insert(object).second) continue;
     if (addresses->count(object) != 0) living.insert(object);
+#if PY_VERSION_HEX >= 0x030c0000
+    static PyObject* const list_of = PyDict_GetItemString(type_dict(&PyType_Type), "__subclasses__");
+    const Ref found = Ref::steal(PyObject_CallOneArg(list_of, object));
+    if (!found) PyErr_Clear();
+    for (Py_ssize_t at = 0; found && at < PyList_GET_SIZE(found.get()); ++at)
+      open.push_back(reinterpret_cast<PyTypeObject*>(PyList_GET_ITEM(found.get(), at)));
+#else
     PyObject *key = nullptr, *reference = nullptr;
     for (Py_ssize_t at = 0; type->tp_subclasses != nullptr && PyDict_Next(type->tp_subclasses, &at, &key, &reference);)
       if (PyObject* derived = PyWeakref_GET_OBJECT(reference); PyType_Check(derived))
         open.push_back(reinterpret_cast<PyTypeObject*>(derived));
+#endif
   }
   *addresses = std::move(living);
 }

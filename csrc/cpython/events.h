@@ -1,77 +1,13 @@
-// Switches CPython's per-thread trace function on and off without sys.settrace's audit event, and without a trace
-// object.
+// The recorder's clock: an event before every instruction of the frames that it follows.
 //
-// On 3.11 a C frame of the evaluator (_PyCFrame) has its own copy of "tracing is on", inherited inwards on entry and
-// outwards on return; so ending the events means clearing the copies of all live ones.
+// A listener is a class with three static functions: whether it listens (on this thread), what it does before an
+// instruction of a frame, and what it does when an exception arose in a frame. event_function<Listener> is what CPython
+// calls. CPython 3.11 has it as the thread's trace function, 3.12 as a callback of sys.monitoring.
 #pragma once
 #include "cpython/internals.h"
 
-namespace pijit::cpython {
-
-// Nobody traces or profiles this thread.
-inline bool untraced(PyThreadState* ts) noexcept {
-  return ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && ts->tracing == 0;
-}
-inline bool events_are(PyThreadState* ts, Py_tracefunc function) noexcept {
-  return ts->c_tracefunc == function;
-}
-// `function` traces this thread (null: nobody does), and nobody profiles it.
-inline bool only_events_are(PyThreadState* ts, Py_tracefunc function) noexcept {
-  return events_are(ts, function) && ts->c_profilefunc == nullptr;
-}
-
-// Frames entered from now on, and those of the evaluator on top, report to `function`. False: somebody else traces.
-inline bool start_events(PyThreadState* ts, Py_tracefunc function) noexcept {
-  if (!untraced(ts)) return false;
-  ts->c_tracefunc = function;
-  ts->c_traceobj = nullptr;
-  ts->cframe->use_tracing = 255;
-  return true;
-}
-
-// Call only while our function traces, or is detached and nobody traces; may be called inside the trace function.
-inline void stop_events(PyThreadState* ts) noexcept {
-  ts->c_tracefunc = nullptr;
-  ts->c_traceobj = nullptr;
-  const uint8_t state = ts->c_profilefunc != nullptr ? 255 : 0;
-  for (_PyCFrame* frame = ts->cframe; frame != nullptr; frame = frame->previous) frame->use_tracing = state;
-}
-
-// The frames that are entered from now on, and what the evaluator on top does next, are as if nobody had traced them:
-// a tracer or profiler that the program switches on there is the thread's. Counting `tracing` up instead would keep it
-// from every event. The C frames further out still say that tracing is on; each hears from the one inside when that
-// returns.
-inline void detach_events(PyThreadState* ts) noexcept {
-  ts->c_tracefunc = nullptr;
-  ts->c_traceobj = nullptr;
-  ts->cframe->use_tracing = ts->c_profilefunc != nullptr ? 255 : 0;
-}
-// The evaluator on top goes on reporting to `function`. Call only while nobody traces.
-inline void attach_events(PyThreadState* ts, Py_tracefunc function) noexcept {
-  ts->c_tracefunc = function;
-  ts->cframe->use_tracing = 255;
-}
-
-// The event switches of a frame object.
-struct EventFlags {
-  char lines, opcodes;
-};
-inline EventFlags event_flags(PyFrameObject* frame) noexcept {
-  return {frame->f_trace_lines, frame->f_trace_opcodes};
-}
-inline void set_event_flags(PyFrameObject* frame, EventFlags flags) noexcept {
-  frame->f_trace_lines = flags.lines;
-  frame->f_trace_opcodes = flags.opcodes;
-}
-// What a frame object is born with, and what a recorder wants.
-inline constexpr EventFlags kDefaultEvents{1, 0};
-inline constexpr EventFlags kOpcodeEvents{0, 1};
-inline void want_opcode_events(PyFrameObject* frame) noexcept {
-  set_event_flags(frame, kOpcodeEvents);
-}
-// Gives a frame its birth flags back, if a frame object was made for it.
-inline void restore_trace_flags(_PyInterpreterFrame* frame) noexcept {
-  if (frame->frame_obj != nullptr) set_event_flags(frame->frame_obj, kDefaultEvents);
-}
-
-}  // namespace pijit::cpython
+#if PY_VERSION_HEX >= 0x030c0000
+#include "cpython/events_312.h"
+#else
+#include "cpython/events_311.h"
+#endif

@@ -1,141 +1,62 @@
-// The interpreter's frames: looking into them, writing them, entering them; includes the other headers of this room.
+// The interpreter's frames: evaluating, writing and entering them; includes the other headers of this room.
 //
-// 1. `stack_depth` is valid at trace events and in frames that do not run; a running frame keeps its stack pointer in a
-// register.
-// 2. At a trace event instruction_index() is the instruction about to execute. In an outer frame it is the call under
-// way, or the
-//    last of its cache entries when the evaluator inlined the call (it does so only while no eval-frame hook is set).
-// 3. To resume at instruction i, prev_instr is the unit before it; to raise at instruction i it is i itself and the
-// frame is
-//    entered with throwflag 1.
+// To resume at instruction i, prev_instr is the unit before it; to raise at instruction i it is i itself and the frame
+// is entered with throwflag 1.
 #pragma once
 #include <cxxabi.h>
 
 #include <vector>
 
 #include "common/ref.h"
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 #include "cpython/events.h"
+#include "cpython/frame_chain.h"
+#include "cpython/frame_view.h"
 #include "cpython/internals.h"
 #include "cpython/objects.h"
 
 namespace pijit::cpython {
 
-using Frame = ::_PyInterpreterFrame;
-using FrameEval = ::_PyFrameEvalFunction;
-
-// --- reading (everything borrowed) ------------------------------------------------------------
-inline PyCodeObject* code(Frame* frame) noexcept {
-  return frame->f_code;
-}
-inline PyObject* function(Frame* frame) noexcept {
-  return reinterpret_cast<PyObject*>(frame->f_func);
-}
-inline PyObject* globals(Frame* frame) noexcept {
-  return frame->f_globals;
-}
-inline PyObject* builtins(Frame* frame) noexcept {
-  return frame->f_builtins;
-}
-inline PyObject* locals_mapping(Frame* frame) noexcept {
-  return frame->f_locals;
-}
-inline PyObject** slots(Frame* frame) noexcept {
-  return frame->localsplus;
-}
-inline int local_count(Frame* frame) noexcept {
-  return frame->f_code->co_nlocalsplus;
-}
-inline int stack_depth(Frame* frame) noexcept {
-  return frame->stacktop - frame->f_code->co_nlocalsplus;
-}
-// The n-th stack entry from the top, 1 being the top; may be NULL.
-inline PyObject* peek(Frame* frame, int n) noexcept {
-  return frame->localsplus[frame->stacktop - n];
-}
-inline int instruction_index(Frame* frame) noexcept {
-  return _PyInterpreterFrame_LASTI(frame);
-}
-inline Frame* previous(Frame* frame) noexcept {
-  return frame->previous;
-}
-// Null if none was made.
-inline PyFrameObject* frame_object(Frame* frame) noexcept {
-  return frame->frame_obj;
-}
-// Somebody asked for the frame's f_locals.
-inline bool locals_were_seen(Frame* frame) noexcept {
-  return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
-}
-// Something else will still look at the frame when it has ended.
-inline bool is_held(Frame* frame) noexcept {
-  return frame->frame_obj != nullptr && Py_REFCNT(frame->frame_obj) > 1;
-}
-inline Frame* frame_of(PyFrameObject* object) noexcept {
-  return object->f_frame;
-}
-inline bool is_generator_frame(Frame* frame) noexcept {
-  return frame->owner == FRAME_OWNED_BY_GENERATOR;
-}
-// The frame inside a generator, coroutine or async generator object.
-inline Frame* generator_frame(PyObject* generator) noexcept {
-  return reinterpret_cast<Frame*>(reinterpret_cast<PyGenObject*>(generator)->gi_iframe);
-}
-// The generator that owns a generator frame (borrowed).
-inline PyObject* generator_of(Frame* frame) noexcept {
-  return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
-}
-// The index of RETURN_GENERATOR in the prologue of a generator's code.
-int start_of_generator(PyCodeObject* code) noexcept;
-// No instruction of the frame has run yet.
-inline bool is_fresh(Frame* frame) noexcept {
-  return instruction_index(frame) == -1;
-}
-
-// --- the thread -------------------------------------------------------------------------------
-// The innermost frame that runs; may be null.
-inline Frame* current_frame(PyThreadState* ts) noexcept {
-  return ts->cframe->current_frame;
-}
-// The exception that the innermost function or generator handles (borrowed); null or None if none.
-inline PyObject* handled_exception(PyThreadState* ts) noexcept {
-  return ts->exc_info->exc_value;
-}
-// The exception that the innermost frame handles, or the next one below that handles any.
-inline PyObject* topmost_exception(PyThreadState* ts) noexcept {
-  _PyErr_StackItem* item = ts->exc_info;
-  while ((item->exc_value == nullptr || item->exc_value == Py_None) && item->previous_item != nullptr)
-    item = item->previous_item;
-  return item->exc_value;
-}
-// Instead of what is handled now below so many generators that run; the frame that goes on puts back what was there.
-inline void handle_exception(PyThreadState* ts, int generators, Ref exception) noexcept {
-  _PyErr_StackItem* item = ts->exc_info;
-  while (generators-- > 0) item = item->previous_item;
-  drop_reference(std::exchange(item->exc_value, exception.release()));
-}
-// Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
-inline bool eval_breaker_set(PyThreadState* ts) noexcept {
-  return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
-}
-// New coroutines remember where they were made.
-inline bool tracks_coroutine_origins(PyThreadState* ts) noexcept {
-  return ts->coroutine_origin_tracking_depth > 0;
-}
-inline bool has_recursion_headroom(PyThreadState* ts, uint32_t levels) noexcept {
-  return ts->recursion_remaining > static_cast<int>(levels);
-}
-inline bool single_threaded(PyThreadState* ts) noexcept {
-  return ts->interp->threads.head->next == nullptr;
-}
-
 // --- the evaluator ----------------------------------------------------------------------------
 // At its end the interpreter makes a daemon thread that asks for the GIL leave by unwinding the C stack. What stands on
 // it must not be destroyed without the GIL, so such a thread is parked; the process ends anyway.
 [[noreturn]] void park_thread() noexcept;
+// From 3.12 on the evaluator takes the frames off the stack that it evaluates, so one that was handed to us and that it
+// has not seen is to be taken off by us. Must nest like C scopes. Made where a frame is handed to us; finish() gives
+// what is to be returned.
+class Evaluation {
+ public:
+#if PY_VERSION_HEX >= 0x030c0000
+  explicit Evaluation(Frame* frame) noexcept : frame_(frame), outer_(std::exchange(innermost_, this)) {}
+  ~Evaluation() { innermost_ = outer_; }
+  Evaluation(const Evaluation&) = delete;
+  Evaluation& operator=(const Evaluation&) = delete;
+  PyObject* finish(PyThreadState* ts, PyObject* result) { return done_ ? result : take_off(ts, result); }
+  // The evaluator has evaluated the frame.
+  static void note(Frame* frame) noexcept {
+    Evaluation* at = innermost_;
+    while (at != nullptr && at->frame_ != frame) at = at->outer_;
+    if (at != nullptr) at->done_ = true;
+  }
+
+ private:
+  PyObject* take_off(PyThreadState* ts, PyObject* result);
+
+  static thread_local Evaluation* innermost_;
+  Frame* frame_;
+  Evaluation* outer_;
+  bool done_ = false;
+#else
+  explicit Evaluation(Frame*) noexcept {}
+  PyObject* finish(PyThreadState*, PyObject* result) noexcept { return result; }
+  static void note(Frame*) noexcept {}
+#endif
+};
 inline PyObject* eval_default(PyThreadState* ts, Frame* frame, int throwflag) {
   try {
-    return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    PyObject* result = _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    Evaluation::note(frame);
+    return result;
   } catch (abi::__forced_unwind&) {
     park_thread();
   }
@@ -169,73 +90,6 @@ inline void push(Frame* frame, PyObject* object) noexcept {
 // Gives the reference away; may be null.
 inline PyObject* pop(Frame* frame) noexcept {
   return frame->localsplus[--frame->stacktop];
-}
-
-// Makes a frame that is not being evaluated the thread's current frame, so that inner frames see the true chain, and
-// counts it for recursion. Must nest like C scopes.
-class LinkedFrame {
- public:
-  LinkedFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
-    cframe_.use_tracing = ts->cframe->use_tracing;
-    cframe_.current_frame = frame;
-    cframe_.previous = ts->cframe;
-    frame->previous = ts->cframe->current_frame;
-    frame->is_entry = true;
-    ts->cframe = &cframe_;
-    ts->recursion_remaining--;
-  }
-  ~LinkedFrame() {
-    ts_->recursion_remaining++;
-    ts_->cframe = cframe_.previous;
-    ts_->cframe->use_tracing = cframe_.use_tracing;
-  }
-  LinkedFrame(const LinkedFrame&) = delete;
-  LinkedFrame& operator=(const LinkedFrame&) = delete;
-
- private:
-  PyThreadState* ts_;
-  _PyCFrame cframe_;
-};
-
-// A frame of the chain as the thread's current one, without moving it. Must nest like C scopes.
-class CurrentFrame {
- public:
-  CurrentFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
-    cframe_.use_tracing = ts->cframe->use_tracing;
-    cframe_.current_frame = frame;
-    cframe_.previous = ts->cframe;
-    ts->cframe = &cframe_;
-  }
-  ~CurrentFrame() { ts_->cframe = cframe_.previous; }
-  CurrentFrame(const CurrentFrame&) = delete;
-  CurrentFrame& operator=(const CurrentFrame&) = delete;
-
- private:
-  PyThreadState* ts_;
-  _PyCFrame cframe_;
-};
-
-// The thread handles `exception` (null: what it handles already). Must nest like C scopes.
-class Handling {
- public:
-  Handling(PyThreadState* ts, PyObject* exception) noexcept : ts_(ts), active_(exception != nullptr) {
-    if (active_) before_ = std::exchange(ts->exc_info->exc_value, new_reference(exception));
-  }
-  ~Handling() {
-    if (active_) drop_reference(std::exchange(ts_->exc_info->exc_value, before_));
-  }
-  Handling(const Handling&) = delete;
-  Handling& operator=(const Handling&) = delete;
-
- private:
-  PyThreadState* ts_;
-  PyObject* before_ = nullptr;
-  bool active_;
-};
-
-// The object of the thread's current frame.
-inline Ref current_frame_object(PyThreadState* ts) noexcept {
-  return Ref::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(ts)));
 }
 
 // `object`, whose frame has ended, becomes that of `frame`, which has none yet and runs the same code: true. What it

@@ -2,10 +2,17 @@
 //
 // C++17 has no <stdatomic.h>; the builtin form of pycore_atomic.h has the same layout.
 #pragma once
+// 3.12 marks as deprecated what it has under a new name; both versions have the old one.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include "common/python.h"
 
-#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030c0000
-#error "this source tree supports CPython 3.11 only"
+#ifdef PIJIT_UNFINISHED_PYTHON
+#define PIJIT_LAST_PYTHON 0x030d0000
+#else
+#define PIJIT_LAST_PYTHON 0x030c0000
+#endif
+#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= PIJIT_LAST_PYTHON
+#error "this source tree supports CPython 3.11 only; for work on 3.12, configure with -DPIJIT_UNFINISHED_PYTHON=ON"
 #endif
 
 #define Py_BUILD_CORE
@@ -16,4 +23,8 @@
 #include <internal/pycore_frame.h>
 #include <internal/pycore_global_objects.h>
 #include <internal/pycore_interp.h>
+#if PY_VERSION_HEX >= 0x030c0000
+#include <internal/pycore_intrinsics.h>
+#include <internal/pycore_long.h>
+#endif
 #undef Py_BUILD_CORE

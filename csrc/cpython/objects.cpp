@@ -31,11 +31,18 @@ bool same_text(PyObject* a, PyObject* b) noexcept {
 }
 
 bool same_int(PyObject* a, PyObject* b) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  const _PyLongValue &x = reinterpret_cast<PyLongObject*>(a)->long_value,
+                     &y = reinterpret_cast<PyLongObject*>(b)->long_value;
+  if ((x.lv_tag & ~uintptr_t{4}) != (y.lv_tag & ~uintptr_t{4})) return false;  // bit 2 is reserved
+  return same_bits(x.ob_digit, y.ob_digit, (x.lv_tag >> _PyLong_NON_SIZE_BITS) * sizeof(digit));
+#else
   const Py_ssize_t size = Py_SIZE(a);
   if (size != Py_SIZE(b)) return false;
   const auto digits = static_cast<size_t>(size < 0 ? -size : size);
   return same_bits(reinterpret_cast<PyLongObject*>(a)->ob_digit, reinterpret_cast<PyLongObject*>(b)->ob_digit,
                    digits * sizeof(digit));
+#endif
 }
 
 // 1 equal, 0 different, -1 only user code could tell: keys whose hashes are equal.
@@ -133,9 +140,10 @@ uint64_t part_definition(PyObject* object) noexcept {
 
 bool is_singleton(PyObject* object) noexcept {
   if (object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object)) return true;
-  if (!PyLong_CheckExact(object) || Py_ABS(Py_SIZE(object)) > 1) return false;
-  const long value = PyLong_AsLong(object);
-  return -_PY_NSMALLNEGINTS <= value && value < _PY_NSMALLPOSINTS;
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow = 0;
+  const long value = PyLong_AsLongAndOverflow(object, &overflow);
+  return overflow == 0 && -_PY_NSMALLNEGINTS <= value && value < _PY_NSMALLPOSINTS;
 }
 
 namespace {
@@ -334,7 +342,7 @@ bool is_found_at(PyObject* object, PyObject* module, PyObject* path) noexcept {
     if (!part || dict_lookup_exact(space, part.get(), &found) <= 0) return PyErr_Clear(), false;
     if (dot == length) return found == object;
     if (!PyType_Check(found)) return false;
-    space = reinterpret_cast<PyTypeObject*>(found)->tp_dict;
+    space = type_dict(reinterpret_cast<PyTypeObject*>(found));
   }
   return false;
 }
@@ -345,7 +353,7 @@ bool is_importable(PyTypeObject* type) noexcept {
   static PyObject* const key = PyUnicode_InternFromString("__module__");
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0) return true;
   PyObject* module = nullptr;
-  return dict_lookup_exact(type->tp_dict, key, &module) > 0 &&
+  return dict_lookup_exact(type_dict(type), key, &module) > 0 &&
          is_found_at(reinterpret_cast<PyObject*>(type), module, reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
 }
 

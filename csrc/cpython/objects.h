@@ -8,6 +8,7 @@
 #pragma once
 #include <cstdint>
 
+#include "common/ref.h"
 #include "cpython/internals.h"
 
 namespace pijit::cpython {
@@ -71,10 +72,18 @@ inline bool has_managed_dict(PyTypeObject* type) noexcept {
 }
 // Where the instance's dict pointer lives, or null when the type has none.
 PyObject** dict_slot(PyObject* object) noexcept;
+// On 3.12 the place of a managed dict holds the inline values, tagged, as long as there is no dict.
+inline bool is_tagged([[maybe_unused]] const void* pointer) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return (reinterpret_cast<uintptr_t>(pointer) & 1) != 0;
+#else
+  return false;
+#endif
+}
 // The instance dict if it exists as an object (borrowed), or null.
 inline PyObject* instance_dict(PyObject* object) noexcept {
   PyObject** slot = dict_slot(object);
-  return slot == nullptr ? nullptr : *slot;
+  return slot == nullptr || is_tagged(*slot) ? nullptr : *slot;
 }
 // Stores an attribute where it is kept, the instance's dict or a slot, or deletes it there (null): no descriptor of the
 // program's is asked. -1 with an error.
@@ -85,7 +94,13 @@ void add_attribute_context(PyObject* exception, PyObject* object, PyObject* name
 void add_attribute_context(PyObject* object, PyObject* name) noexcept;
 // The inline attribute values, or null (no managed dict, or the dict has been made).
 inline PyDictValues* inline_values(PyObject* object) noexcept {
-  return has_managed_dict(Py_TYPE(object)) ? reinterpret_cast<PyDictValues**>(object)[-4] : nullptr;
+  if (!has_managed_dict(Py_TYPE(object))) return nullptr;
+#if PY_VERSION_HEX >= 0x030c0000
+  char* values = reinterpret_cast<char**>(object)[-3];
+  return is_tagged(values) ? reinterpret_cast<PyDictValues*>(values + 1) : nullptr;
+#else
+  return reinterpret_cast<PyDictValues**>(object)[-4];
+#endif
 }
 inline PyObject* inline_value(PyObject* object, Py_ssize_t index) noexcept {
   return inline_values(object)->values[index];
@@ -114,6 +129,53 @@ PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept;
 // The item of a range, str or bytes (new reference); index as in C, within.
 PyObject* new_item(PyObject* sequence, Py_ssize_t index) noexcept;
 
+// --- sets -------------------------------------------------------------------------------------
+// Walks a set in the order of its table (borrowed); start with 0. False at the end.
+inline bool next_set_item(PyObject* set, Py_ssize_t* position, PyObject** item) noexcept {
+  Py_hash_t hash;
+  return _PySet_NextEntry(set, position, item, &hash) != 0;
+}
+
+// --- integers ---------------------------------------------------------------------------------
+// -1, 0 or 1; of an int or of what is derived from it.
+inline int int_sign(PyObject* number) noexcept {
+  return _PyLong_Sign(number);
+}
+// Bits of its magnitude.
+inline size_t int_bits(PyObject* number) noexcept {
+  return _PyLong_NumBits(number);
+}
+
+// --- classes ----------------------------------------------------------------------------------
+// What the class or one of its bases has under that name (borrowed), or null.
+inline PyObject* lookup_type(PyTypeObject* type, PyObject* name) noexcept {
+  return _PyType_Lookup(type, name);
+}
+// The dict of a class (borrowed); null: it has none yet.
+inline PyObject* type_dict(PyTypeObject* type) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return Ref::steal(PyType_GetDict(type)).get();  // of a class of C the interpreter keeps it
+#else
+  return type->tp_dict;
+#endif
+}
+// How many slots the class itself has made of __slots__.
+inline Py_ssize_t slot_count(PyTypeObject* type) noexcept {
+  return Py_SIZE(type);
+}
+// A positional pattern of that class stands for the subject: int(x), str(x), ...
+inline bool matches_itself(PyTypeObject* type) noexcept {
+  return (type->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
+}
+// Its instances say that they are no iterators (__next__ = None).
+inline bool has_no_next(PyTypeObject* type) noexcept {
+  return type->tp_iternext == &_PyObject_NextNotImplemented;
+}
+// The class of a slot method of C that is bound: (1).__add__.
+inline PyTypeObject* method_wrapper_type() noexcept {
+  return &_PyMethodWrapper_Type;
+}
+
 // --- other ------------------------------------------------------------------------------------
 // True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key`
 // only then.
@@ -136,6 +198,18 @@ inline bool dies_unnoticed(PyTypeObject* type) noexcept {
   return (type->tp_flags & kNoticed) == 0 && type->tp_weaklistoffset == 0;
 }
 
+// keys(), values() or items() of a dict, by the class of the view. New reference.
+inline PyObject* new_dict_view(PyObject* dict, PyTypeObject* type) noexcept {
+  return _PyDictView_New(dict, type);
+}
+inline bool equals_ascii(PyObject* text, const char* ascii) noexcept {
+  return _PyUnicode_EqualToASCIIString(text, ascii) != 0;
+}
+// The interpreter is at its end.
+inline bool is_finalizing() noexcept {
+  return _Py_IsFinalizing() != 0;
+}
+
 // An object of C that shows its memory (the buffer protocol), such as an array; no scalar.
 inline bool shows_memory(PyObject* object) noexcept {
   const PyTypeObject* type = Py_TYPE(object);
@@ -145,7 +219,8 @@ inline bool shows_memory(PyObject* object) noexcept {
 
 // What an object holds at that byte; borrowed, may be null.
 inline PyObject* object_at(PyObject* object, Py_ssize_t offset) noexcept {
-  return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+  PyObject* found = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+  return is_tagged(found) ? nullptr : found;
 }
 
 // Types of C whose objects, if they are equal, are told apart by nothing but their identity: devices.

@@ -1,14 +1,22 @@
 // What Objects/abstract.c and the slots of Objects/typeobject.c do, in their order.
 #include "cpython/operators.h"
 
+#include <opcode.h>
+
 #include <cstddef>
 #include <string>
 
 #include "common/ref.h"
-#include "cpython/opcodes.h"
 
 namespace pijit::cpython {
 namespace {
+
+static_assert(NB_ADD == nb::kAdd && NB_AND == nb::kAnd && NB_FLOOR_DIVIDE == nb::kFloorDivide &&
+              NB_LSHIFT == nb::kLeftShift && NB_MATRIX_MULTIPLY == nb::kMatrixMultiply &&
+              NB_MULTIPLY == nb::kMultiply && NB_REMAINDER == nb::kRemainder && NB_OR == nb::kOr &&
+              NB_POWER == nb::kPower && NB_RSHIFT == nb::kRightShift && NB_SUBTRACT == nb::kSubtract &&
+              NB_TRUE_DIVIDE == nb::kTrueDivide && NB_XOR == nb::kXor && NB_INPLACE_ADD == nb::kInPlaceAdd &&
+              NB_INPLACE_XOR == nb::kInPlaceXor);
 
 struct Operator {
   const char *method, *sign;
@@ -31,7 +39,7 @@ const Operator& operator_of(int op) {
       {"truediv", "/", offsetof(PyNumberMethods, nb_true_divide)},
       {"xor", "^", offsetof(PyNumberMethods, nb_xor)},
   };
-  return rows[op >= NB_INPLACE_ADD ? op - NB_INPLACE_ADD : op];
+  return rows[op >= nb::kInPlaceAdd ? op - nb::kInPlaceAdd : op];
 }
 
 void* slot_of(PyTypeObject* type, const Operator& of) {
@@ -122,7 +130,7 @@ Ref try_sequences(const Operator& of, bool in_place, PyObject* left, PyObject* r
 
 PyObject* finish_binary(int op, PyObject* left, PyObject* right) noexcept {
   const Operator& of = operator_of(op);
-  const bool in_place = op >= NB_INPLACE_ADD;
+  const bool in_place = op >= nb::kInPlaceAdd;
   const bool was_in_place = in_place && method_of(Py_TYPE(left), "i", of) != nullptr;
   if (PyErr_Occurred() != nullptr) return nullptr;
   Ref result = was_in_place ? try_slots(of, left, right) : try_right(of, left, right);

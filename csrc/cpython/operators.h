@@ -1,12 +1,47 @@
-// Binary operators on objects, from where the first method has been tried.
+// Binary operators by number, and on objects from where the first method has been tried.
 #pragma once
 #include "common/python.h"
 
-namespace pijit::cpython {
+namespace pijit {
+
+// What `a op b` is; from kInPlaceAdd on `a op= b`, in the same order.
+namespace nb {
+enum : int {
+  kAdd,
+  kAnd,
+  kFloorDivide,
+  kLeftShift,
+  kMatrixMultiply,
+  kMultiply,
+  kRemainder,
+  kOr,
+  kPower,
+  kRightShift,
+  kSubtract,
+  kTrueDivide,
+  kXor,
+  kInPlaceAdd,
+  kInPlaceAnd,
+  kInPlaceFloorDivide,
+  kInPlaceLeftShift,
+  kInPlaceMatrixMultiply,
+  kInPlaceMultiply,
+  kInPlaceRemainder,
+  kInPlaceOr,
+  kInPlacePower,
+  kInPlaceRightShift,
+  kInPlaceSubtract,
+  kInPlaceTrueDivide,
+  kInPlaceXor,
+};
+}  // namespace nb
+
+namespace cpython {
 
 // BINARY_OP `op` after the first method of the left operand, written in Python, has returned NotImplemented: its
 // in-place method where the operator is one of those and the class has it, else its plain one. New reference; null:
 // raised.
 PyObject* finish_binary(int op, PyObject* left, PyObject* right) noexcept;
 
-}  // namespace pijit::cpython
+}  // namespace cpython
+}  // namespace pijit

@@ -393,7 +393,7 @@ PyObject* Materialiser::make_from_fields(const Virtual& object) noexcept {
     case VirtualKind::kEnumerate:
       return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyEnum_Type), f[0], f[1], nullptr);
     case VirtualKind::kView:
-      return object.type == &PyDictProxy_Type ? PyDictProxy_New(f[0]) : _PyDictView_New(f[0], object.type);
+      return object.type == &PyDictProxy_Type ? PyDictProxy_New(f[0]) : cpython::new_dict_view(f[0], object.type);
     default:
       unsupported(virtual_name(object.kind));
       return nullptr;

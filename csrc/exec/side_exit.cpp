@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 #include "cpython/operators.h"
 #include "exec/materialise.h"
 #include "exec/registers.h"
@@ -211,12 +211,12 @@ PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) {
   return cpython::eval_default(ts, frame, 0);
 }
 
-// The operands of the frame's BINARY_OP go when there is a result.
+// The operands of the frame's binary operator go when there is a result.
 Ref finish_binary(PyThreadState* ts, Frame* frame, const FrameState& state, Ref result) {
   const cpython::LinkedFrame link(ts, frame);
   if (result.get() == Py_NotImplemented)
-    result = Ref::steal(cpython::finish_binary(cpython::full_oparg(state.code, state.call), cpython::peek(frame, 2),
-                                               cpython::peek(frame, 1)));
+    result = Ref::steal(cpython::finish_binary(cpython::instruction_at(state.code, state.call).argument,
+                                               cpython::peek(frame, 2), cpython::peek(frame, 1)));
   if (!result) return result;
   const Ref right = Ref::steal(cpython::pop(frame)), left = Ref::steal(cpython::pop(frame));
   return result;

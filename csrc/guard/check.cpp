@@ -93,9 +93,8 @@ bool check_set(const Trace& trace, const Guard& guard, PyObject* set) noexcept {
   if (PySet_GET_SIZE(set) != static_cast<Py_ssize_t>(guard.count)) return false;
   Py_ssize_t position = 0;
   PyObject* item;
-  Py_hash_t hash;
   uint32_t at = guard.first;
-  while (_PySet_NextEntry(set, &position, &item, &hash) != 0 && is_item(trace, at, item)) ++at;
+  while (cpython::next_set_item(set, &position, &item) && is_item(trace, at, item)) ++at;
   if (at == guard.first + guard.count) return true;
   for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
     if (!cpython::set_holds(set, trace.guard_items[i], trace.guard_item_scalar[i] != 0)) return false;
@@ -157,7 +156,7 @@ bool load_from_dict(const Guard& guard, Reg* regs, PyObject* dict) noexcept {
 
 // Item of a tuple or list, or null when there is none.
 PyObject* item_at(PyObject* sequence, uint64_t index) noexcept {
-  if (index >= static_cast<uint64_t>(Py_SIZE(sequence))) return nullptr;
+  if (index >= static_cast<uint64_t>(PySequence_Fast_GET_SIZE(sequence))) return nullptr;
   const auto at = static_cast<Py_ssize_t>(index);
   return PyTuple_Check(sequence) ? PyTuple_GET_ITEM(sequence, at) : PyList_GET_ITEM(sequence, at);
 }
@@ -231,7 +230,7 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return cpython::equal_values(subject, guard.expected);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
-      return static_cast<uint64_t>(Py_SIZE(subject)) == guard.number;
+      return static_cast<uint64_t>(PySequence_Fast_GET_SIZE(subject)) == guard.number;
     case GuardOp::kFunction:
       return cpython::current_function_version(subject) == guard.number;
     case GuardOp::kCell:

@@ -92,7 +92,7 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
       return name + ": another " + type_name(subject);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
-      return pair(std::to_string(Py_SIZE(subject)) + " items", std::to_string(guard.number));
+      return pair(std::to_string(PySequence_Fast_GET_SIZE(subject)) + " items", std::to_string(guard.number));
     case GuardOp::kFunction:
       return name + ": its code or defaults were changed";
     case GuardOp::kCell:

@@ -33,7 +33,7 @@ bool dict_fits(PyObject* dict, int depth, Room* room) {
 // What input() would load of it; an instance that has too much is left what it is.
 bool fits(PyObject* object, int depth, Room* room) {
   if (PyList_CheckExact(object) || PyTuple_CheckExact(object))
-    return fit(PySequence_Fast_ITEMS(object), Py_SIZE(object), depth, room);
+    return fit(PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object), depth, room);
   if (PyDict_CheckExact(object)) return dict_fits(object, depth, room);
   if (PyDict_Check(object) || PyList_Check(object) || PyAnySet_Check(object)) return false;  // guarded as they are
   const Py_ssize_t before = room->items;
@@ -59,10 +59,10 @@ bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
     if (base == &PyBaseObject_Type) continue;
     if ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || base->tp_itemsize != 0) return false;
-    if (Py_SIZE(base) == 0) continue;
+    if (cpython::slot_count(base) == 0) continue;
     PyObject *name, *value;
     const size_t before = slots->size();
-    for (Py_ssize_t position = 0; PyDict_Next(base->tp_dict, &position, &name, &value) != 0;) {
+    for (Py_ssize_t position = 0; PyDict_Next(cpython::type_dict(base), &position, &name, &value) != 0;) {
       if (Py_TYPE(value) != &PyMemberDescr_Type) continue;
       const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(value)->d_member;
       if (member->type != T_OBJECT_EX) continue;
@@ -70,7 +70,7 @@ bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
         if (cpython::keys_equal(other.name, name)) return false;  // hidden by a class that is derived
       slots->push_back({name, member->offset});
     }
-    if (static_cast<Py_ssize_t>(slots->size() - before) != Py_SIZE(base)) return false;
+    if (static_cast<Py_ssize_t>(slots->size() - before) != cpython::slot_count(base)) return false;
   }
   return cpython::has_managed_dict(type) || !slots->empty();
 }

@@ -80,7 +80,7 @@ class Walk {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
       auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
       add(reinterpret_cast<PyObject*>(base));
-      add_values(base->tp_dict);
+      add_values(cpython::type_dict(base));
     }
   }
   void add_function(PyFunctionObject* function) {

@@ -40,7 +40,7 @@ thread_local uint64_t t_frames = 0;  // entered while something was watched
 bool is_comprehension(PyCodeObject* code) noexcept {
   if (PyUnicode_READ_CHAR(code->co_name, 0) != '<') return false;
   for (const char* name : {"<listcomp>", "<setcomp>", "<dictcomp>"})
-    if (_PyUnicode_EqualToASCIIString(code->co_name, name)) return true;
+    if (cpython::equals_ascii(code->co_name, name)) return true;
   return false;
 }
 
@@ -68,7 +68,7 @@ PyObject* method_object(cpython::Frame* frame) noexcept {
   PyCodeObject* code = cpython::code(frame);
   PyObject* self = code->co_argcount > 0 ? cpython::slots(frame)[0] : nullptr;
   if (self == nullptr || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(self)) || PyType_Check(self)) return nullptr;
-  return _PyType_Lookup(Py_TYPE(self), code->co_name) == cpython::function(frame) ? self : nullptr;
+  return cpython::lookup_type(Py_TYPE(self), code->co_name) == cpython::function(frame) ? self : nullptr;
 }
 
 // Notes a call; whether this function, or object, was seen before.
@@ -126,7 +126,7 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
 
 // As jit names it: an object that is called by its class.
 std::string root_name(PyObject* object, cpython::Frame* frame) {
-  if (object != nullptr && _PyType_Lookup(Py_TYPE(object), names().call) == cpython::function(frame))
+  if (object != nullptr && cpython::lookup_type(Py_TYPE(object), names().call) == cpython::function(frame))
     return Py_TYPE(object)->tp_name;
   PyObject* function = undecorated(cpython::function(frame));
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));

@@ -21,7 +21,9 @@ cpython::FrameEval evaluator_before() noexcept {
 PyObject* plain(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (g_before == nullptr) return cpython::eval_default(ts, frame, throwflag);
   try {
-    return g_before(ts, frame, throwflag);
+    PyObject* result = g_before(ts, frame, throwflag);
+    cpython::Evaluation::note(frame);
+    return result;
   } catch (abi::__forced_unwind&) {
     cpython::park_thread();
   }

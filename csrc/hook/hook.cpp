@@ -73,8 +73,7 @@ PyObject* stressed(PyThreadState* ts, cpython::Frame* frame) {
   return root == nullptr ? plain(ts, frame, 0) : enter_root(root, ts, frame);
 }
 
-PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
-  if (near_stack_end()) return without_hook(ts, frame, throwflag, eval_frame);
+PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   Recorder* recorder = active_recorder();
   if (recorder != nullptr) return watched(*recorder, ts, frame, throwflag);
   if (!g_on) {  // it was removed while something else stood before it, which has put it back
@@ -99,6 +98,12 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
     return stressed(ts, frame);
   if (is_candidate(ts, frame)) return enter_candidate(ts, frame);
   return plain(ts, frame, throwflag);
+}
+
+PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
+  if (near_stack_end()) return without_hook(ts, frame, throwflag, eval_frame);
+  cpython::Evaluation evaluation(frame);
+  return evaluation.finish(ts, decide(ts, frame, throwflag));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "hook/tell.h"
 
 #include "common/ref.h"
+#include "cpython/objects.h"
 #include "hook/stress.h"
 
 namespace pijit {
@@ -27,7 +28,7 @@ void set_listener(PyObject* callable) {
 }
 
 void tell(Told kind, const Root& root, const StopInfo& cause, double seconds, const char* because) {
-  if (!listener() || stress_words() != 0 || _Py_IsFinalizing()) return;
+  if (!listener() || stress_words() != 0 || cpython::is_finalizing()) return;
   SavedError error;
   const bool placed = !cause.file.empty();
   const std::string codes = because == nullptr ? cause.code : std::string(cause.code) + ", " + because;

@@ -84,7 +84,7 @@ std::string utf8(PyObject* str) {
 
 std::string class_text(PyTypeObject* type) {
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return type->tp_name;
-  PyObject* module = PyDict_GetItemString(type->tp_dict, "__module__");
+  PyObject* module = PyDict_GetItemString(cpython::type_dict(type), "__module__");
   const std::string name = utf8(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
   return module != nullptr && PyUnicode_Check(module) ? utf8(module) + "." + name : name;
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 #include "ir/text_operation.h"
 #include "ir/text_parser.h"
 #include "ir/verify.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpython/code.h"
+#include "cpython/bytecode.h"
 #include "ir/call.h"
 #include "ir/scalars.h"
 #include "ir/text_names.h"

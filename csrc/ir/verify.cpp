@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cpython/bytecode.h"
 #include "ir/log.h"
 
 namespace pijit {
@@ -183,8 +184,8 @@ void Verifier::check_frames() {
     if (state.code == nullptr) return fail("no code");
     if (static_cast<int>(state.locals) != state.code->co_nlocalsplus) fail("wrong number of locals");
     if (static_cast<int>(state.stack) > state.code->co_stacksize) fail("stack too deep");
-    if (state.resume < 0 || state.resume >= Py_SIZE(state.code)) fail("instruction out of range");
-    if (state.call < 0 || state.call >= Py_SIZE(state.code)) fail("call out of range");
+    if (state.resume < 0 || state.resume >= cpython::unit_count(state.code)) fail("instruction out of range");
+    if (state.call < 0 || state.call >= cpython::unit_count(state.code)) fail("call out of range");
   }
 }
 

@@ -11,7 +11,7 @@ Val plain_shadow(Recorder& recorder, PyObject* result) {
   const bool tuple = PyTuple_CheckExact(result);
   if (!tuple && !PyList_CheckExact(result)) return Val();
   Vals items;
-  for (Py_ssize_t i = 0; i < Py_SIZE(result); ++i) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); ++i) {
     items.push_back(plain_shadow(recorder, tuple ? PyTuple_GET_ITEM(result, i) : PyList_GET_ITEM(result, i)));
     if (items.back().is_null()) return Val();
   }
@@ -176,8 +176,11 @@ Task<bool> is_true(Drive& drive, Val value) {
   PyObject* object = answer.object();
   // Anything but a bool, or a length that is no small number, makes CPython raise.
   if (object == nullptr || !(counts ? PyLong_CheckExact(object) : PyBool_Check(object))) co_await drive.unknown();
-  if (counts && (Py_SIZE(object) < 0 || Py_SIZE(object) > 2)) co_await drive.unknown();
-  co_return counts ? Py_SIZE(object) != 0 : object == Py_True;
+  if (!counts) co_return object == Py_True;
+  int overflow = 0;
+  const long long length = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow != 0 || length < 0) co_await drive.unknown();
+  co_return length != 0;
 }
 
 }  // namespace pijit

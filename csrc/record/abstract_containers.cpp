@@ -1,6 +1,6 @@
 // Operators of dicts and sets with known content.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 
@@ -33,8 +33,7 @@ bool set_keys(Recorder& recorder, Val set, KeyList* keys) {
   if (object == nullptr || !PyAnySet_CheckExact(object) || !recorder.guard_set(object)) return false;
   Py_ssize_t position = 0;
   PyObject* item;
-  Py_hash_t hash;
-  while (_PySet_NextEntry(object, &position, &item, &hash)) {
+  while (cpython::next_set_item(object, &position, &item)) {
     if (!cpython::is_native_key(item)) return false;
     keys->push_back(item);
   }
@@ -67,33 +66,36 @@ bool has_table(Recorder& recorder, Val iterable) {
 
 Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
   PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
-  if (op == NB_OR && a == &PyDict_Type && b == &PyDict_Type) return merge_dicts(recorder, left, right);
+  if (op == nb::kOr && a == &PyDict_Type && b == &PyDict_Type) return merge_dicts(recorder, left, right);
   KeyList x, y, made;
   if (!is_set(a) || !is_set(b) || !set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
   switch (op) {
-    case NB_OR:
+    case nb::kOr:
       made = x;
       for (PyObject* key : y)
         if (!x.holds(key)) made.push_back(key);
       break;
-    case NB_AND:
+    case nb::kAnd:
       // The smaller one is walked, the larger one asked: its items are those of the result.
       for (PyObject* key : y.size() > x.size() ? x : y)
         if ((y.size() > x.size() ? y : x).holds(key)) made.push_back(key);
       break;
-    case NB_SUBTRACT:
-    case NB_XOR:
+    case nb::kSubtract:
+    case nb::kXor:
       for (PyObject* key : x)
         if (!y.holds(key)) made.push_back(key);
-      if (op == NB_XOR)
+      if (op == nb::kXor)
         for (PyObject* key : y)
           if (!x.holds(key)) made.push_back(key);
       break;
     default:
       return Val();
   }
-  const char* name = op == NB_OR ? "__or__" : op == NB_AND ? "__and__" : op == NB_SUBTRACT ? "__sub__" : "__xor__";
-  PyObject* method = _PyType_Lookup(a, Ref::steal(PyUnicode_InternFromString(name)).get());
+  const char* name = op == nb::kOr         ? "__or__"
+                     : op == nb::kAnd      ? "__and__"
+                     : op == nb::kSubtract ? "__sub__"
+                                           : "__xor__";
+  PyObject* method = cpython::lookup_type(a, Ref::steal(PyUnicode_InternFromString(name)).get());
   Vals args;
   args.push_back(left);
   args.push_back(right);

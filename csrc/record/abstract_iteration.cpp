@@ -132,8 +132,7 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
     Vals none;
     Val made = co_await call_special(drive, iterable, names().iter, none);
     PyTypeObject* of = recorder.type_of(made);
-    if (of == nullptr || of->tp_iternext == nullptr || of->tp_iternext == &_PyObject_NextNotImplemented)
-      co_await drive.unknown();
+    if (of == nullptr || of->tp_iternext == nullptr || cpython::has_no_next(of)) co_await drive.unknown();
     co_return made;
   }
   Vals items;
@@ -210,7 +209,7 @@ Task<bool> ask_length(Drive& drive, Val iterable) {
     Vals none;
     Val length = co_await call_special(drive, iterable, name, none);
     PyObject* number = length.object();
-    if (number == nullptr || !PyLong_CheckExact(number) || Py_SIZE(number) < 0) co_await drive.unknown();
+    if (number == nullptr || !PyLong_CheckExact(number) || cpython::int_sign(number) < 0) co_await drive.unknown();
     break;
   }
   co_return true;

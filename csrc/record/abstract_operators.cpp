@@ -1,6 +1,6 @@
 // Binary operators inside C code: methods of classes on either side, NotImplemented, and built-in operands.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 
@@ -18,7 +18,7 @@ const OperatorMethods& operator_methods(int op) {
     }
     return made;
   }();
-  return rows[static_cast<size_t>(op >= NB_INPLACE_ADD ? op - NB_INPLACE_ADD : op)];
+  return rows[static_cast<size_t>(op >= nb::kInPlaceAdd ? op - nb::kInPlaceAdd : op)];
 }
 
 namespace {
@@ -40,29 +40,29 @@ bool has_python_slot(Recorder& recorder, PyTypeObject* type, const OperatorMetho
 
 PyObject* calculate(int op, PyObject* left, PyObject* right) {
   switch (op) {
-    case NB_ADD:
+    case nb::kAdd:
       return PyNumber_Add(left, right);
-    case NB_AND:
+    case nb::kAnd:
       return PyNumber_And(left, right);
-    case NB_FLOOR_DIVIDE:
+    case nb::kFloorDivide:
       return PyNumber_FloorDivide(left, right);
-    case NB_LSHIFT:
+    case nb::kLeftShift:
       return PyNumber_Lshift(left, right);
-    case NB_MULTIPLY:
+    case nb::kMultiply:
       return PyNumber_Multiply(left, right);
-    case NB_REMAINDER:
+    case nb::kRemainder:
       return PyNumber_Remainder(left, right);
-    case NB_OR:
+    case nb::kOr:
       return PyNumber_Or(left, right);
-    case NB_POWER:
+    case nb::kPower:
       return PyNumber_Power(left, right, Py_None);
-    case NB_RSHIFT:
+    case nb::kRightShift:
       return PyNumber_Rshift(left, right);
-    case NB_SUBTRACT:
+    case nb::kSubtract:
       return PyNumber_Subtract(left, right);
-    case NB_TRUE_DIVIDE:
+    case nb::kTrueDivide:
       return PyNumber_TrueDivide(left, right);
-    case NB_XOR:
+    case nb::kXor:
       return PyNumber_Xor(left, right);
     default:
       return nullptr;
@@ -70,10 +70,10 @@ PyObject* calculate(int op, PyObject* left, PyObject* right) {
 }
 
 bool too_large(int op, PyObject* left, PyObject* right) {
-  const bool grows = op == NB_POWER || op == NB_LSHIFT || op == NB_MULTIPLY;
+  const bool grows = op == nb::kPower || op == nb::kLeftShift || op == nb::kMultiply;
   if (!grows) return false;
   auto magnitude = [](PyObject* object) {
-    return PyLong_Check(object) ? _PyLong_NumBits(object) : PyUnicode_Check(object) ? 8 : 0;
+    return PyLong_Check(object) ? cpython::int_bits(object) : PyUnicode_Check(object) ? 8 : 0;
   };
   return magnitude(right) > 20 && magnitude(left) > 1;
 }
@@ -118,21 +118,21 @@ bool repeat(Recorder& recorder, Val sequence, Val count, Val* result) {
 // Both operands are of built-in classes (or of classes that leave the operator to them).
 Task<Val> native(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
-  const int base = op >= NB_INPLACE_ADD ? op - NB_INPLACE_ADD : op;
+  const int base = op >= nb::kInPlaceAdd ? op - nb::kInPlaceAdd : op;
   Val result;
   PyTypeObject* type = recorder.type_of(left);
   Arguments both;
   both.values.push_back(left);
   both.values.push_back(right);
-  if (op == NB_INPLACE_ADD && type == &PyList_Type) {
+  if (op == nb::kInPlaceAdd && type == &PyList_Type) {
     result = co_await list_iadd(drive, both);
     co_return result;
   }
-  if (op == NB_INPLACE_MULTIPLY && type == &PyList_Type) {
+  if (op == nb::kInPlaceMultiply && type == &PyList_Type) {
     result = co_await list_imul(drive, both);
     co_return result;
   }
-  if (op == NB_INPLACE_OR && type == &PyDict_Type) {
+  if (op == nb::kInPlaceOr && type == &PyDict_Type) {
     result = co_await dict_update(drive, both);
     co_return left;
   }
@@ -141,14 +141,14 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
     co_return result;
   }
   if (op != base) op = base;
-  if (op == NB_REMAINDER && type == &PyUnicode_Type && left.is_const()) {
+  if (op == nb::kRemainder && type == &PyUnicode_Type && left.is_const()) {
     result = co_await percent(drive, left, right);
     co_return result;
   }
   Ref a = plain_object(recorder, left), b = plain_object(recorder, right);
   if (!recorder.live()) co_await drive.unknown();
-  if (base == NB_ADD && concatenate(recorder, left, right, &result)) co_return result;
-  if (base == NB_MULTIPLY && (repeat(recorder, left, right, &result) || repeat(recorder, right, left, &result)))
+  if (base == nb::kAdd && concatenate(recorder, left, right, &result)) co_return result;
+  if (base == nb::kMultiply && (repeat(recorder, left, right, &result) || repeat(recorder, right, left, &result)))
     co_return result;
   result = combine_containers(recorder, op, left, right);
   if (!recorder.live()) co_await drive.unknown();
@@ -178,7 +178,7 @@ static Val combine_numbers(Recorder& recorder, int op, Val left, Val right) {
   auto is_number = [](Val value) {
     return value.is_const() && (PyLong_CheckExact(value.object()) || PyFloat_CheckExact(value.object()));
   };
-  const int base = op >= NB_INPLACE_ADD ? op - NB_INPLACE_ADD : op;
+  const int base = op >= nb::kInPlaceAdd ? op - nb::kInPlaceAdd : op;
   if (!is_number(left) || !is_number(right) || too_large(base, left.object(), right.object())) return Val();
   const Ref made = Ref::steal(calculate(base, left.object(), right.object()));
   if (!made) PyErr_Clear();
@@ -221,7 +221,7 @@ Task<Val> python_slot(Drive& drive, const OperatorMethods* methods, Val left, Va
 
 // A built-in class does not know the other operand: its slot says NotImplemented, or it has none.
 bool knows_only_itself(PyTypeObject* type, int op) {
-  if (type == &PyUnicode_Type) return op != NB_REMAINDER && op != NB_INPLACE_REMAINDER;
+  if (type == &PyUnicode_Type) return op != nb::kRemainder && op != nb::kInPlaceRemainder;
   for (PyTypeObject* known : {&PyLong_Type, &PyFloat_Type, &PyBool_Type, &PyComplex_Type, &PyList_Type, &PyTuple_Type,
                               &PyDict_Type, &PySet_Type, &PyFrozenSet_Type, Py_TYPE(Py_None), Py_TYPE(Py_Ellipsis)})
     if (type == known) return true;
@@ -243,7 +243,7 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right) {
   const OperatorMethods* methods = &operator_methods(op);
   const bool of_left = has_python_slot(recorder, a, *methods), of_right = has_python_slot(recorder, b, *methods);
   if (!recorder.live()) co_await drive.unknown();
-  if (op >= NB_INPLACE_ADD && (a->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
+  if (op >= nb::kInPlaceAdd && (a->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
     PyObject* method = recorder.lookup_type(a, methods->inplace);
     if (method != nullptr) {
       Val result = co_await call_maybe(drive, methods->inplace, left, right);
@@ -267,8 +267,8 @@ Task<Val> binary_refused(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
   const OperatorMethods* methods = &operator_methods(op);
-  if (op >= NB_INPLACE_ADD && recorder.lookup_type(a, methods->inplace) != nullptr) {
-    Val result = co_await binary(drive, op - NB_INPLACE_ADD, left, right);
+  if (op >= nb::kInPlaceAdd && recorder.lookup_type(a, methods->inplace) != nullptr) {
+    Val result = co_await binary(drive, op - nb::kInPlaceAdd, left, right);
     co_return result;
   }
   if (a != b && has_python_slot(recorder, b, *methods)) {
@@ -277,7 +277,7 @@ Task<Val> binary_refused(Drive& drive, int op, Val left, Val right) {
   } else if (a != b && !knows_only_itself(b, op)) {
     co_await drive.unknown();
   }
-  if (op % NB_INPLACE_ADD == NB_MULTIPLY && b->tp_as_sequence != nullptr) co_await drive.unknown();
+  if (op % nb::kInPlaceAdd == nb::kMultiply && b->tp_as_sequence != nullptr) co_await drive.unknown();
   co_await drive.raise();
   co_return Val();
 }

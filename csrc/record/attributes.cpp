@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 
 namespace pijit {
 
@@ -56,7 +55,8 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (self == nullptr) return Val();
     if (PyType_Check(self)) {
       Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
-      recorder.set_field(view, field::kView::kSource, Val::constant(reinterpret_cast<PyTypeObject*>(self)->tp_dict));
+      recorder.set_field(view, field::kView::kSource,
+                         Val::constant(cpython::type_dict(reinterpret_cast<PyTypeObject*>(self))));
       return view;
     }
     PyObject* dict = nullptr;
@@ -90,7 +90,8 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (has_name(name, "__base__"))
       return Val::constant(of->tp_base == nullptr ? Py_None : reinterpret_cast<PyObject*>(of->tp_base));
     if (has_name(name, "__module__")) {
-      PyObject* module = of->tp_dict == nullptr ? nullptr : PyDict_GetItemWithError(of->tp_dict, name);
+      PyObject* dict = cpython::type_dict(of);
+      PyObject* module = dict == nullptr ? nullptr : PyDict_GetItemWithError(dict, name);
       if (module != nullptr && (of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return recorder.constant(module);
     }
     return Val();
@@ -126,7 +127,7 @@ Val bound_method(Recorder& recorder, Val function, Val self) {
 Val builtin_method(Recorder& recorder, PyObject* descriptor, Val self) {
   PyTypeObject* type = &PyCFunction_Type;
   if (Py_TYPE(descriptor) == &PyWrapperDescr_Type) {
-    type = &_PyMethodWrapper_Type;
+    type = cpython::method_wrapper_type();
   } else if ((reinterpret_cast<PyMethodDescrObject*>(descriptor)->d_method->ml_flags & METH_METHOD) != 0) {
     type = &PyCMethod_Type;
   }
@@ -422,7 +423,7 @@ Invoke super_attribute(Lookup& lookup, Val object, PyObject* name) {
   Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
   while (i < n && PyTuple_GET_ITEM(mro, i) != start.object()) ++i;
   for (++i; i < n; ++i) {
-    PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
+    PyObject* dict = cpython::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i)));
     PyObject* item = nullptr;
     if (cpython::dict_lookup(dict, name, &item) < 0) return Invoke::kUnknown;
     if (item != nullptr)
@@ -479,14 +480,15 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
 
 }  // namespace
 
-// As PyObject_GetAttr, which tells an AttributeError what it looked for; LOAD_METHOD does not.
+// As PyObject_GetAttr, which tells an AttributeError what it looked for; the load of a method for a call does not.
 Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
                                bool* missing) {
   const Invoke outcome = find_attribute(frame, object, name, then, pops, result, missing);
   const PyTypeObject* type = type_of(object);
   const Pending& pending = frame.pending;
   if (outcome != Invoke::kStarted || !pending.active || !pending.expects_frame || type == nullptr) return outcome;
-  const bool method = cpython::base_opcode(frame.code, frame.operation) == LOAD_METHOD;
+  const Instruction now = frame.current();
+  const bool method = now.is(Operation::kLoadAttribute) && now.flag != 0;
   if (method && type->tp_getattro == PyObject_GenericGetAttr) return outcome;
   const Val sought[] = {object, owned(name)};
   frame.pending.sought = new_tuple(&PyTuple_Type, sought, 2);

@@ -137,7 +137,7 @@ void add_row(const char* module, const char* name, Row row) {
   PyObject* found = find_object(module, path.substr(0, dot).c_str());
   if (found != nullptr && dot != std::string::npos) {
     const Ref key = Ref::steal(PyUnicode_FromString(path.c_str() + dot + 1));
-    found = Ref::borrow(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(found), key.get())).release();
+    found = Ref::borrow(cpython::lookup_type(reinterpret_cast<PyTypeObject*>(found), key.get())).release();
   }
   if (found == nullptr) return;
   const auto known = table().find(identity(found));

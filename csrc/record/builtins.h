@@ -80,7 +80,7 @@ PyObject* classmethod_callable(PyObject* descriptor);
 Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops);
 
 // FORMAT_VALUE. False: not known.
-bool step_format(Recorder& recorder, ShadowFrame& frame, int oparg);
+bool step_format(Recorder& recorder, ShadowFrame& frame, int conversion, bool with_spec);
 
 bool is_plain_const(PyObject* object);
 // Every argument is a plain constant: CPython's own result is taken as it is.

@@ -1,7 +1,7 @@
 // Known callables about what `collections` and `types` have besides lists and dicts: defaultdict, Counter's counting,
 // SimpleNamespace.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 
@@ -19,7 +19,7 @@ PyObject* factory_name() {
 Val factory_of(Recorder& recorder, Val dict) {
   Val factory;
   if (dict.is_virtual()) return recorder.attr_find(dict, factory_name(), &factory) ? factory : Val();
-  PyObject *member = _PyType_Lookup(default_dict_type(), factory_name()), *value = nullptr;
+  PyObject *member = cpython::lookup_type(default_dict_type(), factory_name()), *value = nullptr;
   if (member == nullptr || Py_TYPE(member) != &PyMemberDescr_Type) return Val();
   const Py_ssize_t offset = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
   if (!recorder.guard_slot(dict.object(), offset, &value)) return Val();
@@ -68,8 +68,8 @@ Task<Val> default_dict_missing(Drive& drive, Arguments args) {
 
 bool leaves_methods_of_dict(Recorder& recorder, PyTypeObject* type) {
   static PyObject* const get = PyUnicode_InternFromString("get");
-  return recorder.lookup_type(type, get) == _PyType_Lookup(&PyDict_Type, get) &&
-         recorder.lookup_type(type, names().setitem) == _PyType_Lookup(&PyDict_Type, names().setitem);
+  return recorder.lookup_type(type, get) == cpython::lookup_type(&PyDict_Type, get) &&
+         recorder.lookup_type(type, names().setitem) == cpython::lookup_type(&PyDict_Type, names().setitem);
 }
 
 // _count_elements(mapping, iterable): nobody sees the mapping before all are counted.
@@ -99,9 +99,9 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
     PyTypeObject* number = known ? recorder.type_of(count) : &PyLong_Type;
     if (number != &PyLong_Type && number != &PyFloat_Type) co_await drive.unknown();  // its + may look at the mapping
     if (at < keys.size()) {
-      count = co_await binary(drive, NB_ADD, counts[at], one);
+      count = co_await binary(drive, nb::kAdd, counts[at], one);
     } else if (recorder.dict_find(mapping, key, &count)) {
-      count = co_await binary(drive, NB_ADD, count, one);
+      count = co_await binary(drive, nb::kAdd, count, one);
     } else {
       count = one;
     }

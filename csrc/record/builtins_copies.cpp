@@ -19,11 +19,11 @@ bool is_reduced_by_object(Recorder& recorder, Val object, PyTypeObject* type) {
   PyObject* dict = nullptr;
   if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return false;
   for (PyObject* own : {reduce, state})
-    if (recorder.lookup_type(type, own) != _PyType_Lookup(&PyBaseObject_Type, own)) return false;
+    if (recorder.lookup_type(type, own) != cpython::lookup_type(&PyBaseObject_Type, own)) return false;
   for (PyObject* own : {args, more_args})
     if (recorder.lookup_type(type, own) != nullptr) return false;
   // The first time the class gets it: what CPython does then is not repeated by a replay.
-  PyObject* names_of_slots = PyDict_GetItemWithError(type->tp_dict, slots);
+  PyObject* names_of_slots = PyDict_GetItemWithError(cpython::type_dict(type), slots);
   return names_of_slots != nullptr && PyList_CheckExact(names_of_slots) && recorder.guard_list(names_of_slots) &&
          PyList_GET_SIZE(names_of_slots) == 0 && recorder.live();
 }
@@ -50,7 +50,7 @@ Task<Val> attribute_or_none(Drive& drive, Val object, PyObject* of) {
 // Whether it is the method of `object`, of this one.
 bool is_own_method(Recorder& recorder, Val method, Val self, PyObject* of) {
   return recorder.is_virtual(method, VirtualKind::kBuiltinMethod) && recorder.virtual_field(method, 1) == self &&
-         recorder.virtual_field(method, 0).object() == _PyType_Lookup(&PyBaseObject_Type, of);
+         recorder.virtual_field(method, 0).object() == cpython::lookup_type(&PyBaseObject_Type, of);
 }
 
 // object.__reduce_ex__(self, protocol), of protocols that make the object by its class alone.
@@ -61,8 +61,9 @@ Task<Val> object_reduce(Drive& drive, Arguments args) {
   const Val self = args.values[0];
   PyObject* protocol = args.values[1].object();
   PyTypeObject* type = recorder.type_of(self);
+  int overflow = 0;
   if (type == nullptr || self.is_reg() || protocol == nullptr || !PyLong_CheckExact(protocol) ||
-      Py_SIZE(protocol) != 1 || PyLong_AsLong(protocol) < 2 || !is_reduced_by_object(recorder, self, type))
+      PyLong_AsLongAndOverflow(protocol, &overflow) < 2 || overflow != 0 || !is_reduced_by_object(recorder, self, type))
     co_await drive.unknown();
   PyObject *newobj = maker(recorder), *dict = nullptr;
   if (newobj == nullptr || (self.is_const() && (!recorder.guard_instance(self.object(), &dict) || dict == nullptr)))

@@ -1,6 +1,6 @@
 // Known C callables of functools, operator and threading: reduce, itemgetter and its kind, locks.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 
@@ -145,7 +145,7 @@ template <int kWhich>
 Task<Val> lock_exit(Drive& drive, Arguments args) {
   static PyTypeObject* const type = find_type("_thread", kWhich == 0 ? "RLock" : "LockType");
   Ref name = Ref::steal(PyUnicode_InternFromString("__exit__"));
-  Val done = co_await lock_method(drive, _PyType_Lookup(type, name.get()), args);
+  Val done = co_await lock_method(drive, cpython::lookup_type(type, name.get()), args);
   co_return done;
 }
 
@@ -182,18 +182,18 @@ void add_functional_builtins() {
   add_driven("operator", "itemgetter", make_getter<0>);
   add_driven("operator", "attrgetter", make_getter<1>);
   add_driven("operator", "methodcaller", make_getter<2>);
-  add_builtin("_operator", "add", folded<operate<NB_ADD>>);
-  add_builtin("_operator", "concat", folded<operate<NB_ADD>>);
-  add_builtin("_operator", "sub", folded<operate<NB_SUBTRACT>>);
-  add_builtin("_operator", "mul", folded<operate<NB_MULTIPLY>>);
-  add_builtin("_operator", "truediv", folded<operate<NB_TRUE_DIVIDE>>);
-  add_builtin("_operator", "floordiv", folded<operate<NB_FLOOR_DIVIDE>>);
-  add_builtin("_operator", "mod", folded<operate<NB_REMAINDER>>);
-  add_builtin("_operator", "pow", folded<operate<NB_POWER>>);
-  add_builtin("_operator", "and_", folded<operate<NB_AND>>);
-  add_builtin("_operator", "or_", folded<operate<NB_OR>>);
-  add_builtin("_operator", "xor", folded<operate<NB_XOR>>);
-  add_builtin("_operator", "iadd", folded<operate<NB_INPLACE_ADD>>);
+  add_builtin("_operator", "add", folded<operate<nb::kAdd>>);
+  add_builtin("_operator", "concat", folded<operate<nb::kAdd>>);
+  add_builtin("_operator", "sub", folded<operate<nb::kSubtract>>);
+  add_builtin("_operator", "mul", folded<operate<nb::kMultiply>>);
+  add_builtin("_operator", "truediv", folded<operate<nb::kTrueDivide>>);
+  add_builtin("_operator", "floordiv", folded<operate<nb::kFloorDivide>>);
+  add_builtin("_operator", "mod", folded<operate<nb::kRemainder>>);
+  add_builtin("_operator", "pow", folded<operate<nb::kPower>>);
+  add_builtin("_operator", "and_", folded<operate<nb::kAnd>>);
+  add_builtin("_operator", "or_", folded<operate<nb::kOr>>);
+  add_builtin("_operator", "xor", folded<operate<nb::kXor>>);
+  add_builtin("_operator", "iadd", folded<operate<nb::kInPlaceAdd>>);
   add_builtin("_operator", "lt", folded<relate<Py_LT>>);
   add_builtin("_operator", "le", folded<relate<Py_LE>>);
   add_builtin("_operator", "eq", folded<relate<Py_EQ>>);

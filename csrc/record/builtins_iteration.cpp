@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 
@@ -206,10 +206,10 @@ Task<Val> builtin_sum(Drive& drive, Arguments args) {
     Val item = co_await iter_next(drive, iterator);
     if (item.is_null()) {
       const bool copies = first && (type == &PyLong_Type || type == &PyFloat_Type);
-      if (copies) total = co_await binary(drive, NB_SUBTRACT, total, number(recorder, 0));  // -0.0 stays what it is
+      if (copies) total = co_await binary(drive, nb::kSubtract, total, number(recorder, 0));  // -0.0 stays what it is
       co_return total;
     }
-    total = co_await binary(drive, NB_ADD, total, item);
+    total = co_await binary(drive, nb::kAdd, total, item);
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // One whose state its own constructor cannot express cannot be rebuilt at an exit from then on (`no_rebuild`).
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 
@@ -102,7 +102,7 @@ Task<Val> make_islice(Drive& drive, Arguments args) {
     PyObject* object = value->object();
     if (object == nullptr || !(PyLong_CheckExact(object) || (value == &stop && object == Py_None)))
       co_await drive.unknown();
-    if (PyLong_CheckExact(object) && Py_SIZE(object) < (value == &step ? 1 : 0)) co_await drive.raise();
+    if (PyLong_CheckExact(object) && cpython::int_sign(object) < (value == &step ? 1 : 0)) co_await drive.raise();
   }
   Vals fields;
   Val source = co_await get_iter(drive, args.values[0]);
@@ -153,7 +153,7 @@ Task<Val> make_repeat(Drive& drive, Arguments args) {
   if (!times.is_null()) {
     times = recorder.force(times);
     if (times.object() == nullptr || !PyLong_CheckExact(times.object())) co_await drive.unknown();
-    fields.push_back(Py_SIZE(times.object()) < 0 ? number(recorder, 0) : times);
+    fields.push_back(cpython::int_sign(times.object()) < 0 ? number(recorder, 0) : times);
   }
   co_return make(recorder, known_type<kRepeat>(), fields);
 }
@@ -185,7 +185,7 @@ Task<Val> make_count(Drive& drive, Arguments args) {
 Task<Val> next_of_count(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0], item = recorder.virtual_field(self, 0);
-  Val next = co_await binary(drive, NB_ADD, item, recorder.virtual_field(self, 1));
+  Val next = co_await binary(drive, nb::kAdd, item, recorder.virtual_field(self, 1));
   recorder.set_field(self, 0, next);
   co_return item;
 }
@@ -307,7 +307,7 @@ Task<Val> next_of_accumulate(Drive& drive, Arguments args) {
   if (total.is_null()) {
     total = item;
   } else if (function.is_null()) {
-    total = co_await binary(drive, NB_ADD, total, item);
+    total = co_await binary(drive, nb::kAdd, total, item);
   } else {
     total = co_await call_two(drive, function, total, item);
   }

@@ -1,6 +1,6 @@
 // Known C callables on numbers, where the class of the operand may have a method in Python: abs, round, int, hash, ...
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 
@@ -81,7 +81,7 @@ Invoke handed(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops)
 Task<Val> drive_pow(Drive& drive, Arguments args) {
   PyObject* name = nullptr;
   if (args.values.size() == 2 && args.names.empty()) {
-    Val result = co_await binary(drive, NB_POWER, args.values[0], args.values[1]);
+    Val result = co_await binary(drive, nb::kPower, args.values[0], args.values[1]);
     co_return result;
   }
   if (args.values.size() != 3 || !in_python(drive.recorder(), args.values[0], "__pow__", &name))

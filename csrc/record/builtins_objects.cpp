@@ -11,7 +11,7 @@ Val truth_value(bool yes) {
 
 // What a metaclass that asks for no more inherits.
 PyObject* of_type(PyObject* name) {
-  return PyDict_GetItem(PyType_Type.tp_dict, name);
+  return PyDict_GetItem(cpython::type_dict(&PyType_Type), name);
 }
 
 // isinstance for one class, without running Python. 1, 0, or -1: not decidable here.
@@ -346,7 +346,7 @@ Invoke call_node(Recorder& recorder, ShadowFrame& frame, PyObject* callable, con
 }
 
 PyObject* context_method(const char* name) {
-  return _PyType_Lookup(&PyContextVar_Type, Ref::steal(PyUnicode_InternFromString(name)).get());
+  return cpython::lookup_type(&PyContextVar_Type, Ref::steal(PyUnicode_InternFromString(name)).get());
 }
 
 Invoke context_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {

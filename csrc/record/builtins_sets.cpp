@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 #include "record/filling.h"
@@ -156,7 +156,7 @@ Task<Val> set_combine(Drive& drive, Arguments args) {
     operands.push_back(given(recorder, args.values[i], others));
   }
   Ref name = Ref::steal(PyUnicode_InternFromString(kMethods[static_cast<size_t>(kHow)]));
-  Val made = new_set(recorder, type, keys, _PyType_Lookup(type, name.get()), operands);
+  Val made = new_set(recorder, type, keys, cpython::lookup_type(type, name.get()), operands);
   if (made.is_null()) co_await drive.unknown();
   co_return made;
 }
@@ -300,11 +300,11 @@ Task<Val> set_inplace(Drive& drive, int op, Val set, Val other) {
   Arguments args;
   args.values.push_back(set);
   args.values.push_back(other);
-  Driven function = op == NB_INPLACE_OR         ? set_combine_update<Combine::kUnion>
-                    : op == NB_INPLACE_AND      ? set_combine_update<Combine::kIntersection>
-                    : op == NB_INPLACE_SUBTRACT ? set_combine_update<Combine::kDifference>
-                    : op == NB_INPLACE_XOR      ? set_combine_update<Combine::kSymmetric>
-                                                : nullptr;
+  Driven function = op == nb::kInPlaceOr         ? set_combine_update<Combine::kUnion>
+                    : op == nb::kInPlaceAnd      ? set_combine_update<Combine::kIntersection>
+                    : op == nb::kInPlaceSubtract ? set_combine_update<Combine::kDifference>
+                    : op == nb::kInPlaceXor      ? set_combine_update<Combine::kSymmetric>
+                                                 : nullptr;
   if (function == nullptr) co_await drive.unknown();
   Val done = co_await function(drive, args);
   co_return done.is_null() ? done : set;

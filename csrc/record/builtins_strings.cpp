@@ -175,7 +175,7 @@ Task<Val> format_of(Drive& drive, Val value, Val spec) {
   }
   // object.__format__: str(), and nothing else may be asked for.
   PyObject* method = recorder.lookup_type(type, name);
-  if (method != _PyType_Lookup(&PyBaseObject_Type, name)) co_await drive.unknown();
+  if (method != cpython::lookup_type(&PyBaseObject_Type, name)) co_await drive.unknown();
   if (PyUnicode_GET_LENGTH(how) != 0) co_await drive.raise();
   Val text = co_await str_of(drive, value);
   co_return text;
@@ -372,10 +372,9 @@ Task<Val> percent(Drive& drive, Val format, Val values) {
   co_return recorder.owned(made.get());
 }
 
-bool step_format(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  const bool with_spec = (oparg & 4) != 0;
+bool step_format(Recorder& recorder, ShadowFrame& frame, int conversion, bool with_spec) {
   Arguments args;
-  args.values = {frame.top(with_spec ? 2 : 1), recorder.owned(Ref::steal(PyLong_FromLong(oparg & 3)).get()),
+  args.values = {frame.top(with_spec ? 2 : 1), recorder.owned(Ref::steal(PyLong_FromLong(conversion)).get()),
                  with_spec ? frame.top() : text_of(recorder, "")};
   return drive(recorder, frame, format_field, args, with_spec ? 2 : 1) != Invoke::kUnknown;
 }

@@ -203,7 +203,7 @@ Invoke Recorder::invoke_type(ShadowFrame& frame, Val callable, Arguments& args, 
   if (!live_) return Invoke::kStopped;
   frame.saved = args.values;
   frame.saved_names = args.names;
-  PyObject* python_new = _PyType_Lookup(type, names().new_);
+  PyObject* python_new = cpython::lookup_type(type, names().new_);
   if (python_new != nullptr && Py_TYPE(python_new) == &PyStaticMethod_Type) {
     Ref function = Ref::steal(PyObject_GetAttrString(python_new, "__func__"));
     if (!function || Py_TYPE(function.get()) != &PyFunction_Type) return Invoke::kUnknown;

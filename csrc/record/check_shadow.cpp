@@ -12,8 +12,8 @@ namespace {
 [[noreturn]] void fail(ShadowFrame& frame, int slot, const char* what) {
   const char* name = PyUnicode_AsUTF8(frame.code->co_qualname);
   std::fprintf(stderr, "pijit: the shadow is wrong before %s in %s at unit %d, slot %d of %d+%d: %s\n",
-               cpython::opcode_name(cpython::base_opcode(frame.code, frame.operation)), name == nullptr ? "?" : name,
-               frame.operation, slot, frame.locals, frame.sp, what);
+               cpython::instruction_name(frame.code, frame.operation), name == nullptr ? "?" : name, frame.operation,
+               slot, frame.locals, frame.sp, what);
   std::abort();
 }
 

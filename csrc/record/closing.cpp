@@ -1,12 +1,11 @@
 // Generators that are closed while recording, and frames that nobody called.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/recorder.h"
 
 namespace pijit {
 namespace {
 
-// The class that a LOAD_GLOBAL in an except clause names, if a GeneratorExit surely does not match it.
+// The class that an except clause names as a global variable, if a GeneratorExit surely does not match it.
 bool cannot_match(Recorder& recorder, const ShadowFrame& frame, int name) {
   PyObject* key = PyTuple_GET_ITEM(frame.code->co_names, name);
   PyObject *globals = nullptr, *found = nullptr;
@@ -19,6 +18,13 @@ bool cannot_match(Recorder& recorder, const ShadowFrame& frame, int name) {
                            reinterpret_cast<PyTypeObject*>(found));
 }
 
+// The instruction at *at, which becomes the index of the next one.
+Instruction take(PyCodeObject* code, int* at) {
+  const Instruction now = cpython::decode(code, at);
+  *at = cpython::next_index(code, *at);
+  return now;
+}
+
 // Closing the generator where it stands only passes by except clauses of other exceptions: no code of the user's runs.
 // Its frame may be gone.
 bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
@@ -26,21 +32,24 @@ bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
   cpython::Handler handler;
   if (!cpython::find_handler(code, frame.operation, &handler)) return true;
   int at = handler.target;
-  if (cpython::base_opcode(code, at) != PUSH_EXC_INFO) return false;
-  at = cpython::next_index(code, at);
-  while (cpython::base_opcode(code, at) == LOAD_GLOBAL) {
-    if (!cannot_match(recorder, frame, cpython::oparg(code, at) >> 1)) return false;
-    at = cpython::next_index(code, at);
-    if (cpython::base_opcode(code, at) != CHECK_EXC_MATCH) return false;
-    at = cpython::next_index(code, at);
-    if (cpython::base_opcode(code, at) != POP_JUMP_FORWARD_IF_FALSE) return false;
-    at = cpython::next_index(code, at) + cpython::oparg(code, at);
+  if (!take(code, &at).is(Operation::kPushException)) return false;
+  int last = at;
+  Instruction now = take(code, &at);
+  while (now.is(Operation::kLoadGlobal)) {
+    if (!cannot_match(recorder, frame, now.argument)) return false;
+    if (!take(code, &at).is(Operation::kMatchException)) return false;
+    const int jump = at;
+    now = take(code, &at);
+    if (!now.is(Operation::kJumpIf) || now.flag != 0) return false;
+    last = at = cpython::jump_target(code, jump);
+    now = take(code, &at);
   }
-  if (cpython::base_opcode(code, at) != RERAISE) return false;
-  if (!cpython::find_handler(code, at, &handler)) return true;
-  at = handler.target;  // the clean-up of a handler: COPY, POP_EXCEPT, RERAISE
-  return cpython::base_opcode(code, at) == COPY && cpython::base_opcode(code, at + 1) == POP_EXCEPT &&
-         cpython::base_opcode(code, at + 2) == RERAISE && !cpython::find_handler(code, at + 2, &handler);
+  if (!now.is(Operation::kReraise)) return false;
+  if (!cpython::find_handler(code, last, &handler)) return true;
+  at = handler.target;  // the clean-up of a handler
+  if (!take(code, &at).is(Operation::kCopy) || !take(code, &at).is(Operation::kPopException)) return false;
+  last = at;
+  return take(code, &at).is(Operation::kReraise) && !cpython::find_handler(code, last, &handler);
 }
 
 }  // namespace
@@ -54,14 +63,14 @@ bool Recorder::closes_alone(Val generator) {
   if (delegate.is_null()) return true;
   if (is_virtual(delegate, VirtualKind::kGenerator)) return may_resume(delegate) || has_ended(delegate);
   PyTypeObject* type = type_of(delegate);
-  return type != nullptr && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && _PyType_Lookup(type, close) == nullptr;
+  return type != nullptr && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && cpython::lookup_type(type, close) == nullptr;
 }
 
-// POP_TOP, the end of a loop that was left, lets a generator die whose code runs then: an opaque call on the real one.
+// The end of a loop that was left lets a generator die whose code runs then: an opaque call on the real one.
 bool Recorder::finalize_popped(cpython::Frame* frame) {
   ShadowFrame& top = top_frame();
   const Val dying = std::exchange(popped_, Val());
-  if (top.pending.active || cpython::base_opcode(top.code, top.operation) != POP_TOP) return false;
+  if (top.pending.active || !top.does(Operation::kPop)) return false;
   bool found = false, silent = true;
   for (Val at = dying; is_virtual(at, VirtualKind::kGenerator) && may_resume(at); at = delegate_of(at)) {
     found = found || is_suspended(at.index(), frame);
@@ -115,7 +124,7 @@ void Recorder::note_foreign(cpython::Frame* frame) {
   if (!pending.active || (pending.entered && pending.has_result)) {
     epoch_due_ = true;
     // Somebody was told that what a write took out of a container died: it is not held beyond that.
-    if (popped_.is_const() && cpython::base_opcode(top_frame().code, top_frame().operation) == POP_TOP)
+    if (popped_.is_const() && top_frame().does(Operation::kPop))
       std::erase_if(trace_->dropped, [&](const Dropped& item) { return item.object == popped_.object(); });
     return;
   }

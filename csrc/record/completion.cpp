@@ -1,6 +1,5 @@
 // The second half of an instruction: its result is on the real stack, the shadow follows.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -23,17 +22,23 @@ void Recorder::note_item(Val item, PyObject* object) {
   if (item.is_virtual() && model(item).real == nullptr) model(item).real = object;
 }
 
+// The loop, or `yield from`, that the frame has just executed is not at its end.
+bool goes_on_after(const ShadowFrame& frame) noexcept {
+  return cpython::instruction_index(frame.frame) == cpython::next_index(frame.code, frame.operation);
+}
+
 // A generator or __next__ in FOR_ITER or SEND: fell through with a value, or jumped to the end.
 void Recorder::complete_next(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   if (pending.opaque) finish_next(frame);
   if (!live_) return;
-  if (pending.has_result != (cpython::stack_depth(frame.frame) >= frame.sp))
-    return fail("a loop goes on that has ended in the shadow, or the other way round");
   const bool sends = pending.then == Then::kSend;
+  if (pending.has_result != goes_on_after(frame))
+    return fail("a loop goes on that has ended in the shadow, or the other way round");
   const Val item = pending.has_result ? pending.result : pending.y;
   pending.active = false;
-  frame.sp -= (sends ? 1 : 0) + (pending.has_result ? 0 : 1);
+  const bool keeps = pending.has_result || (sends && cpython::kEndedReceiverStays);
+  frame.sp -= (sends ? 1 : 0) + (keeps ? 0 : 1);
   if (!pending.has_result && !sends) return;
   note_item(item, stack_real(1));
   frame.push(item);
@@ -43,7 +48,8 @@ void Recorder::complete(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   refresh_written();
   if (pending.expects_frame && !pending.entered) return stop(Abort::kUnknownCall, "the frame was not entered");
-  PyObject* result = pending.pushes > 0 ? stack_real(1) : nullptr;
+  PyObject* result = pending.pushes == 2 ? cpython::loaded(frame.frame) : pending.pushes > 0 ? stack_real(1) : nullptr;
+  const bool has_self = pending.pushes == 2 && cpython::has_self(frame.frame);
   if (pending.then == Then::kNext || pending.then == Then::kSend) return complete_next(frame);
   if (pending.adapter) {
     Val value;
@@ -74,10 +80,10 @@ void Recorder::complete(ShadowFrame& frame) {
   Val value = pending.result;
   frame.sp -= pending.pops;
   while (!frame.loose.empty() && frame.loose.back() >= frame.locals + frame.sp) frame.loose.pop_back();
-  if (cpython::base_opcode(frame.code, frame.operation) == CHECK_EG_MATCH) {
+  if (frame.does(Operation::kMatchGroup)) {
     frame.push(pending.y);
     frame.push(value);
-  } else if (pending.pushes == 2 && stack_real(2) != nullptr && pending.opaque) {
+  } else if (has_self && pending.opaque) {
     frame.loose.push_back(frame.locals + frame.sp);
     frame.push(Val());
     frame.push(value);
@@ -87,16 +93,18 @@ void Recorder::complete(ShadowFrame& frame) {
       frame.push(items[i]);
       note_item(items[i], stack_real(static_cast<int>(i) + 1));
     }
-  } else if (pending.pushes == 2 && stack_real(2) != nullptr) {
-    // LOAD_METHOD left method and self instead of a bound method.
+  } else if (has_self) {
+    // CPython has left method and self instead of a bound method.
     Val method = virtual_field(value, 0), self = virtual_field(value, 1);
     frame.push(method);
     frame.push(self);
   } else if (pending.pushes > 0) {
-    if (pending.pushes == 2) frame.push(Val());
     if (pending.pushes == 3) frame.push(pending.y);
     if (value.is_virtual() && model(value).real == nullptr) model(value).real = result;
-    frame.push(value);
+    if (pending.pushes == 2)
+      frame.push_callee(value, Val());
+    else
+      frame.push(value);
   }
   pending.active = false;
   frame.collected.clear();

@@ -71,8 +71,7 @@ bool Recorder::try_items(Val iterable, Vals* out) {
   if (PyFrozenSet_CheckExact(object)) {
     Py_ssize_t position = 0;
     PyObject* item;
-    Py_hash_t hash;
-    while (_PySet_NextEntry(object, &position, &item, &hash)) out->push_back(constant(item));
+    while (cpython::next_set_item(object, &position, &item)) out->push_back(constant(item));
     return true;
   }
   if (PyRange_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) {
@@ -239,8 +238,7 @@ bool Recorder::set_items_in_order(const Model& set, Vals* out) {
     return false;
   Py_ssize_t position = 0;
   PyObject* item;
-  Py_hash_t hash;
-  while (_PySet_NextEntry(set.real, &position, &item, &hash)) {
+  while (cpython::next_set_item(set.real, &position, &item)) {
     if (!cpython::is_scalar(item) || !set.keys.holds(item)) return false;
     out->push_back(owned(item));
   }

@@ -72,7 +72,7 @@ bool parts_of(Recorder& recorder, Val group, Vals* parts) {
 }
 
 bool leaves_method(Recorder& recorder, PyTypeObject* type, PyObject* name) {
-  return recorder.lookup_type(type, name) == _PyType_Lookup(type_object(PyExc_BaseExceptionGroup), name);
+  return recorder.lookup_type(type, name) == cpython::lookup_type(type_object(PyExc_BaseExceptionGroup), name);
 }
 
 // 1: it is to be taken out, 0: not, -1: not known.

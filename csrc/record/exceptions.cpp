@@ -9,7 +9,6 @@
 // 3. An exception that was built is the program's: entries for it are made by no node, so one that is raised again and
 // would get more of them ends what is recorded.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -108,9 +107,9 @@ namespace {
 
 // Where a frame that ends stands: RERAISE goes back to where what it raises came from.
 int last_instruction(ShadowFrame& frame) {
-  const int oparg = cpython::full_oparg(frame.code, frame.operation);
-  if (cpython::base_opcode(frame.code, frame.operation) != RERAISE || oparg == 0) return frame.operation;
-  PyObject* from = frame.top(oparg + 1).object();
+  const Instruction now = frame.current();
+  if (!now.is(Operation::kReraise) || now.argument == 0) return frame.operation;
+  PyObject* from = frame.top(now.argument + 1).object();
   return from != nullptr && PyLong_CheckExact(from) ? static_cast<int>(PyLong_AsLong(from)) : frame.operation;
 }
 
@@ -160,7 +159,7 @@ void Recorder::note_raise(ShadowFrame& frame, int pops, Val exception, bool agai
   raise_path_.clear();
   raise_operands_.clear();
   raised_sought_ = Val();
-  raise_opcode_ = cpython::base_opcode(frame.code, frame.operation);
+  raise_operation_ = cpython::operation_at(frame.code, frame.operation);
   for (int i = 1; i <= pops; ++i) raise_operands_.push_back({frame.top(i), real(frame.top(i))});
 }
 
@@ -196,9 +195,9 @@ bool Recorder::raised_arguments(PyObject* object, Vals* out) {
   const bool named = type == reinterpret_cast<PyTypeObject*>(PyExc_AttributeError) ||
                      type == reinterpret_cast<PyTypeObject*>(PyExc_NameError);
   if (!is_plain_exception(type) || (!plain_init && !named)) return false;
-  if (raise_opcode_ == RAISE_VARARGS)
+  if (raise_operation_ == Operation::kRaise)
     return PyTuple_GET_SIZE(args) == 0 && type->tp_init == cpython::builtin_init(type);
-  const bool unpacking = raise_opcode_ == UNPACK_SEQUENCE || raise_opcode_ == UNPACK_EX;
+  const bool unpacking = raise_operation_ == Operation::kUnpack || raise_operation_ == Operation::kUnpackEx;
   const bool fixed = has_fixed_message(*this, object, raise_operands_, unpacking);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     out->push_back(given(*this, PyTuple_GET_ITEM(args, i), raise_operands_, fixed));
@@ -285,7 +284,7 @@ bool Recorder::is_as_raised(Val exception) {
 
 Val Recorder::stop_value() const {
   if (is_virtual(raised_value_, VirtualKind::kException)) return stop_value(raised_value_);
-  return raise_opcode_ == RAISE_VARARGS ? Val::constant(Py_None) : Val();
+  return raise_operation_ == Operation::kRaise ? Val::constant(Py_None) : Val();
 }
 
 Val Recorder::stop_value(Val exception) const {

@@ -31,10 +31,12 @@ constexpr uint64_t kFreeLoads = 2048, kInstructionsOfLoad = 4;
 // A tuple or list within itself, as deep as it would be adopted: it would be there under two names.
 bool holds_itself(PyObject* object, Objects* within) {
   const bool tuple = PyTuple_CheckExact(object);
-  if ((!tuple && !PyList_CheckExact(object)) || within->size() > kMaxDepth || Py_SIZE(object) > kMaxItems) return false;
+  if ((!tuple && !PyList_CheckExact(object)) || within->size() > kMaxDepth ||
+      PySequence_Fast_GET_SIZE(object) > kMaxItems)
+    return false;
   if (std::find(within->begin(), within->end(), object) != within->end()) return true;
   within->push_back(object);
-  for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     if (holds_itself(tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), within)) return true;
   within->pop_back();
   return false;
@@ -202,7 +204,7 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
   set_type(source, Py_TYPE(object));
   const bool tuple = PyTuple_CheckExact(object);
   if (!tuple && !PyList_CheckExact(object)) return source;
-  const Py_ssize_t size = Py_SIZE(object);
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
   if (size > kMaxItems || depth > kMaxDepth || !may_load(size)) return source;
   if (const Val first = known_container(object, source); !first.is_null()) return first;
   if (!tuple && !is_new_here(object)) return source;
@@ -273,7 +275,8 @@ bool Recorder::adopt(Val reg, PyObject* object) {
     input_guard(GuardOp::kType, reg).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     found = Val::constant(object);
   } else if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
-    found = !may_load(Py_SIZE(object)) || holds_itself(object, &within) ? Val() : adopted(object, reg, 0);
+    found =
+        !may_load(PySequence_Fast_GET_SIZE(object)) || holds_itself(object, &within) ? Val() : adopted(object, reg, 0);
   } else {
     found = found_container(object, reg);
   }

@@ -1,6 +1,5 @@
 // Frames entered and left while recording: what the outer frame's instruction does with the result of the inner one.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/drive.h"
 #include "record/pace.h"
 
@@ -23,19 +22,18 @@ Val closure_cell(Recorder& recorder, Val function, Py_ssize_t index) {
 // The instructions before the first event make cells and copy free variables; CPython runs them silently.
 void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
   PyCodeObject* code = shadow.code;
-  for (int i = 0; i < code->_co_firsttraceable; ++i) {
-    int opcode = cpython::base_opcode(code, i), oparg = cpython::full_oparg(code, i);
-    if (opcode == MAKE_CELL) {
-      Val content = shadow.local(oparg);
+  for (int i = 0; i < cpython::first_traceable(code); i = cpython::next_index(code, i)) {
+    const Instruction now = cpython::decode(code, &i);
+    if (now.is(Operation::kMakeCell)) {
+      Val content = shadow.local(now.argument);
       Val cell = recorder.new_virtual(VirtualKind::kCell, &PyCell_Type);
       recorder.model(cell).items.resize(1);
       recorder.set_field(cell, field::kCell::kContent, content);
-      shadow.local(oparg) = cell;
-    } else if (opcode == COPY_FREE_VARS) {
-      for (int k = 0; k < oparg; ++k)
-        shadow.local(shadow.locals - oparg + k) = closure_cell(recorder, shadow.function, k);
+      shadow.local(now.argument) = cell;
+    } else if (now.is(Operation::kCopyFreeVars)) {
+      for (int k = 0; k < now.argument; ++k)
+        shadow.local(shadow.locals - now.argument + k) = closure_cell(recorder, shadow.function, k);
     }
-    i += cpython::cache_entries(opcode);
   }
 }
 
@@ -140,11 +138,20 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
       come_back();
       finish_run(top_frame(), result);
     } else if (top_frame().frame == frame) {
-      left_frame(frame, result);
+      if (cpython::kExceptionsAreSilent && result == nullptr && !top_frame().does(Operation::kReraise))
+        observe_left(frame);
+      if (live_ && !frames_.empty() && top_frame().frame == frame) left_frame(frame, result);
     }
     if (stopping_) resolve_stop();
     recording_pace().leave();
   });
+}
+
+// The error that is set leaves the frame, and CPython has told nobody.
+void Recorder::observe_left(cpython::Frame* frame) {
+  PyObject* raised = cpython::error_object(thread_);
+  const SavedError error;
+  if (raised != nullptr) observe_exception(frame, raised);
 }
 
 void Recorder::left_frame(cpython::Frame*, PyObject* result) {

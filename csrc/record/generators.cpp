@@ -5,7 +5,6 @@
 // 2. A snapshot inside lets CPython execute that instruction again from its start (Continuation::kAgain); so what it
 // does before it enters the generator must be without effect the second time.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -33,8 +32,9 @@ Val Recorder::delegate_of(Val generator) const {
   const ShadowFrame* at = models_[generator.index()]->suspended.get();
   if (at == nullptr || !at->yielded) return Val();
   const int next = at->operation + 1;
-  constexpr int kDelegates = 2;  // RESUME in `yield from` or `await`
-  if (cpython::base_opcode(at->code, next) != RESUME || cpython::oparg(at->code, next) < kDelegates) return Val();
+  constexpr int kDelegates = 2;  // resumed in `yield from` or `await`
+  const Instruction resumed = cpython::instruction_at(at->code, next);
+  if (!resumed.is(Operation::kResume) || resumed.argument < kDelegates) return Val();
   return at->slots[static_cast<size_t>(at->locals + at->sp - 1)];
 }
 

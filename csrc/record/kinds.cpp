@@ -32,7 +32,7 @@ bool has_lasting_keys(PyObject* dict) {
 // What a container holds. False: it is none that could be loaded.
 bool held_objects(PyObject* object, int depth, Objects* held) {
   if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
-    held->assign(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + Py_SIZE(object));
+    held->assign(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + PySequence_Fast_GET_SIZE(object));
     return true;
   }
   PyObject* dict = PyDict_CheckExact(object) ? object : nullptr;
@@ -121,7 +121,7 @@ bool Recorder::is_read(PyObject* container, PyObject* key) {
     return false;
   }
   const void* place = nullptr;
-  PyObject* member = _PyType_Lookup(Py_TYPE(container), key);
+  PyObject* member = cpython::lookup_type(Py_TYPE(container), key);
   if (member != nullptr && Py_TYPE(member) == &PyMemberDescr_Type) {
     place = reinterpret_cast<char*>(container) + reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
   } else if (cpython::attribute_storage(container) == cpython::Storage::kInline) {

@@ -13,7 +13,6 @@
 #include "cpython/exception_groups.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
-#include "cpython/opcodes.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -44,7 +43,7 @@ struct Functions {
 const Functions& functions() {
   static const Functions table = [] {
     Functions f{};
-    // In the order of CPython's NB_ constants.
+    // In the order of cpython/operators.h.
     const char* const kBinary[] = {"add", "and_", "floordiv", "lshift", "matmul",  "mul", "mod",
                                    "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
     const char* const kInPlace[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul",  "imul", "imod",
@@ -129,22 +128,21 @@ Val function(PyObject* object) {
   return Val::constant(object);
 }
 
-PyObject* name_of(ShadowFrame& frame, int oparg) {
-  return PyTuple_GET_ITEM(frame.code->co_names, oparg);
+PyObject* name_of(ShadowFrame& frame, int index) {
+  return PyTuple_GET_ITEM(frame.code->co_names, index);
 }
 
-bool request_call(ShadowFrame& frame, int oparg, Request* out) {
-  const Val method = frame.top(oparg + 2), callable = frame.top(oparg + 1);
-  out->callable = method.is_null() ? callable : method;
-  if (!method.is_null()) out->args.push_back(callable);
-  for (int i = oparg; i > 0; --i) out->args.push_back(frame.top(i));
+bool request_call(ShadowFrame& frame, int count, Request* out) {
+  const Callee callee = frame.callee(count);
+  out->callable = callee.callable;
+  if (!callee.self.is_null()) out->args.push_back(callee.self);
+  for (int i = count; i > 0; --i) out->args.push_back(frame.top(i));
   out->names = frame.call_names;
-  out->pops = oparg + 2;
+  out->pops = count + 2;
   return true;
 }
 
-bool request_spread(Recorder& recorder, ShadowFrame& frame, int oparg, Request* out) {
-  const int keywords = oparg & 1;
+bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Request* out) {
   const Val positional = frame.top(keywords + 1);
   out->callable = frame.top(keywords + 2);
   out->spread = true;
@@ -158,15 +156,14 @@ bool request_spread(Recorder& recorder, ShadowFrame& frame, int oparg, Request* 
   return true;
 }
 
-bool request_attribute(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Request* out) {
+bool request_attribute(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
   const Functions& f = functions();
-  const Val name = recorder.own_const(name_of(frame, oparg));
-  switch (opcode) {
-    case LOAD_ATTR:
-    case LOAD_METHOD:
-      *out = {function(f.getattr), {frame.top(), name}, nullptr, false, 1, opcode == LOAD_METHOD ? 2 : 1};
+  const Val name = recorder.own_const(name_of(frame, now.argument));
+  switch (now.operation) {
+    case Operation::kLoadAttribute:
+      *out = {function(f.getattr), {frame.top(), name}, nullptr, false, 1, now.flag != 0 ? 2 : 1};
       return true;
-    case STORE_ATTR:
+    case Operation::kStoreAttribute:
       *out = {function(f.setattr), {frame.top(1), name, frame.top(2)}, nullptr, false, 2, 0};
       return true;
     default:
@@ -175,7 +172,7 @@ bool request_attribute(Recorder& recorder, ShadowFrame& frame, int opcode, int o
   }
 }
 
-// BEFORE_WITH of a context manager of C.
+// The beginning of a with statement, of a context manager of C.
 bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
   const Val manager = frame.top();
   PyTypeObject* type = recorder.type_of(manager);
@@ -194,85 +191,87 @@ bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
   return true;
 }
 
-bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Request* out) {
+bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
   const Functions& f = functions();
-  switch (opcode) {
-    case CALL:
-      return request_call(frame, oparg, out);
-    case CALL_FUNCTION_EX:
-      return request_spread(recorder, frame, oparg, out);
-    case LOAD_ATTR:
-    case LOAD_METHOD:
-    case STORE_ATTR:
-    case DELETE_ATTR:
-      return request_attribute(recorder, frame, opcode, oparg, out);
-    case BINARY_OP:
-      *out = {function(f.binary[oparg]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+  const int argument = now.argument;
+  switch (now.operation) {
+    case Operation::kCall:
+      return request_call(frame, argument, out);
+    case Operation::kCallSpread:
+      return request_spread(recorder, frame, now.flag, out);
+    case Operation::kLoadAttribute:
+    case Operation::kStoreAttribute:
+    case Operation::kDeleteAttribute:
+      return request_attribute(recorder, frame, now, out);
+    case Operation::kBinary:
+      *out = {function(f.binary[argument]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
       return true;
-    case COMPARE_OP:
-      *out = {function(f.compare[oparg]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+    case Operation::kCompare:
+      *out = {function(f.compare[argument]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
       return true;
-    case IS_OP:
-      *out = {function(oparg != 0 ? f.is_not : f.is_), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+    case Operation::kIs:
+      *out = {function(now.flag != 0 ? f.is_not : f.is_), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
       return !frame.top(2).is_const() || !frame.top(1).is_const();
-    case CONTAINS_OP:
+    case Operation::kContains:
       *out = {function(f.contains), {frame.top(1), frame.top(2)}, nullptr, false, 2, 1};
-      return oparg == 0;
-    case UNARY_NEGATIVE:
-    case UNARY_POSITIVE:
-    case UNARY_INVERT:
-    case UNARY_NOT:
-      *out = {function(opcode == UNARY_NEGATIVE   ? f.neg
-                       : opcode == UNARY_POSITIVE ? f.pos
-                       : opcode == UNARY_INVERT   ? f.invert
-                                                  : f.not_),
-              {frame.top()},
-              nullptr,
-              false,
-              1,
-              1};
+      return now.flag == 0;
+    case Operation::kNegative:
+      *out = {function(f.neg), {frame.top()}, nullptr, false, 1, 1};
       return true;
-    case BINARY_SUBSCR:
+    case Operation::kPositive:
+      *out = {function(f.pos), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kInvert:
+      *out = {function(f.invert), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kNot:
+      *out = {function(f.not_), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kSubscript:
       *out = {function(f.getitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
       return true;
-    case STORE_SUBSCR:
+    case Operation::kLoadSlice:
+      *out = {
+          function(f.getitem), {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1))}, nullptr, false, 3, 1};
+      return true;
+    case Operation::kStoreSubscript:
       *out = {function(f.setitem), {frame.top(2), frame.top(1), frame.top(3)}, nullptr, false, 3, 0};
       return true;
-    case DELETE_SUBSCR:
+    case Operation::kDeleteSubscript:
       *out = {function(f.delitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
       return true;
-    case LIST_APPEND:
-    case SET_ADD:
-      *out = {function(opcode == LIST_APPEND ? f.append : f.add),
-              {frame.top(oparg + 1), frame.top()},
+    case Operation::kListAppend:
+    case Operation::kSetAdd:
+      *out = {function(now.is(Operation::kListAppend) ? f.append : f.add),
+              {frame.top(argument + 1), frame.top()},
               nullptr,
               false,
               1,
               0};
       return !out->args[0].is_virtual();
-    case MAP_ADD:
-      *out = {function(f.setitem), {frame.top(oparg + 2), frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
+    case Operation::kMapAdd:
+      *out = {function(f.setitem), {frame.top(argument + 2), frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
       return !out->args[0].is_virtual();
-    case GET_YIELD_FROM_ITER:
+    case Operation::kGetYieldFromIter:
       if (PyCoro_CheckExact(recorder.stack_real(1))) return false;
       [[fallthrough]];
-    case GET_ITER:
+    case Operation::kGetIter:
       *out = {function(f.iter), {frame.top()}, nullptr, false, 1, 1};
       return true;
-    case FORMAT_VALUE: {
+    case Operation::kFormat: {
       PyObject* conversion[] = {nullptr, f.str, f.repr, f.ascii};
-      const bool spec = (oparg & 4) != 0;
-      if ((oparg & 3) != 0) {
-        *out = {function(conversion[oparg & 3]), {frame.top()}, nullptr, false, 1, 1};
+      const bool spec = argument != 0;
+      if (now.flag != 0) {
+        *out = {function(conversion[now.flag]), {frame.top()}, nullptr, false, 1, 1};
         return !spec;
       }
       *out = {function(f.format), {frame.top(spec ? 2 : 1)}, nullptr, false, spec ? 2 : 1, 1};
       if (spec) out->args.push_back(frame.top());
       return true;
     }
-    case BEFORE_WITH:
+    case Operation::kEnterWith:
       return request_enter(recorder, frame, out);
-    case WITH_EXCEPT_START: {
+    case Operation::kExitWith: {
       const Val exception = frame.top();
       if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
       *out = {frame.top(4),
@@ -284,18 +283,18 @@ bool request(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg, Requ
               1};
       return true;
     }
-    case CHECK_EG_MATCH:
+    case Operation::kMatchGroup:
       *out = {
           function(cpython::group_splitter()), {frame.top(2), frame.top(), recorder.handling()}, nullptr, false, 2, 2};
       return true;
-    case PREP_RERAISE_STAR:
+    case Operation::kReraiseGroup:
       *out = {function(cpython::group_reraiser()), {frame.top(2), frame.top()}, nullptr, false, 2, 1};
       return true;
-    case IMPORT_NAME: {
+    case Operation::kImport: {
       PyObject* const import = read_import(recorder, frame);
       if (import == nullptr) return false;
       *out = {function(import),
-              {recorder.own_const(name_of(frame, oparg)), Val::constant(cpython::globals(frame.frame)),
+              {recorder.own_const(name_of(frame, argument)), Val::constant(cpython::globals(frame.frame)),
                Val::constant(Py_None), frame.top(1), frame.top(2)},
               nullptr,
               false,
@@ -527,11 +526,11 @@ Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val re
   return pending;
 }
 
-// FOR_ITER or SEND over who knows what.
+// A loop or `yield from` over who knows what.
 bool Recorder::go_opaque_next(ShadowFrame& frame) {
   Val result;
   if (!snapshot_usable(snapshot())) return false;
-  const bool sends = cpython::base_opcode(frame.code, frame.operation) == SEND;
+  const bool sends = frame.does(Operation::kSend);
   Vals sent;
   if (sends) sent.push_back(frame.top());
   if (!opaque_node(frame, Op::kNext, frame.top(sends ? 2 : 1), sent, nullptr, false, &result)) return false;
@@ -546,7 +545,7 @@ void Recorder::finish_next(ShadowFrame& frame) {
   if (locals_were_seen()) return;
   Pending& pending = frame.pending;
   const bool sends = pending.then == Then::kSend;
-  pending.has_result = cpython::stack_depth(frame.frame) >= frame.sp;
+  pending.has_result = goes_on_after(frame);
   pending.result = pending.y = Val::reg(pending.run_out);
   if (pending.has_result || sends) {
     reg_objects_[pending.run_out] = stack_real(1);
@@ -555,8 +554,10 @@ void Recorder::finish_next(ShadowFrame& frame) {
   }
   const int next = cpython::next_index(frame.code, frame.operation);
   FrameState other = trace_->frame_states[trace_->snapshots[frame.snapshot].frame];
-  other.resume = pending.has_result ? next + cpython::full_oparg(frame.code, frame.operation) : next;
-  other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? -1 : sends ? 0 : 1));
+  other.resume = pending.has_result ? cpython::jump_target(frame.code, frame.instruction) : next;
+  other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? (sends && cpython::kEndedReceiverStays ? 0 : -1)
+                                                  : sends            ? 0
+                                                                     : 1));
   const Vals slots = frame.slots;
   if (sends || !pending.has_result) frame.slots[other.locals + other.stack - 1] = pending.result;
   const uint32_t state = add_state(frame, other, nullptr);
@@ -590,17 +591,17 @@ bool Recorder::fix_operands(ShadowFrame& frame) {
   rollback(frame);
   frame.pending = Pending();
   Request wanted;
-  const int opcode = cpython::base_opcode(frame.code, frame.operation);
+  const Instruction now = frame.current();
   live_ = true;
   stopping_ = false;
   bool any = false;
-  if (request(*this, frame, opcode, cpython::full_oparg(frame.code, frame.operation), &wanted))
+  if (request(*this, frame, now, &wanted))
     for (int i = 1; i <= wanted.pops && live_; ++i) any = fix_number(&frame.top(i), kDeepest) || any;
   if (any && live_) {
     trace_->stop = StopInfo();
     frame.mark = here();
     frame.snapshot = kNone;
-    if (opcode == CALL) frame.kwnames = frame.call_names;
+    if (now.is(Operation::kCall)) frame.kwnames = frame.call_names;
     return true;
   }
   if (live_) {
@@ -631,11 +632,10 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   if (opaque_calls_ >= kMaxOpaqueCalls) return false;
   take_addresses(frame);
   if (!live_) return false;
-  const int opcode = cpython::base_opcode(frame.code, frame.operation);
-  const int oparg = cpython::full_oparg(frame.code, frame.operation);
-  if (opcode == FOR_ITER || opcode == SEND) return go_opaque_next(frame);
+  const Instruction now = frame.current();
+  if (now.is(Operation::kForIter) || now.is(Operation::kSend)) return go_opaque_next(frame);
   Request wanted;
-  if (!request(*this, frame, opcode, oparg, &wanted)) return false;
+  if (!request(*this, frame, now, &wanted)) return false;
   PyObject* callable = wanted.callable.object();
   if (callable != nullptr && looks_at_frames(callable, wanted.args.size())) return false;
   if (callable == functions().count_references ||
@@ -651,7 +651,7 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   if (!opaque_node(frame, Op::kOpaque, wanted.callable, wanted.args, wanted.names, wanted.spread, &result))
     return false;
   Pending& pending = await_opaque(frame, wanted.pops, wanted.pushes, result);
-  pending.finish = opcode == CHECK_EG_MATCH
+  pending.finish = now.is(Operation::kMatchGroup)
                        ? [](Recorder& recorder, ShadowFrame& f, PyObject*) { recorder.take_split_group(f); }
                        : [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
   pending.y = wanted.exit;
@@ -667,7 +667,7 @@ void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
   pending.result = Val::reg(pending.run_out);
   if (object == nullptr) return;
   note_holders(pending.run_out, object);
-  const bool unbound = pending.pushes == 2 && stack_real(2) != nullptr;
+  const bool unbound = pending.pushes == 2 && cpython::has_self(frame.frame);
   reg_objects_[pending.run_out] = unbound ? nullptr : object;
   epoch_result_ = unbound ? Val() : pending.result;
 }

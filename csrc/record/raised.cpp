@@ -8,7 +8,6 @@
 // that the trace raises itself. So nothing else may hold it before.
 // 2. Foreign code has run when it comes to the handler: an epoch begins there. So C code that waits for the frame may
 // not do more than hand it on.
-#include "cpython/opcodes.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -45,7 +44,7 @@ bool Recorder::take_raised(PyObject* object) {
     }
   }
   const bool simple = frame.pending.then == Then::kPush || frame.pending.then == Then::kDrop;
-  if (!simple || cpython::base_opcode(frame.code, frame.operation) == CHECK_EG_MATCH) return false;
+  if (!simple || frame.does(Operation::kMatchGroup)) return false;
   return take_opaque_raise(object);
 }
 
@@ -61,8 +60,10 @@ bool Recorder::take_opaque_raise(PyObject* object) {
   returned.stack = static_cast<uint32_t>(frame.sp - pending.pops);
   const Vals slots = frame.slots;
   Val* top = &frame.slots[returned.locals + returned.stack];
-  if (pending.pushes > 1) *top++ = pending.pushes == 3 ? pending.y : Val();
+  if (pending.pushes == 3) *top++ = pending.y;
+  if (pending.pushes == 2 && cpython::kNullBelowCallable) *top++ = Val();
   if (pending.pushes > 0) *top++ = out;
+  if (pending.pushes == 2 && !cpython::kNullBelowCallable) *top++ = Val();
   returned.stack = static_cast<uint32_t>(top - &frame.slots[returned.locals]);
   const uint32_t state = add_state(frame, returned, nullptr);
   frame.slots = slots;

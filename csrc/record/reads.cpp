@@ -51,7 +51,7 @@ void Recorder::guard_type_version(PyTypeObject* type, PyObject* instance) {
 
 PyObject* Recorder::lookup_type(PyTypeObject* type, PyObject* name, PyObject* instance) {
   guard_type_version(type, instance);
-  return _PyType_Lookup(type, name);
+  return cpython::lookup_type(type, name);
 }
 
 bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
@@ -288,8 +288,7 @@ bool Recorder::guard_set(PyObject* set, Py_ssize_t at) {
   Fact& fact = facts_.find(set, FactKind::kSet, &created);
   uint64_t stamp = static_cast<uint64_t>(size);
   PyObject* item;
-  Py_hash_t hash;
-  while (_PySet_NextEntry(set, &position, &item, &hash)) stamp = mix(stamp, item);
+  while (cpython::next_set_item(set, &position, &item)) stamp = mix(stamp, item);
   if (!created) {
     if (fact.stamp != stamp) stop(Abort::kChanged, "a set");
     return live_;
@@ -299,7 +298,7 @@ bool Recorder::guard_set(PyObject* set, Py_ssize_t at) {
   guard.first = static_cast<uint32_t>(trace_->guard_items.size());
   guard.count = static_cast<uint32_t>(size);
   position = 0;
-  while (_PySet_NextEntry(set, &position, &item, &hash)) {
+  while (cpython::next_set_item(set, &position, &item)) {
     if (cpython::is_scalar(item)) owned(item);
     trace_->guard_items.push_back(item);
   }

@@ -7,7 +7,6 @@
 
 #include "common/clock.h"
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "ir/checked.h"
 #include "record/limits.h"
 #include "record/pace.h"
@@ -18,33 +17,24 @@ namespace {
 // Read at every event: one word of static thread-local storage.
 thread_local Recorder* t_active __attribute__((tls_model("initial-exec"))) = nullptr;
 
-int on_event(PyObject*, PyFrameObject* object, int what, PyObject* argument) {
-  Recorder* recorder = t_active;
-  if (recorder == nullptr || !recorder->live()) return 0;
-  cpython::Frame* frame = cpython::frame_of(object);
-  if (what == PyTrace_OPCODE) {
-    recorder->on_instruction(frame);
-  } else if (what == PyTrace_CALL) {
-    cpython::set_event_flags(object, cpython::kOpcodeEvents);
-  } else if (what == PyTrace_EXCEPTION) {
-    recorder->on_exception(frame, argument);
-  }
-  return 0;
-}
+// What cpython/events.h hears.
+struct Listener {
+  static bool listens() { return t_active != nullptr && t_active->live(); }
+  static void instruction(cpython::Frame* frame) { t_active->on_instruction(frame); }
+  static void exception(cpython::Frame* frame, PyObject* exception) { t_active->on_exception(frame, exception); }
+};
+constexpr cpython::EventFunction on_event = cpython::event_function<Listener>;
 
 // While a thread is traced CPython binds a C method to its object before it calls it. Garbage that this allocation
 // collected would have its finalizers run between the evaluation of the arguments and the call. The frame is that of a
 // trace event: a running one keeps its stack to itself.
 bool binds_method(const ShadowFrame& frame) {
-  const int opcode = cpython::base_opcode(frame.code, frame.operation);
-  const int oparg = cpython::full_oparg(frame.code, frame.operation);
+  const Instruction now = frame.current();
   PyObject* callable = nullptr;
-  if (opcode == CALL_FUNCTION_EX) {
-    callable = cpython::peek(frame.frame, 2 + (oparg & 1));
-  } else if (opcode == CALL) {
-    callable = cpython::peek(frame.frame, oparg + 2);
-    if (callable == nullptr) callable = cpython::peek(frame.frame, oparg + 1);
-  }
+  if (now.is(Operation::kCallSpread))
+    callable = cpython::peek(frame.frame, 2 + now.flag);
+  else if (now.is(Operation::kCall))
+    callable = cpython::callee(frame.frame, now.argument);
   return callable != nullptr && Py_IS_TYPE(callable, &PyMethodDescr_Type);
 }
 
@@ -159,8 +149,12 @@ bool Recorder::begin_recording() {
     adapter_on_ = true;
   }
   t_active = this;
-  cpython::start_events(thread_, on_event);
-  observing_ = true;
+  observing_ = cpython::start_events(thread_, on_event);
+  for (const auto& shadow : frames_)
+    if (!observing_ || !cpython::follow_events(shadow->frame)) {
+      end_events();
+      return false;
+    }
   return true;
 }
 
@@ -186,10 +180,7 @@ void Recorder::end_events() {
   if (observing_) {
     observing_ = false;
     if (cpython::events_are(thread_, aside_ > 0 ? nullptr : on_event)) cpython::stop_events(thread_);
-    for (auto& shadow : frames_) {
-      PyFrameObject* object = cpython::frame_object(shadow->frame);
-      if (object != nullptr) cpython::set_event_flags(object, cpython::kDefaultEvents);
-    }
+    for (auto& shadow : frames_) cpython::unfollow_events(shadow->frame);
   }
   if (adapter_on_) {
     adapter_on_ = false;
@@ -244,6 +235,7 @@ void Recorder::note_followed(ShadowFrame& shadow) {
 
 void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
   owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
+  if (observing_ && !cpython::follow_events(shadow->frame)) stop(Abort::kFailed, "its code cannot have events");
   recording_pace().follow(shadow->code);
   note_followed(*shadow);
   frames_.push_back(std::move(shadow));
@@ -254,16 +246,14 @@ void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) noexcept
   guarded(false, [&] { observe_exception(frame, exception); });
 }
 
-void Recorder::observe_exception(cpython::Frame* frame, PyObject* exception) {
+void Recorder::observe_exception(cpython::Frame* frame, PyObject* object) {
   if (frames_.empty() || top_frame().frame != frame) return;
   Pending& pending = top_frame().pending;
   const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kSend);
-  if (iterates && PyErr_GivenExceptionMatches(PyTuple_GET_ITEM(exception, 0), PyExc_StopIteration) != 0)
-    return;  // FOR_ITER and SEND tell it to tracers
+  if (iterates && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return;  // tracers are told of it
   exception_ = true;
   if (pending.active && pending.folds && !foreseen_) begin_raise(top_frame(), pending.pops, Val(), false);
   if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
-  PyObject* object = PyTuple_GET_ITEM(exception, 1);
   if (!foreseen_) {
     foreseen_ = take_raised(object);
   } else if (pending.raises && raised_value_.is_null()) {
@@ -310,95 +300,100 @@ bool Recorder::unwind(ShadowFrame& frame) {
 }
 
 // The operands whose types the instruction looks at.
-void Recorder::learn_operands(ShadowFrame& frame, int opcode, int oparg) {
+void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
   int first = 1, last = 0;
-  switch (opcode) {
-    case LOAD_ATTR:
-    case LOAD_METHOD:
-    case DELETE_ATTR:
-    case UNARY_NEGATIVE:
-    case UNARY_POSITIVE:
-    case UNARY_INVERT:
-    case UNARY_NOT:
-    case GET_ITER:
-    case FOR_ITER:
-    case GET_YIELD_FROM_ITER:
-    case GET_AWAITABLE:
-    case UNPACK_SEQUENCE:
-    case BEFORE_WITH:
-    case POP_JUMP_FORWARD_IF_TRUE:
-    case POP_JUMP_FORWARD_IF_FALSE:
-    case POP_JUMP_BACKWARD_IF_TRUE:
-    case POP_JUMP_BACKWARD_IF_FALSE:
-    case JUMP_IF_TRUE_OR_POP:
-    case JUMP_IF_FALSE_OR_POP:
-    case POP_JUMP_FORWARD_IF_NONE:
-    case POP_JUMP_FORWARD_IF_NOT_NONE:
-    case POP_JUMP_BACKWARD_IF_NONE:
-    case POP_JUMP_BACKWARD_IF_NOT_NONE:
-    case STORE_ATTR:
-    case LIST_EXTEND:
-    case SET_UPDATE:
-    case DICT_UPDATE:
-    case DICT_MERGE:
-    case GET_LEN:
-    case MATCH_MAPPING:
-    case MATCH_SEQUENCE:
+  switch (now.operation) {
+    case Operation::kLoadAttribute:
+    case Operation::kDeleteAttribute:
+    case Operation::kNegative:
+    case Operation::kPositive:
+    case Operation::kInvert:
+    case Operation::kNot:
+    case Operation::kGetIter:
+    case Operation::kForIter:
+    case Operation::kGetYieldFromIter:
+    case Operation::kGetAwaitable:
+    case Operation::kUnpack:
+    case Operation::kEnterWith:
+    case Operation::kJumpIf:
+    case Operation::kJumpIfOrPop:
+    case Operation::kJumpIfNone:
+    case Operation::kStoreAttribute:
+    case Operation::kListExtend:
+    case Operation::kSetUpdate:
+    case Operation::kDictUpdate:
+    case Operation::kDictMerge:
+    case Operation::kGetLength:
+    case Operation::kMatchMapping:
+    case Operation::kMatchSequence:
+    case Operation::kReraise:
       last = 1;
       break;
-    case BINARY_OP:
-    case COMPARE_OP:
-    case IS_OP:
-    case CONTAINS_OP:
-    case BINARY_SUBSCR:
-    case STORE_SUBSCR:
-    case DELETE_SUBSCR:
-    case FORMAT_VALUE:
+    case Operation::kBinary:
+    case Operation::kCompare:
+    case Operation::kIs:
+    case Operation::kContains:
+    case Operation::kSubscript:
+    case Operation::kStoreSubscript:
+    case Operation::kDeleteSubscript:
+    case Operation::kFormat:
       last = frame.sp < 2 ? 1 : 2;
       break;
-    case CALL_FUNCTION_EX:
-      last = 2 + (oparg & 1);
+    case Operation::kCallSpread:
+      last = 2 + now.flag;
       break;
-    case CHECK_EG_MATCH:
+    case Operation::kMatchGroup:
       first = last = 2;
       break;
-    case RERAISE:
-      last = 1;
-      break;
-    case RETURN_VALUE:  // NotImplemented is no result of an operator
+    case Operation::kReturn:  // NotImplemented is no result of an operator
       if (frames_.size() < 2 || frames_[frames_.size() - 2]->pending.then != Then::kBinary) return;
       last = 1;
       break;
-    case RAISE_VARARGS:
-      last = oparg;
-      break;
-    case MATCH_KEYS:
-    case SEND:
+    case Operation::kMatchKeys:
+    case Operation::kSend:
       last = 2;
       break;
-    case MATCH_CLASS:
+    case Operation::kLoadSlice:
+      last = 3;
+      break;
+    case Operation::kMatchClass:
       first = last = 3;
       break;
-    case BUILD_STRING:
-      last = oparg;
+    case Operation::kRaise:
+    case Operation::kBuildString:
+      last = now.argument;
       break;
-    case CALL:
-      last = oparg + 1;
+    case Operation::kCall:
+      last = now.argument + 1;
       break;
     default:
       return;
   }
   // What a function of Python is called with is looked into there, and most other callables are opaque.
-  PyObject* callable = opcode == CALL ? frame.top(oparg + 1).object() : nullptr;
-  const bool passed = opcode == IS_OP || opcode == RETURN_VALUE ||
-                      (opcode == CALL && (callable == nullptr || !is_known_builtin(callable)));
-  for (; first <= last; ++first)
-    learn(frame, first, opcode == LOAD_ATTR || opcode == LOAD_METHOD, !passed || (opcode == CALL && first == last));
+  const bool call = now.is(Operation::kCall), attribute = now.is(Operation::kLoadAttribute);
+  PyObject* callable = call ? frame.top(now.argument + 1).object() : nullptr;
+  const bool passed = now.is(Operation::kIs) || now.is(Operation::kReturn) ||
+                      (call && (callable == nullptr || !is_known_builtin(callable)));
+  for (; first <= last; ++first) learn(frame, first, attribute, !passed || (call && first == last));
+}
+
+// An exception came to a handler of the innermost frame, and CPython has told nobody.
+void Recorder::notice_exception(cpython::Frame* frame) {
+  const ShadowFrame& top = top_frame();
+  cpython::Handler handler;
+  if (top.does(Operation::kReraise) || !cpython::find_handler(top.code, top.operation, &handler) ||
+      handler.target != cpython::instruction_index(frame))
+    return;
+  observe_exception(frame, cpython::peek(frame, 1));
 }
 
 void Recorder::on_instruction(cpython::Frame* object) noexcept {
   guarded(false, [&] {
     if (frames_.empty() || top_frame().frame != object) return;
+    if (cpython::kExceptionsAreSilent && cpython::stands_in_handler(object)) {
+      notice_exception(object);
+      if (!live_ || frames_.empty() || top_frame().frame != object) return;
+    }
     Pace& pace = recording_pace();
     pace.enter();
     observe_instruction(top_frame());
@@ -416,7 +411,7 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
 // What the previous instruction did. False: the recording ended, or the frame is not followed any more.
 bool Recorder::finish_instruction(ShadowFrame& frame) {
   cpython::Frame* object = frame.frame;
-  const bool raised = frame.pending.active && frame.pending.raises;  // RERAISE tells nobody
+  const bool raised = frame.pending.active && frame.pending.raises;  // nobody is told where it is raised again
   foreseen_ = foreseen_ || raised;
   if (exception_ || raised) {
     unwind(frame);
@@ -448,27 +443,22 @@ bool Recorder::drop_result(ShadowFrame& frame) {
 void Recorder::observe_instruction(ShadowFrame& frame) {
   const bool waits = frame.pending.active || exception_ || stopping_;
   if (waits && !finish_instruction(frame)) return;
-  int index = cpython::instruction_index(frame.frame);
-  int opcode = cpython::base_opcode(frame.code, index), oparg = cpython::oparg(frame.code, index);
-  frame.instruction = index;
-  while (opcode == EXTENDED_ARG) {
-    ++index;
-    opcode = cpython::base_opcode(frame.code, index);
-    oparg = (oparg << 8) | cpython::oparg(frame.code, index);
-  }
-  frame.operation = index;
+  frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
+  const Instruction now = cpython::decode(frame.code, &frame.operation);
   frame.snapshot = kNone;
-  if (opcode != CALL && (opcode != PRECALL || frame.kwnames == nullptr)) frame.call_start = -1;
+  const bool goes_on = now.is(Operation::kCall) ? cpython::kPreparesCalls || frame.kwnames != nullptr
+                                                : now.is(Operation::kPrepareCall) && frame.kwnames != nullptr;
+  if (!goes_on) frame.call_start = -1;
   if (kChecked) check_shadow(*this, frame);
   if (faults_) inject_fault(frame);
   if (cpython::stack_depth(frame.frame) != frame.sp) return fail("the shadow has another stack depth than the frame");
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
-  if (limit_ != 0 && !epoch_due_ && !exit_points_ && step_move(frame, opcode, oparg)) {
+  if (limit_ != 0 && !epoch_due_ && !exit_points_ && step_move(frame, now)) {
     limit_ -= 1;
     frame.changed = true;
     return;
   }
-  if (epoch_due_ && opcode == POP_TOP && drop_result(frame)) {
+  if (epoch_due_ && now.is(Operation::kPop) && drop_result(frame)) {
     limit_ -= limit_ != 0;
     frame.changed = true;
     return;
@@ -484,15 +474,15 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     if (!live_) return;
   }
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
-  const bool attribute = opcode == LOAD_ATTR || opcode == LOAD_METHOD;
+  const bool attribute = now.is(Operation::kLoadAttribute);
   if (!trace_->epochs.empty() || (attribute && touches_tensor(frame.top()))) {
-    learn_operands(frame, opcode, oparg);
+    learn_operands(frame, now);
     if (!live_) return;
     frame.mark = here();
   }
   if (exit_points_) emit_exit_point();
-  step(*this, frame, opcode, oparg);
-  if (stopping_ && fix_operands(frame)) step(*this, frame, opcode, oparg);
+  step(*this, frame, now);
+  if (stopping_ && fix_operands(frame)) step(*this, frame, now);
   if (live_) frame.changed = !frame.pending.active;
 }
 

@@ -343,7 +343,7 @@ class Recorder final : public RecordApi {
   bool called_bound = false;   // its self was put before the arguments
 
  private:
-  friend void step(Recorder&, ShadowFrame&, int opcode, int oparg);
+  friend void step(Recorder&, ShadowFrame&, Instruction);
   bool bind_root();
   bool can_build(uint32_t index, uint32_t time);
   void materialize_suspended(uint32_t generator);
@@ -369,7 +369,9 @@ class Recorder final : public RecordApi {
   void observe_instruction(ShadowFrame& frame);
   bool finish_instruction(ShadowFrame& frame);
   bool drop_result(ShadowFrame& frame);
-  void learn_operands(ShadowFrame& frame, int opcode, int oparg);
+  void notice_exception(cpython::Frame* frame);
+  void observe_left(cpython::Frame* frame);
+  void learn_operands(ShadowFrame& frame, Instruction now);
   void complete(ShadowFrame& frame);
   void complete_next(ShadowFrame& frame);
   bool unwind(ShadowFrame& frame);  // the previous instruction raised
@@ -534,7 +536,7 @@ class Recorder final : public RecordApi {
   bool raised_thrown_ = false;      // it is thrown into a generator: what callers handle is not its context
   Val raised_context_;              // what was handled where the exception was raised
   bool raise_entry_due_ = false;    // the traceback gets an entry where the exception leaves the frame
-  int raise_opcode_ = 0;            // the instruction that raised; below, what it was given
+  Operation raise_operation_{};     // the instruction that raised; below, what it was given
   Vec<Operand> raise_operands_;
   Val raised_sought_;                           // of what it was to be an attribute, at first: (object, name)
   Vec<TracedFrame> raise_path_;                 // the frames that the exception has left
@@ -671,10 +673,13 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow);
 // In a checked build: the shadow against the real frame; a difference is a bug and stops the process.
 void check_shadow(Recorder& recorder, ShadowFrame& frame);
 
+// The loop, or `yield from`, that the frame has just executed is not at its end.
+bool goes_on_after(const ShadowFrame& frame) noexcept;
+
 // Handles one instruction (before it runs). step.cpp.
-void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg);
+void step(Recorder& recorder, ShadowFrame& frame, Instruction now);
 // Handles an instruction that only moves values: nothing of the trace changes. False: it is another.
-bool step_move(ShadowFrame& frame, int opcode, int oparg);
+bool step_move(ShadowFrame& frame, Instruction now);
 
 // C callables whose meaning is known (builtins.cpp). kUnknown: not in the table.
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops);

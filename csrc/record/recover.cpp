@@ -208,8 +208,7 @@ bool Recorder::call_opaquely(size_t level) {
 // The frames from `level` inwards are CPython's alone.
 void Recorder::unfollow(size_t level) {
   for (size_t i = level; i < frames_.size(); ++i) {
-    PyFrameObject* object = cpython::frame_object(frames_[i]->frame);
-    if (object != nullptr) cpython::set_event_flags(object, cpython::kDefaultEvents);
+    cpython::unfollow_events(frames_[i]->frame);
     frames_[i]->drive.reset();
     spare_.push_back(std::move(frames_[i]));
   }

@@ -3,7 +3,7 @@
 // A register of a number is known by its value of now, so the result is too; what CPython answers in another way
 // (overflow, division by zero) is left to the general nodes.
 #include "ir/scalars.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -17,18 +17,18 @@ ScalarOp scalar_op(SiteKind kind, int oparg) {
   if (kind == SiteKind::kCompare) return kCompare[oparg];
   if (kind == SiteKind::kUnary) return oparg == 0 ? ScalarOp::kNegative : kNoOp;
   if (kind != SiteKind::kBinary) return kNoOp;
-  switch (oparg >= NB_INPLACE_ADD ? oparg - NB_INPLACE_ADD : oparg) {
-    case NB_ADD:
+  switch (oparg >= nb::kInPlaceAdd ? oparg - nb::kInPlaceAdd : oparg) {
+    case nb::kAdd:
       return ScalarOp::kAdd;
-    case NB_SUBTRACT:
+    case nb::kSubtract:
       return ScalarOp::kSubtract;
-    case NB_MULTIPLY:
+    case nb::kMultiply:
       return ScalarOp::kMultiply;
-    case NB_TRUE_DIVIDE:
+    case nb::kTrueDivide:
       return ScalarOp::kTrueDivide;
-    case NB_FLOOR_DIVIDE:
+    case nb::kFloorDivide:
       return ScalarOp::kFloorDivide;
-    case NB_REMAINDER:
+    case nb::kRemainder:
       return ScalarOp::kRemainder;
     default:
       return kNoOp;

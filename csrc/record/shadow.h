@@ -13,6 +13,9 @@
 
 namespace pijit {
 
+using cpython::Instruction;
+using cpython::Operation;
+
 class Recorder;
 struct ShadowFrame;
 struct Arguments;
@@ -98,6 +101,11 @@ struct BeforeRaise {
   TraceMark mark;
 };
 
+// What a call calls, and what comes before its arguments: the self of a method.
+struct Callee {
+  Val callable, self;
+};
+
 // The shadow of one Python frame.
 struct ShadowFrame : FromPool {
   cpython::Frame* frame = nullptr;
@@ -113,13 +121,13 @@ struct ShadowFrame : FromPool {
   uint32_t snapshot = kNone;  // of the instruction under way, once taken
   uint32_t repeatable = 0;    // the nodes before this one, from its first, may run once more
   bool changed = false;       // the shadow was changed by the instruction under way
-  int call_start = -1;        // KW_NAMES or PRECALL of the CALL under way
+  int call_start = -1;        // where the call under way begins: its kKeywordNames or kPrepareCall
   Vals slots;                 // localsplus, then the stack
   Pending pending;
   Val result;  // shadow of the value it returns or yields
   bool yielded = false;
-  PyObject* kwnames = nullptr;     // set by KW_NAMES for the next CALL
-  PyObject* call_names = nullptr;  // the names that the CALL has taken
+  PyObject* kwnames = nullptr;     // set by kKeywordNames for the next call
+  PyObject* call_names = nullptr;  // the names that the call has taken
   std::vector<int> loose;          // slots of methods that are bound in the shadow and taken apart in the frame
   uint32_t generator = kNone;      // the virtual generator that this frame is
   Val self;                        // the kFrame that stands for it, if a traceback names it
@@ -129,8 +137,35 @@ struct ShadowFrame : FromPool {
   Objects saved_names;
   Vals collected;      // items of the result under way
   DrivePointer drive;  // the C code under way, while it waits for a frame
-  Vals handled;        // innermost last: exceptions being handled (PUSH_EXC_INFO without POP_EXCEPT)
+  Vals handled;        // innermost last: exceptions being handled (kPushException without kPopException)
   std::unique_ptr<BeforeRaise> before_raise;  // of the outermost of them
+
+  // The instruction under way.
+  bool does(Operation what) const noexcept { return cpython::operation_at(code, operation) == what; }
+  Instruction current() const noexcept { return cpython::instruction_at(code, instruction); }
+  // What a call of so many arguments calls, and its first argument (Null: nothing comes before those on the stack).
+  Callee callee(int count) {
+    const Val lower = top(count + 2), upper = top(count + 1);
+    if (upper.is_null() || lower.is_null()) return {lower.is_null() ? upper : lower, Val()};
+    return {lower, upper};
+  }
+  void set_callee(int count, Val callable, Val self) {
+    top(count + 2) = callable;
+    top(count + 1) = self;
+  }
+  // Pushes what is to be called, and where CPython has NULL for a call: the same as callee() has it.
+  void push_callee(Val callable, Val self) {
+    if (!self.is_null()) {
+      push(callable);
+      push(self);
+    } else if (cpython::kNullBelowCallable) {
+      push(Val());
+      push(callable);
+    } else {
+      push(callable);
+      push(Val());
+    }
+  }
 
   Val& local(int i) { return slots[checked(i)]; }
   Val& top(int depth = 1) { return slots[checked(locals + sp - depth)]; }

@@ -3,7 +3,6 @@
 #include "record/step.h"
 
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 
 namespace pijit {
 namespace {
@@ -20,11 +19,11 @@ PyObject* frame_globals(ShadowFrame& frame) {
 }
 
 // found as find_item() has it.
-void push_variable(Recorder& recorder, ShadowFrame& frame, int found, Val value, bool null_below) {
+void push_variable(Recorder& recorder, ShadowFrame& frame, int found, Val value, bool for_call) {
   if (!recorder.live()) return;
   if (found < 0) return recorder.stop(Abort::kUnknownAttribute, "a global variable");
   if (found == 0) return recorder.will_raise(frame, 0);
-  if (null_below) frame.push(Val());
+  if (for_call) return frame.push_callee(value, Val());
   frame.push(value);
 }
 
@@ -47,9 +46,9 @@ void load_cell(Recorder& recorder, ShadowFrame& frame, Val cell, int local) {
   frame.push(value);
 }
 
-// STORE_GLOBAL, DELETE_GLOBAL (Null).
-void write_global(Recorder& recorder, ShadowFrame& frame, int oparg, Val value) {
-  PyObject *globals = frame_globals(frame), *name = co_name(frame, oparg), *old = nullptr;
+// Null deletes it.
+void write_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, Val value) {
+  PyObject *globals = frame_globals(frame), *old = nullptr;
   Val changed;
   if (!PyDict_CheckExact(globals)) return recorder.stop(Abort::kWrite, "a global variable");
   if (value.is_null()) {
@@ -103,20 +102,20 @@ void write_cell(Recorder& recorder, Val cell, Val value) {
   if (cell.is_const()) recorder.overlay_set(cell.object(), Py_None, value);
 }
 
-void store_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  write_cell(recorder, frame.local(oparg), frame.top());
+void store_deref(Recorder& recorder, ShadowFrame& frame, int slot) {
+  write_cell(recorder, frame.local(slot), frame.top());
   if (recorder.live()) frame.sp -= 1;
 }
 
-void delete_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  Val cell = frame.local(oparg), value;
+void delete_deref(Recorder& recorder, ShadowFrame& frame, int slot) {
+  Val cell = frame.local(slot), value;
   if (cell.is_reg()) return recorder.stop(Abort::kWrite, "a closure variable");
   if (!cell_content(recorder, cell, &value)) return;
   if (value.is_null()) return recorder.will_raise(frame, 0);
   write_cell(recorder, cell, Val());
 }
 
-void make_function(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void make_function(Recorder& recorder, ShadowFrame& frame, int parts) {
   Val code = frame.pop();
   Val function = recorder.new_virtual(VirtualKind::kFunction, &PyFunction_Type);
   recorder.model(function).items.resize(7);
@@ -124,10 +123,10 @@ void make_function(Recorder& recorder, ShadowFrame& frame, int oparg) {
   recorder.set_field(function, function_field::kGlobals, Val::constant(frame_globals(frame)));
   recorder.set_field(function, function_field::kQualname,
                      recorder.owned(reinterpret_cast<PyCodeObject*>(code.object())->co_qualname));
-  if ((oparg & 8) != 0) recorder.set_field(function, function_field::kClosure, frame.pop());
-  if ((oparg & 4) != 0) recorder.set_field(function, function_field::kAnnotations, frame.pop());
-  if ((oparg & 2) != 0) recorder.set_field(function, function_field::kKwDefaults, frame.pop());
-  if ((oparg & 1) != 0) recorder.set_field(function, function_field::kDefaults, frame.pop());
+  if ((parts & 8) != 0) recorder.set_field(function, function_field::kClosure, frame.pop());
+  if ((parts & 4) != 0) recorder.set_field(function, function_field::kAnnotations, frame.pop());
+  if ((parts & 2) != 0) recorder.set_field(function, function_field::kKwDefaults, frame.pop());
+  if ((parts & 1) != 0) recorder.set_field(function, function_field::kDefaults, frame.pop());
   recorder.known(frame, 0, function);
 }
 
@@ -136,66 +135,106 @@ void yield_value(Recorder&, ShadowFrame& frame) {
   frame.yielded = true;
 }
 
-bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
-  if (step_move(frame, opcode, oparg)) return true;
-  switch (opcode) {
-    case NOP:
-    case RESUME:
-    case EXTENDED_ARG:
-    case CACHE:
-    case JUMP_FORWARD:
-    case JUMP_BACKWARD:
-    case JUMP_BACKWARD_NO_INTERRUPT:
+// One that only moves values. False: another.
+bool move(ShadowFrame& frame, Operation operation, int argument) {
+  switch (operation) {
+    case Operation::kLoadLocal:
+      if (frame.local(argument).is_null()) return false;
+      frame.push(frame.local(argument));
       return true;
-    case POP_TOP:
+    case Operation::kStoreLocal:
+      frame.local(argument) = frame.pop();
+      return true;
+    case Operation::kTakeLocal:
+      frame.push(frame.local(argument));
+      frame.local(argument) = Val();
+      return true;
+    case Operation::kLoadConst:
+      frame.push(Val::constant(co_const(frame, argument)));  // its code keeps it
+      return true;
+    case Operation::kPushNull:
+      frame.push(Val());
+      return true;
+    case Operation::kCopy:
+      frame.push(frame.top(argument));
+      return true;
+    case Operation::kSwap:
+      std::swap(frame.top(), frame.top(argument));
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  if (step_move(frame, now)) return true;
+  const int argument = now.argument;
+  switch (now.operation) {
+    case Operation::kNothing:
+    case Operation::kResume:
+    case Operation::kJump:
+      return true;
+    case Operation::kPop:
       recorder.note_popped(frame.top());
       frame.sp -= 1;
       return true;
-    case LOAD_FAST:
+    case Operation::kLoadLocal:
       return recorder.will_raise(frame, 0), true;  // it is unbound
-    case DELETE_FAST:
-      if (frame.local(oparg).is_null()) return recorder.will_raise(frame, 0), true;
-      frame.local(oparg) = Val();
+    case Operation::kDeleteLocal:
+      if (frame.local(argument).is_null()) return recorder.will_raise(frame, 0), true;
+      frame.local(argument) = Val();
       return true;
-    case LOAD_ASSERTION_ERROR:
+    case Operation::kLoadAssertionError:
       frame.push(Val::constant(PyExc_AssertionError));
       return true;
-    case LOAD_CLOSURE:
-      frame.push(frame.local(oparg));
+    case Operation::kLoadCell:
+      frame.push(frame.local(argument));
       return true;
-    case LOAD_GLOBAL:
-      load_global(recorder, frame, co_name(frame, oparg >> 1), (oparg & 1) != 0);
+    case Operation::kLoadGlobal:
+      load_global(recorder, frame, co_name(frame, argument), now.flag != 0);
       return true;
-    case LOAD_BUILD_CLASS:
+    case Operation::kLoadBuildClass:
       load_build_class(recorder, frame);
       return true;
-    case STORE_GLOBAL:
-      write_global(recorder, frame, oparg, frame.top());
+    case Operation::kStoreGlobal:
+      write_global(recorder, frame, co_name(frame, argument), frame.top());
       return true;
-    case DELETE_GLOBAL:
-      write_global(recorder, frame, oparg, Val());
+    case Operation::kDeleteGlobal:
+      write_global(recorder, frame, co_name(frame, argument), Val());
       return true;
-    case LOAD_DEREF:
-      load_deref(recorder, frame, oparg);
+    case Operation::kLoadDeref:
+      load_deref(recorder, frame, argument);
       return true;
-    case STORE_DEREF:
-      store_deref(recorder, frame, oparg);
+    case Operation::kStoreDeref:
+      store_deref(recorder, frame, argument);
       return true;
-    case DELETE_DEREF:
-      delete_deref(recorder, frame, oparg);
+    case Operation::kDeleteDeref:
+      delete_deref(recorder, frame, argument);
       return true;
-    case MAKE_FUNCTION:
-      make_function(recorder, frame, oparg);
+    case Operation::kMakeFunction:
+      make_function(recorder, frame, argument);
       return true;
-    case RETURN_VALUE:
+    case Operation::kReturn:
       recorder.note_return();
       frame.result = frame.pop();
       return true;
-    case YIELD_VALUE:
+    case Operation::kReturnConst:
+      recorder.note_return();
+      frame.result = Val::constant(co_const(frame, argument));
+      return true;
+    case Operation::kEndFor:
+      frame.sp -= 2;
+      return true;
+    case Operation::kEndSend: {
+      const Val result = frame.pop();
+      frame.top() = result;
+      return true;
+    }
+    case Operation::kYield:
       yield_value(recorder, frame);
       return true;
-    case KW_NAMES:
-      frame.kwnames = co_const(frame, oparg);
+    case Operation::kKeywordNames:
+      frame.kwnames = co_const(frame, argument);
       frame.call_start = frame.instruction;
       return true;
     default:
@@ -205,134 +244,114 @@ bool simple(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
 
 }  // namespace
 
-void load_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool null_below) {
+void load_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool for_call) {
   PyObject* globals = frame_globals(frame);
   PyObject* builtins = cpython::builtins(frame.frame);
   Val shadow;
   const bool plain = PyDict_CheckExact(globals) && PyDict_CheckExact(builtins);
   int found = plain ? recorder.find_item(globals, name, &shadow) : -1;
   if (found == 0) found = recorder.find_item(builtins, name, &shadow);
-  push_variable(recorder, frame, found, shadow, null_below);
+  push_variable(recorder, frame, found, shadow, for_call);
 }
 
-void load_deref(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  Val cell = frame.local(oparg), value;
-  if (cell.is_reg()) return load_cell(recorder, frame, cell, oparg);
+void load_deref(Recorder& recorder, ShadowFrame& frame, int slot) {
+  Val cell = frame.local(slot), value;
+  if (cell.is_reg()) return load_cell(recorder, frame, cell, slot);
   if (!cell_content(recorder, cell, &value)) return;
   if (value.is_null()) return recorder.will_raise(frame, 0);
   frame.push(value);
 }
 
-bool step_move(ShadowFrame& frame, int opcode, int oparg) {
-  switch (opcode) {
-    case LOAD_FAST:
-      if (frame.local(oparg).is_null()) return false;
-      frame.push(frame.local(oparg));
-      return true;
-    case STORE_FAST:
-      frame.local(oparg) = frame.pop();
-      return true;
-    case LOAD_CONST:
-      frame.push(Val::constant(co_const(frame, oparg)));  // its code keeps it
-      return true;
-    case PUSH_NULL:
-      frame.push(Val());
-      return true;
-    case COPY:
-      frame.push(frame.top(oparg));
-      return true;
-    case SWAP:
-      std::swap(frame.top(), frame.top(oparg));
-      return true;
-    default:
-      return false;
-  }
+bool step_move(ShadowFrame& frame, Instruction now) {
+  if (!move(frame, now.operation, now.argument)) return false;
+  if (now.then != Operation::kNothing && !move(frame, now.then, now.then_argument)) throw_wrong_shadow();
+  return true;
 }
 
-void step(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
-  if (simple(recorder, frame, opcode, oparg)) return;
-  switch (opcode) {
-    case LOAD_ATTR:
-      return step_load_attr(recorder, frame, co_name(frame, oparg));
-    case LOAD_METHOD:
-      return step_load_method(recorder, frame, co_name(frame, oparg));
-    case STORE_ATTR:
-      return step_store_attr(recorder, frame, co_name(frame, oparg));
-    case DELETE_ATTR:
-      return step_delete_attr(recorder, frame, co_name(frame, oparg));
-    case PRECALL:
-      return step_precall(recorder, frame, oparg);
-    case CALL:
-      return step_call(recorder, frame, oparg);
-    case CALL_FUNCTION_EX:
-      return step_call_ex(recorder, frame, oparg);
-    case POP_JUMP_FORWARD_IF_TRUE:
-    case POP_JUMP_FORWARD_IF_FALSE:
-    case POP_JUMP_BACKWARD_IF_TRUE:
-    case POP_JUMP_BACKWARD_IF_FALSE:
-    case JUMP_IF_TRUE_OR_POP:
-    case JUMP_IF_FALSE_OR_POP:
-    case POP_JUMP_FORWARD_IF_NONE:
-    case POP_JUMP_FORWARD_IF_NOT_NONE:
-    case POP_JUMP_BACKWARD_IF_NONE:
-    case POP_JUMP_BACKWARD_IF_NOT_NONE:
-      return step_jump(recorder, frame, opcode, oparg);
-    case BINARY_OP:
-      return step_binary(recorder, frame, oparg);
-    case UNARY_NEGATIVE:
-    case UNARY_POSITIVE:
-    case UNARY_INVERT:
-    case UNARY_NOT:
-      return step_unary(recorder, frame, opcode);
-    case COMPARE_OP:
-      return step_compare(recorder, frame, oparg);
-    case IS_OP:
-      return step_is(recorder, frame, oparg);
-    case CONTAINS_OP:
-      return step_contains(recorder, frame, oparg);
-    case BINARY_SUBSCR:
+void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  if (simple(recorder, frame, now)) return;
+  const int argument = now.argument;
+  switch (now.operation) {
+    case Operation::kLoadAttribute:
+      return step_load_attr(recorder, frame, co_name(frame, argument), now.flag != 0);
+    case Operation::kLoadSuper:
+      return step_load_super(recorder, frame, co_name(frame, argument), (now.flag & 1) != 0);
+    case Operation::kStoreAttribute:
+      return step_store_attr(recorder, frame, co_name(frame, argument));
+    case Operation::kDeleteAttribute:
+      return step_delete_attr(recorder, frame, co_name(frame, argument));
+    case Operation::kPrepareCall:
+      return step_prepare_call(recorder, frame, argument);
+    case Operation::kCall:
+      return step_call(recorder, frame, argument);
+    case Operation::kCallSpread:
+      return step_call_spread(recorder, frame, now.flag != 0);
+    case Operation::kJumpIf:
+    case Operation::kJumpIfOrPop:
+      return step_jump(recorder, frame, now);
+    case Operation::kJumpIfNone:
+      return step_jump_none(recorder, frame);
+    case Operation::kBinary:
+      return step_binary(recorder, frame, argument);
+    case Operation::kNegative:
+      return step_unary(recorder, frame, 0);
+    case Operation::kPositive:
+      return step_unary(recorder, frame, 1);
+    case Operation::kInvert:
+      return step_unary(recorder, frame, 2);
+    case Operation::kNot:
+      return step_not(recorder, frame);
+    case Operation::kCompare:
+      return step_compare(recorder, frame, argument);
+    case Operation::kIs:
+      return step_is(recorder, frame, now.flag != 0);
+    case Operation::kContains:
+      return step_contains(recorder, frame, now.flag != 0);
+    case Operation::kSubscript:
       return step_subscr(recorder, frame);
-    case STORE_SUBSCR:
+    case Operation::kLoadSlice:
+      return step_load_slice(recorder, frame);
+    case Operation::kStoreSubscript:
       return step_store_subscr(recorder, frame);
-    case DELETE_SUBSCR:
+    case Operation::kDeleteSubscript:
       return step_delete_subscr(recorder, frame);
-    case GET_ITER:
+    case Operation::kGetIter:
       return step_get_iter(recorder, frame);
-    case FOR_ITER:
+    case Operation::kForIter:
       return step_for_iter(recorder, frame);
-    case GET_YIELD_FROM_ITER:
+    case Operation::kGetYieldFromIter:
       return step_yield_from(recorder, frame);
-    case GET_AWAITABLE:
+    case Operation::kGetAwaitable:
       return step_awaitable(recorder, frame);
-    case SEND:
+    case Operation::kSend:
       return step_send(recorder, frame);
-    case UNPACK_SEQUENCE:
-      return step_unpack(recorder, frame, oparg);
-    case UNPACK_EX:
-      return step_unpack_ex(recorder, frame, oparg);
-    case PUSH_EXC_INFO:
-    case POP_EXCEPT:
-    case CHECK_EXC_MATCH:
-    case RAISE_VARARGS:
-    case RERAISE:
-    case WITH_EXCEPT_START:
-    case CHECK_EG_MATCH:
-    case PREP_RERAISE_STAR:
-      return step_exception(recorder, frame, opcode, oparg);
-    case BEFORE_WITH:
+    case Operation::kUnpack:
+      return step_unpack(recorder, frame, argument);
+    case Operation::kUnpackEx:
+      return step_unpack_ex(recorder, frame, argument & 0xff, argument >> 8);
+    case Operation::kPushException:
+    case Operation::kPopException:
+    case Operation::kMatchException:
+    case Operation::kRaise:
+    case Operation::kReraise:
+    case Operation::kExitWith:
+    case Operation::kMatchGroup:
+    case Operation::kReraiseGroup:
+      return step_exception(recorder, frame, now);
+    case Operation::kEnterWith:
       return step_with(recorder, frame);
-    case LOAD_NAME:
-    case STORE_NAME:
-    case DELETE_NAME:
-    case LOAD_CLASSDEREF:
-    case SETUP_ANNOTATIONS:
-      return step_names(recorder, frame, opcode, oparg);
-    case IMPORT_NAME:
-      return step_import(recorder, frame, co_name(frame, oparg));
-    case IMPORT_FROM:
-      return step_import_from(recorder, frame, co_name(frame, oparg));
+    case Operation::kLoadName:
+    case Operation::kStoreName:
+    case Operation::kDeleteName:
+    case Operation::kLoadClassDeref:
+    case Operation::kSetupAnnotations:
+      return step_names(recorder, frame, now);
+    case Operation::kImport:
+      return step_import(recorder, frame, co_name(frame, argument));
+    case Operation::kImportFrom:
+      return step_import_from(recorder, frame, co_name(frame, argument));
     default:
-      return step_build(recorder, frame, opcode, oparg);
+      return step_build(recorder, frame, now);
   }
 }
 

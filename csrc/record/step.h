@@ -5,29 +5,33 @@
 namespace pijit {
 
 // step_objects.cpp: attributes, calls.
-void step_load_attr(Recorder&, ShadowFrame&, PyObject* name);
-void step_load_method(Recorder&, ShadowFrame&, PyObject* name);
+void step_load_attr(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
+void step_load_super(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
 void step_store_attr(Recorder&, ShadowFrame&, PyObject* name);
 void step_delete_attr(Recorder&, ShadowFrame&, PyObject* name);
-void step_precall(Recorder&, ShadowFrame&, int oparg);
-void step_call(Recorder&, ShadowFrame&, int oparg);
-void step_call_ex(Recorder&, ShadowFrame&, int oparg);
+void step_prepare_call(Recorder&, ShadowFrame&, int count);
+void step_call(Recorder&, ShadowFrame&, int count);
+void step_call_spread(Recorder&, ShadowFrame&, bool keywords);
 void step_with(Recorder&, ShadowFrame&);
 PyObject* read_import(Recorder&, ShadowFrame&);  // what an import calls; nullptr: not known
 void step_import(Recorder&, ShadowFrame&, PyObject* name);
 void step_import_from(Recorder&, ShadowFrame&, PyObject* name);
 
 // step_scalars.cpp: arithmetic, comparison, branches.
-void step_jump(Recorder&, ShadowFrame&, int opcode, int oparg);
-void step_binary(Recorder&, ShadowFrame&, int oparg);
-void step_unary(Recorder&, ShadowFrame&, int opcode);
-void step_compare(Recorder&, ShadowFrame&, int oparg);
-void step_is(Recorder&, ShadowFrame&, int oparg);
+void step_jump(Recorder&, ShadowFrame&, Instruction);
+void step_jump_none(Recorder&, ShadowFrame&);
+void step_binary(Recorder&, ShadowFrame&, int op);
+void step_not(Recorder&, ShadowFrame&);
+void step_unary(Recorder&, ShadowFrame&, int op);  // 0 -x, 1 +x, 2 ~x
+void step_compare(Recorder&, ShadowFrame&, int op);
+void step_is(Recorder&, ShadowFrame&, bool invert);
 
 // step_containers.cpp: building, items; step_iteration.cpp: iteration.
-void step_build(Recorder&, ShadowFrame&, int opcode, int oparg);
-void step_contains(Recorder&, ShadowFrame&, int oparg);
+void step_build(Recorder&, ShadowFrame&, Instruction);
+void step_contains(Recorder&, ShadowFrame&, bool invert);
 void step_subscr(Recorder&, ShadowFrame&);
+void step_load_slice(Recorder&, ShadowFrame&);
+Val slice_of(Recorder&, Val start, Val stop);
 // A part or concatenation of known sequences, now in frame.collected; its class is what CPython made of it.
 void take_sequence(Recorder&, ShadowFrame&, PyObject* result);
 void step_store_subscr(Recorder&, ShadowFrame&);
@@ -37,21 +41,21 @@ void step_for_iter(Recorder&, ShadowFrame&);
 void step_yield_from(Recorder&, ShadowFrame&);
 void step_send(Recorder&, ShadowFrame&);
 void step_awaitable(Recorder&, ShadowFrame&);
-void step_unpack(Recorder&, ShadowFrame&, int oparg);
-void step_unpack_ex(Recorder&, ShadowFrame&, int oparg);
+void step_unpack(Recorder&, ShadowFrame&, int count);
+void step_unpack_ex(Recorder&, ShadowFrame&, int before, int after);
 
 // step.cpp: variables of a module, and of a closure.
-void load_global(Recorder&, ShadowFrame&, PyObject* name, bool null_below);
-void load_deref(Recorder&, ShadowFrame&, int oparg);
+void load_global(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
+void load_deref(Recorder&, ShadowFrame&, int slot);
 // step_names.cpp: variables of a class body.
-void step_names(Recorder&, ShadowFrame&, int opcode, int oparg);
+void step_names(Recorder&, ShadowFrame&, Instruction);
 
 // step_match.cpp. False: another instruction.
-bool step_match(Recorder&, ShadowFrame&, int opcode, int oparg);
+bool step_match(Recorder&, ShadowFrame&, Instruction);
 
 // step_exceptions.cpp.
-void step_exception(Recorder&, ShadowFrame&, int opcode, int oparg);
-// exception_groups.cpp: CHECK_EG_MATCH of these classes, and PREP_RERAISE_STAR. False: not known (or stopped).
+void step_exception(Recorder&, ShadowFrame&, Instruction);
+// exception_groups.cpp: kMatchGroup of these classes, and kReraiseGroup. False: not known (or stopped).
 bool step_group_match(Recorder&, ShadowFrame&, const std::vector<PyTypeObject*>& classes);
 bool step_group_reraise(Recorder&, ShadowFrame&);
 // The class of an exception is what it is, and its bases. False: stopped.

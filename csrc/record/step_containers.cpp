@@ -1,6 +1,5 @@
 // Containers on shadows: building, items, membership, iteration.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -47,13 +46,13 @@ void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
 }
 
 // A scalar that differs from call to call is formatted at replay.
-bool format_varying(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  const int pops = (oparg & 4) != 0 ? 2 : 1;
+bool format_varying(Recorder& recorder, ShadowFrame& frame, int conversion, bool with_spec) {
+  const int pops = with_spec ? 2 : 1;
   const Val value = frame.top(pops);
-  if (!recorder.is_scalar_reg(value) || ((oparg & 3) != 0 && pops == 2)) return false;
+  if (!recorder.is_scalar_reg(value) || (conversion != 0 && with_spec)) return false;
   Vals args = {value};
-  if (pops == 2) args.push_back(frame.top());
-  recorder.compute(frame, string_function(oparg & 3), args, pops);
+  if (with_spec) args.push_back(frame.top());
+  recorder.compute(frame, string_function(conversion), args, pops);
   return true;
 }
 
@@ -172,7 +171,8 @@ Driven item_writer(Recorder& recorder, Val container, bool store) {
   if (type == &PyList_Type) return store ? list_setitem : list_delitem;
   if (!is_dict_like(recorder, container)) return nullptr;
   PyObject* name = store ? names().setitem : names().delitem;
-  const bool own = !is_builtin_dict(type) && recorder.lookup_type(type, name) != _PyType_Lookup(&PyDict_Type, name);
+  const bool own =
+      !is_builtin_dict(type) && recorder.lookup_type(type, name) != cpython::lookup_type(&PyDict_Type, name);
   return own ? nullptr : store ? dict_setitem : dict_delitem;
 }
 
@@ -243,8 +243,8 @@ namespace {
 
 // Subclasses of dict have the slot of a method in Python, and in it the method of dict.
 bool inherits_getitem(Recorder& recorder, Val container, PyTypeObject* type) {
-  return is_dict_like(recorder, container) &&
-         recorder.lookup_type(type, names().getitem) == PyDict_GetItem(PyDict_Type.tp_dict, names().getitem);
+  return is_dict_like(recorder, container) && recorder.lookup_type(type, names().getitem) ==
+                                                  PyDict_GetItem(cpython::type_dict(&PyDict_Type), names().getitem);
 }
 
 // dict[key] of a dict that existed before, where the class of the key computes the hash in Python.
@@ -265,7 +265,7 @@ Task<Val> missing_item(Drive& drive, Val container, Val key) {
     value = co_await call_special(drive, container, names().missing, more);
     co_return value;
   }
-  PyObject* method = _PyType_Lookup(default_dict_type(), names().missing);
+  PyObject* method = cpython::lookup_type(default_dict_type(), names().missing);
   value = co_await call_two(drive, Val::constant(method), container, key);
   co_return value;
 }
@@ -327,16 +327,32 @@ Task<Val> item_of(Drive& drive, Arguments args) {
 
 }  // namespace
 
-void step_subscr(Recorder& recorder, ShadowFrame& frame) {
-  Val container = frame.top(2), key = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, 2, 1)) return;
-  if (!subscript(recorder, frame, container, key, 2) && recorder.live()) {
+static void load_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
+  if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, pops, 1)) return;
+  if (!subscript(recorder, frame, container, key, pops) && recorder.live()) {
     Arguments args;
     args.values = {container, key};
-    if (drive(recorder, frame, item_of, args, 2) != Invoke::kUnknown) return;
+    if (drive(recorder, frame, item_of, args, pops) != Invoke::kUnknown) return;
     PyTypeObject* type = recorder.type_of(container);
     recorder.stop(Abort::kUnknownOperand, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
   }
+}
+
+void step_subscr(Recorder& recorder, ShadowFrame& frame) {
+  load_item(recorder, frame, frame.top(2), frame.top(1), 2);
+}
+
+Val slice_of(Recorder& recorder, Val start, Val stop) {
+  const Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
+  recorder.set_field(slice, field::kSlice::kStart, start);
+  recorder.set_field(slice, field::kSlice::kStop, stop);
+  recorder.set_field(slice, field::kSlice::kStep, Val::constant(Py_None));
+  return slice;
+}
+
+void step_load_slice(Recorder& recorder, ShadowFrame& frame) {
+  const Val container = frame.top(3);
+  load_item(recorder, frame, container, slice_of(recorder, frame.top(2), frame.top(1)), 3);
 }
 
 namespace {
@@ -430,13 +446,13 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
   return true;
 }
 
-void step_contains(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void step_contains(Recorder& recorder, ShadowFrame& frame, bool invert) {
   Val key = frame.top(2), container = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kContains, {container, key}, 2, 1, oparg)) return;
-  if (!contains(recorder, frame, container, key, 2, oparg != 0) && recorder.live()) {
+  if (recorder.ask_about(frame, SiteKind::kContains, {container, key}, 2, 1, invert ? 1 : 0)) return;
+  if (!contains(recorder, frame, container, key, 2, invert) && recorder.live()) {
     PyTypeObject* type = recorder.type_of(container);
     Arguments args;
-    args.values = {container, key, Val::constant(oparg != 0 ? Py_True : Py_False)};
+    args.values = {container, key, Val::constant(invert ? Py_True : Py_False)};
     if (recorder.is_virtual(recorder.content_of(container), VirtualKind::kSet) &&
         drive(recorder, frame, contains_hashed, args, 2) != Invoke::kUnknown)
       return;
@@ -474,43 +490,45 @@ void step_delete_subscr(Recorder& recorder, ShadowFrame& frame) {
   if (recorder.live()) recorder.stop(Abort::kWrite, "deletion of an item");
 }
 
-void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
-  const Val* operands = &frame.slots[static_cast<size_t>(frame.locals + frame.sp - oparg)];
-  switch (opcode) {
-    case BUILD_TUPLE:
-      return recorder.known(frame, oparg, recorder.new_tuple(&PyTuple_Type, operands, static_cast<size_t>(oparg)));
-    case BUILD_LIST:
-      return recorder.known(frame, oparg, recorder.new_list(operands, static_cast<size_t>(oparg)));
-    case BUILD_SLICE: {
+void step_build(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  const int count = now.argument;
+  const Val* operands = &frame.slots[static_cast<size_t>(frame.locals + frame.sp - count)];
+  switch (now.operation) {
+    case Operation::kBuildTuple:
+      return recorder.known(frame, count, recorder.new_tuple(&PyTuple_Type, operands, static_cast<size_t>(count)));
+    case Operation::kBuildList:
+      return recorder.known(frame, count, recorder.new_list(operands, static_cast<size_t>(count)));
+    case Operation::kBuildSlice: {
       Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-      for (int i = 0; i < oparg; ++i) recorder.set_field(slice, static_cast<uint32_t>(i), operands[i]);
-      if (oparg == 2) recorder.set_field(slice, field::kSlice::kStep, Val::constant(Py_None));
-      return recorder.known(frame, oparg, slice);
+      for (int i = 0; i < count; ++i) recorder.set_field(slice, static_cast<uint32_t>(i), operands[i]);
+      if (count == 2) recorder.set_field(slice, field::kSlice::kStep, Val::constant(Py_None));
+      return recorder.known(frame, count, slice);
     }
-    case BUILD_SET: {
+    case Operation::kBuildSet: {
       Val set = recorder.new_virtual(VirtualKind::kSet, &PySet_Type);
-      for (int i = 0; i < oparg; ++i) {
+      for (int i = 0; i < count; ++i) {
         PyObject* item = recorder.key_of(operands[i]);
         if (item == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a set item") : void();
         recorder.dict_set(set, item, operands[i]);
       }
-      return recorder.known(frame, oparg, set);
+      return recorder.known(frame, count, set);
     }
-    case BUILD_MAP:
-      return build_map(recorder, frame, oparg, nullptr);
-    case BUILD_CONST_KEY_MAP:
-      return build_map(recorder, frame, oparg, frame.top().object());
-    case BUILD_STRING:
-      return build_string(recorder, frame, oparg);
-    case FORMAT_VALUE:
-      if (format_varying(recorder, frame, oparg)) return;
-      if (!step_format(recorder, frame, oparg)) recorder.stop(Abort::kUnknownOperand, "formatting of an object");
+    case Operation::kBuildMap:
+      return build_map(recorder, frame, count, nullptr);
+    case Operation::kBuildConstKeyMap:
+      return build_map(recorder, frame, count, frame.top().object());
+    case Operation::kBuildString:
+      return build_string(recorder, frame, count);
+    case Operation::kFormat:
+      if (format_varying(recorder, frame, now.flag, count != 0)) return;
+      if (!step_format(recorder, frame, now.flag, count != 0))
+        recorder.stop(Abort::kUnknownOperand, "formatting of an object");
       return;
-    case LIST_APPEND:
-    case SET_ADD: {
-      Val target = frame.top(oparg + 1), item = frame.top();
+    case Operation::kListAppend:
+    case Operation::kSetAdd: {
+      Val target = frame.top(count + 1), item = frame.top();
       if (!target.is_virtual()) return recorder.stop(Abort::kUnknownOperand, "a comprehension");
-      if (opcode == SET_ADD) {
+      if (now.is(Operation::kSetAdd)) {
         PyObject* key = recorder.key_of(item);
         if (key == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a set item") : void();
         recorder.dict_set(target, key, item);
@@ -521,28 +539,28 @@ void step_build(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
       frame.sp -= 1;
       return;
     }
-    case MAP_ADD: {
-      Val target = frame.top(oparg + 2), key = frame.top(2), value = frame.top(1);
+    case Operation::kMapAdd: {
+      Val target = frame.top(count + 2), key = frame.top(2), value = frame.top(1);
       PyObject* object = target.is_virtual() ? recorder.key_in(target, key) : nullptr;
       if (object == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a dict key") : void();
       recorder.dict_set(target, object, value);
       frame.sp -= 2;
       return;
     }
-    case LIST_EXTEND:
-    case SET_UPDATE:
-      return start_extend(recorder, frame, frame.top(oparg + 1));
-    case DICT_UPDATE:
-    case DICT_MERGE:
-      return update(recorder, frame, frame.top(oparg + 1), frame.top());
-    case LIST_TO_TUPLE: {
+    case Operation::kListExtend:
+    case Operation::kSetUpdate:
+      return start_extend(recorder, frame, frame.top(count + 1));
+    case Operation::kDictUpdate:
+    case Operation::kDictMerge:
+      return update(recorder, frame, frame.top(count + 1), frame.top());
+    case Operation::kListToTuple: {
       Vals items;
       if (!recorder.try_items(frame.top(), &items)) return recorder.stop(Abort::kUnknownOperand, "a list");
       return recorder.known(frame, 1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
     }
     default:
-      if (!step_match(recorder, frame, opcode, oparg))
-        recorder.stop(Abort::kUnknownOpcode, cpython::opcode_name(opcode));
+      if (!step_match(recorder, frame, now))
+        recorder.stop(Abort::kUnknownOpcode, cpython::instruction_name(frame.code, frame.operation));
   }
 }
 

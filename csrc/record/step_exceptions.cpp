@@ -1,6 +1,5 @@
 // Exceptions that are raised and caught inside the recorded call, as a consequence of guarded facts: they leave no
 // trace.
-#include "cpython/opcodes.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -65,43 +64,44 @@ void exit_with(Recorder& recorder, ShadowFrame& frame) {
 
 }  // namespace
 
-void step_exception(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
-  switch (opcode) {
-    case PUSH_EXC_INFO: {
+void step_exception(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  switch (now.operation) {
+    case Operation::kPushException: {
       Val exception = frame.pop();
       frame.push(recorder.saved_exception());
       frame.push(exception);
       frame.handled.push_back(exception);
       return;
     }
-    case POP_EXCEPT:
+    case Operation::kPopException:
       frame.sp -= 1;
       frame.handled.pop_back();
       return;
-    case CHECK_EXC_MATCH:
+    case Operation::kMatchException:
       return check_match(recorder, frame);
-    case CHECK_EG_MATCH:
+    case Operation::kMatchGroup:
       return check_group_match(recorder, frame);
-    case PREP_RERAISE_STAR:
+    case Operation::kReraiseGroup:
       if (step_group_reraise(recorder, frame) || !recorder.live()) return;
       return recorder.stop(Abort::kUnknownOperand, "an exception group");
-    case WITH_EXCEPT_START:
+    case Operation::kExitWith:
       return exit_with(recorder, frame);
-    case RAISE_VARARGS: {
-      Val raised = oparg > 0 ? frame.top(oparg) : recorder.handling();
-      const Val cause = oparg > 1 ? frame.top() : Val();
+    case Operation::kRaise: {
+      const int count = now.argument;
+      Val raised = count > 0 ? frame.top(count) : recorder.handling();
+      const Val cause = count > 1 ? frame.top() : Val();
       const bool known = cause.object() == Py_None || recorder.is_virtual(cause, VirtualKind::kException);
-      if (oparg > 1 && !known) return recorder.stop(Abort::kUnknownOperand, "the cause of an exception");
+      if (count > 1 && !known) return recorder.stop(Abort::kUnknownOperand, "the cause of an exception");
       if (recorder.is_virtual(raised, VirtualKind::kException)) {
-        recorder.will_raise(frame, oparg, raised, oparg == 0);
+        recorder.will_raise(frame, count, raised, count == 0);
       } else if (raised.object() != nullptr && is_builtin_class(raised.object())) {
-        recorder.will_raise(frame, oparg);
+        recorder.will_raise(frame, count);
       } else {
         return recorder.stop(Abort::kUnknownOperand, "raising an object");
       }
       return recorder.raised_from(cause);
     }
-    case RERAISE:
+    case Operation::kReraise:
       if (frame.top().is_reg() && recorder.type_of(frame.top()) != nullptr) {
         frame.top() = recorder.as_exception(frame.top(), recorder.stack_real(1));
         frame.mark.time = recorder.trace().clock;  // an exit here names it

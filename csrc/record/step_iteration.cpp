@@ -189,14 +189,14 @@ void step_send(Recorder& recorder, ShadowFrame& frame) {
   if (outcome == Invoke::kUnknown) recorder.stop(Abort::kUnknownOperand, "yield from an unknown iterator");
 }
 
-void step_unpack(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void step_unpack(Recorder& recorder, ShadowFrame& frame, int count) {
   Val value = frame.top();
-  if (!recorder.ask_about(frame, SiteKind::kUnpack, {value}, 1, 4, oparg))
-    start_unpack(recorder, frame, oparg, 0, false);
+  if (!recorder.ask_about(frame, SiteKind::kUnpack, {value}, 1, 4, count))
+    start_unpack(recorder, frame, count, 0, false);
 }
 
-void step_unpack_ex(Recorder& recorder, ShadowFrame& frame, int oparg) {
-  start_unpack(recorder, frame, oparg & 0xff, oparg >> 8, true);
+void step_unpack_ex(Recorder& recorder, ShadowFrame& frame, int before, int after) {
+  start_unpack(recorder, frame, before, after, true);
 }
 
 }  // namespace pijit

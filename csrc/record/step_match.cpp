@@ -1,6 +1,5 @@
 // The match statement on subjects whose class and content are known.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -70,7 +69,7 @@ Task<Vals> positional_names(Drive& drive, Val type, size_t count, bool* self) {
   Vals known;
   Val given = co_await attribute_of(drive, type, match_args);
   if (given == missing()) {
-    *self = (reinterpret_cast<PyTypeObject*>(type.object())->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
+    *self = cpython::matches_itself(reinterpret_cast<PyTypeObject*>(type.object()));
     if (count > (*self ? 1 : 0)) co_await drive.raise();
     co_return known;
   }
@@ -122,18 +121,18 @@ void match_class(Recorder& recorder, ShadowFrame& frame, int count) {
 
 }  // namespace
 
-bool step_match(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
-  switch (opcode) {
-    case GET_LEN:
+bool step_match(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  switch (now.operation) {
+    case Operation::kGetLength:
       return push_length(recorder, frame), true;
-    case MATCH_SEQUENCE:
+    case Operation::kMatchSequence:
       return push_flag(recorder, frame, Py_TPFLAGS_SEQUENCE), true;
-    case MATCH_MAPPING:
+    case Operation::kMatchMapping:
       return push_flag(recorder, frame, Py_TPFLAGS_MAPPING), true;
-    case MATCH_KEYS:
+    case Operation::kMatchKeys:
       return push_values(recorder, frame), true;
-    case MATCH_CLASS:
-      return match_class(recorder, frame, oparg), true;
+    case Operation::kMatchClass:
+      return match_class(recorder, frame, now.argument), true;
     default:
       return false;
   }

@@ -1,6 +1,5 @@
 // Variables of a class body: its namespace first, then what functions see.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/step.h"
 
 namespace pijit {
@@ -22,25 +21,25 @@ bool load_own(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
 
 }  // namespace
 
-void step_names(Recorder& recorder, ShadowFrame& frame, int opcode, int oparg) {
+void step_names(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   if (frame.names.is_null()) return recorder.stop(Abort::kUnknownOpcode, "the variables of a module");
   // It is run once more where a replay leaves it. If it cannot be, CPython runs all of the statement.
   if (!recorder.may_leave()) return recorder.stop(Abort::kUnbuildable, "the body of a class with effects");
-  if (opcode == SETUP_ANNOTATIONS) return setup_annotations(recorder, frame);
-  PyObject* names = opcode == LOAD_CLASSDEREF ? frame.code->co_localsplusnames : frame.code->co_names;
-  PyObject* name = PyTuple_GET_ITEM(names, oparg);
-  switch (opcode) {
-    case STORE_NAME:
+  if (now.is(Operation::kSetupAnnotations)) return setup_annotations(recorder, frame);
+  PyObject* names = now.is(Operation::kLoadClassDeref) ? frame.code->co_localsplusnames : frame.code->co_names;
+  PyObject* name = PyTuple_GET_ITEM(names, now.argument);
+  switch (now.operation) {
+    case Operation::kStoreName:
       recorder.dict_set(frame.names, name, frame.pop());
       return;
-    case DELETE_NAME:
+    case Operation::kDeleteName:
       if (!recorder.dict_delete(frame.names, name)) recorder.will_raise(frame, 0);
       return;
-    case LOAD_NAME:
+    case Operation::kLoadName:
       if (!load_own(recorder, frame, name)) load_global(recorder, frame, name, false);
       return;
-    case LOAD_CLASSDEREF:
-      if (!load_own(recorder, frame, name)) load_deref(recorder, frame, oparg);
+    case Operation::kLoadClassDeref:
+      if (!load_own(recorder, frame, name)) load_deref(recorder, frame, now.argument);
       return;
     default:
       return;

@@ -1,6 +1,5 @@
 // Attributes, calls, with blocks and imports, one instruction at a time.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
 #include "record/builtins.h"
 
 #include <structmember.h>
@@ -21,8 +20,8 @@ void stop_attribute(Recorder& recorder, Val object, PyObject* name) {
   recorder.stop(Abort::kUnknownAttribute, text + "." + (utf8 == nullptr ? "?" : utf8));
 }
 
-void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int pushes) {
-  Val object = frame.top(), result;
+void load_from(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, int pushes) {
+  Val result;
   bool missing = false;
   Invoke outcome = recorder.get_attribute(frame, object, name, Then::kPush, pops, &result, &missing);
   if (!recorder.live()) return;
@@ -34,6 +33,10 @@ void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int 
   } else {
     stop_attribute(recorder, object, name);
   }
+}
+
+void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int pushes) {
+  load_from(recorder, frame, frame.top(), name, pops, pushes);
 }
 
 std::string callable_name(Recorder& recorder, Val callable) {
@@ -203,11 +206,19 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
 
 }  // namespace
 
-void step_load_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
-  load(recorder, frame, name, 1, 1);
+void step_load_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool for_call) {
+  load(recorder, frame, name, 1, for_call ? 2 : 1);
 }
-void step_load_method(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
-  load(recorder, frame, name, 1, 2);
+
+// super().name, where CPython makes no object for it: below self and the class is what `super` is.
+void step_load_super(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool for_call) {
+  const Val super = frame.top(3), type = frame.top(2), self = frame.top(1);
+  if (super.object() != reinterpret_cast<PyObject*>(&PySuper_Type) || type.object() == nullptr || self.is_reg())
+    return recorder.stop(Abort::kUnknownCall, "super()");
+  const Val object = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
+  recorder.set_field(object, field::kSuper::kType, type);
+  recorder.set_field(object, field::kSuper::kObject, self);
+  load_from(recorder, frame, object, name, 3, for_call ? 2 : 1);
 }
 
 void step_store_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
@@ -220,40 +231,37 @@ void step_delete_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   write_attribute(recorder, frame, frame.top(), name, Val(), 1);
 }
 
-void step_precall(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void step_prepare_call(Recorder& recorder, ShadowFrame& frame, int count) {
   if (frame.kwnames == nullptr) frame.call_start = frame.instruction;
-  if (!frame.top(oparg + 2).is_null()) return;
-  Val callable = frame.top(oparg + 1);
-  if (recorder.is_virtual(callable, VirtualKind::kBoundMethod)) {
-    frame.top(oparg + 2) = recorder.virtual_field(callable, 0);
-    frame.top(oparg + 1) = recorder.virtual_field(callable, 1);
-  } else if (callable.is_reg()) {
-    PyObject* object = recorder.stack_real(oparg + 1);
+  const Callee callee = frame.callee(count);
+  if (!callee.self.is_null()) return;
+  if (recorder.is_virtual(callee.callable, VirtualKind::kBoundMethod)) {
+    frame.set_callee(count, recorder.virtual_field(callee.callable, field::kBoundMethod::kFunction),
+                     recorder.virtual_field(callee.callable, field::kBoundMethod::kSelf));
+  } else if (callee.callable.is_reg()) {
+    PyObject* object = cpython::callee(frame.frame, count);
     if (object != nullptr && Py_TYPE(object) == &PyMethod_Type)  // CPython takes it apart
-      frame.loose.push_back(frame.locals + frame.sp - oparg - 2);
-  } else if (callable.object() != nullptr && Py_TYPE(callable.object()) == &PyMethod_Type) {
-    if (!recorder.guard_parts(callable.object())) return;
-    frame.top(oparg + 2) = Val::constant(PyMethod_GET_FUNCTION(callable.object()));
-    frame.top(oparg + 1) = recorder.constant(PyMethod_GET_SELF(callable.object()));
+      frame.loose.push_back(frame.locals + frame.sp - count - 2);
+  } else if (PyObject* object = callee.callable.object(); object != nullptr && Py_TYPE(object) == &PyMethod_Type) {
+    if (!recorder.guard_parts(object)) return;
+    const Val function = Val::constant(PyMethod_GET_FUNCTION(object));
+    frame.set_callee(count, function, recorder.constant(PyMethod_GET_SELF(object)));
   }
 }
 
-void step_call(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void step_call(Recorder& recorder, ShadowFrame& frame, int count) {
   Arguments& args = recorder.scratch;
   args.values.clear();
   args.names.clear();
-  Val method = frame.top(oparg + 2), callable = frame.top(oparg + 1);
-  if (!method.is_null()) {
-    args.values.push_back(callable);
-    callable = method;
-  }
-  for (int i = oparg; i > 0; --i) args.values.push_back(frame.top(i));
+  const Callee callee = frame.callee(count);
+  if (!callee.self.is_null()) args.values.push_back(callee.self);
+  for (int i = count; i > 0; --i) args.values.push_back(frame.top(i));
   PyObject* names = frame.kwnames;
   frame.call_names = names;
   frame.kwnames = nullptr;
   if (names != nullptr)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) args.names.push_back(PyTuple_GET_ITEM(names, i));
-  start_call(recorder, frame, callable, args, oparg + 2);
+  start_call(recorder, frame, callee.callable, args, count + 2);
 }
 
 namespace {
@@ -270,11 +278,11 @@ Task<Val> call_unpacked(Drive& drive, Arguments args) {
 
 }  // namespace
 
-void step_call_ex(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void step_call_spread(Recorder& recorder, ShadowFrame& frame, bool with_keywords) {
   Arguments& args = recorder.scratch;
   args.values.clear();
   args.names.clear();
-  int keywords = oparg & 1;
+  const int keywords = with_keywords ? 1 : 0;
   Val callable = frame.top(keywords + 2), positional = frame.top(keywords + 1);
   const bool known = recorder.try_items(positional, &args.values);
   if (!recorder.live()) return;

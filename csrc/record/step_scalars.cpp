@@ -1,7 +1,7 @@
 // Arithmetic, comparison and branches on shadows: constants fold (CPython's own result is observed), tensors go to the
 // adapter.
 #include "cpython/keys.h"
-#include "cpython/opcodes.h"
+#include "cpython/operators.h"
 #include "record/abstract.h"
 #include "record/builtins.h"
 
@@ -100,7 +100,7 @@ bool varies(Recorder& recorder, Val value) {
 
 bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int oparg, const Vals& operands, int pops) {
   bool any = false;
-  const bool formats = kind == SiteKind::kBinary && oparg % NB_INPLACE_ADD == NB_REMAINDER;
+  const bool formats = kind == SiteKind::kBinary && oparg % nb::kInPlaceAdd == nb::kRemainder;
   for (Val value : operands) {
     if (!is_computable(recorder, value) || (value.is_virtual() && !formats)) return false;
     any = any || varies(recorder, value);
@@ -234,20 +234,19 @@ static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, 
   return recorder.invoke_function(frame, Val::constant(method), args, Then::kTruth, pops);
 }
 
-void step_jump(Recorder& recorder, ShadowFrame& frame, int opcode, int) {
-  Val value = frame.top();
-  bool on_none = opcode == POP_JUMP_FORWARD_IF_NONE || opcode == POP_JUMP_FORWARD_IF_NOT_NONE ||
-                 opcode == POP_JUMP_BACKWARD_IF_NONE || opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
-  bool keep = opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
-  if (on_none) {
-    if (value.is_reg() && recorder.facts(value).type == nullptr)
-      return recorder.stop(Abort::kUnknownOperand, "a result that may be None");
-    frame.sp -= 1;
-    return;
-  }
+void step_jump_none(Recorder& recorder, ShadowFrame& frame) {
+  const Val value = frame.top();
+  if (value.is_reg() && recorder.facts(value).type == nullptr)
+    return recorder.stop(Abort::kUnknownOperand, "a result that may be None");
+  frame.sp -= 1;
+}
+
+void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  const Val value = frame.top();
+  const bool keep = now.is(Operation::kJumpIfOrPop), on_true = now.flag != 0;
   bool yes = false;
   if (recorder.truth(value, &yes)) {
-    bool jumps = (opcode == JUMP_IF_TRUE_OR_POP) == yes;
+    const bool jumps = on_true == yes;
     if (!keep || !jumps) frame.sp -= 1;
     return;
   }
@@ -270,11 +269,10 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, int opcode, int) {
 
 // A jump on a tensor was executed: the direction it took is its truth, which a replay checks.
 void Recorder::finish_branch(ShadowFrame& frame, Val value) {
-  int opcode = cpython::base_opcode(frame.code, frame.operation);
-  bool fell = cpython::instruction_index(frame.frame) == frame.operation + 1;
-  bool on_true =
-      opcode == POP_JUMP_FORWARD_IF_TRUE || opcode == POP_JUMP_BACKWARD_IF_TRUE || opcode == JUMP_IF_TRUE_OR_POP;
-  bool yes = on_true != fell, keep = opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
+  const Instruction now = frame.current();
+  const bool keep = now.is(Operation::kJumpIfOrPop), on_true = now.flag != 0;
+  const bool fell = cpython::instruction_index(frame.frame) == cpython::next_index(frame.code, frame.operation);
+  const bool yes = on_true != fell;
   if (value.is_reg()) {
     Node& node = emit_node(Op::kGuardBool);
     node.a = value;
@@ -292,7 +290,7 @@ Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right
   for (Val operand : {left, right})
     if (operand.is_const() && !recorder.guard_instance(operand.object(), &dict)) return Invoke::kStopped;
   const OperatorMethods& names = operator_methods(oparg);
-  if (oparg >= NB_INPLACE_ADD) method = recorder.lookup_type(type, names.inplace);
+  if (oparg >= nb::kInPlaceAdd) method = recorder.lookup_type(type, names.inplace);
   if (method == nullptr) method = recorder.lookup_type(type, names.plain);
   if (!recorder.live()) return Invoke::kStopped;
   if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
@@ -301,10 +299,10 @@ Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right
   return recorder.invoke_function(frame, Val::constant(method), args, Then::kBinary, 2);
 }
 
-void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void step_binary(Recorder& recorder, ShadowFrame& frame, int op) {
   Val left = frame.top(2), right = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, oparg)) return;
-  if (compute_scalars(recorder, frame, SiteKind::kBinary, oparg, {left, right}, 2) || !recorder.live()) return;
+  if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, op)) return;
+  if (compute_scalars(recorder, frame, SiteKind::kBinary, op, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
   // Concatenation of tuples of other classes: the class of the result is what CPython makes it.
@@ -312,7 +310,7 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
   auto is_tuple = [](PyTypeObject* type) { return type != nullptr && PyType_IsSubtype(type, &PyTuple_Type); };
   const bool exact = left_type == &PyTuple_Type && right_type == &PyTuple_Type;
-  if ((oparg == NB_ADD || oparg == NB_INPLACE_ADD) && is_tuple(left_type) && is_tuple(right_type) && !exact) {
+  if ((op == nb::kAdd || op == nb::kInPlaceAdd) && is_tuple(left_type) && is_tuple(right_type) && !exact) {
     Vals more;
     if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
       items.insert(items.end(), more.begin(), more.end());
@@ -320,38 +318,38 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int oparg) {
       return recorder.observe(frame, 2, take_concatenation);
     }
   }
-  if (!recorder.live() || binary_method(recorder, frame, left, right, oparg) == Invoke::kStarted || !recorder.live())
+  if (!recorder.live() || binary_method(recorder, frame, left, right, op) == Invoke::kStarted || !recorder.live())
     return;
-  if (drive_operator(recorder, frame, binary_of, oparg, left, right) == Invoke::kUnknown)
+  if (drive_operator(recorder, frame, binary_of, op, left, right) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " +
                                               (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
-void step_unary(Recorder& recorder, ShadowFrame& frame, int opcode) {
+void step_not(Recorder& recorder, ShadowFrame& frame) {
   Val value = frame.top();
-  if (opcode == UNARY_NOT) {
-    bool yes = false;
-    if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes ? Py_False : Py_True));
-    Arguments args;
-    args.values = {value};
-    if (recorder.live() && drive(recorder, frame, not_of, args, 1) == Invoke::kUnknown)
-      recorder.stop(Abort::kUnknownOperand, "not of an object");
-    return;
-  }
-  int oparg = opcode == UNARY_NEGATIVE ? 0 : opcode == UNARY_POSITIVE ? 1 : 2;
-  if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, oparg)) return;
-  if (compute_scalars(recorder, frame, SiteKind::kUnary, oparg, {value}, 1) || !recorder.live()) return;
+  bool yes = false;
+  if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes ? Py_False : Py_True));
+  Arguments args;
+  args.values = {value};
+  if (recorder.live() && drive(recorder, frame, not_of, args, 1) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, "not of an object");
+}
+
+void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
+  Val value = frame.top();
+  if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, op)) return;
+  if (compute_scalars(recorder, frame, SiteKind::kUnary, op, {value}, 1) || !recorder.live()) return;
   if (value.object() != nullptr && is_plain(value.object())) return observe_plain(recorder, frame, 1);
   static PyObject* const special[] = {PyUnicode_InternFromString("__neg__"), PyUnicode_InternFromString("__pos__"),
                                       PyUnicode_InternFromString("__invert__")};
-  if (invoke_special(recorder, frame, value, special[oparg], {}, Then::kPush, 1) == Invoke::kStarted) return;
+  if (invoke_special(recorder, frame, value, special[op], {}, Then::kPush, 1) == Invoke::kStarted) return;
   if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "a unary operator");
 }
 
-void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void step_compare(Recorder& recorder, ShadowFrame& frame, int op) {
   Val left = frame.top(2), right = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kCompare, {left, right}, 2, 1, oparg)) return;
-  if (compute_scalars(recorder, frame, SiteKind::kCompare, oparg, {left, right}, 2) || !recorder.live()) return;
+  if (recorder.ask_about(frame, SiteKind::kCompare, {left, right}, 2, 1, op)) return;
+  if (compute_scalars(recorder, frame, SiteKind::kCompare, op, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr) {
     if (is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
@@ -374,14 +372,14 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int oparg) {
       return recorder.observe(frame, 2, take_result);
   }
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
-  if (drive_operator(recorder, frame, compare_of, oparg, left, right) != Invoke::kUnknown) return;
+  if (drive_operator(recorder, frame, compare_of, op, left, right) != Invoke::kUnknown) return;
   if (recorder.live())
     recorder.stop(Abort::kUnknownOperand, std::string("comparison of ") +
                                               (left_type == nullptr ? "?" : left_type->tp_name) + " and " +
                                               (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
-void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
+void step_is(Recorder& recorder, ShadowFrame& frame, bool invert) {
   Val left = frame.top(2), right = frame.top(1);
   int same = same_object(recorder, left, right);
   if (left.is_const() && right.is_const()) {
@@ -390,14 +388,14 @@ void step_is(Recorder& recorder, ShadowFrame& frame, int oparg) {
       for (Val value : {left, right}) recorder.trace().exact.push_back(value.object());
     same = left.object() == right.object() ? 1 : 0;
   }
-  if (same >= 0) return recorder.done(frame, 2, Val::constant((same > 0) != (oparg != 0) ? Py_True : Py_False));
-  recorder.compute(frame, identity_function(oparg != 0), {left, right}, 2);
+  if (same >= 0) return recorder.done(frame, 2, Val::constant((same > 0) != invert ? Py_True : Py_False));
+  recorder.compute(frame, identity_function(invert), {left, right}, 2);
 }
 
 // The method of the left operand does not know the right one: what CPython tries next.
 void Recorder::go_on_binary(ShadowFrame& outer) {
-  const int oparg = cpython::full_oparg(outer.code, outer.operation);
-  if (drive_operator(*this, outer, binary_rest, oparg, outer.top(2), outer.top(1)) == Invoke::kUnknown)
+  const int op = outer.current().argument;
+  if (drive_operator(*this, outer, binary_rest, op, outer.top(2), outer.top(1)) == Invoke::kUnknown)
     stop(Abort::kUnknownOperand, "a reflected operator");
 }
 

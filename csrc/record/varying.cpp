@@ -24,7 +24,7 @@ PyObject* content_now(PyObject* container, PyObject* key) noexcept {
   if (PyCell_Check(container)) return PyCell_GET(container);
   if (PyDict_Check(container)) return cpython::dict_lookup(container, key, &found) > 0 ? found : nullptr;
   PyTypeObject* type = Py_TYPE(container);
-  PyObject* member = _PyType_Lookup(type, key);
+  PyObject* member = cpython::lookup_type(type, key);
   if (member != nullptr && Py_TYPE(member) == &PyMemberDescr_Type) {
     const Py_ssize_t offset = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
     return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(container) + offset);

@@ -20,7 +20,7 @@ namespace {
 
 PyObject* method_of(PyTypeObject* type, const char* name) {
   Ref key = Ref::steal(PyUnicode_InternFromString(name));
-  return _PyType_Lookup(type, key.get());
+  return cpython::lookup_type(type, key.get());
 }
 
 }  // namespace
@@ -103,8 +103,7 @@ Val Recorder::writable(Val container) {
   } else {
     Py_ssize_t position = 0;
     PyObject* item;
-    Py_hash_t hash;
-    while (_PySet_NextEntry(object, &position, &item, &hash)) content.original.push_back(item);
+    while (cpython::next_set_item(object, &position, &item)) content.original.push_back(item);
   }
   bool created;
   facts_.find(object, FactKind::kAdopted, &created).guard = made.index();

@@ -197,7 +197,7 @@ Capture* capture = nullptr;
 // The instruction cannot be resumed at: it belongs to a KW_NAMES before it.
 bool inside_call(PyCodeObject* code, int index) {
   const auto is = [&](int at, const char* name) {
-    return at >= 0 && std::string(cpython::opcode_name(cpython::base_opcode(code, at))) == name;
+    return at >= 0 && std::string(cpython::instruction_name(code, at)) == name;
   };
   if (is(index, "CALL")) index -= 2;
   return (is(index, "PRECALL") || is(index, "CALL")) && is(index - 1, "KW_NAMES");

@@ -19,10 +19,11 @@ import ctypes, sys
 import pijit
 freed = []
 kept = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(freed.append)
-request = ctypes.pythonapi._PyEval_RequestCodeExtraIndex
+old = sys.version_info < (3, 12)
+request = getattr(ctypes.pythonapi, "_PyEval_RequestCodeExtraIndex" if old else "PyUnstable_Eval_RequestCodeExtraIndex")
 request.restype = ctypes.c_ssize_t
 slot = request(kept)
-set_extra = ctypes.pythonapi._PyCode_SetExtra
+set_extra = getattr(ctypes.pythonapi, "_PyCode_SetExtra" if old else "PyUnstable_Code_SetExtra")
 set_extra.argtypes = (ctypes.py_object, ctypes.c_ssize_t, ctypes.c_void_p)
 """
 

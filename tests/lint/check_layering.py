@@ -22,8 +22,36 @@ HEADERS = (
     (re.compile(r"(ATen|c10|caffe2|torch)/"), {"torch"}),
 )
 
+HERE = Path(__file__).resolve().parent
+CPYTHON = HERE.parent.parent / "csrc" / "cpython"
+
+
+def opcode_names() -> list[str]:
+    """Names of CPython's instructions, of all versions that have a table."""
+    tables = sorted(CPYTHON.glob("opcodes_*.def"))
+    names = {
+        name for table in tables for name in re.findall(r"^PIJIT_\w+\(\d+, (\w+)", table.read_text(), re.MULTILINE)
+    }
+    return sorted(names)
+
+
 # What a line of code says -> files or rooms that may say it, and the rule in words.
 WORDS = (
+    (
+        re.compile(rf"\b({'|'.join(opcode_names())}|NB_[A-Z_]+)\b"),
+        {"cpython"},
+        "only cpython/ names CPython's instructions: say cpython::Operation",
+    ),
+    (
+        re.compile(r"\b(_Py[A-Z_]\w*|_co_\w+)"),
+        {"cpython", "torch"},  # the adapter sees no cpython/, and names what CPython exports only
+        "what is private to CPython is only for cpython/",
+    ),
+    (
+        re.compile(r"\bPy_SIZE\b"),
+        {"cpython", "torch"},
+        "Py_SIZE of an int has its sign on 3.11 only: say cpython::int_sign, or PyList_GET_SIZE and the like",
+    ),
     (
         re.compile(r"\bPY_(VERSION_HEX|MINOR_VERSION)\b"),
         {"cpython"},

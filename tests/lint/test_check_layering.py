@@ -39,6 +39,11 @@ ALLOWED = [
         '#include <ATen/ATen.h>\n#include <Python.h>\n#include "adapter.h"\n#include "torch/rules.h"',
     ),
     ("common/ref.h", "Py_INCREF(p);"),
+    ("cpython/view.cpp", "case LOAD_FAST: _PyType_Lookup(t, n); Py_SIZE(o); code->_co_code_adaptive;"),
+    (
+        "record/step.cpp",
+        'case Operation::kCall:  // PRECALL, then CALL\nnb::kAdd; PyList_GET_SIZE(o); text_of("CALL");',
+    ),
     ("ir/print.cpp", '// No Py_INCREF here.\nauto s = "Py_INCREF(x)"; snprintf(b, n, "x");'),
 ]
 
@@ -54,6 +59,13 @@ FORBIDDEN = [
     ("exec/a.cpp", "#include <ATen/ATen.h>", "is only for torch"),
     ("guard/a.cpp", "#if PY_VERSION_HEX >= 0x030c0000", "Python version"),
     ("exec/a.cpp", "Py_DECREF(x);", "use Ref and Borrowed"),
+    ("record/a.cpp", "case LOAD_METHOD:", "say cpython::Operation"),
+    ("record/a.cpp", "if (opcode == POP_JUMP_FORWARD_IF_FALSE) return;", "say cpython::Operation"),
+    ("exec/a.cpp", "x >= NB_INPLACE_ADD;", "say cpython::Operation"),
+    ("guard/a.cpp", "while (_PySet_NextEntry(set, &at, &item, &hash)) n++;", "private to CPython"),
+    ("hook/a.cpp", "if (_Py_IsFinalizing()) return;", "private to CPython"),
+    ("record/a.cpp", "for (int i = 0; i < code->_co_firsttraceable; ++i) n++;", "private to CPython"),
+    ("record/a.cpp", "bool negative = Py_SIZE(number) < 0;", "say cpython::int_sign"),
     ("exec/a.cpp", 'printf("x");', "does not print"),
     ("exec/a.cpp", "int x;\n" * 800, "find the seam"),
     ("attic/a.cpp", "", "no room is called attic"),

@@ -1,7 +1,8 @@
 """Writes docs/coverage.md: what becomes of each instruction and construct while recording, and the test that shows it.
 
-The opcodes are those of csrc/cpython/opcodes_311.def; an instruction is recorded if a source of csrc/record/ handles
-it, or else named below with the reason. The constructs are the cells of programs/.
+The opcodes are those of csrc/cpython/opcodes_311.def, which says of each what it does in pijit's own words. An
+instruction is recorded if a source of csrc/record/ handles that operation, or else named below with the reason. The
+constructs are the cells of programs/.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ TARGET = ROOT / "docs" / "coverage.md"
 
 # Instructions that no handler names, and what becomes of them.
 OTHERS = {
+    "EXTENDED_ARG": "recorded: a part of the instruction that follows (decode)",
     "MAKE_CELL": "recorded: before the first event of a frame (run_prologue)",
     "COPY_FREE_VARS": "recorded: before the first event of a frame (run_prologue)",
     "RETURN_GENERATOR": "recorded: the frame becomes a generator when it is left",
@@ -34,18 +36,23 @@ OTHERS = {
 def opcodes() -> list[str]:
     """Names of the base instructions, in the order of their numbers."""
     table = (ROOT / "csrc" / "cpython" / "opcodes_311.def").read_text()
-    rows = re.findall(r"PIJIT_OPCODE\((\d+), (\w+), (\d+), \d+\)", table)
-    return [name for number, name, base in rows if number == base]
+    return re.findall(r"PIJIT_OPCODE\(\d+, (\w+), ", table)
+
+
+def operations() -> dict[str, str]:
+    """Instruction -> the operation that it is."""
+    table = (ROOT / "csrc" / "cpython" / "opcodes_311.def").read_text()
+    return dict(re.findall(r"PIJIT_OPCODE\(\d+, (\w+), \d+, (\w+), \w+\)", table))
 
 
 def handlers() -> dict[str, str]:
-    """Instruction -> the source that handles it."""
+    """Instruction -> the source that handles its operation."""
     found: dict[str, str] = {}
     for source in sorted((ROOT / "csrc" / "record").glob("step*.cpp")):
-        for name in re.findall(r"\bcase ([A-Z][A-Z_0-9]+):", source.read_text()):
+        for name in re.findall(r"\bcase Operation::(\w+):", source.read_text()):
             if name not in found or found[name] == "step.cpp":
                 found[name] = source.name
-    return found
+    return {name: found[operation] for name, operation in operations().items() if operation in found}
 
 
 def fate(name: str) -> str:

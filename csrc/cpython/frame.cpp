@@ -1,12 +1,12 @@
-// Writing and entering frames, for CPython 3.11.
+// Writing and entering frames.
 #include "cpython/frame.h"
 
+#include <opcode.h>
 #include <unistd.h>
 
 #include <vector>
 
 #include "common/ref.h"
-#include "cpython/opcodes.h"
 
 namespace pijit::cpython {
 
@@ -24,6 +24,24 @@ void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {
   frame->stacktop = count;
 }
 
+#if PY_VERSION_HEX >= 0x030c0000
+thread_local Evaluation* Evaluation::innermost_ = nullptr;
+
+// The frame returns through a RETURN_VALUE that is not its own, or (null) the error leaves it where it has not begun.
+PyObject* Evaluation::take_off(PyThreadState* ts, PyObject* result) {
+  static const _Py_CODEUNIT stub[] = {{.op = {RETURN_VALUE, 0}}};
+  if (result == nullptr) {
+    resume_at(frame_, 0);
+    return eval_default(ts, frame_, 1);
+  }
+  for (int i = frame_->f_code->co_nlocalsplus; i < frame_->stacktop; ++i) drop_reference(frame_->localsplus[i]);
+  frame_->stacktop = frame_->f_code->co_nlocalsplus;
+  push(frame_, result);
+  frame_->prev_instr = const_cast<_Py_CODEUNIT*>(stub) - 1;
+  return eval_default(ts, frame_, 0);
+}
+#endif
+
 bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held) {
   Frame* const ended = object->f_frame;
   if (frame->frame_obj != nullptr || ended->owner != FRAME_OWNED_BY_FRAME_OBJECT || ended->f_code != frame->f_code)
@@ -33,7 +51,7 @@ bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held) {
   for (int i = 0; i < ended->stacktop; ++i) hold(ended->localsplus[i]);
   hold(ended->f_locals);
   hold(std::exchange(object->f_back, nullptr));
-  hold(ended->f_func);
+  hold(function(ended));
   hold(ended->f_code);
   PyObject_GC_UnTrack(object);  // as long as the thread owns the frame
   object->f_frame = frame;
@@ -65,7 +83,8 @@ PyObject* hand_over(PyThreadState* ts, Frame* frame, int throwflag) {
   set_eval_frame(ts, now->hook);
   now->entered = true;
   now->pause->end();
-  return now->enter(ts, frame, now->context);
+  Evaluation evaluation(frame);
+  return evaluation.finish(ts, now->enter(ts, frame, now->context));
 }
 
 // None for every parameter without which the call would be refused.
@@ -125,7 +144,7 @@ void drop_sent(Frame* frame) noexcept {
 
 int start_of_generator(PyCodeObject* code) noexcept {
   int at = first_traceable(code);
-  while (base_opcode(code, at) != RETURN_GENERATOR) --at;
+  while (operation_at(code, at) != Operation::kReturnGenerator) --at;
   return at;
 }
 

@@ -1,10 +1,16 @@
-// Opcode table and exception table of CPython 3.11.
-#include "cpython/code.h"
+// The opcode table of the CPython that pijit is built for, and its exception table.
+#include "cpython/bytecode.h"
 
 #include <opcode.h>
 
 #include <array>
 #include <initializer_list>
+
+#if PY_VERSION_HEX >= 0x030c0000
+#define PIJIT_OPCODES "cpython/opcodes_312.def"
+#else
+#define PIJIT_OPCODES "cpython/opcodes_311.def"
+#endif
 
 namespace pijit::cpython {
 
@@ -12,17 +18,27 @@ namespace {
 
 constexpr std::array<OpcodeInfo, 256> make_opcodes() {
   std::array<OpcodeInfo, 256> table{};
-  for (int i = 0; i < 256; ++i) table[i] = {static_cast<uint8_t>(i), 0};
-#define PIJIT_OPCODE(number, name, base, caches) table[number] = {base, caches};
-#include "cpython/opcodes_311.def"
+  for (int i = 0; i < 256; ++i) table[i] = {static_cast<uint8_t>(i), 0, Operation::kUnknown, kPlain};
+#define PIJIT_OPCODE(number, name, caches, operation, form) \
+  table[number] = {number, caches, Operation::operation, form};
+#define PIJIT_SPECIALISED(number, name, base)
+#include PIJIT_OPCODES
+#undef PIJIT_SPECIALISED
+#undef PIJIT_OPCODE
+#define PIJIT_OPCODE(number, name, caches, operation, form)
+#define PIJIT_SPECIALISED(number, name, base) table[number] = table[base];
+#include PIJIT_OPCODES
+#undef PIJIT_SPECIALISED
 #undef PIJIT_OPCODE
   return table;
 }
 
 constexpr std::array<const char*, 256> make_names() {
   std::array<const char*, 256> table{};
-#define PIJIT_OPCODE(number, name, base, caches) table[number] = #name;
-#include "cpython/opcodes_311.def"
+#define PIJIT_OPCODE(number, name, caches, operation, form) table[number] = #name;
+#define PIJIT_SPECIALISED(number, name, base) table[number] = #name;
+#include PIJIT_OPCODES
+#undef PIJIT_SPECIALISED
 #undef PIJIT_OPCODE
   return table;
 }
@@ -43,13 +59,6 @@ const std::array<OpcodeInfo, 256> kOpcodes = make_opcodes();
 const char* opcode_name(int opcode) noexcept {
   const char* name = opcode >= 0 && opcode < 256 ? kNames[static_cast<size_t>(opcode)] : nullptr;
   return name != nullptr ? name : "<unknown>";
-}
-
-int full_oparg(PyCodeObject* code, int index) noexcept {
-  int value = oparg(code, index);
-  for (int shift = 8, i = index - 1; i >= 0 && base_opcode(code, i) == kExtendedArg; --i, shift += 8)
-    value |= oparg(code, i) << shift;
-  return value;
 }
 
 LocalName local_name(PyCodeObject* code, int index) noexcept {

@@ -1,0 +1,226 @@
+// INSTRUCTION events of CPython 3.12 and the static stack depth that they need.
+#include "cpython/events.h"
+
+#if PY_VERSION_HEX >= 0x030c0000
+#include <opcode.h>
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/ref.h"
+
+namespace pijit::cpython {
+namespace {
+
+constexpr int kInstructionEvents = 1 << PY_MONITORING_EVENT_INSTRUCTION;
+constexpr int kNoTool = -1;
+
+struct Unit {
+  int16_t depth = -1;
+  bool handler = false;
+};
+using Depths = std::vector<Unit>;
+
+// A code object that has events, and how many recordings want them.
+struct Followed {
+  Ref code;
+  Depths depths;
+  int count = 0;
+};
+
+// With the GIL.
+std::unordered_map<PyCodeObject*, Followed>& followed() noexcept {
+  static auto* map = new std::unordered_map<PyCodeObject*, Followed>();
+  return *map;
+}
+thread_local std::vector<PyCodeObject*> t_followed;
+thread_local PyCodeObject* t_last = nullptr;
+thread_local const Depths* t_depths = nullptr;
+
+// A number of the exception table: six bits a byte, most significant first, bit 6 set when more follow.
+int read_number(const unsigned char** at) noexcept {
+  int value = **at & 63;
+  while ((*(*at)++ & 64) != 0) value = (value << 6) | (**at & 63);
+  return value;
+}
+
+// Follows the flow of control from every place whose depth is known.
+class DepthFinder {
+ public:
+  explicit DepthFinder(PyCodeObject* code) : code_(code), depths_(static_cast<size_t>(unit_count(code))) {}
+  Depths find() {
+    reach(0, 0);
+    run();
+    const auto* at = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(code_->co_exceptiontable));
+    const auto* const end = at + PyBytes_GET_SIZE(code_->co_exceptiontable);
+    while (at < end) {
+      read_number(&at);
+      read_number(&at);
+      const int target = read_number(&at), depth = read_number(&at);
+      reach(target, (depth >> 1) + (depth & 1) + 1);
+      depths_[static_cast<size_t>(target)].handler = true;
+    }
+    run();
+    return std::move(depths_);
+  }
+
+ private:
+  void reach(int index, int depth) {
+    if (index >= static_cast<int>(depths_.size()) || depths_[static_cast<size_t>(index)].depth >= 0) return;
+    depths_[static_cast<size_t>(index)].depth = static_cast<int16_t>(depth);
+    open_.push_back(index);
+  }
+  void run() {
+    while (!open_.empty()) {
+      int at = open_.back();
+      open_.pop_back();
+      step(at, depths_[static_cast<size_t>(at)].depth);
+    }
+  }
+  void step(int at, int depth) {
+    int argument = oparg(code_, at);
+    const int first = at;
+    const Operation operation = decode(code_, &at).operation;
+    for (int i = first + 1; i <= at; ++i) {
+      depths_[static_cast<size_t>(i)].depth = static_cast<int16_t>(depth);
+      argument = (argument << 8) | oparg(code_, i);
+    }
+    const int opcode = opcode_info(code_, at).base, next = next_index(code_, at);
+    const auto effect = [&](int jump) {
+      return PyCompile_OpcodeStackEffectWithJump(opcode, opcode < HAVE_ARGUMENT ? 0 : argument, jump);
+    };
+    switch (operation) {
+      case Operation::kReturn:
+      case Operation::kReturnConst:
+      case Operation::kRaise:
+      case Operation::kReraise:
+        return;
+      case Operation::kJump:
+        return reach(jump_target(code_, first), depth);
+      case Operation::kReturnGenerator:
+        return reach(next, depth + 1);  // what is sent first
+      case Operation::kForIter:
+        reach(jump_target(code_, first), depth - 1);
+        return reach(next, depth + 1);
+      case Operation::kJumpIf:
+      case Operation::kJumpIfNone:
+      case Operation::kJumpIfOrPop:
+      case Operation::kSend:
+        reach(jump_target(code_, first), depth + effect(1));
+        break;
+      default:
+        break;
+    }
+    reach(next, depth + effect(0));
+  }
+
+  PyCodeObject* code_;
+  Depths depths_;
+  std::vector<int> open_;
+};
+
+const Depths& depths_of(PyCodeObject* code) {
+  if (code == t_last) return *t_depths;
+  const auto found = followed().find(code);
+  static const Depths none;
+  if (found == followed().end()) return none;
+  t_last = code;
+  t_depths = &found->second.depths;
+  return *t_depths;
+}
+
+Ref monitoring() noexcept {
+  return Ref::borrow(PySys_GetObject("monitoring"));
+}
+
+// The number under which sys.monitoring knows us; kNoTool: every one is taken.
+int tool(EventFunction function) noexcept {
+  static int number = kNoTool;
+  if (number != kNoTool) return number;
+  static PyMethodDef row = {"pijit", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+                            METH_FASTCALL, nullptr};
+  const Ref module = monitoring(), callable = Ref::steal(PyCFunction_New(&row, nullptr));
+  if (!module || !callable) return PyErr_Clear(), kNoTool;
+  for (int free : {4, 3}) {
+    const Ref done = Ref::steal(PyObject_CallMethod(module.get(), "use_tool_id", "is", free, "pijit"));
+    if (!done) {
+      PyErr_Clear();
+      continue;
+    }
+    const Ref before = Ref::steal(
+        PyObject_CallMethod(module.get(), "register_callback", "iiO", free, kInstructionEvents, callable.get()));
+    if (before) return number = free;
+    PyErr_Clear();
+  }
+  return kNoTool;
+}
+
+int g_tool = kNoTool;
+
+bool set_events(PyCodeObject* code, int events) noexcept {
+  const SavedError error;
+  const Ref done = Ref::steal(PyObject_CallMethod(monitoring().get(), "set_local_events", "iOi", g_tool,
+                                                  reinterpret_cast<PyObject*>(code), events));
+  if (!done) PyErr_Clear();
+  return static_cast<bool>(done);
+}
+
+}  // namespace
+
+Events& thread_events() noexcept {
+  thread_local Events events;
+  return events;
+}
+
+int static_depth(PyCodeObject* code, int index) noexcept {
+  const Depths& depths = depths_of(code);
+  return index >= 0 && static_cast<size_t>(index) < depths.size() ? depths[static_cast<size_t>(index)].depth : -1;
+}
+
+bool begins_handler(PyCodeObject* code, int index) noexcept {
+  const Depths& depths = depths_of(code);
+  return index >= 0 && static_cast<size_t>(index) < depths.size() && depths[static_cast<size_t>(index)].handler;
+}
+
+bool start_events(PyThreadState* ts, EventFunction function) noexcept {
+  if (!untraced(ts)) return false;
+  g_tool = tool(function);
+  if (g_tool == kNoTool) return false;
+  thread_events().function = function;
+  return true;
+}
+
+bool follow_events(_PyInterpreterFrame* frame) noexcept {
+  PyCodeObject* code = frame->f_code;
+  for (PyCodeObject* known : t_followed)
+    if (known == code) return true;
+  Followed& state = followed()[code];
+  if (state.count == 0) {
+    state.code = Ref::borrow(reinterpret_cast<PyObject*>(code));
+    state.depths = DepthFinder(code).find();
+    if (!set_events(code, kInstructionEvents)) {
+      followed().erase(code);
+      return false;
+    }
+  }
+  state.count += 1;
+  t_followed.push_back(code);
+  return true;
+}
+
+void stop_events(PyThreadState*) noexcept {
+  thread_events() = Events();
+  t_last = nullptr;
+  t_depths = nullptr;
+  for (PyCodeObject* code : std::exchange(t_followed, {})) {
+    const auto found = followed().find(code);
+    if (--found->second.count > 0) continue;
+    set_events(code, 0);
+    const Followed gone = std::move(found->second);
+    followed().erase(found);
+  }
+}
+
+}  // namespace pijit::cpython
+#endif

@@ -1,0 +1,103 @@
+// Events of CPython 3.12: INSTRUCTION events of sys.monitoring, local to the code that is followed, from a C callable.
+//
+// 1. The evaluator keeps its stack pointer to itself at these events. The depth of the stack is a fact of the code
+// (static_depth), and the frame has it as long as the listener looks.
+// 2. EXTENDED_ARG and the unit after it have an event each; the listener hears of the first.
+// 3. Exceptions have no local event: the first instruction of a handler tells of them.
+// 4. Code that other threads or other frames run too has events there; the listener looks at the frame.
+#pragma once
+#include "cpython/bytecode.h"
+#include "cpython/internals.h"
+
+namespace pijit::cpython {
+
+using EventFunction = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+inline constexpr bool kExceptionsAreSilent = true;
+
+// Depth of the stack before an instruction; -1: it is never reached.
+int static_depth(PyCodeObject* code, int index) noexcept;
+// The instruction begins an exception handler.
+bool begins_handler(PyCodeObject* code, int index) noexcept;
+
+// What this thread has of events.
+struct Events {
+  EventFunction function = nullptr;
+  _PyInterpreterFrame* frame = nullptr;  // of the last event
+  int index = -1;
+};
+Events& thread_events() noexcept;
+
+// The frame has its stack depth. Must nest like C scopes.
+class StackSeen {
+ public:
+  explicit StackSeen(_PyInterpreterFrame* frame) noexcept : frame_(frame), before_(frame->stacktop) {
+    const int depth = static_depth(frame->f_code, _PyInterpreterFrame_LASTI(frame));
+    frame->stacktop = depth < 0 ? before_ : frame->f_code->co_nlocalsplus + depth;
+  }
+  ~StackSeen() { frame_->stacktop = before_; }
+  StackSeen(const StackSeen&) = delete;
+  StackSeen& operator=(const StackSeen&) = delete;
+
+ private:
+  _PyInterpreterFrame* frame_;
+  int before_;
+};
+
+template <class Listener>
+PyObject* event_function(PyObject*, PyObject* const* arguments, Py_ssize_t) {
+  _PyInterpreterFrame* frame = PyThreadState_Get()->cframe->current_frame;
+  if (Listener::listens() && reinterpret_cast<PyObject*>(frame->f_code) == arguments[0]) {
+    Events& events = thread_events();
+    const int index = _PyInterpreterFrame_LASTI(frame);
+    const bool extended = events.frame == frame && events.index == index - 1 &&
+                          operation_at(frame->f_code, index - 1) == Operation::kExtend;
+    events.frame = frame;
+    events.index = index;
+    if (!extended) {
+      const StackSeen seen(frame);
+      Listener::instruction(frame);
+    }
+  }
+  Py_RETURN_NONE;
+}
+
+// A tool of sys.monitoring hears of all code: cProfile, coverage. sys.settrace and sys.setprofile are told apart by
+// thread.
+inline bool monitored(PyThreadState* ts) noexcept {
+  constexpr int kOfThreads = (1 << PY_MONITORING_SYS_PROFILE_ID) | (1 << PY_MONITORING_SYS_TRACE_ID);
+  int tools = 0;
+  for (uint8_t of_event : ts->interp->monitors.tools) tools |= of_event;
+  return (tools & ~kOfThreads) != 0;
+}
+// Nobody traces or profiles this thread.
+inline bool untraced(PyThreadState* ts) noexcept {
+  return ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && ts->tracing == 0 && !monitored(ts);
+}
+inline bool events_are(PyThreadState*, EventFunction function) noexcept {
+  return thread_events().function == function;
+}
+// `function` hears of this thread's events (null: nobody does), and nobody traces or profiles it.
+inline bool only_events_are(PyThreadState* ts, EventFunction function) noexcept {
+  return events_are(ts, function) && ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && !monitored(ts);
+}
+// Frames that are followed from now on report to `function`. False: somebody traces, or no tool of sys.monitoring is
+// free.
+bool start_events(PyThreadState* ts, EventFunction function) noexcept;
+// No code that this thread follows has events any more.
+void stop_events(PyThreadState* ts) noexcept;
+inline void detach_events(PyThreadState*) noexcept {
+  thread_events().function = nullptr;
+}
+inline void attach_events(PyThreadState*, EventFunction function) noexcept {
+  thread_events().function = function;
+}
+// The frame, which has not begun, will have events. False: it cannot.
+bool follow_events(_PyInterpreterFrame* frame) noexcept;
+// The frame, which runs, is not listened to any more; its code may be that of another one.
+inline void unfollow_events(_PyInterpreterFrame*) noexcept {}
+// The instruction of the frame's event begins a handler: an exception arose before it.
+inline bool stands_in_handler(_PyInterpreterFrame* frame) noexcept {
+  return begins_handler(frame->f_code, _PyInterpreterFrame_LASTI(frame));
+}
+
+}  // namespace pijit::cpython

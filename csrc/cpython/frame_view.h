@@ -1,0 +1,162 @@
+// Looking into the interpreter's frames, and into what its threads run; everything is borrowed.
+//
+// 1. `stack_depth` is valid at events and in frames that do not run; a running frame keeps its stack pointer in a
+// register.
+// 2. At an event instruction_index() is the instruction about to execute. In an outer frame it is the call under way,
+// or the last of its cache entries when the evaluator inlined the call (it does so only while no eval-frame hook is
+// set).
+#pragma once
+#include <utility>
+
+#include "common/ref.h"
+#include "cpython/bytecode.h"
+#include "cpython/internals.h"
+
+namespace pijit::cpython {
+
+using Frame = ::_PyInterpreterFrame;
+using FrameEval = ::_PyFrameEvalFunction;
+
+// --- reading (everything borrowed) ------------------------------------------------------------
+inline PyCodeObject* code(Frame* frame) noexcept {
+  return frame->f_code;
+}
+inline PyObject* function(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return frame->f_funcobj;
+#else
+  return reinterpret_cast<PyObject*>(frame->f_func);
+#endif
+}
+inline PyObject* globals(Frame* frame) noexcept {
+  return frame->f_globals;
+}
+inline PyObject* builtins(Frame* frame) noexcept {
+  return frame->f_builtins;
+}
+inline PyObject* locals_mapping(Frame* frame) noexcept {
+  return frame->f_locals;
+}
+inline PyObject** slots(Frame* frame) noexcept {
+  return frame->localsplus;
+}
+inline int local_count(Frame* frame) noexcept {
+  return frame->f_code->co_nlocalsplus;
+}
+inline int stack_depth(Frame* frame) noexcept {
+  return frame->stacktop - frame->f_code->co_nlocalsplus;
+}
+// The n-th stack entry from the top, 1 being the top; may be NULL.
+inline PyObject* peek(Frame* frame, int n) noexcept {
+  return frame->localsplus[frame->stacktop - n];
+}
+// What a call of so many arguments, which is to begin, calls.
+inline PyObject* callee(Frame* frame, int count) noexcept {
+  PyObject* lower = peek(frame, count + 2);
+  return lower != nullptr ? lower : peek(frame, count + 1);
+}
+// A load for a call has left a method and its self, not NULL and what is to be called.
+inline bool has_self(Frame* frame) noexcept {
+  return peek(frame, 1) != nullptr && peek(frame, 2) != nullptr;
+}
+// What such a load has left on top, NULL passed over.
+inline PyObject* loaded(Frame* frame) noexcept {
+  PyObject* top = peek(frame, 1);
+  return top != nullptr ? top : peek(frame, 2);
+}
+inline int instruction_index(Frame* frame) noexcept {
+  return _PyInterpreterFrame_LASTI(frame);
+}
+// From 3.12 on the evaluator's own entries stand in the chain; they are passed over.
+inline Frame* of_python(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  while (frame != nullptr && frame->owner == FRAME_OWNED_BY_CSTACK) frame = frame->previous;
+#endif
+  return frame;
+}
+inline Frame* previous(Frame* frame) noexcept {
+  return of_python(frame->previous);
+}
+// Null if none was made.
+inline PyFrameObject* frame_object(Frame* frame) noexcept {
+  return frame->frame_obj;
+}
+// Somebody asked for the frame's f_locals.
+inline bool locals_were_seen(Frame* frame) noexcept {
+  return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
+}
+// Something else will still look at the frame when it has ended.
+inline bool is_held(Frame* frame) noexcept {
+  return frame->frame_obj != nullptr && Py_REFCNT(frame->frame_obj) > 1;
+}
+inline Frame* frame_of(PyFrameObject* object) noexcept {
+  return object->f_frame;
+}
+inline bool is_generator_frame(Frame* frame) noexcept {
+  return frame->owner == FRAME_OWNED_BY_GENERATOR;
+}
+// The frame inside a generator, coroutine or async generator object.
+inline Frame* generator_frame(PyObject* generator) noexcept {
+  return reinterpret_cast<Frame*>(reinterpret_cast<PyGenObject*>(generator)->gi_iframe);
+}
+// The generator that owns a generator frame (borrowed).
+inline PyObject* generator_of(Frame* frame) noexcept {
+  return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
+}
+// The index of RETURN_GENERATOR in the prologue of a generator's code.
+int start_of_generator(PyCodeObject* code) noexcept;
+// No instruction of the frame has run yet.
+inline bool is_fresh(Frame* frame) noexcept {
+  return instruction_index(frame) == -1;
+}
+
+// --- the thread -------------------------------------------------------------------------------
+// The innermost frame that runs; may be null.
+inline Frame* current_frame(PyThreadState* ts) noexcept {
+  return of_python(ts->cframe->current_frame);
+}
+// The exception that the innermost function or generator handles (borrowed); null or None if none.
+inline PyObject* handled_exception(PyThreadState* ts) noexcept {
+  return ts->exc_info->exc_value;
+}
+// The exception that the innermost frame handles, or the next one below that handles any.
+inline PyObject* topmost_exception(PyThreadState* ts) noexcept {
+  _PyErr_StackItem* item = ts->exc_info;
+  while ((item->exc_value == nullptr || item->exc_value == Py_None) && item->previous_item != nullptr)
+    item = item->previous_item;
+  return item->exc_value;
+}
+// The exception that is set (borrowed); null: there is none, or it is not made yet.
+inline PyObject* error_object(PyThreadState* ts) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return ts->current_exception;
+#else
+  return ts->curexc_value;
+#endif
+}
+// Instead of what is handled now below so many generators that run; the frame that goes on puts back what was there.
+inline void handle_exception(PyThreadState* ts, int generators, Ref exception) noexcept {
+  _PyErr_StackItem* item = ts->exc_info;
+  while (generators-- > 0) item = item->previous_item;
+  drop_reference(std::exchange(item->exc_value, exception.release()));
+}
+// Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
+inline bool eval_breaker_set(PyThreadState* ts) noexcept {
+  return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
+}
+// New coroutines remember where they were made.
+inline bool tracks_coroutine_origins(PyThreadState* ts) noexcept {
+  return ts->coroutine_origin_tracking_depth > 0;
+}
+inline bool has_recursion_headroom(PyThreadState* ts, uint32_t levels) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return ts->py_recursion_remaining > static_cast<int>(levels) && ts->c_recursion_remaining > static_cast<int>(levels);
+#else
+  return ts->recursion_remaining > static_cast<int>(levels);
+#endif
+}
+inline bool single_threaded(PyThreadState* ts) noexcept {
+  return ts->interp->threads.head->next == nullptr;
+}
+
+}  // namespace pijit::cpython

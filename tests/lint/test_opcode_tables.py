@@ -1,0 +1,50 @@
+"""The table of CPython's instructions (csrc/cpython/opcodes_3XX.def) is that of the interpreter that runs the tests."""
+
+from __future__ import annotations
+
+import opcode
+import re
+import sys
+from pathlib import Path
+
+CPYTHON = Path(__file__).resolve().parents[2] / "csrc" / "cpython"
+TABLE = CPYTHON / f"opcodes_{sys.version_info.major}{sys.version_info.minor}.def"
+OPCODE = re.compile(r"^PIJIT_OPCODE\((\d+), (\w+), (\d+), (\w+), (\w+)\)$", re.MULTILINE)
+SPECIALISED = re.compile(r"^PIJIT_SPECIALISED\((\d+), (\w+), (\d+)\)$", re.MULTILINE)
+OPERATION = re.compile(r"^PIJIT_OPERATION\((\w+), ", re.MULTILINE)
+
+
+def test_numbers_and_caches() -> None:
+    rows = {name: (int(number), int(caches)) for number, name, caches, _, _ in OPCODE.findall(TABLE.read_text())}
+    known = {name: number for name, number in opcode.opmap.items() if number < 256}
+    missing = {name for name in known if name not in rows and not name.startswith("INSTRUMENTED_")}
+    assert not missing
+    for name, number in known.items():
+        if name in rows:
+            entries = opcode._inline_cache_entries  # type: ignore[attr-defined]
+            assert rows[name] == (number, entries[number] if number < len(entries) else 0), name
+
+
+def test_specialised_forms_stand_for_their_base() -> None:
+    text = TABLE.read_text()
+    numbers = {name: number for number, name, _, _, _ in OPCODE.findall(text)}
+    stand_for = {name: base for _, name, base in SPECIALISED.findall(text)}
+    wanted = {form: base for base, forms in opcode._specializations.items() for form in forms}  # type: ignore[attr-defined]
+    assert wanted
+    for form, base in wanted.items():
+        assert stand_for[form] == numbers[base], form
+
+
+def test_no_number_twice() -> None:
+    for table in CPYTHON.glob("opcodes_*.def"):
+        text = table.read_text()
+        numbers = [row[0] for row in OPCODE.findall(text)] + [row[0] for row in SPECIALISED.findall(text)]
+        assert len(numbers) == len(set(numbers)) > 150, table
+
+
+def test_operations_are_declared() -> None:
+    declared = OPERATION.findall((CPYTHON / "operations.def").read_text())
+    assert len(declared) == len(set(declared))
+    for table in CPYTHON.glob("opcodes_*.def"):
+        used = {row[3] for row in OPCODE.findall(table.read_text())}
+        assert used <= set(declared), table

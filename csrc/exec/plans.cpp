@@ -54,9 +54,15 @@ OfferTaker& offer_taker() noexcept {
   return g_taker;
 }
 
+void Plans::Ran::hold(uint32_t index, Reg reg) {
+  current_adapter()->retain(reg.tensor);
+  reg.owned = 1;
+  inputs.emplace_back(index, reg);
+}
+
 Plans::~Plans() {
   for (Ran& ran : ran_)
-    for (Reg& reg : ran.free) release_register(&reg);
+    for (auto& [index, reg] : ran.inputs) release_register(&reg);
 }
 
 void Plans::begin(const Trace& trace, size_t from) noexcept {
@@ -131,10 +137,9 @@ size_t Plans::enter(size_t at) {
 // Under the form that is there now; null: no plan could answer, or there is no room for another form.
 std::shared_ptr<Keyed> Plans::remember(const Segment& segment) {
   if (!segment.keys.has_room()) return nullptr;
-  std::unique_ptr<PlanKey> key =
-      current_adapter()->make_key({segment.bound, segment.free, segment.numbers, segment.outputs,
-                                   segment.effects ? &*segment.effects : nullptr},
-                                  regs_);
+  std::unique_ptr<PlanKey> key = current_adapter()->make_key(
+      {segment.bound, segment.free, segment.numbers, segment.outputs, segment.effects ? &*segment.effects : nullptr},
+      regs_);
   if (key == nullptr) return nullptr;
   auto keyed = std::make_shared<Keyed>();
   keyed->key = std::move(key);
@@ -169,12 +174,9 @@ bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& 
   if (segment.effects) {
     if (!finish(segment, keyed, made.get())) return drop(keyed, plan), false;
   } else {
-    for (uint32_t index : segment.free) {
-      Reg reg = regs_[index];
-      current_adapter()->retain(reg.tensor);
-      reg.owned = 1;
-      ran.free.push_back(reg);
-    }
+    for (uint32_t index : segment.free) ran.hold(index, regs_[index]);
+    for (uint32_t index : segment.bound)  // those that the replay holds are let go behind their last use
+      if (regs_[index].owned != 0) ran.hold(index, regs_[index]);
     ran_.push_back(std::move(ran));
   }
   plan.runs += 1;
@@ -280,7 +282,7 @@ bool Plans::restore() noexcept {
   bool done = true;
   for (Ran& ran : ran_) done = done && restore(ran);
   while (!ran_.empty()) {
-    for (Reg& reg : ran_.back().free) release_register(&reg);
+    for (auto& [index, reg] : ran_.back().inputs) release_register(&reg);
     ran_.pop_back();
   }
   return done;
@@ -293,15 +295,16 @@ bool Plans::restore(Ran& ran) noexcept {
     const Segment& segment = *ran.segment;
     std::vector<Reg> regs(regs_, regs_ + trace.regs.size());
     for (Reg& reg : regs) reg.owned = 0;
-    for (size_t i = 0; i < ran.free.size(); ++i) {
-      regs[segment.free[i]] = ran.free[i];
-      regs[segment.free[i]].owned = 0;
+    for (auto [index, reg] : ran.inputs) {
+      reg.owned = 0;
+      regs[index] = reg;
     }
     Vec<bool> output(regs.size());
     for (uint32_t index : segment.outputs) output[index] = true;
     bool done = true;
     const auto keep = [&](uint32_t index, const Reg& before) {
-      if (!output[index]) return;
+      const bool is_held = output[index] && before.rep == Rep::kTensor;  // else it was let go behind its last use
+      if (!is_held) return;
       release_register(&regs[index]);
       regs[index] = before;
       regs[index].owned = 0;

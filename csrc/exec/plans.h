@@ -9,6 +9,7 @@
 //    copies of the inputs, and the market compares, after the call.
 #pragma once
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "ir/trace.h"
@@ -49,7 +50,8 @@ class Plans {
   struct Ran {
     const Trace* trace;
     const Segment* segment;
-    std::vector<Reg> free;  // owned
+    std::vector<std::pair<uint32_t, Reg>> inputs;  // registers and what they held, owned
+    void hold(uint32_t index, Reg reg);
   };
 
   void look_ahead(size_t at) noexcept;

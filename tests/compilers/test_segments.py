@@ -519,3 +519,49 @@ def test_wrong_backends_are_named() -> None:
         pijit.jit(lambda x: x, options={"fold": True})
     with pytest.raises(UsageError, match="has no option 'fold_it'"):
         pijit.jit(lambda x: x, backend="torchscript", options={"fold_it": True})
+
+
+def test_a_replay_is_left_where_an_output_is_dead(counting: Counting) -> None:
+    """What only a snapshot reads is computed of an output that later nodes were the last to read."""
+
+    def branch(x: Any) -> Any:
+        a = torch.relu(x)
+        h = torch.tanh(a * 2) + a
+        total = float((torch.tanh(a) * 3).sum())  # ends the segment
+        b = torch.exp(a)  # too few operators for a plan
+        del a
+        if float(b.sum()) > 1000:
+            return h * 2
+        return torch.sigmoid(b) + total
+
+    fast = pijit.jit(branch, backend="counting")
+    x = torch.randn(3, 8)
+    settled(fast, x)
+    runs = counting.runs
+    assert torch.equal(fast(x), branch(x))
+    assert counting.runs > runs
+    x = torch.full((3, 8), 5.0)
+    assert torch.equal(fast(x), branch(x))
+    assert torch.equal(fast(x), branch(x))
+
+
+def test_a_replay_is_left_where_a_weight_is_let_go(counting: Counting) -> None:
+    """The weight is read for the last time behind the plan."""
+    held = {"weight": torch.randn(8, 8)}
+
+    def branch(x: Any) -> Any:
+        weight = held["weight"]
+        h = torch.tanh(x @ weight) * 2
+        total = float((torch.relu(x @ weight) * 3).sum())
+        b = x @ weight  # too few operators for a plan
+        del weight
+        if float(b.sum()) * 0 + float(x[0, 0]) > 4:
+            return h * 2
+        return torch.sigmoid(b) + total
+
+    fast = pijit.jit(branch, backend="counting")
+    x = torch.zeros(3, 8)
+    settled(fast, x)
+    assert torch.equal(fast(x), branch(x))
+    x = torch.full((3, 8), 5.0)
+    assert torch.equal(fast(x), branch(x))

@@ -17,6 +17,7 @@ from torch import nn
 import pijit
 from pijit import compilers
 from pijit.compilers import _compared, _free_sizes, market
+from pijit.compilers._queue import Job
 
 pytestmark = pytest.mark.torch
 
@@ -229,7 +230,7 @@ def test_weights_that_are_written_between_offer_and_comparison(flexible: Counted
     for size in (2, 3, 4):
         called(fast, fn, torch.randn(size, 8))
     x, written = torch.randn(6, 8), threading.Event()
-    market._worker.submit(lambda: written.wait(60) or None)
+    market._worker.submit(Job(lambda: written.wait(60) or None))
     assert torch.equal(fast(x), fn(x))
     module[0].weight.mul_(2)
     written.set()
@@ -368,7 +369,7 @@ def test_plans_of_forms_that_are_gone_are_closed(flexible: Counted) -> None:
         called(fast, fn, torch.randn(size, 8))
     assert flexible.closed == 0
     pijit.reset(fast)
-    market._worker.submit(lambda: None)
+    market._worker.submit(Job(lambda: None))
     assert market.wait(60)
     assert flexible.closed == len(flexible.compiled) == 3
     called(fast, fn, torch.randn(5, 8))

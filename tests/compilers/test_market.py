@@ -149,7 +149,6 @@ def test_weights_that_are_written_while_it_compiles_are_no_difference() -> None:
     module[0].weight.mul_(2)
     assert torch.equal(fast(x), module(x))
     assert market.wait(60)
-    assert market.of(fast).outcomes[0].state == "weights were written while it compiled"
     for _ in range(4):
         assert torch.equal(fast(x), module(x))
         assert market.wait(60)
@@ -363,7 +362,7 @@ def test_a_report_sums_up_the_market(tmp_path: Path) -> None:
     said = reported(tmp_path, "--backend", "torchscript", "--report")
     assert "  step (steps.py:8): 2 segments, 100% of the operators" in said
     assert "nodes 1 to 3, pijit.region('bad'): 3 operators" in said
-    assert "Float[2, 8]: torchscript: torchscript " in said
+    assert "Float[2, 8]: torchscript: " in said
     assert ", beside the program: torchscript " in said
     refused = [line for line in said.splitlines() if "of no use" in line]
     assert len(refused) == 1

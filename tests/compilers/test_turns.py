@@ -12,6 +12,7 @@ from counted import Counted
 import pijit
 from pijit import compilers
 from pijit.compilers import market
+from pijit.compilers._queue import Job
 
 pytestmark = pytest.mark.torch
 
@@ -59,7 +60,7 @@ def called(fast: Any, fn: Any, x: Any, until: Callable[[Any], bool], most: int) 
 
 def closed(backend: Counted) -> int:
     """How many plans were closed, once the thread that closes them has come to it."""
-    market._worker.submit(lambda: None)
+    market._worker.submit(Job(lambda: None))
     assert market.wait(60)
     return backend.closed
 

@@ -2,6 +2,7 @@
 #include "opt/steps.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "ir/call.h"
@@ -25,6 +26,15 @@ void add_argument(const OperatorArgument& argument, Step* step) {
   }
 }
 
+// They change what a tensor is to Python or to autograd, not what it holds.
+bool is_about_tensors(const std::string& name) {
+  static constexpr const char* kNames[] = {"retain_grad", "requires_grad_", "set_data",   "_backward", "detach_",
+                                           "set_",        "resize_",        "resize_as_", "rename_",   "swap_"};
+  const std::string base = name.substr(0, name.find('.'));
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* each) { return base == std::string("aten::") + each; });
+}
+
 void classify(const Trace& trace, const OperatorCall& call, Step* step) {
   for (const OperatorArgument& argument : call.arguments) add_argument(argument, step);
   for (const OperatorResult& result : call.results) {
@@ -40,7 +50,7 @@ void classify(const Trace& trace, const OperatorCall& call, Step* step) {
                                    [&](uint32_t reg) { return trace.regs[reg].rep == Rep::kTensor; });
   const bool named = starts_with(call.name, "aten::") || call.name == "tensor::getitem";
   const bool gives = !step->writes.empty() || !step->written.empty();
-  if (named && tensors && gives && !call.random) step->kind = Kind::kOperator;
+  if (named && tensors && gives && !call.random && !is_about_tensors(call.name)) step->kind = Kind::kOperator;
 }
 
 }  // namespace

@@ -36,14 +36,20 @@ bool is_unwatched(const at::Tensor& leaf) {
          accumulator->tensor_pre_hooks().empty() && accumulator->retains_grad_hooks().empty();
 }
 
+// A result that shares memory with something else is copied: what it is for has memory of its own.
+at::Tensor own(PyObject* made) {
+  const at::Tensor& tensor = THPVariable_Unpack(made);
+  return tensor.storage().use_count() > 1 ? tensor.clone() : tensor;
+}
+
 at::Tensor tensor_at(const Reg* regs, uint32_t reg) noexcept {
   return share(regs[reg].tensor);
 }
 
 }  // namespace
 
-PlanEffects::PlanEffects(const Effects& effects, const Reg* regs)
-    : gradients_on_(c10::GradMode::is_enabled()), written_at_(effects.written), spent_(effects.spent) {
+PlanEffects::PlanEffects(const Effects& effects, const Vec<uint32_t>& free, const Reg* regs)
+    : gradients_on_(c10::GradMode::is_enabled()), written_at_(effects.written), free_at_(free), spent_(effects.spent) {
   for (uint32_t reg : written_at_) {
     held_.push_back(tensor_at(regs, reg));
     own_.push_back(held_.back().unsafeGetTensorImpl());
@@ -55,6 +61,20 @@ PlanEffects::PlanEffects(const Effects& effects, const Reg* regs)
     leaves_.push_back({reg, held_.back().requires_grad(), effects.cleared.count(object) != 0, std::nullopt});
     refused_ |= held_.back().requires_grad() && !held_.back().is_leaf();
   }
+  refused_ |= !is_apart(effects.leaves, regs) || !is_apart(written_at_, regs);
+}
+
+// None of these, but those written to themselves, has memory of one written to.
+bool PlanEffects::is_apart(const Vec<uint32_t>& registers, const Reg* regs) const {
+  std::vector<const c10::StorageImpl*> storages;
+  for (uint32_t reg : written_at_) storages.push_back(tensor_at(regs, reg).storage().unsafeGetStorageImpl());
+  std::sort(storages.begin(), storages.end());
+  if (std::adjacent_find(storages.begin(), storages.end()) != storages.end()) return false;
+  return std::none_of(registers.begin(), registers.end(), [&](uint32_t reg) {
+    const at::Tensor tensor = tensor_at(regs, reg);
+    return !writes_to(tensor.unsafeGetTensorImpl()) &&
+           std::binary_search(storages.begin(), storages.end(), tensor.storage().unsafeGetStorageImpl());
+  });
 }
 
 void PlanEffects::hold(const Reg* regs) {
@@ -68,7 +88,7 @@ bool PlanEffects::writes_to(const Impl* tensor) const noexcept {
 }
 
 bool PlanEffects::match(const Reg* regs) const {
-  if (c10::GradMode::is_enabled() != gradients_on_ || at::hasCallbacks()) return false;
+  if (c10::GradMode::is_enabled() != gradients_on_ || at::hasCallbacks() || !is_apart(free_at_, regs)) return false;
   for (size_t i = 0; i < written_.size(); ++i)
     if (!written_[i].matches(static_cast<const Impl*>(regs[written_at_[i]].tensor))) return false;
   return std::all_of(leaves_.begin(), leaves_.end(), [&](const Leaf& leaf) {
@@ -138,14 +158,15 @@ bool PlanEffects::write(PyObject* const* made, const Reg* regs) const noexcept {
   try {
     if (!fits(made, regs)) return false;
     const at::NoGradGuard no_gradients;
-    for (uint32_t reg : written_at_) tensor_at(regs, reg).copy_(THPVariable_Unpack(*made++));
+    std::vector<at::Tensor> values;
+    for (size_t i = 0; i < written_at_.size() + leaves_.size(); ++i)
+      values.push_back(is_plain_tensor(made[i]) ? own(made[i]) : at::Tensor());
+    auto value = values.begin();
+    for (uint32_t reg : written_at_) tensor_at(regs, reg).copy_(*value++);
     for (const Leaf& leaf : leaves_) {
-      PyObject* gradient = *made++;
       const at::Tensor tensor = tensor_at(regs, leaf.reg);
-      if (leaf.gradient)
-        tensor.mutable_grad() = THPVariable_Unpack(gradient);
-      else if (leaf.cleared)
-        tensor.mutable_grad() = at::Tensor();
+      if (leaf.gradient || leaf.cleared) tensor.mutable_grad() = *value;
+      ++value;
     }
     return true;
   } catch (...) {

@@ -3,6 +3,7 @@
 // 1. A leaf with a hook is not for compiled code, nor is a step under a profiler: both would see each operator.
 // 2. A result through which a backward pass has gone has a function of autograd in eager execution, whose saved tensors
 //    are freed. The code's result gets one of the same name that raises what that one raises.
+// 3. Tensors written to share memory with no other that the code reads: it computes each by itself.
 #pragma once
 #include <optional>
 
@@ -13,7 +14,7 @@ namespace pijit::torch_adapter {
 
 class PlanEffects {
  public:
-  PlanEffects(const Effects& effects, const Reg* regs);
+  PlanEffects(const Effects& effects, const Vec<uint32_t>& free, const Reg* regs);
 
   bool gradients_on() const noexcept { return gradients_on_; }
   bool writes_to(const Impl* tensor) const noexcept;
@@ -35,9 +36,10 @@ class PlanEffects {
     std::optional<Form> gradient;  // that native replay left
   };
   bool fits(PyObject* const* made, const Reg* regs) const;
+  bool is_apart(const Vec<uint32_t>& registers, const Reg* regs) const;
 
   bool gradients_on_, refused_ = false;
-  Vec<uint32_t> written_at_;
+  Vec<uint32_t> written_at_, free_at_;
   std::vector<bool> spent_;
   std::vector<Form> written_;
   std::vector<Leaf> leaves_;

@@ -40,7 +40,8 @@ class TorchPlanKey final : public PlanKey {
     for (uint32_t reg : free_at_) free_.emplace_back(impl(regs, reg));
     for (uint32_t reg : numbers_at_) numbers_.push_back(regs[reg]);
     for (uint32_t reg : registers.outputs) outputs_at_.push_back(reg);
-    if (registers.effects != nullptr) effects_ = std::make_unique<PlanEffects>(*registers.effects, regs);
+    if (registers.effects != nullptr)
+      effects_ = std::make_unique<PlanEffects>(*registers.effects, registers.free, regs);
   }
   void note_outputs(const Reg* regs) override {
     for (uint32_t reg : outputs_at_) outputs_.emplace_back(impl(regs, reg));

@@ -339,3 +339,55 @@ def test_a_part_that_no_gradient_goes_through(counting: Counting) -> None:
     x, y = pair.batch()
     for other in (pair.fast(x, y), pair.slow(x, y)):
         assert other.requires_grad
+
+
+def test_what_is_written_shares_memory(counting: Counting) -> None:
+    """A buffer keeps what a weight was, and one holds a part of a weight: plans compute each tensor by itself."""
+
+    def step(model: nn.Module, optimizer: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        before = model[0].weight.detach().clone()
+        optimizer.step()
+        with torch.no_grad():
+            model.before.copy_(before)
+        return loss.detach()
+
+    pair = Pair(counting, step)
+    for model in (pair.model, pair.plain):
+        model.before = torch.zeros(16, 8)
+    pair.settle()
+    for _ in range(3):
+        pair.take()
+        torch.testing.assert_close(pair.model.before, pair.plain.before)
+
+    pair = Pair(counting)
+    pair.settle()
+    assert pair.take() == 1
+    for model in (pair.model, pair.plain):
+        model[2].weight.data = model[0].weight.data.view(8, 16)[:, :].repeat(2, 1)
+        model[4].bias.data = model[0].bias.data[:4]  # two parameters, one memory
+    pair.take(3)
+
+
+def test_a_gradient_that_is_kept_within(counting: Counting) -> None:
+    kept: list[torch.Tensor] = []
+
+    def step(model: nn.Module, optimizer: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        hidden = model[0](x)
+        hidden.retain_grad()
+        kept.append(hidden)
+        loss = nn.functional.cross_entropy(model[1:](hidden), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    pair = Pair(counting, step)
+    pair.settle()
+    kept.clear()
+    pair.take(2)
+    for mine, theirs in (kept[:2], kept[2:]):
+        assert mine.grad is not None
+        torch.testing.assert_close(mine.grad, theirs.grad)

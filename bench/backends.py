@@ -31,6 +31,7 @@ from typing import Any
 import zoo
 
 SETTLE_SECONDS = 300  # at most, to compile with all that is installed
+LEAST_SECONDS = 5  # before it may count as settled: "auto" begins when a segment has come again
 TURNS = 80
 LONGEST = 600  # seconds of a model
 USUAL = ("native", "auto")
@@ -139,7 +140,8 @@ def settle(fast: Any, inputs: dict[str, Any], market: Any) -> tuple[list[tuple[f
         calls.append((time.perf_counter() - start, plan is not None))
         if plan is None and pijit.stats()["segments"]:
             plan = time.perf_counter() - began
-        if market.wait(0) or time.perf_counter() - began > SETTLE_SECONDS:
+        passed = time.perf_counter() - began
+        if (passed > LEAST_SECONDS and market.wait(0)) or passed > SETTLE_SECONDS:
             more -= 1
     return calls, plan
 

@@ -281,7 +281,9 @@ class _Expansion:
             path = f"{value.path or value.name}.grad"
             known = self._buffers[value.name] = replace(value, name=name, role="buffer", path=path)
             tensor = self._tensors[value.name]
-            self._data[name] = self._before.get(id(tensor)) if tensor.grad is None else tensor.grad
+            held = self._before.get(id(tensor)) if tensor.grad is None else tensor.grad
+            # Another thread may hold none at this moment; what counts of a buffer that is only written is its form.
+            self._data[name] = tensor.detach() if held is None else held
         return known
 
     def _backward(self, node: Node) -> None:

@@ -7,6 +7,7 @@ plan, changes something, and takes more steps.
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch import nn
 import pijit
 import pijit.compilers
 from pijit.compilers import market
+from pijit.compilers._queue import Job
 
 pytestmark = pytest.mark.torch
 
@@ -391,3 +393,15 @@ def test_a_gradient_that_is_kept_within(counting: Counting) -> None:
     for mine, theirs in (kept[:2], kept[2:]):
         assert mine.grad is not None
         torch.testing.assert_close(mine.grad, theirs.grad)
+
+
+def test_there_are_no_gradients_while_it_compiles(counting: Counting) -> None:
+    pair, gate = Pair(counting), threading.Event()
+    market._worker.submit(Job(lambda: gate.wait(60) or None))
+    pair.take(6)
+    for optimizer in (pair.optimizer, pair.plain_optimizer):
+        optimizer.zero_grad()
+    gate.set()
+    assert market.wait(60)
+    pair.take(2)
+    assert pair.take(2) == 2

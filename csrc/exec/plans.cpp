@@ -158,9 +158,8 @@ bool Plans::tell_writes(Keyed& keyed, Plan& plan) {
 
 bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& plan) {
   const double start = now();
-  Ran ran{&trace, &segment, {}};
   std::vector<Ref> given;
-  const Vec<uint32_t> inputs = this->given(segment);
+  const Vec<uint32_t>& inputs = segment.given;
   std::vector<PyObject*> arguments(inputs.size() + 1);
   for (size_t i = 0; i < inputs.size(); ++i) {
     given.push_back(Ref::steal(box_register(regs_[inputs[i]])));
@@ -174,6 +173,7 @@ bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& 
   if (segment.effects) {
     if (!finish(segment, keyed, made.get())) return drop(keyed, plan), false;
   } else {
+    Ran ran{&trace, &segment, {}};
     for (uint32_t index : segment.free) ran.hold(index, regs_[index]);
     for (uint32_t index : segment.bound)  // those that the replay holds are let go behind their last use
       if (regs_[index].owned != 0) ran.hold(index, regs_[index]);
@@ -187,15 +187,7 @@ bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& 
 // Of what a native replay is given that is offered or compared.
 Ref Plans::copy_inputs(const Segment& segment, Keyed& keyed) const {
   keyed.key->hold(regs_);
-  return copies(given(segment), regs_);
-}
-
-// What a plan is given: tensors that it writes to are among its inputs.
-Vec<uint32_t> Plans::given(const Segment& segment) const {
-  Vec<uint32_t> registers = segment.free;
-  if (segment.effects)
-    registers.insert(registers.end(), segment.effects->written.begin(), segment.effects->written.end());
-  return registers;
+  return copies(segment.given, regs_);
 }
 
 bool Plans::look(const Segment& segment) noexcept {

@@ -65,7 +65,6 @@ class Plans {
   // Of a segment with effects: loads what its nodes find, and asks what they ask; false: native replay finds why.
   bool look(const Segment& segment) noexcept;
   bool finish(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
-  Vec<uint32_t> given(const Segment& segment) const;
   Ref copy_inputs(const Segment& segment, Keyed& keyed) const;
   void note_native();
   void offer(Segment& segment, const std::shared_ptr<Keyed>& keyed);

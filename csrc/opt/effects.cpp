@@ -343,11 +343,12 @@ Segment StretchFinder::make(uint32_t first, uint32_t last) {
       if (is_output(reg, first, last)) (is_tensor(reg) ? made.outputs : made.number_outputs).push_back(reg);
   }
   add_effects(first, last, &made);
+  made.given = made.free;
+  made.given.insert(made.given.end(), made.effects->written.begin(), made.effects->written.end());
   return made;
 }
 
 std::vector<Segment> StretchFinder::run() {
-  constexpr uint32_t kFewest = 3;  // operators: as of other segments
   std::vector<Segment> found;
   classify();
   note_memory();
@@ -359,7 +360,7 @@ std::vector<Segment> StretchFinder::run() {
       Segment segment = make(first, last);
       const bool numbers = std::all_of(segment.numbers.begin(), segment.numbers.end(),
                                        [&](uint32_t reg) { return is_number(trace_.regs[reg].rep); });
-      if (segment.operators >= kFewest && numbers) found.push_back(std::move(segment));
+      if (segment.operators >= kFewestOperators && numbers) found.push_back(std::move(segment));
     }
     first = std::max(last, first + 1);
   }

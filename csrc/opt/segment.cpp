@@ -12,8 +12,6 @@ namespace pijit {
 
 namespace {
 
-constexpr uint32_t kFewest = 3;  // operators of a segment: fewer cost less than the call of a plan
-
 class Finder {
  public:
   Finder(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen, bool has_market)
@@ -132,6 +130,7 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
     for (uint32_t reg : steps_[i].writes)
       if (is_output(reg, first, last)) (is_tensor(reg) ? made.outputs : made.number_outputs).push_back(reg);
   }
+  made.given = made.free;
   return made;
 }
 
@@ -160,7 +159,7 @@ std::shared_ptr<Segments> Finder::run() {
     const Segment segment = make(first, last);
     const bool numbers = std::all_of(segment.numbers.begin(), segment.numbers.end(),
                                      [&](uint32_t reg) { return is_number(trace_.regs[reg].rep); });
-    if (segment.operators >= kFewest && !segment.outputs.empty() && numbers && regions_.asks(first))
+    if (segment.operators >= kFewestOperators && !segment.outputs.empty() && numbers && regions_.asks(first))
       found->all.push_back(segment);
     first = std::max(last, first + 1);
   }

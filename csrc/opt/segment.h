@@ -26,6 +26,7 @@ struct Segment {
   Vec<uint32_t> bound;           // registers that it reads: tensors that guards find at the same place each time
   Vec<uint32_t> free;            // other tensors
   Vec<uint32_t> numbers;         // numbers
+  Vec<uint32_t> given;           // what a plan is given: the free ones, then those that it writes to
   Vec<uint32_t> outputs;         // registers that it writes and that are read behind it: tensors
   Vec<uint32_t> number_outputs;  // numbers
   PyObject* region = nullptr;    // whose compilers are asked, kept by the trace; null: those of the root

@@ -8,6 +8,9 @@
 
 namespace pijit {
 
+// Operators of a segment: fewer cost less than the call of a plan.
+inline constexpr uint32_t kFewestOperators = 3;
+
 // What a segment may do with a node.
 enum class Kind : uint8_t {
   kOther,     // it ends there

@@ -1,11 +1,13 @@
-"""A backend for tests: it runs the graph as torch does, counts, and does what a test asks of it besides."""
+"""Backends for tests: they run the graph as torch does, count, and do what a test asks of them besides."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pijit
+from pijit.compilers import market
 from pijit.compilers._base import EXACT, Backend, Options, Plan
 from pijit.compilers._torch import module_of
 from pijit.graph import Graph
@@ -48,3 +50,30 @@ class Counted(Backend):
             self.closed += 1
 
         return Plan(self.name, run, results=(), shares_weights=False, rebind=module.pijit_rebind, close=close)
+
+
+class Counting:
+    """A function for `pijit.register_backend`; keeps the names of the operators of each graph that it got."""
+
+    def __init__(self) -> None:
+        self.compiled = self.runs = 0
+        self.operators: list[list[str]] = []
+        self.around: Callable[[Any], Any] = lambda outputs: outputs
+
+    def __call__(self, module: Any, example_inputs: Any) -> Any:
+        self.compiled += 1
+        self.operators.append([str(node.target) for node in module.graph.nodes if node.op == "call_function"])
+
+        def run(*inputs: Any) -> Any:
+            self.runs += 1
+            return self.around(module.forward(*inputs))
+
+        return run
+
+
+def registered(name: str) -> Iterator[Counting]:
+    """For a fixture: such a backend under a name. What compiles has ended before the next test."""
+    backend = Counting()
+    pijit.register_backend(name, backend)
+    yield backend
+    market.wait(60)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from counted import Counting, registered
 
 import pijit
 from pijit.compilers import market
@@ -18,38 +19,14 @@ from pijit.errors import BackendError, UsageError
 pytestmark = pytest.mark.torch
 
 
-class Counting:
-    """A backend that runs the graph as torch does, and keeps the names of the operators that it got."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.operators: list[list[str]] = []
-
-    def __call__(self, module: Any, example_inputs: Any) -> Any:
-        self.operators.append([str(node.target) for node in module.graph.nodes if node.op == "call_function"])
-
-        def run(*inputs: Any) -> Any:
-            self.runs += 1
-            return module.forward(*inputs)
-
-        return run
-
-
 @pytest.fixture
 def one() -> Iterator[Counting]:
-    yield from _registered("region_one")
+    yield from registered("region_one")
 
 
 @pytest.fixture
 def two() -> Iterator[Counting]:
-    yield from _registered("region_two")
-
-
-def _registered(name: str) -> Iterator[Counting]:
-    backend = Counting()
-    pijit.register_backend(name, backend)
-    yield backend
-    market.wait(60)
+    yield from registered("region_two")
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from counted import Counting, registered
 from torch import nn
 
 import pijit
@@ -23,29 +24,9 @@ from pijit.compilers._queue import Job
 pytestmark = pytest.mark.torch
 
 
-class Counting:
-    """A backend that runs the graph as torch does, and counts."""
-
-    def __init__(self) -> None:
-        self.compiled = self.runs = 0
-        self.around: Callable[[Any], Any] = lambda outputs: outputs
-
-    def __call__(self, module: Any, example_inputs: Any) -> Any:
-        self.compiled += 1
-
-        def run(*inputs: Any) -> Any:
-            self.runs += 1
-            return self.around(module.forward(*inputs))
-
-        return run
-
-
 @pytest.fixture
 def counting() -> Iterator[Counting]:
-    backend = Counting()
-    pijit.register_backend("counting", backend)
-    yield backend
-    market.wait(60)
+    yield from registered("counting")
 
 
 @pytest.fixture(scope="module", autouse=True)

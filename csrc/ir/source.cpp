@@ -244,6 +244,9 @@ void Sources::follow(const Guard& guard) {
     case GuardOp::kInlineSlot:
       name(item(0), inline_value(guard, subject));
       break;
+    case GuardOp::kSlot:
+      name(guard.expected, at_offset(guard, subject));
+      break;
     case GuardOp::kList:
       for (uint32_t i = 0; i < guard.count; ++i) name(item(i), make(Step::kItem, subject, nullptr, i));
       break;

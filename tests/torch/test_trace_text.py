@@ -233,6 +233,24 @@ def test_arguments_that_hold_tensors() -> None:
     )
 
 
+def test_an_argument_that_stays_the_same() -> None:
+    """What a slot held is that slot in the text, though the trace does not keep it alive."""
+
+    def f(pair: Pair, a: torch.Tensor) -> torch.Tensor:
+        return pair.left * a + pair.right
+
+    replayed = pijit.jit(f)
+    pair = Pair(x(2), x(2) * 2)
+    for factor in (1, 2, 3):
+        assert same(replayed(pair, x(2) * factor), f(pair, x(2) * factor))
+    text = str(pijit.traces(replayed)[-1])
+    assert "pair is pair" in text
+    assert "_at_0x" not in text
+    assert same(run(text, (Pair(x(3), x(3) - 1), x(3))), f(Pair(x(3), x(3) - 1), x(3)))
+    del pair
+    assert "_at_0x" not in str(pijit.traces(replayed)[-1])
+
+
 class Layer(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -94,6 +94,12 @@ class Place {
     }
   }
 
+  // The market goes on compiling for the key, or does no longer.
+  void await() { keyed_->awaits = alive(); }
+  void complete() {
+    if (alive()) keyed_->complete();
+  }
+
   // A result of the plan agreed with native replay.
   void trust(const py::object& call) {
     for (const auto& plan : keyed_->plans)
@@ -252,6 +258,8 @@ void add_plans(py::module_& m) {
       .def("data", &Place::data)
       .def("install", &Place::install, py::arg("plans"), py::arg("turns"), py::arg("shared") = false,
            py::arg("trial") = false)
+      .def("await_more", &Place::await)
+      .def("complete", &Place::complete)
       .def("trust", &Place::trust)
       .def("drop", &Place::drop)
       .def_property("memo", &Place::memo, &Place::set_memo)

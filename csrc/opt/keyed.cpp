@@ -8,7 +8,9 @@ namespace pijit {
 namespace {
 
 constexpr size_t kTimes = 16;     // of a plan that are kept
-constexpr size_t kTurns = 7;      // of each contender; the first is not counted
+constexpr size_t kBlock = 4;      // runs of a contender in a row; the first finds other caches, and is not counted
+constexpr uint64_t kRounds = 2;   // of such runs
+constexpr double kBehind = 2;     // times as slow as the fastest: dropped after a round
 constexpr int kChances = 2;       // a plan that has lost to native replay so often is dropped
 constexpr uint64_t kSample = 32;  // one of so many runs is watched
 constexpr size_t kRecent = 5;     // of these are looked at
@@ -22,7 +24,10 @@ double middle_of(std::vector<double> times) {
 }
 
 double median(const std::vector<double>& times) {
-  return middle_of(times.size() > 1 ? std::vector<double>(times.begin() + 1, times.end()) : times);
+  std::vector<double> counted;
+  for (size_t i = 0; i < times.size(); ++i)
+    if (i % kBlock != 0) counted.push_back(times[i]);
+  return middle_of(counted.empty() ? times : counted);
 }
 
 void note_time(std::vector<double>* times, double seconds) {
@@ -49,7 +54,7 @@ bool Watch::is_due(double seconds) {
 std::shared_ptr<Plan> Keyed::next() noexcept {
   if (plans.empty() || settled_natively) return nullptr;
   if (state == State::kSettled) return plans.front();
-  const size_t at = turn++ % (plans.size() + 1);
+  const size_t at = turn++ / kBlock % (plans.size() + 1);
   return at == 0 ? nullptr : plans[at - 1];
 }
 
@@ -63,7 +68,7 @@ void Keyed::add(std::shared_ptr<Plan> plan, bool turns) {
 void Keyed::take_turns() noexcept {
   for (const auto& plan : plans) plan->times.clear();
   native_times.clear();
-  turn = 0;
+  turn = rounds_ = 0;
   settled_natively = false;
   contested = true;
   state = State::kInTurns;
@@ -80,21 +85,35 @@ void Keyed::note(const Plan* plan, double seconds) {
   if (watch.is_due(seconds)) take_turns();
 }
 
+void Keyed::complete() noexcept {
+  awaits = false;
+  if (contested && !plans.empty()) take_turns();
+}
+
 void Keyed::settle() {
-  if (native_times.size() < kTurns || plans.empty()) return;
-  for (const auto& plan : plans)
-    if (plan->times.size() < kTurns) return;
-  const auto best = std::min_element(plans.begin(), plans.end(),
-                                     [](const auto& a, const auto& b) { return median(a->times) < median(b->times); });
-  std::iter_swap(plans.begin(), best);
+  if (plans.empty()) return;
+  size_t fewest = native_times.size();
+  for (const auto& plan : plans) fewest = std::min(fewest, plan->times.size());
+  if (fewest < (rounds_ + 1) * kBlock) return;
+  rounds_ += 1;
+  turn = 0;
+  std::sort(plans.begin(), plans.end(),
+            [](const auto& a, const auto& b) { return median(a->times) < median(b->times); });
   const double fastest = median(plans.front()->times), native = median(native_times);
+  const auto is_behind = [&](const auto& plan) { return median(plan->times) > kBehind * std::min(fastest, native); };
+  drop_from(static_cast<size_t>(std::find_if(plans.begin() + 1, plans.end(), is_behind) - plans.begin()));
+  if (rounds_ < kRounds) return;
   settled_natively = native <= fastest;
   state = State::kSettled;
   watch.begin(std::min(fastest, native));
+  if (awaits) return;
   plans.front()->lost += settled_natively;
-  const size_t stay = plans.front()->lost < kChances ? 1 : 0;
-  std::vector<std::shared_ptr<Plan>> lost(plans.begin() + static_cast<ptrdiff_t>(stay), plans.end());
-  plans.resize(stay);
+  drop_from(plans.front()->lost < kChances ? 1 : 0);
+}
+
+void Keyed::drop_from(size_t first) {
+  const std::vector<std::shared_ptr<Plan>> lost(plans.begin() + static_cast<ptrdiff_t>(first), plans.end());
+  plans.resize(first);
   for (const auto& plan : lost) losers.push_back({plan->name, plan->runs, median(plan->times)});
 }
 

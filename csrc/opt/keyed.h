@@ -1,9 +1,12 @@
 // Who answers for a segment under one key: plans, native replay, and their turns.
 //
-// 1. Where several may answer they take turns, each timed. The fastest stays, and what lost is dropped; the best plan
-//    is kept a second time even if native replay was faster.
-// 2. Who won is watched (`Watch`): when it has become slower, and after ever more runs, the turns begin again.
-// 3. All members are guarded by the GIL. A plan is Python code: others may add and drop plans while it runs.
+// 1. Where several may answer they take turns, each timed: several runs in a row, since what the one before it left in
+//    the caches is not its own. The fastest stays, and what lost is dropped; the best plan is kept a second time even
+//    if native replay was faster.
+// 2. While the market still compiles, times are those of a busy machine: the fastest answers, and who comes near it
+//    stays. When the market is done they take turns again.
+// 3. Who won is watched (`Watch`): when it has become slower, and after ever more runs, the turns begin again.
+// 4. All members are guarded by the GIL. A plan is Python code: others may add and drop plans while it runs.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -84,6 +87,7 @@ struct Keyed {
   std::vector<Loser> losers;
   bool settled_natively = false;
   bool contested = false;  // plans and native replay have taken turns
+  bool awaits = false;     // the market still compiles for the key
   Watch watch;
   // Of Keys (opt/keys.h).
   uint64_t offers = 0;   // to the market; an older one than the last is void
@@ -98,14 +102,20 @@ struct Keyed {
   std::shared_ptr<Plan> next() noexcept;
   // One more contender; with `turns` they take turns from now on, else the first plan answers.
   void add(std::shared_ptr<Plan> plan, bool turns);
+  // Nobody else comes: those that are there take turns once more, and one of them stays.
+  void complete() noexcept;
   // After a run of who was next, the plan or null for native replay.
   void note(const Plan* plan, double seconds);
   void remove(const Plan& plan, std::string why);
 
  private:
   void take_turns() noexcept;
-  // Ends the turns, if all have had theirs: the fastest stays.
+  // After a turn. At the end of a round who is far behind is dropped; after the last one the fastest stays.
   void settle();
+  // The plans from there on have lost.
+  void drop_from(size_t first);
+
+  uint64_t rounds_ = 0;
 };
 
 }  // namespace pijit

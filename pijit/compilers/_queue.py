@@ -167,5 +167,6 @@ class Queue:
 
     def _done(self) -> None:
         with self._changed:
+            self._wake()  # before nothing is left: who waits for that waits for these, too
             self._pending -= 1
             self._changed.notify_all()

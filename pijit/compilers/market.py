@@ -8,7 +8,8 @@ Rules:
 1. A call of the program waits for nothing here: it leaves its offer in a queue.
 2. A plan that differs by more than the backend's tolerance never answers, or is dropped; that is said once. Where it
    differs from the native replay that was offered, the engine compares once more: weights may have been written since.
-3. Several backends take turns with native replay on the program's own calls; the fastest stays.
+3. Several backends take turns with native replay on the program's own calls, and once more when nothing is compiled
+   any longer, since a compiler that works beside them changes their times; the fastest stays.
 4. "auto" begins nothing that cannot repay: a segment that is small and quick, or that was replayed once only. Hot
    segments go first, and of a segment the compiler that is quickest to compile.
 5. Where forms differ in sizes only, they get one plan of free sizes of each backend that can make one (`_free_sizes`).
@@ -151,6 +152,8 @@ class Market:
         from pijit.graph.segment import graph_of_segment
 
         candidates = list(self.candidates())
+        offer.left = len(candidates)
+        offer.place.await_more()
         rows = [self._row(name, offer.place) for name, _, _ in candidates]
         try:
             with quietly:
@@ -201,8 +204,14 @@ class Market:
                 return
             row.state = str(error)
             _log.info("pijit: %s", error)
+        except Exception as error:
+            row.state = f"{type(error).__name__}: {error}"
+            raise
         finally:
             row.seconds = compilation.seconds
+            offer.left -= 1
+            if offer.left == 0:
+                _complete(offer.place)
 
     def _add(
         self, offer: "_Offer", row: Outcome, made: Made, writes: tuple[int, int] | None, shared: bool = False
@@ -303,22 +312,38 @@ class Market:
 
     def _share(self, offer: "_Offer", plans: _free_sizes.Plans) -> None:
         """Install plans of free sizes under one more form."""
+        offer.place.await_more()
         for made in list(plans.made):
             row = self._row(made.backend.name, offer.place)
             try:
                 self._add(offer, row, made, None, shared=True)
             except BackendError as error:
                 row.state = str(error)
+        _complete(offer.place)
+
+
+def _complete(place: Any) -> None:
+    """Nobody else comes for a segment under one key. It is told when nothing is compiled beside its calls, either."""
+    _worker.submit(Job(place.complete, ready=lambda: pool.idle() or not place.alive, forget=place.complete))
 
 
 @dataclass
 class _Offer:
-    """A segment under one key, with what one native replay was given and gave."""
+    """A segment under one key, with what one native replay was given and gave.
+
+    Attributes:
+        place: the segment and its key.
+        inputs: copies of what the replay was given.
+        outputs: copies of what it gave.
+        threads: of torch, in the thread of the replay.
+        left: how many compilations have not ended.
+    """
 
     place: Any
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     threads: int
+    left: int = 0
 
     def heat(self) -> float:
         """The hottest offer is dealt with first."""

@@ -265,6 +265,12 @@ def submit(
     return made
 
 
+def idle() -> bool:
+    """Nothing is compiled, and nothing waits for it."""
+    with _lock:
+        return not _waiting and all(each._finished.is_set() for each in _running)
+
+
 def _work() -> None:
     """A thread: takes what waits, until there is nothing for a while."""
     try:

@@ -222,6 +222,21 @@ def test_what_the_program_draws_meanwhile_is_not_drawn_again(monkeypatch: pytest
     assert torch.equal(torch.cat(drawn), torch.rand(6))
 
 
+def test_an_unexpected_error_ends_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def __init__(self, *arguments: object) -> None:
+            raise RuntimeError("no plan is made of this")
+
+    monkeypatch.setattr(market, "Made", Broken)
+    model, x = layers(), torch.randn(2, 8)
+    fast = automatic(model, Noting("noted"))
+    for _ in range(4):
+        assert torch.equal(fast(x), model(x))
+        assert market.wait(60)
+    rows = {row.backend: row.state for row in market.of(fast).outcomes}
+    assert rows == {"noted": "RuntimeError: no plan is made of this"}
+
+
 def test_without_consent_nothing_is_folded() -> None:
     folding, module = Noting("folding", folds=True), layers()
     fast = automatic(lambda x: module(x), folding)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -85,6 +88,57 @@ def test_what_lost_is_closed(backends: Callable[[str], Counted]) -> None:
     fast_one.remembered = None
     assert torch.equal(fast(x), long(x))
     assert slow.runs == runs
+
+
+def test_who_comes_near_the_fastest_stays_while_others_compile(backends: Callable[[str], Counted]) -> None:
+    near, nearer, last, far = backends("near"), backends("nearer"), backends("last"), backends("far")
+    for backend, seconds in ((near, 0.004), (nearer, 0.005), (far, 0.1)):
+        backend.seconds, backend.remembers = seconds, True
+    last.seconds = 0.1
+    last.begins = threading.Event()
+    fast = pijit.jit(long, backend=["near", "nearer", "far", "last"])
+    x = torch.randn(384, 384)
+    right = long(x)
+
+    def until(enough: Callable[[Any], bool]) -> Any:
+        ends = time.monotonic() + 60
+        while not enough(key_of(fast)):
+            assert torch.equal(fast(x), right)
+            assert time.monotonic() < ends, str(key_of(fast))
+        return key_of(fast)
+
+    assert torch.equal(fast(x), right)
+    assert torch.equal(fast(x), right)
+    key = until(lambda key: len(key.plans) + len(key.losers) == 3 and is_settled(key))
+    assert {plan.backend for plan in key.plans} == {"near", "nearer"}
+    assert [plan.backend for plan in key.losers] == ["far"]
+    last.begins.set()
+    assert market.wait(60)
+    key = until(lambda key: "last" in {each.backend for each in key.losers} and is_settled(key))
+    assert key.state == "settled"
+    (winner,) = key.plans
+    assert {winner.backend, *(each.backend for each in key.losers)} == {"near", "nearer", "far", "last"}
+    assert closed(far) == closed(last) == 1
+    assert near.closed + nearer.closed == 1
+
+
+def test_each_takes_several_turns_in_a_row(backends: Callable[[str], Counted]) -> None:
+    order: list[str] = []
+
+    def noting(name: str) -> Callable[[Any], Any]:
+        def note(outputs: Any) -> Any:
+            order.append(name)
+            return outputs
+
+        return note
+
+    for name in ("one", "other"):
+        backends(name).around = noting(name)
+    fast = pijit.jit(long, backend=["one", "other"])
+    called(fast, long, torch.randn(96, 96), is_settled, 80)
+    changes = sum(before != after for before, after in itertools.pairwise(order))
+    assert min(order.count("one"), order.count("other")) >= 8
+    assert changes <= len(order) // 3
 
 
 def test_a_winner_that_becomes_slow_loses(backends: Callable[[str], Counted]) -> None:

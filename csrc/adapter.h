@@ -25,7 +25,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 12;
+inline constexpr int kAdapterVersion = 13;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -184,6 +184,8 @@ class Adapter {
   // Number of operators dispatched on this thread while counting is on (to find roots under enable()).
   virtual void count_operators(bool on) noexcept = 0;
   virtual uint64_t operators_counted() const noexcept = 0;
+  // Calls `wake` at operators of any thread, from now on; null: no more. It may be called without the GIL.
+  virtual void wake_on_operator(void (*wake)() noexcept) noexcept = 0;
 };
 
 }  // namespace pijit

@@ -21,6 +21,7 @@
 #include "hook/hook.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
+#include "hook/rest.h"
 #include "hook/roots.h"
 #include "hook/savings.h"
 #include "hook/stress.h"
@@ -92,6 +93,7 @@ std::string py_trace_text(int id, size_t index) {
 }
 
 void py_reset(int id) {
+  wake_hook();
   if (id >= 0) return reset_root(*root_or_raise(id));
   for (auto& root : all_roots()) reset_root(*root);
   stats() = Stats();
@@ -105,6 +107,7 @@ void py_attach(py::object capsule) {
   build_builtin_table();
   for (PyTypeObject* const* type = adapter->value_types(); *type != nullptr; ++type) cpython::add_value_type(*type);
   set_adapter(adapter);
+  wake_hook();
 }
 
 // The value is one that Python has checked; what does not fit is as much as does.
@@ -168,6 +171,7 @@ PYBIND11_MODULE(_core, m) {
   });
   m.def("hook_remove", [] { remove_hook(); });
   m.def("hook_installed", [] { return hook_installed(); });
+  m.def("hook_rests", [] { return hook_rests(); });
   m.def("layout_trouble", [] {
     const char* name = python_layout_trouble();
     return std::string(name == nullptr ? "" : name);

@@ -18,6 +18,7 @@
 
 #include "adapter.h"
 #include "hook/evaluate.h"
+#include "hook/rest.h"
 #include "hook/roots.h"
 #include "hook/savings.h"
 #include "ir/adapter_slot.h"
@@ -48,7 +49,10 @@ void stop_counting(Watch& watch) noexcept {
   if (!watch.counting) return;
   watch.counting = false;
   Adapter* adapter = current_adapter();
-  if (adapter->operators_counted() > 0) watch.state->has_operators = true;
+  if (adapter->operators_counted() > 0) {
+    watch.state->has_operators = true;
+    note_use();
+  }
   adapter->count_operators(false);
 }
 
@@ -120,7 +124,10 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
   }
   if (watch.counting && current_adapter()->operators_counted() == 0) state->plain_calls += 1;
   stop_counting(watch);
-  if (state->has_operators) note_outermost(frame_code, t_frames - watch.began);
+  if (state->has_operators) {
+    note_use();
+    note_outermost(frame_code, t_frames - watch.began);
+  }
   return result;
 }
 

@@ -4,7 +4,7 @@
 //         -> root of its code?             -> a trace whose guards hold: replay; else record, while that may pay
 //         -> enable() under stress?        -> a root from its first call on, or recorded for nothing (hook/stress.h)
 //         -> enable() and outermost?       -> evaluated while operators are counted; a second call makes it a root
-//         -> CPython
+//         -> CPython; after many such calls without the hook (hook/rest.h)
 //
 // 1. Everything here runs with the GIL; the switches are plain globals.
 // 2. A foreign evaluator that was installed before ours is what frames are handed on to.
@@ -16,6 +16,7 @@
 
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
+#include "hook/rest.h"
 #include "hook/roots.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
@@ -26,6 +27,8 @@ namespace pijit {
 namespace {
 
 bool g_on = false;  // the hook is asked for
+
+PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag);
 
 // A frame while a recorder watches this thread.
 PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, int throwflag) {
@@ -48,9 +51,21 @@ std::shared_ptr<Root> root_of_frame(CodeState& state, cpython::Frame* frame) {
   return nullptr;
 }
 
+void rest(PyThreadState* ts) noexcept {
+  if (cpython::get_eval_frame(ts) != eval_frame) return;
+  cpython::set_eval_frame(ts, cpython::default_eval_frame());
+  begin_rest(install_hook);
+}
+
+// A frame that is no root's.
+void note_quiet_call(PyThreadState* ts) noexcept {
+  if (is_quiet_call() && may_rest()) rest(ts);
+}
+
 // A frame that goes on, or that cannot be a root's. The body of a jitted generator or coroutine function is CPython's;
 // what it calls is looked at.
 PyObject* not_looked_at(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
+  note_quiet_call(ts);
   if (!any_suspends() || !cpython::is_generator_frame(frame)) return plain(ts, frame, throwflag);
   CodeState* state = code_state(cpython::code(frame), false);
   if (state == nullptr) return plain(ts, frame, throwflag);
@@ -86,6 +101,7 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   CodeState* state = code_state(cpython::code(frame), false);
   if (state != nullptr && !state->roots.empty()) {
     if (std::shared_ptr<Root> root = root_of_frame(*state, frame)) {
+      if (root->is_live()) note_use();
       if (!root->disabled.empty() && (root->passes || (!root->closed && automatic()))) {
         const Passing passing(root->passes);
         return enter_root(root, ts, frame);
@@ -96,6 +112,7 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   }
   if (stress_words() != 0 && automatic() && cpython::untraced(ts) && cpython::is_function_body(cpython::code(frame)))
     return stressed(ts, frame);
+  note_quiet_call(ts);
   if (is_candidate(ts, frame)) return enter_candidate(ts, frame);
   return plain(ts, frame, throwflag);
 }
@@ -113,12 +130,15 @@ PyObject* evaluate_alone(PyThreadState* ts, cpython::Frame* frame) {
     return plain(ts, frame, 0);
   cpython::set_eval_frame(ts, cpython::default_eval_frame());
   PyObject* result = cpython::eval_default(ts, frame, 0);
-  if (g_on && cpython::get_eval_frame(ts) == cpython::default_eval_frame()) cpython::set_eval_frame(ts, eval_frame);
+  const bool is_wanted = g_on && !hook_rests();
+  if (is_wanted && cpython::get_eval_frame(ts) == cpython::default_eval_frame())
+    cpython::set_eval_frame(ts, eval_frame);
   return result;
 }
 
 void install_hook() noexcept {
   g_on = true;
+  end_rest();
   PyThreadState* ts = PyThreadState_Get();
   cpython::FrameEval now = cpython::get_eval_frame(ts);
   if (now == eval_frame) return;
@@ -127,8 +147,13 @@ void install_hook() noexcept {
   cpython::set_eval_frame(ts, eval_frame);
 }
 
+void wake_hook() noexcept {
+  if (hook_rests()) install_hook();
+}
+
 void remove_hook() noexcept {
   g_on = false;
+  end_rest();
   PyThreadState* ts = PyThreadState_Get();
   if (cpython::get_eval_frame(ts) != eval_frame) return;
   cpython::set_eval_frame(ts, evaluator_before() != nullptr ? evaluator_before() : cpython::default_eval_frame());

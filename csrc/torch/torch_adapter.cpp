@@ -8,6 +8,7 @@
 #include "torch/metadata.h"
 #include "torch/plan_key.h"
 #include "torch/state.h"
+#include "torch/waking.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -99,6 +100,7 @@ class TorchAdapter final : public Adapter {
 
   void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }
   uint64_t operators_counted() const noexcept override { return Eye::of_thread().counted(); }
+  void wake_on_operator(void (*wake)() noexcept) noexcept override { torch_adapter::wake_on_operator(wake); }
 
  private:
   static CallFate begin(Recording& recording, const CallSite& site, Val* result);

@@ -1,0 +1,80 @@
+// Counts calls, and waits for an operator.
+#include "hook/rest.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "adapter.h"
+#include "cache/root.h"
+#include "hook/automatic.h"
+#include "hook/evaluate.h"
+#include "hook/roots.h"
+#include "hook/savings.h"
+#include "hook/stress.h"
+#include "ir/adapter_slot.h"
+
+namespace pijit {
+namespace {
+
+// More than a call that is watched takes to pass its role on.
+constexpr uint64_t kQuiet = 2 * kLong;
+constexpr uint64_t kMost = kQuiet << 10;
+
+uint64_t g_quiet = 0;        // calls since the last use
+uint64_t g_enough = kQuiet;  // of them
+std::atomic<bool> g_rests{false};
+std::atomic<bool> g_wakes{false};  // an operator has been seen since
+void (*g_back)() noexcept = nullptr;
+
+int come_back(void*) noexcept {
+  if (!g_rests) return 0;
+  g_enough = std::min(2 * g_enough, kMost);
+  g_back();
+  return 0;
+}
+
+// An operator runs, on any thread, with the GIL or without.
+void wake() noexcept {
+  if (g_wakes.exchange(true)) return;
+  if (PyGILState_Check() != 0) {
+    come_back(nullptr);
+  } else {
+    Py_AddPendingCall(come_back, nullptr);
+  }
+}
+
+}  // namespace
+
+bool is_quiet_call() noexcept {
+  if (++g_quiet < g_enough) return false;
+  g_quiet = 0;
+  return true;
+}
+
+void note_use() noexcept {
+  g_quiet = 0;
+}
+
+bool may_rest() noexcept {
+  return !any_live_root() && !any_suspends() && stance() == Stance::kOn && stress_words() == 0 && !measures_savings() &&
+         evaluator_before() == nullptr;
+}
+
+void begin_rest(void (*back)() noexcept) noexcept {
+  g_back = back;
+  g_wakes = false;
+  g_rests = true;
+  if (Adapter* adapter = current_adapter()) adapter->wake_on_operator(wake);
+}
+
+void end_rest() noexcept {
+  if (!g_rests.exchange(false)) return;
+  g_quiet = 0;
+  if (Adapter* adapter = current_adapter()) adapter->wake_on_operator(nullptr);
+}
+
+bool hook_rests() noexcept {
+  return g_rests;
+}
+
+}  // namespace pijit

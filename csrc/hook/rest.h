@@ -1,0 +1,27 @@
+// The hook goes out while nothing wants it: it keeps CPython from calling Python functions in its own, quicker way, and
+// a program of small functions takes half as long again.
+//
+// 1. It rests after many calls in a row in which no root was called and no operator was seen, if no root is live.
+// 2. The next tensor operator of any thread brings it back, and so does what a user asks of pijit. The call that the
+//    operator ran in has been missed.
+// 3. A function that is called ever again after so many other calls would always be missed. So each time that an
+//    operator has brought it back, the hook stays for twice as many calls.
+#pragma once
+#include "common/python.h"
+
+namespace pijit {
+
+// A call that the hook had no use for. True: enough have come in a row.
+bool is_quiet_call() noexcept;
+// A root was called, or operators were seen: the calls begin to be counted anew.
+void note_use() noexcept;
+
+// The hook may go out now.
+bool may_rest() noexcept;
+// It has gone out; `back` puts it in again, with the GIL.
+void begin_rest(void (*back)() noexcept) noexcept;
+// It does not rest any more, if it did.
+void end_rest() noexcept;
+bool hook_rests() noexcept;
+
+}  // namespace pijit

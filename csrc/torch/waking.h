@@ -1,0 +1,9 @@
+// Tells of the next operator, whatever thread runs it.
+#pragma once
+
+namespace pijit::torch_adapter {
+
+// `wake` is called at operators from now on, with the GIL or without; null: no more. With the GIL.
+void wake_on_operator(void (*wake)() noexcept) noexcept;
+
+}  // namespace pijit::torch_adapter

@@ -18,6 +18,9 @@ from devices.scenarios import DEVICE, data
 from side_by_side import Jit, replayed
 from torch import nn
 
+import pijit
+from pijit.tools import doctor
+
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(twin.compiler() is None, reason="needs a C++ compiler"),
@@ -94,6 +97,108 @@ def text_model(jit: Jit) -> Iterator[Any]:
             call = lambda words=words: model(words).last_hidden_state  # noqa: E731
             yield replayed(call) if seed else call
     assert isinstance(made, nn.Module)
+
+
+@scenario()
+def a_kernel_of_its_own_for_gradients(jit: Jit) -> Iterator[Any]:
+    """It runs where no gradients are recorded, too."""
+    f = jit(lambda x: torch.nn.functional.silu(x * 2))
+    with torch.no_grad():
+        yield lambda: f(data(1))
+        yield replayed(lambda: f(data(2)))
+
+
+# what pijit says and makes of a device; each runs in the child
+
+
+def says_which_mode_is_another() -> None:
+    f = pijit.jit(lambda x: torch.softmax(x * 2, -1))
+    for _ in range(2):
+        f(data(1))
+    with torch.Stream(DEVICE):
+        f(data(1))
+    said = pijit.why(f)
+    assert said.startswith("current stream of twin:0: ")
+    assert said.endswith(" now, 0 before")
+    g = pijit.jit(lambda: torch.ones(2, device=DEVICE))
+    g()
+    with torch.accelerator.device_index(1):
+        g()
+    assert pijit.why(g) == "current device of twin: 1 now, 0 before"
+    assert "device twin:1" in pijit.traces(g)[1].modes
+
+
+def a_trace_of_the_cpu_asks_no_device() -> None:
+    f, g = pijit.jit(lambda x: x + 1), pijit.jit(lambda x: x.cpu() + 1)
+    f(torch.ones(2))
+    g(torch.ones(2, device=DEVICE))
+    asks = ["current device of twin" in pijit.traces(each)[0].guards[0].text for each in (f, g)]
+    assert asks == [False, True]
+
+
+def says_that_a_capture_is_under_way() -> None:
+    f = pijit.jit(lambda x: x + 1)
+    x = data(1)
+    f(x)
+    torch.twin.capture(True)
+    try:
+        f(x)
+        assert "the current stream of a device is captured" in pijit.status(f).reason
+        with pytest.raises(pijit.errors.StrictError):
+            pijit.jit(lambda x: x + 1, strict=True)(x)
+    finally:
+        torch.twin.capture(False)
+
+
+def makes_graphs_of_it() -> None:
+    model, x = scenarios.mlp(), data(1)
+    with torch.no_grad():
+        graph = pijit.graph.capture(model, x)
+        for seed in (2, 3):
+            x = data(seed, 5, 4)
+            expected = model(x)
+            assert torch.equal(graph.run(x), expected)
+            for form in ("fx", "code"):
+                assert torch.equal(pijit.export(model, data(1), format=form)(x), expected)
+        loaded = pijit.graph.Graph.from_json(graph.to_json())  # the numbers of a file are on the CPU
+        torch.testing.assert_close(loaded.run(x.cpu()), expected.cpu())
+
+
+def puts_its_generators_back() -> None:
+    x = data(1)
+    before = torch.twin.random_state(0)
+    found = pijit.verify(lambda x: torch.nn.functional.dropout(x, 0.5) + 1, x)
+    assert found.same, str(found)
+    assert torch.twin.random_state(0) == before
+
+
+def no_compiler_takes_it() -> None:
+    model = scenarios.mlp()
+    f, x = pijit.jit(scenarios.mlp(), backend="torchscript"), data(1)
+    with torch.no_grad():
+        for _ in range(8):
+            assert torch.equal(f(x), model(x))
+    assert [segment.keys for segment in pijit.traces(f)[0].segments] == [()]
+
+
+def is_listed() -> None:
+    assert "\ndevices: cpu, 2 of twin\n" in doctor.environment()
+
+
+SAID = (
+    says_which_mode_is_another,
+    a_trace_of_the_cpu_asks_no_device,
+    says_that_a_capture_is_under_way,
+    makes_graphs_of_it,
+    puts_its_generators_back,
+    no_compiler_takes_it,
+    is_listed,
+)
+
+
+@pytest.mark.parametrize("name", [each.__name__ for each in SAID])
+def test_said_of_twin(child: Child, name: str) -> None:
+    assert child.ask(name) == ""
 
 
 @pytest.mark.parametrize("name", TABLE.cases())

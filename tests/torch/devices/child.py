@@ -1,6 +1,6 @@
-"""A process that has the device "twin" and runs scenarios of one file, by name, as it is asked to.
+"""A process that has the device "twin" and runs scenarios and functions of one file, by name, as it is asked to.
 
-The parent writes names of scenarios, a line each; the answer to each is a line of JSON: "" or what is wrong.
+The parent writes names, a line each; the answer to each is a line of JSON: "" or what is wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Child:
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, name: str) -> str:
-        """What is wrong with a scenario; "": nothing."""
+        """What is wrong with a scenario or function; "": nothing."""
         if self.process is None:
             self.process = self._started()
         assert self.process.stdin is not None
@@ -69,11 +69,15 @@ def serve(file: str, questions: IO[str], answers: IO[str]) -> None:
     from devices import scenarios
 
     side_by_side.MORE_MODES += [scenarios.modes, lambda: kernels(module.take_log())]
-    table = side_by_side.load(file).TABLE
-    for line in questions:
+    tests = side_by_side.load(file)
+    for name in map(str.strip, questions):
         wrong = ""
         try:
-            table.check(line.strip(), file)
+            module.take_log()  # what ran before is not this one's
+            if name in tests.TABLE:
+                tests.TABLE.check(name, file)
+            else:
+                getattr(tests, name)()
         except BaseException:
             wrong = traceback.format_exc()
         answers.write(json.dumps(wrong) + "\n")

@@ -3,6 +3,7 @@
 // It is what a backend outside of PyTorch is: a guard of devices, hooks, an allocator, a few kernels, and a fallback
 // that computes on copies. What it runs is written down with the device and its current stream, so that a test sees
 // where a replay has put each kernel.
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <ATen/EmptyTensor.h>
@@ -305,6 +306,15 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("exponential_", &exponential);
 }
 
+// The backend's own kernel for gradients: it does what no other does.
+at::Tensor silu(c10::DispatchKeySet keys, const at::Tensor& self) {
+  note("autograd of silu", self.device());
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::silu", "").typed<at::Tensor(const at::Tensor&)>();
+  return op.redispatch(keys & c10::after_autograd_keyset, self);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) { library.impl("silu", &silu); }
+
 // -- autocast
 
 // Products are computed in the lower precision.
@@ -369,6 +379,18 @@ PyObject* random_state(PyObject*, PyObject* device) {
   return PyBytes_FromStringAndSize(static_cast<const char*>(state.data_ptr()), state.nbytes());
 }
 
+// set_random_state(device, bytes)
+PyObject* set_random_state(PyObject*, PyObject* arguments) {
+  int device = 0;
+  const char* bytes = nullptr;
+  Py_ssize_t count = 0;
+  if (!PyArg_ParseTuple(arguments, "iy#", &device, &bytes, &count)) return nullptr;
+  const at::Tensor state = at::empty({static_cast<int64_t>(count)}, at::kByte);
+  std::memcpy(state.mutable_data_ptr(), bytes, static_cast<size_t>(count));
+  default_generator(static_cast<DeviceIndex>(device)).unsafeGetGeneratorImpl()->set_state(*state.unsafeGetTensorImpl());
+  Py_RETURN_NONE;
+}
+
 PyObject* connect(PyObject*, PyObject*) {
   at::RegisterPrivateUse1HooksInterface(new Hooks());
   Py_RETURN_NONE;
@@ -379,6 +401,7 @@ PyMethodDef g_methods[] = {{"connect", connect, METH_NOARGS, nullptr},
                            {"capture", capture, METH_O, nullptr},
                            {"seed_all", seed_all, METH_O, nullptr},
                            {"random_state", random_state, METH_O, nullptr},
+                           {"set_random_state", set_random_state, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 PyModuleDef g_module{PyModuleDef_HEAD_INIT, "twin", nullptr, -1, g_methods, nullptr, nullptr, nullptr, nullptr};
 

@@ -69,6 +69,7 @@ def connect() -> Any:
     module._is_in_bad_fork = lambda: False
     module.manual_seed_all = module.seed_all
     module.get_rng_state = lambda device: torch.frombuffer(bytearray(module.random_state(device)), dtype=torch.uint8)
+    module.set_rng_state = lambda state, device: module.set_random_state(device, bytes(state.tolist()))
     module.get_amp_supported_dtype = lambda: [torch.bfloat16, torch.float16]
     torch._register_device_module("twin", module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)

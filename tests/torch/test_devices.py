@@ -19,6 +19,7 @@ from side_by_side import Jit, replayed
 from torch import nn
 
 import pijit
+from pijit import _core, api
 from pijit.tools import doctor
 
 pytestmark = [
@@ -61,6 +62,16 @@ def during_a_capture(jit: Jit) -> Iterator[Any]:
         finally:
             torch.twin.capture(False)
         yield replayed(lambda: f(data(3)))
+
+
+@scenario(whole=False)
+def streams_that_are_not_told(jit: Jit) -> Iterator[Any]:
+    """As during a capture."""
+    f = jit(lambda x: x * 2 + 1)
+    for seed in range(6):
+        torch.twin.silence(seed % 3 == 0)
+        call = lambda seed=seed: (f(data(seed)), torch.twin.silence(False))  # noqa: E731
+        yield replayed(call) if seed % 3 == 2 else call
 
 
 @scenario(whole=False)
@@ -150,6 +161,21 @@ def says_that_a_capture_is_under_way() -> None:
         torch.twin.capture(False)
 
 
+def is_seen_first_during_a_capture() -> None:
+    """What was recorded until then is left where the device is met; later calls are replayed as ever."""
+    f = pijit.jit(lambda x: x + 1)
+    torch.twin.capture(True)
+    assert torch.equal(f(data(1)), data(1) + 1)
+    torch.twin.capture(False)
+    assert "the current stream of a device is captured" in pijit.status(f).reason
+    exits = []
+    for seed in range(40):
+        assert torch.equal(f(data(seed)), data(seed) + 1)
+        exits.append(_core.root_report(api.root_of(f))["exits"])
+    assert pijit.status(f).state == "replaying"
+    assert exits[-1] == exits[-10], exits
+
+
 def makes_graphs_of_it() -> None:
     model, x = scenarios.mlp(), data(1)
     with torch.no_grad():
@@ -199,6 +225,12 @@ SAID = (
 @pytest.mark.parametrize("name", [each.__name__ for each in SAID])
 def test_said_of_twin(child: Child, name: str) -> None:
     assert child.ask(name) == ""
+
+
+def test_seen_first_during_a_capture() -> None:
+    child = Child(__file__)
+    assert child.ask(is_seen_first_during_a_capture.__name__) == ""
+    child.end()
 
 
 @pytest.mark.parametrize("name", TABLE.cases())

@@ -15,7 +15,10 @@ import traceback
 from pathlib import Path
 from typing import IO
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
+SKIPPED = "skipped: "
 
 
 class Child:
@@ -35,7 +38,10 @@ class Child:
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if answer:
-            return str(json.loads(answer))
+            wrong = str(json.loads(answer))
+            if wrong.startswith(SKIPPED):
+                pytest.skip(wrong.removeprefix(SKIPPED))
+            return wrong
         code, self.process = self.process.wait(), None
         return f"the process ended with {code}"
 
@@ -78,6 +84,8 @@ def serve(file: str, questions: IO[str], answers: IO[str]) -> None:
                 tests.TABLE.check(name, file)
             else:
                 getattr(tests, name)()
+        except pytest.skip.Exception as skipped:
+            wrong = SKIPPED + str(skipped)
         except BaseException:
             wrong = traceback.format_exc()
         answers.write(json.dumps(wrong) + "\n")

@@ -41,7 +41,7 @@ class AcceleratorModes {
   c10::SmallVector<Row, 1> rows_;
 };
 
-// Tensors lie there without a device that computes: the CPU's own, and those without data.
+// Neither the CPU nor "meta", where nothing is computed.
 inline bool is_accelerator(c10::Device device) noexcept {
   return device.type() != c10::kCPU && device.type() != c10::kMeta;
 }

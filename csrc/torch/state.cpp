@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "common/ref.h"
+#include "torch/accelerators.h"
 #include "torch/literals.h"
 #include "torch/tensor.h"
 

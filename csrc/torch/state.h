@@ -1,7 +1,7 @@
 // The modes under which a trace was recorded, and those under which nothing is recorded at all.
 #pragma once
 #include "adapter.h"
-#include "torch/accelerators.h"
+#include "torch/pch.h"
 
 namespace pijit::torch_adapter {
 

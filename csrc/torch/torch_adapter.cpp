@@ -1,6 +1,7 @@
 // pijit::Adapter for PyTorch: routes sites to rules.
 #include "torch/torch_adapter.h"
 
+#include "torch/accelerators.h"
 #include "torch/calls.h"
 #include "torch/foreign_calls.h"
 #include "torch/guards.h"

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "torch/accelerators.h"
+
 namespace pijit::torch_adapter {
 
 Undo::Undo(const OperatorInfo& info, const torch::jit::Stack& stack) {

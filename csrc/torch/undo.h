@@ -5,7 +5,6 @@
 // written is written again; if an operand is another view of what is written it may be read changed, so such a call is
 // left to CPython before it begins.
 #pragma once
-#include "torch/accelerators.h"
 #include "torch/operators.h"
 #include "torch/tensor.h"
 

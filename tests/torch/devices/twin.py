@@ -6,6 +6,7 @@ tests use it in processes of their own (child.py).
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -28,27 +29,34 @@ def compiler() -> list[str] | None:
 
 
 def build() -> Path:
-    """The compiled module; made if it is not there."""
+    """The compiled module; made if it is not there, by one process while others wait."""
     import torch
 
     source = HERE / "twin.cpp"
     key = source.read_bytes() + f"{torch.__version__} {importlib.machinery.EXTENSION_SUFFIXES[0]}".encode()
     made = BUILT / hashlib.sha1(key).hexdigest()[:12] / "twin.so"
-    if made.exists():
-        return made
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with (made.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            _compile(source, made)
+    return made
+
+
+def _compile(source: Path, made: Path) -> None:
+    import torch
+
     command = compiler()
     assert command is not None
     base = Path(torch.__file__).parent
     include = [base / "include", base / "include/torch/csrc/api/include", Path(sysconfig.get_paths()["include"])]
-    made.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = made.with_suffix(f".{os.getpid()}")
     flags = ["-std=c++20", "-O0", "-fPIC", "-w", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
-    objects = ["-c", str(source), "-o", f"{unfinished}.o"]
-    subprocess.run([*command, *flags, *(f"-I{path}" for path in include), *objects], check=True)
-    libraries = [str(base / "lib" / f"lib{name}.so") for name in ("c10", "torch_cpu")]
-    subprocess.run([command[-1], "-shared", f"{unfinished}.o", *libraries, "-o", str(unfinished)], check=True)
+    objects, unfinished = made.with_suffix(".o"), made.with_suffix(".unfinished")
+    subprocess.run([*command, *flags, *(f"-I{path}" for path in include), "-c", source, "-o", objects], check=True)
+    libraries = [base / "lib" / f"lib{name}.so" for name in ("c10", "torch_cpu")]
+    subprocess.run([command[-1], "-shared", objects, *libraries, "-o", unfinished], check=True)
+    objects.unlink()
     unfinished.rename(made)
-    return made
 
 
 def connect() -> Any:

@@ -38,7 +38,7 @@ PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches wheels bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-cuda wheels bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -179,6 +179,17 @@ test-torch: $(TORCHES)/$(TORCH)/.built ## tests/torch beside another release: TO
 
 test-all-torches: ## the same beside each release that adapters are for (long)
 	for minor in $(MINORS); do $(MAKE) test-torch TORCH=$$minor || exit 1; done
+
+# --- a GPU ------------------------------------------------------------------------------------
+
+# Nothing is installed: a machine with a GPU has its own Python and torch, and mostly no registry.
+test-cuda: ## tests that need a GPU, with what PYTHON=... has: torch, cmake, ninja, pybind11, pytest
+	cmake -S . -B build/cuda -G Ninja -DPIJIT_TORCH=ON -DPython_EXECUTABLE="$$(command -v $(PYTHON))"
+	cmake --build build/cuda --target checked
+	rm -rf build/cuda/stage
+	cmake --install build/cuda --component checked --prefix build/cuda/stage > /dev/null
+	cd build/cuda/stage && PYTHONPATH=$(ROOT)/build/cuda/stage $(PYTHON) -m pytest -c $(ROOT)/pyproject.toml \
+	  --rootdir $(ROOT) $(PYTEST_ARGS) -p no:cacheprovider -m cuda $(ROOT)/tests/torch
 
 # --- wheels -----------------------------------------------------------------------------------
 

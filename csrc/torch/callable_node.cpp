@@ -2,13 +2,19 @@
 //
 // For bindings that do more than dispatch one operator and have no effect on Python objects: factories that fill
 // tensors themselves, setters of modes, generated bindings whose operator could not be explained.
+#include <algorithm>
 
 #include "common/ref.h"
 #include "torch/calls.h"
 #include "torch/literals.h"
+#include "torch/undo.h"
 
 namespace pijit::torch_adapter {
 namespace {
+
+bool is_generator(PyObject* object) noexcept {
+  return THPGeneratorClass != nullptr && Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(THPGeneratorClass);
+}
 
 struct Source {
   PyObject* constant;  // borrowed: the trace keeps it; null: the register
@@ -22,7 +28,10 @@ class CallableOp final : public AdapterOp {
   CallableOp(const Callable& callable, PyObject* kwnames) : callable_(callable), kwnames_(kwnames) {}
 
   void add(Source source) { sources_.push_back(source); }
-  void draws() { random_ = true; }
+  // An operator that it dispatches draws random numbers, on this device.
+  void draws(c10::Device device) {
+    if (std::find(drawn_on_.begin(), drawn_on_.end(), device) == drawn_on_.end()) drawn_on_.push_back(device);
+  }
   void take(Take take, std::vector<uint32_t> regs) {
     take_ = take;
     regs_ = std::move(regs);
@@ -42,10 +51,14 @@ class CallableOp final : public AdapterOp {
         if (!held.back()) return refuse();
         stack[i + 1] = held.back().get();
       }
+      Draws drawn;
+      if (!keep_generators(&drawn)) return refuse();
       size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
       size_t positional = (sources_.size() - names) | PY_VECTORCALL_ARGUMENTS_OFFSET;
       Ref value = Ref::steal(PyObject_Vectorcall(callable_.object, stack.data() + 1, positional, kwnames_));
-      return value ? store(value.get(), regs) : refuse();
+      if (value) return store(value.get(), regs);
+      drawn.put_back();
+      return refuse();
     } catch (...) {
       return refuse();
     }
@@ -55,7 +68,7 @@ class CallableOp final : public AdapterOp {
     OperatorCall made;
     made.name = name();
     made.callable = Ref::borrow(callable_.object);
-    made.random = random_;
+    made.random = !drawn_on_.empty();
     const size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
     for (size_t i = 0; i < sources_.size(); ++i) {
       const size_t positional = sources_.size() - names;
@@ -74,6 +87,16 @@ class CallableOp final : public AdapterOp {
   }
 
  private:
+  // Before a call: from the generators that it may be given, and from those of the devices that it draws on.
+  bool keep_generators(Draws* drawn) const {
+    bool known = true;
+    for (c10::Device device : drawn_on_) known &= drawn->keep_default(device);
+    for (const Source& source : sources_)
+      if (!drawn_on_.empty() && source.constant != nullptr && is_generator(source.constant))
+        drawn->keep(reinterpret_cast<THPGenerator*>(source.constant)->cdata);
+    return known;
+  }
+
   // "torch::ones", "torch::Tensor.new_ones", "torch::_C.set_default_dtype", "builtins::int"
   std::string name() const {
     if (callable_.family == Family::kMethod || callable_.family == Family::kAttribute)
@@ -139,7 +162,7 @@ class CallableOp final : public AdapterOp {
   std::vector<Source> sources_;
   std::vector<uint32_t> regs_;
   Take take_ = Take::kNothing;
-  bool random_ = false;  // an operator that it dispatched draws random numbers
+  c10::SmallVector<c10::Device, 1> drawn_on_;
 };
 
 // What writes to an operand cannot be called again when it raised: that is for an opaque call.
@@ -215,7 +238,8 @@ bool finish_callable(Recording& recording, const CallSite& site, PyObject* objec
   }
   auto op = std::make_unique<CallableOp>(*recording.callable, kwnames);
   for (const SeenOp& seen : recording.eye.ops)
-    if (seen.info->random) op->draws();
+    for (size_t i = 0; seen.info->random && i < seen.info->returns; ++i)
+      if (const Impl* made = recording.eye.result(seen, i).tensor) op->draws(made->device());
   for (size_t i = 0; i < site.count; ++i) {
     Val value = api.materialize({recording.arg(i).value, site.operands[i].object});
     if (value.is_null()) {

@@ -4,7 +4,10 @@
 #pragma once
 #include "torch/pch.h"
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/version.h>
+
+#include "common/ref.h"
 
 namespace pijit::torch_adapter {
 
@@ -24,6 +27,25 @@ inline void write_number(const at::Tensor& self, at::ArrayRef<at::indexing::Tens
 #else
   at::indexing::set_item(self, indices, value);
 #endif
+}
+
+// What is put on the stream now is recorded for a graph of the device, and not run. Where guards of devices do not say
+// so, as those of 2.11, CUDA alone has such graphs, and its functions for Python tell it of the current stream. GIL
+// held.
+template <typename Guard>
+bool is_captured(const Guard& guard, const c10::Stream& stream) {
+  if constexpr (requires { guard.isStreamCapturing(stream); }) {
+    return guard.isStreamCapturing(stream);
+  } else {
+    if (stream.device_type() != c10::kCUDA) return false;
+    static PyObject* const ask = [] {
+      Ref core = Ref::steal(PyImport_ImportModule("torch._C"));
+      return core ? PyObject_GetAttrString(core.get(), "_cuda_isCurrentStreamCapturing") : nullptr;
+    }();
+    Ref answer = Ref::steal(ask == nullptr ? nullptr : PyObject_CallNoArgs(ask));
+    PyErr_Clear();
+    return answer.get() != Py_False;  // it cannot be told: as if it were
+  }
 }
 
 }  // namespace pijit::torch_adapter

@@ -32,15 +32,18 @@ class IndexProgram {
  public:
   void add(Index index) {
     dynamic_ |= index.kind == Index::kTensor;
+    lists_ |= index.kind == Index::kList;
     for (const Bound& bound : index.bounds) dynamic_ |= !bound.constant;
     for (const Bound& bound : index.list) dynamic_ |= !bound.constant;
     parts_.push_back(std::move(index));
   }
-  // Applies `use` to the indices of this run.
+  // Applies `use` to the indices of this run into `self`, whose device is the current one meanwhile, as in the binding.
   template <typename Use>
-  void with(const Reg* regs, Use use) {
-    if (dynamic_) return use(at::ArrayRef<TensorIndex>(build(regs)));
-    if (fixed_.empty()) fixed_ = build(regs);
+  void with(const at::Tensor& self, const Reg* regs, Use use) {
+    c10::OptionalDeviceGuard guard;
+    if (!self.is_cpu()) guard.reset_device(self.device());
+    if (dynamic_ || (lists_ && !self.is_cpu())) return use(at::ArrayRef<TensorIndex>(build(self, regs)));
+    if (fixed_.empty()) fixed_ = build(self, regs);
     use(at::ArrayRef<TensorIndex>(fixed_));
   }
   OperatorArgument argument() const;
@@ -53,7 +56,7 @@ class IndexProgram {
   }
 
  private:
-  Vec<TensorIndex> build(const Reg* regs) const {
+  Vec<TensorIndex> build(const at::Tensor& self, const Reg* regs) const {
     Vec<TensorIndex> indices;
     indices.reserve(parts_.size());
     for (const Index& part : parts_) {
@@ -78,18 +81,18 @@ class IndexProgram {
           indices.emplace_back(share(regs[part.reg].tensor));
           break;
         case Index::kList:
-          indices.emplace_back(list(part.list, regs));
+          indices.emplace_back(list(part.list, self.device(), regs));
           break;
       }
     }
     return indices;
   }
   // The tensor that the binding makes of a list of integers.
-  static at::Tensor list(const Vec<Bound>& items, const Reg* regs) {
+  static at::Tensor list(const Vec<Bound>& items, c10::Device device, const Reg* regs) {
     at::Tensor made = at::empty({static_cast<int64_t>(items.size())}, at::kLong);
     auto* to = made.mutable_data_ptr<int64_t>();
     for (const Bound& item : items) *to++ = item.constant ? item.value : regs[item.value].integer;
-    return made;
+    return device.is_cpu() ? made : made.to(device);
   }
   static std::optional<c10::SymInt> number(const Bound& bound, const Reg* regs) {
     if (!bound.given) return std::nullopt;
@@ -98,7 +101,7 @@ class IndexProgram {
 
   Vec<Index> parts_;
   Vec<TensorIndex> fixed_;
-  bool dynamic_ = false;
+  bool dynamic_ = false, lists_ = false;
 };
 
 OperatorArgument bound_argument(const Bound& bound) {
@@ -152,7 +155,8 @@ class GetItemOp final : public AdapterOp {
     try {
       at::Tensor self = share(regs[self_].tensor), result;
       WarningTrap trap;
-      program_.with(regs, [&](at::ArrayRef<TensorIndex> indices) { result = at::indexing::get_item(self, indices); });
+      program_.with(self, regs,
+                    [&](at::ArrayRef<TensorIndex> indices) { result = at::indexing::get_item(self, indices); });
       put(regs[out_], std::move(result));
       trap.keep();
       return true;
@@ -184,7 +188,7 @@ class SetItemOp final : public AdapterOp {
     try {
       at::Tensor self = share(regs[self_].tensor);
       WarningTrap trap;
-      program_.with(regs, [&](at::ArrayRef<TensorIndex> indices) {
+      program_.with(self, regs, [&](at::ArrayRef<TensorIndex> indices) {
         if (value_.kind == ArgKind::kTensor)
           at::indexing::set_item(self, indices, share(regs[value_.value.index()].tensor));
         else

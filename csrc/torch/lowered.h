@@ -13,6 +13,9 @@
 //    warns with the right line. Another one issues its warning at once.
 // 3. Release of the GIL is the core's decision.
 #pragma once
+#include <algorithm>
+#include <iterator>
+
 #include "adapter.h"
 #include "ir/call.h"
 #include "torch/eye.h"
@@ -52,12 +55,23 @@ struct Out {
   uint32_t count = 0;
 };
 
+// A backend has an autograd kernel of its own for the operator: it may do anything.
+inline bool has_backend_autograd(const c10::OperatorHandle& op) {
+  constexpr c10::DispatchKey kKeys[] = {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA,
+                                        c10::DispatchKey::AutogradXPU, c10::DispatchKey::AutogradMPS,
+                                        c10::DispatchKey::AutogradXLA, c10::DispatchKey::AutogradPrivateUse1};
+  return std::any_of(std::begin(kKeys), std::end(kKeys),
+                     [&](c10::DispatchKey key) { return op.hasKernelForDispatchKey(key); });
+}
+
 // What the autograd kernel of an operator does when there is nothing to record: it hands on to a later key, with these
 // keys out of the way. Empty: the operator has no such kernel (its parts have), or does more.
 inline c10::DispatchKeySet skipped_keys(const OperatorInfo& info) {
   const c10::OperatorHandle& op = info.handle;
   if (!info.aten || info.mutates || !op.hasKernelForDispatchKey(c10::DispatchKey::Autograd)) return {};
-  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) || python_autograd_kernels()) return {};
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) || python_autograd_kernels() ||
+      has_backend_autograd(op))
+    return {};
   if (op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView)) return c10::autograd_dispatch_keyset;  // a view
   return c10::autograd_dispatch_keyset_with_ADInplaceOrView;
 }

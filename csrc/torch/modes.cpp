@@ -5,6 +5,7 @@
 #include "common/ref.h"
 #include "torch/calls.h"
 #include "torch/literals.h"
+#include "torch/state.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -81,6 +82,15 @@ bool constants_only(const Recording& recording) {
   return true;
 }
 
+// get_autocast_dtype("xpu"): the state that is guarded has it, or it cannot be a constant.
+bool is_guarded(const Recording& recording) {
+  if (recording.callable->name != "get_autocast_dtype") return true;
+  const char* name = recording.operands == 1 && recording.arg(0).kind == ArgKind::kString
+                         ? PyUnicode_AsUTF8(recording.arg(0).object)
+                         : nullptr;
+  return name != nullptr && has_autocast_dtype(c10::Device(name).type());
+}
+
 }  // namespace
 
 CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
@@ -99,9 +109,10 @@ CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
       return CallFate::kDone;
     case Rule::kCheckedMode:
       return recording.operands == 0 ? CallFate::kObserve : CallFate::kUnknown;
+    case Rule::kMode:
+      return constants_only(recording) && is_guarded(recording) ? CallFate::kObserve : CallFate::kUnknown;
     case Rule::kSetGrad:
     case Rule::kSetMode:
-    case Rule::kMode:
     case Rule::kConstantMaker:
       return constants_only(recording) ? CallFate::kObserve : CallFate::kUnknown;
     default:

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "common/ref.h"
+#include "torch/accelerators.h"
 #include "torch/literals.h"
 #include "torch/tensor.h"
 
@@ -58,23 +59,37 @@ void give_version(PyTypeObject* type) {
   if (name) _PyType_Lookup(type, name.get());
 }
 
+class ModeGuard;
+thread_local ModeGuard* t_latest = nullptr;  // captured by the recording under way
+
 class ModeGuard final : public StateGuard {
  public:
   ModeGuard() {
     for (size_t i = 0; i < kModes; ++i) saved_[i] = read_mode(i);
+    t_latest = this;
   }
+  ~ModeGuard() override {
+    if (t_latest == this) t_latest = nullptr;
+  }
+
+  const char* touch(c10::Device device) {
+    if (accelerators_ == nullptr) accelerators_ = std::make_unique<AcceleratorModes>();
+    return accelerators_->touch(device);
+  }
+  bool touches(c10::DeviceType type) const noexcept { return accelerators_ != nullptr && accelerators_->touches(type); }
 
   bool check() noexcept override {
     bool same = true;
 #define PIJIT_STATE(name, value, words) same &= static_cast<int64_t>(value) == saved_[name];
 #include "torch/state.def"
 #undef PIJIT_STATE
-    return same;
+    return same && (accelerators_ == nullptr || accelerators_->check());
   }
 
   std::string describe() const override {
     std::ostringstream text;
     for (size_t i = 0; i < kModes; ++i) text << (i != 0 ? ", " : "") << kWords[i] << "=" << saved_[i];
+    if (accelerators_ != nullptr) text << accelerators_->describe();
     return text.str();
   }
 
@@ -92,14 +107,14 @@ class ModeGuard final : public StateGuard {
     if (saved_[kCudnn] == 0) say("cudnn off");
     if (saved_[kForwardGrad] == 0) say("forward-mode grad off");
     if (saved_[kMultithreading] == 0) say("one-threaded backward");
-    return text;
+    return accelerators_ == nullptr ? text : text + accelerators_->summary();
   }
 
   std::string explain() override {
     for (size_t i = 0; i < kModes; ++i)
       if (read_mode(i) != saved_[i])
         return std::string(kWords[i]) + ": " + word(i, read_mode(i)) + " now, " + word(i, saved_[i]) + " before";
-    return "";
+    return accelerators_ == nullptr ? "" : accelerators_->explain();
   }
 
  private:
@@ -123,6 +138,7 @@ class ModeGuard final : public StateGuard {
   }
 
   std::array<int64_t, kModes> saved_;
+  std::unique_ptr<AcceleratorModes> accelerators_;  // null: the trace touches none
 };
 
 // Keys that a thread includes when nothing special is going on.
@@ -140,6 +156,14 @@ std::unique_ptr<StateGuard> capture_state() {
   return std::make_unique<ModeGuard>();
 }
 
+const char* touch_device(c10::Device device) noexcept {
+  return t_latest == nullptr ? nullptr : t_latest->touch(device);
+}
+
+bool has_autocast_dtype(c10::DeviceType type) noexcept {
+  return type == c10::kCPU || type == c10::kCUDA || (t_latest != nullptr && t_latest->touches(type));
+}
+
 const char* must_step_aside() noexcept {
   using at::impl::PythonTorchFunctionTLS;
   if (torch::jit::tracer::isTracing()) return "torch.jit is tracing";
@@ -153,7 +177,7 @@ const char* must_step_aside() noexcept {
   if (at::hasCallbacks()) return "a profiler is on";
   c10::DispatchKeySet included = c10::impl::tls_local_dispatch_key_set().included_;
   if (!(included - usual_keys()).empty()) return "a transformation of torch.func or another dispatcher mode is active";
-  return nullptr;
+  return capture_under_way();
 }
 
 }  // namespace pijit::torch_adapter

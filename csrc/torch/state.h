@@ -1,10 +1,17 @@
 // The modes under which a trace was recorded, and those under which nothing is recorded at all.
 #pragma once
 #include "adapter.h"
+#include "torch/pch.h"
 
 namespace pijit::torch_adapter {
 
 std::unique_ptr<StateGuard> capture_state();
+
+// What is recorded on this thread touches a device: its modes belong to the state that was captured last. Null, or why
+// that cannot be recorded.
+const char* touch_device(c10::Device device) noexcept;
+// The state that was captured last has the dtype of autocast on such devices.
+bool has_autocast_dtype(c10::DeviceType type) noexcept;
 
 // Why nothing is recorded now, or null. GIL held.
 const char* must_step_aside() noexcept;

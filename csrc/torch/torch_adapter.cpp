@@ -1,6 +1,7 @@
 // pijit::Adapter for PyTorch: routes sites to rules.
 #include "torch/torch_adapter.h"
 
+#include "torch/accelerators.h"
 #include "torch/calls.h"
 #include "torch/foreign_calls.h"
 #include "torch/guards.h"
@@ -15,7 +16,24 @@ namespace {
 
 // The recording of this thread, or null.
 thread_local std::unique_ptr<Recording> t_recording;
-thread_local std::unique_ptr<Recording> t_ended;  // a call that stops its recording still looks at it
+thread_local std::unique_ptr<Recording> t_ended;    // a call that stops its recording still looks at it
+thread_local const char* t_unreplayable = nullptr;  // why what is recorded touches a device that cannot be followed
+
+void touch(c10::Device device) noexcept {
+  if (!is_accelerator(device)) return;
+  if (const char* why = touch_device(device)) t_unreplayable = why;
+}
+
+// The devices of what the operators of the observed call gave.
+void touch_results(const Eye& eye) noexcept {
+  for (const SeenOp& op : eye.ops)
+    for (size_t i = 0; i < op.info->returns; ++i) {
+      const SeenValue& seen = eye.result(op, i);
+      if (seen.tensor != nullptr) touch(seen.tensor->device());
+      for (uint32_t k = 0; k < seen.count; ++k)
+        if (const Impl* item = eye.items[seen.first + k]) touch(item->device());
+    }
+}
 
 class TorchAdapter final : public Adapter {
  public:
@@ -46,10 +64,14 @@ class TorchAdapter final : public Adapter {
 
   const char* written_method() const noexcept override { return "forward"; }
   const char* must_step_aside() noexcept override { return torch_adapter::must_step_aside(); }
-  std::unique_ptr<StateGuard> capture_state() override { return torch_adapter::capture_state(); }
+  std::unique_ptr<StateGuard> capture_state() override {
+    if (t_recording == nullptr) t_unreplayable = nullptr;  // one begins
+    return torch_adapter::capture_state();
+  }
   std::unique_ptr<InputGuards> new_inputs() override { return std::make_unique<TensorInputs>(); }
   void add_input(InputGuards& inputs, Val source, PyObject* tensor, uint32_t out) override {
     static_cast<TensorInputs&>(inputs).add(source, tensor, out);
+    touch(impl_of(tensor)->device());
     // Inputs are checked before the first operator: what one of these has changed may be this tensor in another call.
     if (t_recording == nullptr || t_recording->has_forgotten_layouts()) return;
     Known& known = t_recording->known(Val::reg(out));
@@ -88,6 +110,7 @@ class TorchAdapter final : public Adapter {
   }
   const char* trouble() noexcept override {
     if (t_recording == nullptr) return nullptr;
+    if (t_unreplayable != nullptr) return t_unreplayable;
     if (t_recording->eye.unexpected != 0) return "an operator ran outside of the calls that were observed";
     return t_recording->eye.has_key() ? nullptr : "the dispatcher's thread-local state was replaced";
   }
@@ -136,6 +159,19 @@ bool copies_tensor(const Recording& recording) {
   const size_t data = recording.callable->family == Family::kMethod ? 1 : 0;
   return recording.callable->name.find("tensor") != std::string::npos && recording.callable->name != "as_tensor" &&
          data < recording.operands && recording.arg(data).kind == ArgKind::kTensor;
+}
+
+// Numbers are drawn on a device of which the generator is not known: after a failure they would be drawn twice.
+bool draws_for_good(const Eye& eye) {
+  for (const SeenOp& op : eye.ops) {
+    if (!op.info->random) continue;
+    for (size_t i = 0; i < op.info->returns; ++i) {
+      const Impl* made = eye.result(op, i).tensor;
+      if (made != nullptr && is_accelerator(made->device()) && !default_generator(made->device()).defined())
+        return true;
+    }
+  }
+  return false;
 }
 
 CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Val* result) {
@@ -261,6 +297,8 @@ bool TorchAdapter::finish(Recording& recording, const CallSite& site, PyObject* 
   if (!eye.has_key())
     return recording.stop("the dispatcher's thread-local state was replaced while " + words(recording, site) + " ran");
   if (eye.warnings != 0) return recording.stop(words(recording, site) + " warned");
+  if (draws_for_good(eye))
+    return recording.stop(words(recording, site) + " draws from a generator that cannot be put back");
   bool done;
   switch (site.kind) {
     case SiteKind::kCall:
@@ -307,6 +345,7 @@ bool TorchAdapter::finish_call(const CallSite& site, PyObject* result_object, Va
   Recording& recording = *t_recording;
   bool done = false;
   try {
+    touch_results(recording.eye);
     done = finish(recording, site, result_object, result);
   } catch (const std::exception& error) {
     recording.stop(error.what());

@@ -1,14 +1,16 @@
-// Keeps and puts back the form of tensors that are written to, and the state of the generator.
+// Keeps and puts back the form of tensors that are written to, and the states of generators.
 #include "torch/undo.h"
+
+#include <algorithm>
+
+#include "torch/accelerators.h"
 
 namespace pijit::torch_adapter {
 
 Undo::Undo(const OperatorInfo& info, const torch::jit::Stack& stack) {
   const size_t count = info.arguments.size();
-  std::optional<at::Generator> given;
   for (size_t i = 0; i < count; ++i) {
     const c10::IValue& value = torch::jit::peek(stack, i, count);
-    if (value.isGenerator()) given = value.toGenerator();
     if (!info.reshapes || !info.arguments[i].written) continue;
     if (value.isTensor()) keep(value.toTensor());
     if (value.isTensorList())
@@ -16,10 +18,50 @@ Undo::Undo(const OperatorInfo& info, const torch::jit::Stack& stack) {
   }
   for (size_t i = 0; i < count && !forms_.empty(); ++i)
     if (!info.arguments[i].written) compare(torch::jit::peek(stack, i, count));
-  if (!info.random) return;
-  generator_ = given ? *given : at::detail::getDefaultCPUGenerator();
-  std::lock_guard<std::mutex> lock(generator_->mutex());
-  state_ = generator_->unsafeGetGeneratorImpl()->get_state();
+  if (info.random) keep_generators(info, stack);
+}
+
+// An operator draws from the generator that it is given, or from that of the devices of its tensors, or of the one that
+// it is told.
+void Undo::keep_generators(const OperatorInfo& info, const torch::jit::Stack& stack) {
+  const size_t count = info.arguments.size();
+  c10::SmallVector<c10::Device, 2> devices;
+  const auto note = [&](c10::Device device) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+  };
+  const auto note_tensor = [&](const c10::IValue& value) {
+    if (value.isTensor() && value.toTensor().defined()) note(value.toTensor().device());
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const c10::IValue& value = torch::jit::peek(stack, i, count);
+    if (value.isGenerator()) return draws_.keep(value.toGenerator());
+    if (value.isDevice()) note(value.toDevice());
+    note_tensor(value);
+    if (value.isTensorList())
+      for (const c10::IValue& item : value.toListRef()) note_tensor(item);
+  }
+  if (devices.empty()) devices.push_back(c10::kCPU);
+  for (c10::Device device : devices) hopeless_ |= !draws_.keep_default(device);
+}
+
+void Draws::keep(at::Generator generator) {
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  kept_.push_back({generator, generator.unsafeGetGeneratorImpl()->get_state()});
+}
+
+bool Draws::keep_default(c10::Device device) {
+  if (device.type() == c10::kMeta) return true;  // nothing is drawn there
+  at::Generator generator = default_generator(device);
+  if (!generator.defined()) return false;
+  keep(std::move(generator));
+  return true;
+}
+
+void Draws::put_back() {
+  for (Kept& kept : kept_) {
+    std::lock_guard<std::mutex> lock(kept.generator.mutex());
+    kept.generator.unsafeGetGeneratorImpl()->set_state(*kept.state);
+  }
 }
 
 void Undo::keep(const at::Tensor& tensor) {
@@ -53,9 +95,7 @@ void Undo::put_back() {
     c10::VariableVersion counter = impl->version_counter();  // shares the count
     counter.set_version(form.version);
   }
-  if (state_ == nullptr) return;
-  std::lock_guard<std::mutex> lock(generator_->mutex());
-  generator_->unsafeGetGeneratorImpl()->set_state(*state_);
+  draws_.put_back();
 }
 
 }  // namespace pijit::torch_adapter

@@ -10,6 +10,22 @@
 
 namespace pijit::torch_adapter {
 
+// States of generators before numbers are drawn from them.
+class Draws {
+ public:
+  void keep(at::Generator generator);
+  // False: what draws on this device cannot be put back.
+  bool keep_default(c10::Device device);
+  void put_back();
+
+ private:
+  struct Kept {
+    at::Generator generator;
+    c10::intrusive_ptr<c10::TensorImpl> state;
+  };
+  c10::SmallVector<Kept, 1> kept_;
+};
+
 class Undo {
  public:
   // `stack`: the operator's arguments.
@@ -26,11 +42,11 @@ class Undo {
     uint32_t version;
   };
   void keep(const at::Tensor& tensor);
+  void keep_generators(const OperatorInfo& info, const torch::jit::Stack& stack);
   void compare(const c10::IValue& read);
 
   c10::SmallVector<Form, 2> forms_;
-  std::optional<at::Generator> generator_;
-  c10::intrusive_ptr<c10::TensorImpl> state_;
+  Draws draws_;
   bool hopeless_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from pijit.graph.model import Token
@@ -76,6 +77,25 @@ def gradients(things: Iterable[Any]) -> dict[int, Any]:
         elif isinstance(groups := getattr(thing, "param_groups", None), list):
             found.update((id(each), each.grad) for group in groups for each in group["params"])
     return found
+
+
+def accelerator() -> tuple[str, int]:
+    """The kind of device that this torch computes on beside the CPU, and how many there are; "", 0: none."""
+    torch: Any = sys.modules.get("torch")
+    kind = torch.accelerator.current_accelerator(check_available=True) if torch is not None else None
+    return ("", 0) if kind is None else (kind.type, torch.accelerator.device_count())
+
+
+def generators_kept() -> AbstractContextManager[None]:
+    """Afterwards torch's generators, those of all devices that are in use, are as they were."""
+    torch: Any = sys.modules["torch"]
+    kind, count = accelerator()
+    # A device that no one uses is not started for this.
+    used = kind and getattr(torch.get_device_module(kind), "is_initialized", lambda: True)()
+    kept: AbstractContextManager[None] = (
+        torch.random.fork_rng(range(count), device_type=kind) if used else torch.random.fork_rng([])
+    )
+    return kept
 
 
 def is_dense(tensor: Any) -> bool:

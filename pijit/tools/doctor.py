@@ -14,6 +14,7 @@ from pijit._config import OFF, OPTIONS, WHY_OFF, config
 from pijit._version import __version__
 from pijit.api import jit, status, traces
 from pijit.errors import AdapterError
+from pijit.graph import _torch
 from pijit.tools import installation
 from pijit.tools.installation import Check
 from pijit.traces import plural
@@ -112,6 +113,8 @@ def environment() -> str:
         f"system: {platform.platform()}, {os.cpu_count()} processors",
     ]
     lines += [f"{framework}: {_framework(framework)}" for framework in _adapters.ADAPTERS]
+    kind, count = _torch.accelerator()
+    lines += [f"devices: cpu, {count} of {kind}" if kind else "devices: cpu"]
     lines += [f"option: {name} = {getattr(config, name)!r}" for name in OPTIONS]
     lines += [f"variable: {name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("PIJIT")]
     return "\n".join(lines)

@@ -13,7 +13,7 @@ import importlib.util
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from pijit import _core, api
@@ -168,15 +168,15 @@ class _State:
         numpy: Any = sys.modules.get("numpy")
         held = self.copies()
         gradients = [(each.grad, None if each.grad is None else each.grad.clone()) for each in self._tensors]
-        states = random.getstate(), numpy and numpy.random.get_state(), torch and torch.get_rng_state()
+        states = random.getstate(), numpy and numpy.random.get_state()
         try:
-            yield
+            with _torch.generators_kept() if torch else nullcontext():
+                yield
         finally:
             random.setstate(states[0])
             if numpy:
                 numpy.random.set_state(states[1])
             if torch:
-                torch.set_rng_state(states[2])
                 with torch.no_grad():
                     for tensor, before, (gradient, numbers) in zip(self._tensors, held, gradients, strict=True):
                         if not torch.equal(tensor, before):

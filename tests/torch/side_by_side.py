@@ -29,6 +29,7 @@ Jit = Callable[..., Any]
 Call = Callable[[], Any]
 Scenario = Callable[[Jit], Iterator[Call]]
 TRIES = 4  # what goes wrong need not do so every time
+MORE_MODES: list[Callable[[], object]] = []  # of devices that a test file has, asked after each call
 SCALARS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, torch.Size, slice)
 
 
@@ -82,7 +83,7 @@ class Describer:
             storage = self.storages.setdefault(where._cdata, len(self.storages))
             data = thing.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
             text = [
-                str(thing.dtype),
+                f"{thing.dtype} on {thing.device}",
                 str(tuple(thing.shape)),
                 f"stride {thing.stride()} offset {thing.storage_offset()}",
                 f"storage {storage} of {where.nbytes()} bytes",
@@ -156,6 +157,7 @@ def modes() -> str:
                 torch._C._len_torch_function_stack(),
                 torch._C._len_torch_dispatch_stack(),
                 generator,
+                *(more() for more in MORE_MODES),
             ),
         )
     )

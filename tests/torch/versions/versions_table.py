@@ -57,6 +57,27 @@ before the adapter is used. Where they differ pijit steps aside and says why. `p
 adapters are there and which one is used.
 
 `make test-torch TORCH=2.15` runs the tests of `tests/torch` beside one of these, `make test-all-torches` beside each.
+
+## Devices
+
+| tensors | recorded and replayed | tested |
+| --- | --- | --- |
+| of the CPU, dense | yes, and compiled | everywhere |
+| of a GPU or another backend, dense | yes, but not compiled | a device of the tests' own; `make test-cuda` for GPUs |
+| on the device "meta" | yes | everywhere |
+| sparse, nested or quantised, on any device | no, CPython computes with them | everywhere |
+
+`make test-cuda` has not yet run on a GPU. `make test` runs its scenarios on a second device in the memory of the CPU, a
+backend of PyTorch with two devices, streams, generators and captures.
+
+A trace that touches a device other than the CPU is for one current device of its kind, one current stream and one dtype
+of autocast; with others it is recorded again. A stream or device that is entered inside of it is entered by a call that
+is not looked into. Random numbers come from the generators from which eager draws them; what a call has drawn that then
+fails is put back. While a stream is captured, as for a CUDA graph, CPython runs the call. Within `with
+torch.device(...)` and after `torch.set_default_device(...)`, too: they put a function of Python before every call.
+
+`make test-cuda PYTHON=python3` builds with the Python, torch, cmake, ninja and pybind11 that are there, installs
+nothing, and runs the tests that need a GPU.
 """
 
 

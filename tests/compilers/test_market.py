@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 import pijit
-from pijit.compilers import Backend, Options, Plan, get, market, pool
+from pijit.compilers import Backend, Options, Plan, get, market, pool, torchscript
 
 pytestmark = pytest.mark.torch
 
@@ -206,7 +206,7 @@ def test_a_folded_plan_is_dropped_by_the_next_call(how: str) -> None:
 
 def test_what_the_program_draws_meanwhile_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random numbers that the program draws while TorchScript compiles."""
-    trace, drawn = torch.jit.trace, []
+    trace, drawn = torchscript._traced, []
 
     def tracing(*args: Any, **kwargs: Any) -> Any:
         drawn.append(torch.rand(3))
@@ -214,7 +214,7 @@ def test_what_the_program_draws_meanwhile_is_not_drawn_again(monkeypatch: pytest
 
     module = layers()
     graph = pijit.graph.capture(lambda x: module(x), torch.ones(3, 8))
-    monkeypatch.setattr(torch.jit, "trace", tracing)
+    monkeypatch.setattr(torchscript, "_traced", tracing)
     torch.manual_seed(5)
     get("torchscript").compile(graph)
     drawn.append(torch.rand(3))

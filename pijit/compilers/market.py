@@ -333,18 +333,23 @@ class Market:
 
 
 def _imported(backends: Sequence[Backend]) -> bool:
-    """Import what the backends need; False: nothing was left to import. One that cannot be imported says so later."""
+    """Import what the backends and the types of graphs need; False: no backend needed more than there was.
+
+    One that cannot be imported says so when it compiles.
+    """
     wanted = {package for backend in backends for package in backend.packages} - sys.modules.keys() - _broken
-    for package in sorted(wanted):
+    for name in (*(_OF_TYPES if wanted else ()), *sorted(wanted)):
         try:
             with quietly:
-                importlib.import_module(package)
+                importlib.import_module(name)
         except Exception as error:  # whatever the package raises
-            _broken.add(package)
-            _log.info("pijit: %s cannot be imported: %s", package, error)
+            _broken.add(name)
+            _log.info("pijit: %s cannot be imported: %s", name, error)
     return bool(wanted)
 
 
+# Modules of torch that it imports when it first types a graph.
+_OF_TYPES = ("torch.export._trace", "torch.fx.experimental.symbolic_shapes", "torch._inductor")
 _broken: set[str] = set()  # packages
 
 

@@ -139,6 +139,25 @@ def test_tensors_of_numbers_and_a_grad_mode_that_stays_split_no_segment(counting
     assert torch.equal(fast(x), scaled(x))
 
 
+def test_numbers_that_come_from_before_a_segment_are_computed_with(counting: Counting) -> None:
+    module = layers()
+
+    def padded(x: Any) -> Any:
+        rows = x.shape[0]
+        if x.sum().item() > 1e9:  # what stands behind it is a segment of its own
+            return x
+        y = nn.functional.pad(module(x), (0, 0, 0, (4 - rows % 4) % 4))
+        return y.view(-1, rows // 4 + 1, 4) * (rows / 2)
+
+    fast = pijit.jit(padded, backend="counting")
+    for rows in (3, 6):
+        settled(fast, torch.randn(rows, 8))
+        runs, x = counting.runs, torch.randn(rows, 8)
+        assert torch.equal(fast(x), padded(x))
+        assert counting.runs == runs + 1
+    assert not any(key.refused for segment in segments(fast) for key in segment.keys)
+
+
 def test_a_tensor_of_a_number_that_was_read_from_data_or_is_a_leaf_is_made_anew(counting: Counting) -> None:
     module = layers()
 

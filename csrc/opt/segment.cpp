@@ -63,7 +63,7 @@ void Finder::end_at_data() {
     const bool reads = std::any_of(step.reads.begin(), step.reads.end(), [&](uint32_t reg) { return of_data[reg]; });
     if (reads) step.kind = Kind::kOther;
     if (!reads && (step.kind != Kind::kOther || trace_.nodes[i].op != Op::kAdapter)) continue;
-    for (uint32_t reg : step.writes) of_data[reg] = is_number(trace_.regs[reg].rep);
+    for (uint32_t reg : step.writes) of_data[reg] = !is_tensor(reg);
   }
 }
 
@@ -95,6 +95,9 @@ uint32_t Finder::cut(uint32_t first, uint32_t last) {
       if (is_output(reg, first, last) &&
           (!inside(base(reg)) || is_output(base(reg), first, last) || !steps_[i].written.empty()))
         return i;
+    // A number is given as such, not as an object of Python.
+    for (uint32_t reg : steps_[i].writes)
+      if (steps_[i].kind == Kind::kForm && !is_number(trace_.regs[reg].rep) && is_output(reg, first, last)) return i;
   }
   // Two outputs with the same memory: the second one is not computed apart.
   Vec<uint32_t> bases;

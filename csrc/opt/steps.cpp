@@ -26,6 +26,24 @@ void add_argument(const OperatorArgument& argument, Step* step) {
   }
 }
 
+// A number, or one as an object of Python.
+bool is_boxed(const RegInfo& reg) noexcept {
+  return is_number(reg.rep) || reg.type == &PyLong_Type || reg.type == &PyFloat_Type || reg.type == &PyBool_Type;
+}
+
+// A tensor of a number that the key fixes. One that is made of tensors reads their data, and one that gradients are
+// asked of is a leaf.
+bool is_of_number(const Trace& trace, const OperatorCall& call, const Step& step) {
+  if (call.name == "tensor::literal") return true;
+  if (call.name != "torch::tensor" || call.arguments.empty()) return false;
+  const auto is_plain = [](const OperatorArgument& argument) {
+    return argument.name == "dtype" || argument.name == "device" || argument.literal.get() == Py_None ||
+           argument.literal.get() == Py_False;
+  };
+  return call.arguments[0].items.empty() && std::all_of(call.arguments.begin() + 1, call.arguments.end(), is_plain) &&
+         std::all_of(step.reads.begin(), step.reads.end(), [&](uint32_t reg) { return is_boxed(trace.regs[reg]); });
+}
+
 // They change what a tensor is to Python or to autograd, not what it holds.
 bool is_about_tensors(const std::string& name) {
   static constexpr const char* kNames[] = {"retain_grad", "requires_grad_", "set_data",   "_backward", "detach_",
@@ -48,7 +66,8 @@ void classify(const Trace& trace, const OperatorCall& call, Step* step) {
   }
   const bool tensors = std::all_of(step->writes.begin(), step->writes.end(),
                                    [&](uint32_t reg) { return trace.regs[reg].rep == Rep::kTensor; });
-  const bool named = starts_with(call.name, "aten::") || call.name == "tensor::getitem";
+  const bool named =
+      starts_with(call.name, "aten::") || call.name == "tensor::getitem" || is_of_number(trace, call, *step);
   const bool gives = !step->writes.empty() || !step->written.empty();
   if (named && tensors && gives && !call.random && !is_about_tensors(call.name)) step->kind = Kind::kOperator;
 }
@@ -67,6 +86,13 @@ Step step_of(const Trace& trace, const Node& node) {
     case Op::kCheck:
       classify(trace, node.adapter_op->call(), &step);
       step.kind = node.adapter_op->is_of_form() ? Kind::kForm : Kind::kOther;
+      break;
+    case Op::kBox:
+      if (node.b.is_reg() && is_number(trace.regs[node.b.index()].rep)) {
+        read(node.b);
+        step.kind = Kind::kForm;
+      }
+      step.writes.push_back(node.out);
       break;
     case Op::kScalar:
     case Op::kGuardBool:

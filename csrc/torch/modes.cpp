@@ -112,6 +112,13 @@ CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
     case Rule::kMode:
       return constants_only(recording) && is_guarded(recording) ? CallFate::kObserve : CallFate::kUnknown;
     case Rule::kSetGrad:
+      // The mode of before is a constant, too: to set it once more does nothing, and would split a segment.
+      if (constants_only(recording) && recording.operands == 1 && recording.arg(0).kind == ArgKind::kBool &&
+          (recording.arg(0).integer != 0) == c10::GradMode::is_enabled()) {
+        *result = Val::constant(Py_None);
+        return CallFate::kDone;
+      }
+      [[fallthrough]];
     case Rule::kSetMode:
     case Rule::kConstantMaker:
       return constants_only(recording) ? CallFate::kObserve : CallFate::kUnknown;

@@ -1,9 +1,11 @@
 """TorchScript: the graph traced once, and run by torch's interpreter without Python.
 
 With folded weights it is frozen, and its linear layers are packed for oneDNN.
+
+It is made by what stands beneath torch.jit's functions. Those warn that they are deprecated, and only filters of the
+whole process could silence them: a thread that compiles beside the program must not change those.
 """
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,14 +35,10 @@ class TorchScript(Backend):
             raise BackendError(f"backend {self.name!r} takes tensors only; it would freeze the numbers that come in")
         module = _torch.module_of(graph)
         examples = tuple(_torch.example(value) for value in graph.inputs)
-        # What it says is for who traces their own program; that it is deprecated is known.
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            made: Any = torch.jit.trace(  # type: ignore[no-untyped-call]
-                module, examples, check_trace=False
-            )
+        with torch.no_grad():
+            made = _traced(module, examples)
             if options.fold:
-                made = torch.jit.optimize_for_inference(made.eval())
+                made = _frozen(made)
         one = len(graph.results) == 1
 
         def run(*inputs: Any) -> tuple[Any, ...]:
@@ -49,6 +47,30 @@ class TorchScript(Backend):
 
         size = _torch.size_of(graph.data.values()) if options.fold else 0
         return Plan(self.name, run, results=(), folded=options.fold, size_bytes=size, rebind=_rebinder(graph, made))
+
+
+def _traced(module: Any, examples: tuple[Any, ...]) -> Any:
+    """As `torch.jit.trace` without a check of the trace."""
+    from torch.jit import _trace
+
+    jit: Any = _trace
+    made = jit.make_module(module, None, jit._python_cu)
+    names = jit.get_callable_argument_names(module.forward)
+    made._c._create_method_from_trace("forward", module, examples, lambda tensor: "", True, False, names, True)
+    return made
+
+
+def _frozen(made: Any) -> Any:
+    """As `torch.jit.optimize_for_inference`."""
+    import torch
+    from torch.jit import _freeze
+
+    freeze: Any = _freeze
+    frozen = freeze.RecursiveScriptModule(torch._C._freeze_module(made.eval()._c, []))
+    freeze.RecursiveScriptModule._finalize_scriptmodule(frozen)
+    freeze.run_frozen_optimizations(frozen, True, [])
+    torch._C._jit_pass_optimize_for_inference(frozen._c, [])
+    return frozen
 
 
 def _is_frozen(node: Node) -> bool:

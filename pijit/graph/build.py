@@ -24,6 +24,7 @@ from pijit.graph.modules import Modules
 from pijit.graph.names import Names
 from pijit.graph.opaque import Opaque, holds_opaque, plain, without_opaque
 from pijit.graph.python_calls import Store
+from pijit.graph.torch_calls import NUMBERS
 
 _SKIPPED = {"guard", "guard_is", "guard_type", "epoch", "exit_point", "region", "return"}
 _SCALARS = {
@@ -332,9 +333,12 @@ class Builder:
         self._emit(row, _GRADIENTS[name], given, results)
 
     def _number(self, row: Mapping[str, Any], op: str, operands: list[Any], kind: str = "") -> None:
-        if any(map(holds_opaque, operands)) or not any(isinstance(each, Value) for each in operands):
+        if any(map(holds_opaque, operands)):
             called = any(isinstance(each, Opaque) and each.called for each in operands)
             self._registers[row["out"]] = Opaque("a number", called)
+            return
+        if not any(isinstance(each, Value) for each in operands):  # numbers that the key of a segment fixes
+            self._registers[row["out"]] = _computed(op, operands)
             return
         names = ("x", "y")[: len(operands)]
         result = self._result(row["out"], op, kind or self._kind(row["out"]))
@@ -448,6 +452,14 @@ class Builder:
         made = (region or "", *(user or innermost))
         self._places[frame] = made
         return made
+
+
+def _computed(op: str, operands: list[Any]) -> Any:
+    """What arithmetic gives for numbers."""
+    try:
+        return NUMBERS[op](*operands)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return Opaque("a number")
 
 
 def _key(value: Any) -> Any:

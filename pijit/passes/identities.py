@@ -5,11 +5,12 @@ where nothing writes to either, and the program does not have both.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pijit.graph.model import Argument, Graph, Node, Value
 from pijit.passes._memory import Memory, rewritten, same_type
 
-DOC = "drops arithmetic that changes no bit: x * 1, x / 1, x - 0, -(-x), relu(relu(x)), t(t(x))"
+DOC = "drops arithmetic that changes no bit: x * 1, x / 1, x - 0, -(-x), relu(relu(x)), t(t(x)), joining with nothing"
 CONSENT = False
 
 
@@ -42,6 +43,8 @@ class _Simplifier:
     def rewrite(self, node: Node, new: Mapping[str, Value]) -> tuple[Node | None, Mapping[str, Argument]]:
         x = node.arguments.get("x")
         result = node.results[0] if len(node.results) == 1 else None
+        if result is not None and node.op == "concat":
+            return _without_empty(node, result), {}
         if result is None or not isinstance(x, Value) or node.writes:
             return node, {}
         self._made_by[result.name] = node
@@ -72,3 +75,15 @@ class _Simplifier:
         if memory.root(a) == memory.root(b):
             return b.name not in memory.results  # the program has a view, which is another tensor
         return memory.root(a) not in memory.seen or memory.root(b) not in memory.seen
+
+
+def _without_empty(node: Node, result: Value) -> Node:
+    """A node that joins arrays, without those of shape (0,)."""
+    arrays = node.arguments["arrays"]
+    if not isinstance(arrays, tuple):
+        return node
+    kept = tuple(each for each in arrays if not (isinstance(each, Value) and each.shape == (0,)))
+    typed = all(isinstance(each, Value) and each.dtype == result.dtype for each in kept)
+    if not kept or not typed or len(kept) == len(arrays):
+        return node
+    return replace(node, arguments={**node.arguments, "arrays": kept})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +88,27 @@ def test_folded_weights_stay_as_they_were(backend: str, name: str) -> None:
         assert plan.folded
         with pytest.raises(BackendError, match="compile the graph again"):
             plan.rebind({})
+
+
+def test_torchscript_leaves_filters_of_warnings_alone_and_does_not_warn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of the whole process: what another thread says meanwhile would be lost."""
+
+    def changed(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("filters are changed")
+
+    module, inputs, _ = model("mlp")
+    compiler, graph = get("torchscript"), captured(module, inputs(0))
+    warnings.simplefilter("error")
+    before = list(warnings.filters)
+    monkeypatch.setattr(warnings, "catch_warnings", changed)
+    plan, folded = compiler.compile(graph), compiler.compile(graph, Options(fold=True))
+    agrees(compiler, folded, module, inputs(0))
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.mul_(1.25)
+    agrees(compiler, plan, module, inputs(1))
+    agrees(compiler, compiler.compile(graph, Options(fold=True)), module, inputs(1))
+    assert warnings.filters == before
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -112,6 +112,70 @@ def test_another_form_is_another_key(counting: Counting, change: Callable[[Any],
     assert torch.equal(fast(x), module(x) * 2)
 
 
+def test_tensors_of_numbers_and_a_grad_mode_that_stays_split_no_segment(counting: Counting) -> None:
+    module = layers()
+
+    def scaled(x: Any) -> Any:
+        held = torch.tensor([], dtype=x.dtype)
+        with torch.no_grad():
+            y = module(x)
+        return torch.cat([held, y.flatten()]) / torch.sqrt(torch.tensor(x.shape[0], dtype=x.dtype))
+
+    fast = pijit.jit(scaled, backend="counting")
+    for rows in (3, 5):
+        settled(fast, torch.randn(rows, 8))
+        runs, x = counting.runs, torch.randn(rows, 8)
+        assert torch.equal(fast(x), scaled(x))
+        assert counting.runs == runs + 1
+    assert [each.share for each in segments(fast)] == [1]
+    with torch.enable_grad():  # now the block changes the mode
+        for x in (torch.randn(3, 8, requires_grad=True), torch.randn(3, 8)):
+            for _ in range(3):
+                assert torch.equal(fast(x), scaled(x))
+                assert not fast(x).requires_grad
+                assert torch.is_grad_enabled()
+                assert market.wait(60)
+    x = torch.randn(3, 8)
+    assert torch.equal(fast(x), scaled(x))
+
+
+def test_numbers_that_come_from_before_a_segment_are_computed_with(counting: Counting) -> None:
+    module = layers()
+
+    def padded(x: Any) -> Any:
+        rows = x.shape[0]
+        if x.sum().item() > 1e9:  # what stands behind it is a segment of its own
+            return x
+        y = nn.functional.pad(module(x), (0, 0, 0, (4 - rows % 4) % 4))
+        return y.view(-1, rows // 4 + 1, 4) * (rows / 2)
+
+    fast = pijit.jit(padded, backend="counting")
+    for rows in (3, 6):
+        settled(fast, torch.randn(rows, 8))
+        runs, x = counting.runs, torch.randn(rows, 8)
+        assert torch.equal(fast(x), padded(x))
+        assert counting.runs == runs + 1
+    assert not any(key.refused for segment in segments(fast) for key in segment.keys)
+
+
+def test_a_tensor_of_a_number_that_was_read_from_data_or_is_a_leaf_is_made_anew(counting: Counting) -> None:
+    module = layers()
+
+    def scaled(x: Any) -> Any:
+        return module(x) * torch.tensor(x.sum().item()) + torch.tensor(float(x.shape[0]), requires_grad=True)
+
+    fast = pijit.jit(scaled, backend="counting")
+    for mode in (torch.no_grad, torch.enable_grad):
+        with mode():
+            for _ in range(4):
+                x = torch.randn(3, 8)
+                found, right = fast(x), scaled(x)
+                assert torch.equal(found, right)
+                assert found.requires_grad is right.requires_grad
+                assert market.wait(60)
+    assert counting.runs
+
+
 @pytest.mark.parametrize("backend", ["torchscript", "counting"])
 def test_a_weight_that_is_written_is_seen_at_once(counting: Counting, backend: str) -> None:
     module = layers()

@@ -263,6 +263,23 @@ class TestIdentities:
         check("identities", lambda x: x.t().t(), X, ["t", "t"], ["t", "t"])
         check("identities", lambda x: x.exp() * 1, X, ["exp", "multiply"], ["exp"])
 
+    def test_what_is_empty_is_left_out_where_arrays_are_joined(self) -> None:
+        def fn(x: torch.Tensor) -> Any:
+            empty = torch.tensor([], dtype=x.dtype)
+            alone = torch.cat([empty, x.t()])
+            return alone, torch.cat([alone, empty, alone], -1), torch.cat([empty, empty])
+
+        graph = capture(fn, *X)
+        made = passes.run(graph, only=["identities"])
+        same_bits(graph, made)
+        assert [len(node.arguments["arrays"]) for node in made.nodes if node.op == "concat"] == [1, 2, 2]
+
+        def promoted(x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([torch.tensor([], dtype=torch.float64), x])
+
+        made = check("identities", promoted, X, ["asarray", "concat"], ["asarray", "concat"])
+        assert [len(node.arguments["arrays"]) for node in made.nodes if node.op == "concat"] == [2]
+
     def test_what_is_written_stays_apart(self) -> None:
         def fn(x: torch.Tensor) -> torch.Tensor:
             y = x.exp()

@@ -10,6 +10,7 @@ its results their history.
 3. Before the plans answer, their results and gradients are compared with those of torch, on copies of the weights.
 """
 
+import contextlib
 import logging
 import math
 import threading
@@ -61,7 +62,11 @@ class Compilations:
         Raises:
             BackendError: one of them cannot be compiled.
         """
-        plans = [plan for each in self._all if (plan := each.wait(seconds)) is not None]
+        try:
+            plans = [plan for each in self._all if (plan := each.wait(seconds)) is not None]
+        except BackendError:
+            self._give_up()
+            raise
         if len(plans) < len(self._all):
             return None
         with self._lock:
@@ -69,6 +74,13 @@ class Compilations:
                 self.backward = tuple(plans[1:])
                 _join(plans[0], self.backward, self._parts)
         return plans[0]
+
+    def _give_up(self) -> None:
+        for each in self._all:
+            each.cancel()
+            with contextlib.suppress(BackendError):
+                if (plan := each.poll()) is not None:
+                    plan.close()
 
     def made(
         self, plan: Plan, backend: Backend, segment: "SegmentGraph", options: Options, bury: Callable[["Grave"], None]

@@ -489,7 +489,7 @@ def test_a_variable_that_the_program_sees(counting: Counting) -> None:
     def fn(module: nn.Module, x: torch.Tensor, far: float) -> Any:
         hidden = module[:3](x)
         made = module[3:](hidden).sum()
-        if float(made) > far:
+        if float(made.detach()) > far:
             hidden.retain_grad()
             kept.append(hidden)
         return made
@@ -553,6 +553,19 @@ def test_backends(name: str) -> None:
             torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-5)
     (key,) = [key for segment in pijit.traces(fast)[0].segments for key in segment.keys]
     assert [plan.backend for plan in key.plans] == [name], key.refused
+
+
+def test_a_backend_that_takes_one_pass_only(counting: Counting) -> None:
+    def forward_only(module: Any, example_inputs: Any) -> Any:
+        if any("backward" in str(node.target) for node in module.graph.nodes):
+            raise ValueError("no gradients today")
+        return module.forward
+
+    pijit.register_backend("counting", forward_only)
+    pair = Pair(counting, loss)
+    pair.settle(*batch(5))
+    assert "no gradients today" in pair.refused()
+    pair.compare(lambda fn, module: fn(*batch(5)).backward())
 
 
 class Wrong:

@@ -104,7 +104,7 @@ def jit(
         backend: None: as `pijit.config.backend`. "native": native replay, bit for bit. A name of `pijit.backends()`:
             segments of the traces are compiled by it, beside the calls, and answer within its documented tolerance as
             soon as they agreed with a native replay. "auto" or several names: they take turns with native replay, and
-            the fastest stays.
+            the fastest stays. "auto" leaves calls to native replay of which gradients may be asked for later.
         options: for the backends: `fold` (weights become part of the code, which is dropped when they change),
             `threads`, and the backend's own.
         strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is

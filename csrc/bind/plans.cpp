@@ -47,6 +47,13 @@ class Place {
   Vec<uint32_t> written() const { return segment().effects ? segment().effects->written : Vec<uint32_t>(); }
   Vec<uint32_t> leaves() const { return segment().effects ? segment().effects->leaves : Vec<uint32_t>(); }
   bool gradients_on() const { return keyed_->key->gradients_on(); }
+  std::vector<bool> trained() const { return keyed_->key->trained(); }
+  // No plan is made under this key, which takes the place of none that has some.
+  void decline() {
+    if (!alive()) return;
+    keyed_->unfit = true;
+    keyed_->offered = false;
+  }
   // What the market remembers of the segment, whatever the form.
   py::object memo() const {
     const std::shared_ptr<Ref>& kept = segment().memo;
@@ -276,6 +283,9 @@ void add_plans(py::module_& m) {
       .def_property_readonly("written", [list](const Place& place) { return list(place.written()); })
       .def_property_readonly("leaves", [list](const Place& place) { return list(place.leaves()); })
       .def_property_readonly("gradients_on", &Place::gradients_on)
+      .def_property_readonly("trained", &Place::trained)
+      .def("decline", &Place::decline)
+      .def_property_readonly("shown", [list](const Place& place) { return list(place.segment().shown); })
       .def_property_readonly("outputs", [list](const Place& place) { return list(place.segment().outputs); });
   m.def("hold_full_collections", &cpython::hold_full_collections);
   m.def("allow_full_collections", &cpython::allow_full_collections);

@@ -96,6 +96,9 @@ class PlanKey {
   // native replay gave.
   virtual bool write(PyObject* const*, const Reg*) noexcept { return false; }
   virtual bool gradients_on() const noexcept { return false; }
+  // Where gradients are recorded: which free tensors require them, then which bound ones, then which outputs. Empty:
+  // they are not recorded.
+  virtual std::vector<bool> trained() const { return {}; }
   virtual std::string describe() const = 0;
 };
 

@@ -130,8 +130,13 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
       Vec<uint32_t>& to = !is_tensor(reg) ? made.numbers : constant[reg] ? made.bound : made.free;
       to.push_back(reg);
     }
-    for (uint32_t reg : steps_[i].writes)
-      if (is_output(reg, first, last)) (is_tensor(reg) ? made.outputs : made.number_outputs).push_back(reg);
+    for (uint32_t reg : steps_[i].writes) {
+      if (is_output(reg, first, last)) {
+        (is_tensor(reg) ? made.outputs : made.number_outputs).push_back(reg);
+      } else if (is_tensor(reg) && seen_[reg] != kNone && seen_[reg] >= last) {
+        made.shown.push_back(reg);
+      }
+    }
   }
   made.given = made.free;
   return made;

@@ -29,6 +29,7 @@ struct Segment {
   Vec<uint32_t> given;           // what a plan is given: the free ones, then those that it writes to
   Vec<uint32_t> outputs;         // registers that it writes and that are read behind it: tensors
   Vec<uint32_t> number_outputs;  // numbers
+  Vec<uint32_t> shown;           // other tensors that it writes and that snapshots behind it may read
   PyObject* region = nullptr;    // whose compilers are asked, kept by the trace; null: those of the root
   std::optional<Effects> effects;
   Keys keys;

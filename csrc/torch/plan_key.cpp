@@ -42,6 +42,7 @@ class TorchPlanKey final : public PlanKey {
     for (uint32_t reg : registers.outputs) outputs_at_.push_back(reg);
     if (registers.effects != nullptr)
       effects_ = std::make_unique<PlanEffects>(*registers.effects, registers.free, regs);
+    recorded_ = is_recorded();
   }
   void note_outputs(const Reg* regs) override {
     for (uint32_t reg : outputs_at_) outputs_.emplace_back(impl(regs, reg));
@@ -55,6 +56,15 @@ class TorchPlanKey final : public PlanKey {
     return effects_ == nullptr || effects_->write(made, regs);
   }
   bool gradients_on() const noexcept override { return effects_ != nullptr && effects_->gradients_on(); }
+
+  std::vector<bool> trained() const override {
+    std::vector<bool> made;
+    if (!recorded_) return made;
+    for (const Form& form : free_) made.push_back(form.requires_grad);
+    for (const Bound& tensor : bound_) made.push_back(tensor.requires_grad);
+    for (const Form& form : outputs_) made.push_back(form.requires_grad);
+    return made;
+  }
 
   Match match(const Reg* regs) noexcept override {
     try {
@@ -79,6 +89,7 @@ class TorchPlanKey final : public PlanKey {
     if (output >= outputs_.size() || !is_plain_tensor(made)) return false;
     const Impl* tensor = impl_of(made);
     if (!outputs_[output].matches_layout(tensor)) return false;
+    if (recorded_ && tensor->requires_grad() != outputs_[output].requires_grad) return false;
     put(*reg, effects_ != nullptr ? effects_->output(output, share(const_cast<Impl*>(tensor)))
                                   : share(const_cast<Impl*>(tensor)));
     return true;
@@ -87,26 +98,31 @@ class TorchPlanKey final : public PlanKey {
     std::ostringstream text;
     for (size_t i = 0; i < free_.size(); ++i)
       text << (i != 0 ? ", " : "") << c10::toString(free_[i].dtype) << c10::IntArrayRef(free_[i].sizes);
+    if (recorded_) text << (free_.empty() ? "" : ", ") << "gradients recorded";
     return text.str();
   }
 
  private:
   static Impl* impl(const Reg* regs, uint32_t reg) noexcept { return static_cast<Impl*>(regs[reg].tensor); }
 
-  // Where gradients are recorded no plan answers: what it gives has no history.
+  // What the segment computes gets a history.
+  bool is_recorded() const {
+    if (effects_ != nullptr || !c10::GradMode::is_enabled()) return false;
+    const auto trained = [](const auto& tensor) { return tensor.requires_grad; };
+    return std::any_of(free_.begin(), free_.end(), trained) || std::any_of(bound_.begin(), bound_.end(), trained);
+  }
+  // The tensors require gradients as they did, so that the mode alone decides whether they are recorded.
   Match match_bound(const Reg* regs) const {
-    bool grad = false, written = false, moved = false;
-    for (const Form& form : free_) grad |= form.requires_grad;
+    bool written = false, moved = false;
     for (size_t i = 0; i < bound_.size(); ++i) {
       const Impl* tensor = impl(regs, bound_at_[i]);
       const Bound& was = bound_[i];
       if (!has_content(tensor) || tensor->requires_grad() != was.requires_grad) return Match::kNo;
-      grad |= was.requires_grad;
       if (effects_ != nullptr && effects_->writes_to(tensor)) continue;  // it is an input of the code
       moved |= tensor->data() != was.data;
       written |= version_of(tensor) != was.version;
     }
-    if (effects_ != nullptr ? !effects_->match(regs) : grad && c10::GradMode::is_enabled()) return Match::kNo;
+    if (effects_ != nullptr ? !effects_->match(regs) : is_recorded() != recorded_) return Match::kNo;
     return moved ? Match::kMoved : written ? Match::kWritten : Match::kYes;
   }
 
@@ -115,6 +131,7 @@ class TorchPlanKey final : public PlanKey {
   std::vector<Form> free_, outputs_;
   std::vector<Reg> numbers_;
   std::unique_ptr<PlanEffects> effects_;
+  bool recorded_ = false;
 };
 
 }  // namespace
@@ -129,7 +146,6 @@ std::unique_ptr<PlanKey> make_plan_key(const PlanRegisters& registers, const Reg
     });
   };
   if (!look(registers.free) || (registers.effects != nullptr && grad) || !look(registers.bound)) return nullptr;
-  if (registers.effects == nullptr && grad && c10::GradMode::is_enabled()) return nullptr;
   for (uint32_t reg : registers.bound)
     if (!has_content(static_cast<const Impl*>(regs[reg].tensor))) return nullptr;
   return std::make_unique<TorchPlanKey>(registers, regs);

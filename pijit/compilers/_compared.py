@@ -16,6 +16,7 @@ from pijit.compilers._base import Backend, Options, Plan
 from pijit.errors import BackendError, ExportError
 
 if TYPE_CHECKING:
+    from pijit.graph.model import Graph
     from pijit.graph.segment import SegmentGraph
 
 # Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of;
@@ -33,6 +34,9 @@ class Differs(BackendError):
 class Made:
     """A plan that was compiled for a segment, with what it was made of.
 
+    Attributes:
+        compared: the largest difference with weights of its own, where it was compared so.
+
     Args:
         backend: that made it.
         plan: what it made.
@@ -41,6 +45,8 @@ class Made:
         bury: called with a `Grave` when nothing can call the plan any more. It runs wherever the engine lets go of the
             plan, so it must not run code of Python.
     """
+
+    compared: float | None = None
 
     def __init__(
         self, backend: Backend, plan: Plan, segment: "SegmentGraph", options: Options, bury: Callable[["Grave"], None]
@@ -82,7 +88,7 @@ class Made:
             if not plain:
                 made = tuple(None if at is None else made[at] for at in order)
             return tuple(
-                tensor if tensor is None or form is None or tensor.stride() == form[1] else _laid_out(tensor, *form)
+                tensor if tensor is None or form is None or tensor.stride() == form[1] else laid_out(tensor, *form)
                 for tensor, form in zip(made, forms, strict=True)
             )
 
@@ -105,13 +111,16 @@ class Made:
 
     def tell(self, error: BackendError, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
         """What is said of a difference, once for each backend, with where it can be seen again."""
+        held = {at: right for at, right in zip(self._order, outputs, strict=True) if at is not None}
+        return self.say(error, self.segment.graph, inputs, [held[at] for at in sorted(held)])
+
+    def say(self, error: BackendError, graph: "Graph", inputs: Sequence[Any], results: Sequence[Any]) -> str:
+        """As `tell`, of a graph that was compiled, and the results that it should have."""
         if self.backend.name in told:
             return str(error)
         told.add(self.backend.name)
         try:
-            held = {at: right for at, right in zip(self._order, outputs, strict=True) if at is not None}
-            results = [held[at] for at in sorted(held)]
-            where = f"; {_reproduce.write(self.segment.graph, self.backend.name, self.options, inputs, results)}"
+            where = f"; {_reproduce.write(graph, self.backend.name, self.options, inputs, results)}"
             where += " has what is needed to see it again (run.py)"
         except (OSError, ExportError) as why:
             where = f" (it cannot be written down: {why})"
@@ -169,7 +178,8 @@ def difference(backend: Backend, made: Sequence[Any], outputs: Sequence[Any], fo
     return largest
 
 
-def _laid_out(tensor: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+def laid_out(tensor: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    """A copy with these strides."""
     import torch
 
     if 0 not in stride:

@@ -8,11 +8,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pijit import _core
 from pijit.compilers import pool
 from pijit.compilers._compared import Grave, graves
 from pijit.errors import BackendError
+
+if TYPE_CHECKING:
+    from pijit.compilers._split import Compilations
 
 _FIRST, _LONGEST = 0.02, 1.0  # seconds between looks at what waits
 _PATIENCE = 300.0  # seconds after which a segment that was not replayed again is given up
@@ -82,7 +86,7 @@ class Queue:
                     self._waiting.pop(0).forget()
             self._changed.notify_all()
 
-    def submit_behind(self, compilation: pool.Compilation, job: Job) -> None:
+    def submit_behind(self, compilation: "pool.Compilation | Compilations", job: Job) -> None:
         """Submit the job when the compilation has ended."""
         with self._changed:
             self._pending += 1

@@ -33,6 +33,7 @@ from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, ExportError
 
 if TYPE_CHECKING:
+    from pijit.compilers._split import Compilations
     from pijit.graph.segment import SegmentGraph
 
 _log = logging.getLogger("pijit")
@@ -100,6 +101,10 @@ class Market:
         offer = _Offer(place, inputs, outputs, torch.get_num_threads())
         job = offer.job(partial(self._take, offer))
         if self.automatic:
+            if place.trained:
+                self._note(place, "not begun: gradients are recorded, where only a compiler that is named answers")
+                place.decline()
+                return
             if place.operators < _FEWEST_OPERATORS and place.seconds < _LEAST_SECONDS:
                 self._note(place, f"not begun: {place.operators} operators are too few to repay it")
                 return
@@ -144,7 +149,7 @@ class Market:
             job.ready = lambda: offer.place.runs > runs or not offer.place.alive
             job.forget = lambda: self._note(offer.place, "not begun: it was not called again")
             _worker.submit(job)
-        elif not self._is_for_free_sizes(offer):
+        elif offer.place.trained or not self._is_for_free_sizes(offer):
             self._compile(offer)
 
     def _row(self, name: str, place: Any) -> Outcome:
@@ -177,7 +182,12 @@ class Market:
             if not offer.place.alive or _worker.stopping:
                 return
             writes = offer.place.writes()
-            compilation = pool.submit(segment.graph, backend, options, priority=heat / 2**at)
+            try:
+                compilation = _begun(segment, backend, options, heat / 2**at)
+            except BackendError as error:
+                row.state = str(error)
+                _end(offer)
+                continue
             self._after(
                 offer,
                 backend,
@@ -185,7 +195,13 @@ class Market:
                 partial(self._install, offer, backend, options, row, compilation, segment, writes),
             )
 
-    def _after(self, offer: "_Offer", backend: Backend, compilation: pool.Compilation, job: Callable[[], None]) -> None:
+    def _after(
+        self,
+        offer: "_Offer",
+        backend: Backend,
+        compilation: "pool.Compilation | Compilations",
+        job: Callable[[], None],
+    ) -> None:
         """The job is done when the compilation has ended; other offers wait unless that is in a process of its own."""
         if backend.remote:
             _worker.submit_behind(compilation, offer.job(job))
@@ -198,7 +214,7 @@ class Market:
         backend: Backend,
         options: Options,
         row: Outcome,
-        compilation: pool.Compilation,
+        compilation: "pool.Compilation | Compilations",
         segment: "SegmentGraph",
         writes: tuple[int, int],
     ) -> None:
@@ -207,7 +223,10 @@ class Market:
             plan = compilation.wait()
             if plan is None:
                 return
-            made = Made(backend, plan, segment, options, _worker.bury)
+            if isinstance(compilation, pool.Compilation):
+                made = Made(backend, plan, segment, options, _worker.bury)
+            else:
+                made = compilation.made(plan, backend, segment, options, _worker.bury)
             self._add(offer, row, made, writes)
         except BackendError as error:
             if _worker.stopping:
@@ -219,9 +238,7 @@ class Market:
             raise
         finally:
             row.seconds = compilation.seconds
-            offer.left -= 1
-            if offer.left == 0:
-                _complete(offer.place)
+            _end(offer)
 
     def _add(
         self, offer: "_Offer", row: Outcome, made: Made, writes: tuple[int, int] | None, shared: bool = False
@@ -239,6 +256,7 @@ class Market:
             with quietly:
                 row.difference = made.difference(offer.inputs, offer.outputs)
         except Differs:
+            row.difference = made.compared
             trial = True  # weights may have been written since; the engine compares with what they are then
         row.state = "installed"
         offer.place.install([made.row(row.backend, offer.outputs, writes)], self.turns, shared, trial)
@@ -353,9 +371,33 @@ _OF_TYPES = ("torch.export._trace", "torch.fx.experimental.symbolic_shapes", "to
 _broken: set[str] = set()  # packages
 
 
+def _end(offer: "_Offer") -> None:
+    """One of the compilations of an offer has ended."""
+    offer.left -= 1
+    if offer.left == 0:
+        _complete(offer.place)
+
+
 def _complete(place: Any) -> None:
     """Nobody else comes for a segment under one key. It is told when nothing is compiled beside its calls, either."""
     _worker.submit(Job(place.complete, ready=lambda: pool.idle() or not place.alive, forget=place.complete))
+
+
+def _begun(
+    segment: "SegmentGraph", backend: Backend, options: Options, priority: float
+) -> "pool.Compilation | Compilations":
+    """What a segment takes to compile.
+
+    Raises:
+        BackendError: gradients are recorded, and the backend computes none.
+    """
+    if segment.split is None:
+        return pool.submit(segment.graph, backend, options, priority=priority)
+    if not backend.training:
+        raise BackendError(f"backend {backend.name!r} computes no gradients")
+    from pijit.compilers._split import Compilations
+
+    return Compilations(segment.split, backend, replace(options, fold=False), priority)
 
 
 @dataclass

@@ -25,7 +25,7 @@ from pijit.graph.run import bind, torch_caller
 
 # Operators that give the same tensor once more.
 _SAME = frozenset({"aten::detach", "aten::alias", "aten::lift_fresh"})
-# In their schema it is not said that they write.
+# In their schema it is not said that they write, if their argument `training` is True.
 _HIDDEN_WRITES = {"aten::native_batch_norm": ("running_mean", "running_var")}
 
 
@@ -65,12 +65,14 @@ def expanded(graph: Graph, call: Call) -> Graph:
             raise Unable(f"{node.place or graph.name}: {node.op.removeprefix('python::')} stands in the step")
     try:
         with torch.autograd.set_multithreading_enabled(False):
-            return _Expansion(graph, call).run()
+            return Expansion(graph, call).run()
     except (RuntimeError, ExportError) as error:  # torch cannot run an operator on tensors without data
         raise Unable(str(error)) from error
 
 
-class _Expansion:
+class Expansion:
+    """Runs what a graph calls, and notes what torch calls beneath autograd."""
+
     def __init__(self, graph: Graph, call: Call) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -359,11 +361,13 @@ class _Expansion:
             return
         outs = list(result) if isinstance(result, tuple | list) else [result]
         arguments, written = [], []
+        given = {**dict(zip((each.name for each in schema.arguments), args, strict=False)), **kwargs}
+        hidden = _HIDDEN_WRITES.get(name, ()) if given.get("training") is True else ()
         for at, argument in enumerate(schema.arguments):
             value = args[at] if at < len(args) else kwargs.get(argument.name, argument.default_value)
             arguments.append((argument.name, self._argument(value)))
             declared = argument.alias_info is not None and argument.alias_info.is_write
-            if declared or (argument.name in _HIDDEN_WRITES.get(name, ()) and value is not None):
+            if declared or (argument.name in hidden and value is not None):
                 written.append(at)
         if not written and not any(isinstance(each, torch.Tensor) for each in outs):
             return
@@ -383,7 +387,7 @@ class _Expansion:
                 results or (Value(self._fresh(op)),),
                 origin=name,
                 writes=writes,
-                random=torch.Tag.nondeterministic_seeded in func.tags,
+                random=torch.Tag.nondeterministic_seeded in func.tags and self._node.random,  # else it draws none
                 region=place.region,
                 file=place.file,
                 line=place.line,

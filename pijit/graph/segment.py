@@ -11,7 +11,7 @@ as well, and its graph says what they and the gradients of leaves hold in the en
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pijit.errors import ExportError
 from pijit.graph import _torch, autograd, steps
@@ -21,6 +21,9 @@ from pijit.graph.model import Graph, Node, Value
 from pijit.graph.modules import Modules
 from pijit.graph.opaque import holds_opaque
 from pijit.graph.types import typed
+
+if TYPE_CHECKING:
+    from pijit.graph.split import Split
 
 # Guards inside of a segment decide by sizes and numbers alone, which the key fixes.
 _HOLD_AGAIN = {"guard_bool", "guard_int", "guard_float"}
@@ -33,10 +36,12 @@ class SegmentGraph:
     Attributes:
         graph: its inputs are `place.free`, then `place.written`.
         effects: for `place.written`, then for `place.leaves`: which of `graph.updates` it is; "": none.
+        split: where gradients are recorded: the two graphs that are compiled.
     """
 
     graph: Graph
     effects: tuple[str, ...] = ()
+    split: "Split | None" = None
 
     def order(self, updates: Sequence[str]) -> list[int | None]:
         """Where the results of a plan stand that the engine wants, in its order; None: there is none.
@@ -101,7 +106,9 @@ class _SegmentBuilder(Builder):
 
         if not steps.needs_expansion(graph) and not place.written:
             axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
-            return SegmentGraph(folded(typed(steps.without_modes(graph), given, False, axes)))
+            graph = steps.without_modes(graph)
+            parts = self._split(graph, given) if place.trained else None
+            return SegmentGraph(folded(typed(graph, given, False, axes)), split=parts)
         if self._free is not None:
             raise ExportError("a training step has the sizes of the call")
         graph = folded(typed(self._without_gradients(graph, given), given, False))
@@ -132,6 +139,18 @@ class _SegmentBuilder(Builder):
             return autograd.expanded(graph, call)
         except autograd.Unable as why:
             raise ExportError(f"the gradients cannot be said in operators: {why}") from why
+
+    def _split(self, graph: Graph, given: Mapping[str, Any]) -> "Split":
+        """Forward and backward pass, for gradients that are asked for later."""
+        from pijit.graph.split import split
+
+        place = self._place_of_segment
+        registers = (*place.free, *place.bound)
+        flags = place.trained
+        trained = {self._registers[at].name for at, flag in zip(registers, flags, strict=False) if flag}
+        roots = [at for at, flag in enumerate(flags[len(registers) :]) if flag]
+        shown = [value for at in place.shown if isinstance(value := self._registers.get(at), Value)]
+        return split(graph, autograd.Call({}, {**graph.data, **given}, trained, True, self.complete), roots, shown)
 
     def _written(self) -> dict[int, Value]:
         return {register: self._registers[register] for register in self._place_of_segment.written}

@@ -203,21 +203,22 @@ def test_folded_weights_that_are_written_are_seen_at_once() -> None:
     assert torch.equal(fast(x), module(x) * 2)
 
 
-def test_where_gradients_are_recorded_no_plan_answers(counting: Counting) -> None:
+def test_a_plan_without_gradients_answers_only_there(counting: Counting) -> None:
+    """Where they are recorded: test_split.py."""
     module = layers()
     fast = pijit.jit(lambda x: module(x).sum() * 2 + 1, backend="counting")
     x = torch.randn(3, 8)
-    with torch.enable_grad():
-        settled(fast, x)
-        assert counting.compiled == 0
-        fast(x).backward()
-        assert module[0].weight.grad is not None
+    fast(x)
     settled(fast, x)
-    assert counting.runs > 0
+    runs = counting.runs
+    assert not fast(x).requires_grad
+    assert counting.runs == runs + 1
     with torch.enable_grad():
         runs = counting.runs
-        assert fast(x).requires_grad
+        made = fast(x)
         assert counting.runs == runs
+        made.backward()
+        assert module[0].weight.grad is not None
 
 
 def test_what_only_python_reads_is_there_where_a_replay_is_left(counting: Counting) -> None:

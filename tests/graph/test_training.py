@@ -399,6 +399,35 @@ def test_opaque_calls_without_tensors_are_effects() -> None:
         assert "".join(written) == "between\n" * at
 
 
+class Attention(nn.Module):
+    """Attention without dropout, and a batch norm that is frozen: operators that could draw, and write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner, self.norm = nn.Linear(8, 8), nn.BatchNorm1d(2).eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        heads = self.norm(self.inner(x).view(5, 2, 4)).unsqueeze(1)
+        return nn.functional.scaled_dot_product_attention(heads, heads, heads).flatten(1)
+
+
+def test_what_draws_nothing_and_writes_nothing_is_neither() -> None:
+    model, plain = Attention(), Attention()
+    optimizers = momentum(model), momentum(plain)
+    data = [(x, y) for x, y in batches(4)]
+    for x, y in data[:2]:
+        for each, optimizer in zip((model, plain), optimizers, strict=True):
+            classify(each, optimizer, x, y)
+    graph = capture(classify, model, optimizers[0], *data[2])
+    classify(plain, optimizers[1], *data[2])
+    assert not any(node.random for node in graph.nodes)
+    assert not any("running" in name for name in graph.written)
+    torch.testing.assert_close(graph.run(*data[3]), classify(plain, optimizers[1], *data[3]))
+    for (name, mine), theirs in zip(model.state_dict().items(), plain.state_dict().values(), strict=True):
+        torch.testing.assert_close(mine, theirs, msg=name)
+
+
 class Writer:
     def __init__(self, written: list[str]) -> None:
         self.write = written.append

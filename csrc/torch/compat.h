@@ -29,6 +29,16 @@ inline void write_number(const at::Tensor& self, at::ArrayRef<at::indexing::Tens
 #endif
 }
 
+// A function of autograd without functions behind it. A shared pointer holds it in older torches such as 2.11, an
+// intrusive one in later ones.
+template <typename Node, typename... Arguments>
+auto make_node(Arguments&&... arguments) {
+  if constexpr (std::is_base_of_v<c10::intrusive_ptr_target, Node>)
+    return c10::make_intrusive<Node>(std::forward<Arguments>(arguments)...);
+  else
+    return std::make_shared<Node>(std::forward<Arguments>(arguments)...);
+}
+
 // What is put on the stream now is recorded for a graph of the device, and not run. Where guards of devices do not say
 // so, as those of 2.11, CUDA alone has such graphs, and its functions for Python tell it of the current stream. GIL
 // held.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "torch/compat.h"
 #include "torch/plan_key.h"
 
 namespace pijit::torch_adapter {
@@ -133,7 +134,7 @@ Ref PlanEffects::copies() noexcept {
 at::Tensor PlanEffects::output(size_t index, at::Tensor made) const {
   if (functions_[index].empty()) return made;
   at::Tensor tensor = made.detach();
-  auto node = c10::make_intrusive<Spent>(functions_[index]);
+  auto node = make_node<Spent>(functions_[index]);
   const uint32_t at = node->add_input_metadata(tensor);
   torch::autograd::impl::set_gradient_edge(tensor, {std::move(node), at});
   return tensor;

@@ -12,7 +12,7 @@ from pijit.compilers._base import Options, Plan, serialised
 from pijit.compilers._onnx import FILE, OfOnnx
 from pijit.compilers._prepare import numbers
 from pijit.errors import BackendError
-from pijit.graph.model import Graph, Value
+from pijit.graph.model import Graph, Node, Value
 
 # Names of types; the others OpenVINO does not have.
 _TYPES = {
@@ -29,6 +29,11 @@ class OpenVino(OfOnnx):
     install = "pip install onnx openvino"
     packages = ("torch", "onnx", "openvino")
 
+    def lacks(self, graph: Graph) -> tuple[Node, ...]:
+        """Complex numbers, too: it transforms along another axis than ONNX says, and cannot be given any."""
+        lacking = {id(node) for node in super().lacks(graph)}
+        return tuple(node for node in graph.nodes if id(node) in lacking or _is_complex(node))
+
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         import openvino
 
@@ -43,6 +48,12 @@ class OpenVino(OfOnnx):
         file = directory / FILE
         compiled = core.compile_model(core.read_model(str(file)), "CPU", settings)
         return _Bound(graph, options, compiled, file.stat().st_size).plan()
+
+
+def _is_complex(node: Node) -> bool:
+    return any(
+        value is not None and str(value.dtype).startswith("complex") for value in (*node.operands, *node.results)
+    )
 
 
 class _Bound:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from plans import MODELS, agrees, captured, close, model
+from plans import MODELS, agrees, captured, close, floats, model
 from torch import nn
 
 import pijit
@@ -138,6 +138,23 @@ def test_inputs_that_are_strided_or_not_aligned_are_read_rightly_or_refused(back
     shifted = torch.empty(25)[1:].view(3, 8).copy_(x)
     for each in (strided, shifted, x):
         agrees(compiler, plan, module, each)
+
+
+@pytest.mark.parametrize("backend", names())
+def test_fourier_transforms_are_along_the_axis_that_is_said(backend: str) -> None:
+    class Mixes(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.fft.fftn(x * 2, dim=(1, 2)).real * 1.5 + torch.fft.fft(x.tanh()).imag.abs()
+
+    module, inputs = Mixes(), floats(2, 5, 7)
+    compiler, graph = get(backend), captured(module, inputs(0))
+    if backend == "iree":
+        with pytest.raises(BackendError, match="cannot take this graph"):
+            compiler.compile(graph)
+        return
+    plan = compiler.compile(graph)
+    for seed in range(2):
+        agrees(compiler, plan, module, inputs(seed))
 
 
 @pytest.mark.parametrize("backend", names())

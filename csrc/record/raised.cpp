@@ -21,7 +21,7 @@ bool Recorder::is_handled() const {
                           pending.then == Then::kReplace || (pending.then == Then::kNext && pending.generator != kNone);
     if (i + 1 < frames_.size() && (frame.drive || !hands_on)) return false;
     cpython::Handler handler;
-    if (cpython::find_handler(frame.code, frame.operation, &handler)) return true;
+    if (cpython::find_own_handler(frame.code, frame.operation, &handler)) return true;
   }
   return false;
 }

@@ -130,21 +130,26 @@ bool make_placeholders(PyCodeObject* code, Placeholders* out) noexcept {
 
 }  // namespace
 
-PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) {
-  Placeholders arguments;
-  if (!make_placeholders(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)), &arguments)) return nullptr;
+PyObject* call_into_frame(PyThreadState* ts, PyObject* function, PyObject* const* arguments, size_t count,
+                          PyObject* names, EnterFrame enter, void* context) {
   GcPause pause;
   Handover now{function, nullptr, enter, context, get_eval_frame(ts), &pause, false};
   handover = &now;
   set_eval_frame(ts, hand_over);
-  const auto positional =
-      static_cast<size_t>(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_argcount);
-  PyObject* result = _PyFunction_Vectorcall(function, arguments.values.data(), positional, arguments.names.get());
+  PyObject* result = _PyFunction_Vectorcall(function, arguments, count, names);
   if (!now.entered) {
     handover = nullptr;
     set_eval_frame(ts, now.hook);
   }
   return result;
+}
+
+PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) {
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  Placeholders arguments;
+  if (!make_placeholders(code, &arguments)) return nullptr;
+  return call_into_frame(ts, function, arguments.values.data(), static_cast<size_t>(code->co_argcount),
+                         arguments.names.get(), enter, context);
 }
 
 PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generator, EnterFrame enter, void* context) {

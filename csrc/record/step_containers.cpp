@@ -350,9 +350,19 @@ Val slice_of(Recorder& recorder, Val start, Val stop) {
   return slice;
 }
 
+// The slice by which the instruction looks into the container below its bounds. CPython makes the object where it
+// calls out; the adapter looks at one before that.
+static Val slice_on_top(Recorder& recorder, ShadowFrame& frame) {
+  const Val slice = slice_of(recorder, frame.top(2), frame.top(1));
+  PyObject *start = recorder.real(frame.top(2)), *stop = recorder.real(frame.top(1));
+  if (!recorder.touches_tensor(frame.top(3)) || start == nullptr || stop == nullptr) return slice;
+  const Ref object = Ref::steal(PySlice_New(start, stop, nullptr));
+  if (object) recorder.model(slice).real = recorder.owned(object.get()).object();
+  return slice;
+}
+
 void step_load_slice(Recorder& recorder, ShadowFrame& frame) {
-  const Val container = frame.top(3);
-  load_item(recorder, frame, container, slice_of(recorder, frame.top(2), frame.top(1)), 3);
+  load_item(recorder, frame, frame.top(3), slice_on_top(recorder, frame), 3);
 }
 
 namespace {
@@ -480,8 +490,7 @@ void step_store_subscr(Recorder& recorder, ShadowFrame& frame) {
 }
 
 void step_store_slice(Recorder& recorder, ShadowFrame& frame) {
-  const Val container = frame.top(3), value = frame.top(4);
-  store_item(recorder, frame, container, slice_of(recorder, frame.top(2), frame.top(1)), value, 4);
+  store_item(recorder, frame, frame.top(3), slice_on_top(recorder, frame), frame.top(4), 4);
 }
 
 void step_delete_subscr(Recorder& recorder, ShadowFrame& frame) {

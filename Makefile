@@ -38,7 +38,7 @@ PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-cuda wheels bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-python test-all-versions test-cuda wheels bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -180,6 +180,39 @@ test-torch: $(TORCHES)/$(TORCH)/.built ## tests/torch beside another release: TO
 test-all-torches: ## the same beside each release that adapters are for (long)
 	for minor in $(MINORS); do $(MAKE) test-torch TORCH=$$minor || exit 1; done
 
+# --- several Pythons --------------------------------------------------------------------------
+
+# Those that are under work beside that of .venv.
+OTHERS := python3.12
+PYTHON_VENVS ?= .venv-pythons
+venv_of = $(abspath $(PYTHON_VENVS))/$(1)
+
+# An environment for one Python: what .venv has, but the CUDA wheel of torch, for whose libraries stubs stand in. 2.5 GB.
+.PRECIOUS: $(PYTHON_VENVS)/%/.deps $(PYTHON_VENVS)/%/.built
+$(PYTHON_VENVS)/%/.deps: requirements/dev.txt tests/torch/versions/stub_libraries.py
+	test -x $(PYTHON_VENVS)/$*/bin/python || $* -m venv $(PYTHON_VENVS)/$*
+	$(TORCHES_PIP) $(PYTHON_VENVS)/$*/bin/python -m pip install --quiet --no-deps torch==2.13.0 -r requirements/dev.txt
+	rm -rf $(PYTHON_VENVS)/$*/stubs
+	$(PYTHON_VENVS)/$*/bin/python tests/torch/versions/stub_libraries.py \
+	  $(PYTHON_VENVS)/$*/lib/python3*/site-packages/torch/lib $(PYTHON_VENVS)/$*/stubs
+	touch $@
+
+$(PYTHON_VENVS)/%/.built: $(PYTHON_VENVS)/%/.deps $(SOURCES) $(PYTHON_SOURCES)
+	PATH=$(call venv_of,$*)/bin:$$PATH cmake -S . -B build/$* -G Ninja -DPIJIT_TORCH=ON \
+	  -DPIJIT_UNFINISHED_PYTHON=ON -DPython_EXECUTABLE=$(call venv_of,$*)/bin/python
+	PATH=$(call venv_of,$*)/bin:$$PATH cmake --build build/$* --target checked
+	rm -rf build/$*/stage
+	cmake --install build/$* --component checked --prefix build/$*/stage > /dev/null
+	touch $@
+
+test-python: $(PYTHON_VENVS)/$(PYTHON)/.built ## all tests but the slow ones on another Python: PYTHON=python3.12 (downloads 1 GB once)
+	cd build/$(PYTHON)/stage && PYTHONPATH=$(ROOT)/build/$(PYTHON)/stage OMP_NUM_THREADS=1 \
+	  LD_LIBRARY_PATH=$(call venv_of,$(PYTHON))/stubs $(call venv_of,$(PYTHON))/bin/$(PYTEST) \
+	  -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow" $(TESTS)
+
+test-all-versions: test-checked ## the same on each Python (long)
+	for python in $(OTHERS); do $(MAKE) test-python PYTHON=$$python || exit 1; done
+
 # --- a GPU ------------------------------------------------------------------------------------
 
 # Nothing is installed: a machine with a GPU has its own Python and torch, and mostly no registry.
@@ -243,5 +276,5 @@ format: $(DEPS) ## apply ruff's and clang-format's layout
 clean: ## remove what was built
 	rm -rf build .ruff_cache .mypy_cache .pytest_cache pijit/*.so $(INSTALLED)
 
-distclean: clean ## remove .venv and those of test-mindspore, test-backends and test-torch too
-	rm -rf $(VENV) $(MINDSPORE_VENV) $(BACKENDS) $(TORCHES)
+distclean: clean ## remove .venv and those of test-mindspore, test-backends, test-torch and test-python too
+	rm -rf $(VENV) $(MINDSPORE_VENV) $(BACKENDS) $(TORCHES) $(PYTHON_VENVS)

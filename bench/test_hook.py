@@ -23,3 +23,9 @@ def test_enabled(benchmark):
 
 def test_jitted(benchmark):
     assert benchmark(pijit.jit(fibonacci), 18) == 2584
+
+
+def test_beside_a_jitted_function(benchmark):
+    other = pijit.jit(lambda x: x + 1)
+    assert [other(x) for x in range(4)] == [1, 2, 3, 4]
+    assert benchmark(fibonacci, 18) == 2584

@@ -1,7 +1,8 @@
 """The global switch: enable, disable, enabled.
 
 1. The hook is in place from the first `jit` or `enable` on, and until `disable`. What was jitted keeps its traces
-   meanwhile, and runs plain. The next `enable` or `jit` brings the hook back for all.
+   meanwhile, and runs plain. The next `enable` or `jit` brings the hook back for all. From CPython 3.12 on "in place"
+   may mean that jitted functions are entered by their vectorcalls, which the core decides (csrc/hook/hook.cpp).
 2. A forked child starts without the hook.
 3. Under `PIJIT=0` all functions check their arguments and return what they would, and the core is asked for nothing.
 """

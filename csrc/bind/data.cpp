@@ -199,7 +199,7 @@ class Frames {
     cpython::Handler handler;
     int instruction = site.instruction;
     for (uint32_t at = site.frame; at != kNone; at = trace_.followed[at].caller) {
-      if (cpython::find_handler(trace_.followed[at].code, instruction, &handler)) return true;
+      if (cpython::find_own_handler(trace_.followed[at].code, instruction, &handler)) return true;
       instruction = trace_.followed[at].instruction;
     }
     return false;

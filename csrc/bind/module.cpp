@@ -55,7 +55,18 @@ int py_add_root(py::object code, py::object function, py::object instance, std::
   int id = add_root(reinterpret_cast<PyCodeObject*>(code.ptr()), f, i, std::move(name), strict, false);
   if (id < 0) throw py::error_already_set();
   find_root(id)->verify = verify;
+  if (f != nullptr) give_entrance(f);
+  roots_changed();
+  settle_hook();
   return id;
+}
+
+void py_remove_root(int id) {
+  const auto root = find_root(id);
+  remove_root(id);
+  if (root != nullptr && root->function != nullptr && PyWeakref_GetObject(root->weak.get()) == root->function)
+    take_entrance(root->function);
+  settle_hook();
 }
 
 py::tuple py_root_status(int id) {
@@ -178,8 +189,14 @@ PYBIND11_MODULE(_core, m) {
   });
   m.def("add_root", &py_add_root, py::arg("code"), py::arg("function"), py::arg("instance"), py::arg("name"),
         py::arg("strict"), py::arg("verify"));
-  m.def("remove_root", [](int id) { remove_root(id); }, py::arg("root"));
-  m.def("set_auto", [](bool on) { set_automatic(on); }, py::arg("on"));
+  m.def("remove_root", &py_remove_root, py::arg("root"));
+  m.def(
+      "set_auto",
+      [](bool on) {
+        set_automatic(on);
+        settle_hook();
+      },
+      py::arg("on"));
   m.def("set_stance", &py_set_stance, py::arg("name"));
   m.def("get_stance", [] { return kStances[static_cast<size_t>(stance())]; });
   m.def("set_mark", &py_set_mark, py::arg("thing"), py::arg("mark"), py::arg("reason"));

@@ -16,7 +16,7 @@ Py_ssize_t g_slot = -1;
 int g_next = 1;
 bool g_keep_dead = false;
 bool g_any_suspends = false;
-bool g_changed = true, g_any_live = false;
+bool g_changed = true, g_any_live = false, g_any_needs_frames = false;
 
 void free_state(void* state) {
   delete static_cast<CodeState*>(state);
@@ -82,10 +82,27 @@ void roots_changed() noexcept {
   g_changed = true;
 }
 
+namespace {
+
+void look_at_roots() noexcept {
+  if (!std::exchange(g_changed, false)) return;
+  g_any_live = g_any_needs_frames = false;
+  for (const auto& root : all_roots()) {
+    g_any_live = g_any_live || root->is_live();
+    g_any_needs_frames = g_any_needs_frames || root->needs_frames();
+  }
+}
+
+}  // namespace
+
 bool any_live_root() noexcept {
-  if (std::exchange(g_changed, false))
-    g_any_live = std::any_of(all_roots().begin(), all_roots().end(), [](const auto& root) { return root->is_live(); });
+  look_at_roots();
   return g_any_live;
+}
+
+bool any_root_needs_frames() noexcept {
+  look_at_roots();
+  return g_any_needs_frames;
 }
 
 std::vector<std::shared_ptr<Root>>& dead_roots() noexcept {

@@ -12,6 +12,7 @@
 #include "cache/dispatch.h"
 #include "cache/ledger.h"
 #include "common/clock.h"
+#include "cpython/entrance.h"
 #include "cpython/frame.h"
 #include "guard/varying.h"
 #include "ir/trace.h"
@@ -95,6 +96,11 @@ struct Root {
   bool is_live() const noexcept { return disabled.empty() || passes; }
   // Seconds of a call in CPython; 0: not known.
   double plain_call() const noexcept { return ledger.plain() > 0 ? ledger.plain() : plain_seconds; }
+  // Its calls, or those that it calls, are found among all frames: no entrance of its function tells of them.
+  bool needs_frames() const noexcept {
+    if (automatic) return false;  // enable() has all frames looked at
+    return suspends || passes || function == nullptr || !cpython::is_entered_by_calls(function);
+  }
   bool matches(cpython::Frame* frame) const noexcept {
     return function != nullptr ? cpython::function(frame) == function : cpython::slots(frame)[0] == instance;
   }
@@ -127,6 +133,7 @@ Stats& stats() noexcept;
 std::vector<std::shared_ptr<Root>>& all_roots() noexcept;
 // Some root is not left to CPython, or has passed its role on. To be told when a root is left or taken up again.
 bool any_live_root() noexcept;
+bool any_root_needs_frames() noexcept;
 void roots_changed() noexcept;
 
 // Roots whose function or object died, without their traces; kept only after keep_dead_roots().

@@ -113,6 +113,16 @@ bool find_handler(PyCodeObject* code, int index, Handler* handler) noexcept {
   return false;
 }
 
+bool find_own_handler(PyCodeObject* code, int index, Handler* handler) noexcept {
+  while (find_handler(code, index, handler)) {
+    const Operation begins = instruction_at(code, handler->target).operation;
+    if (begins == Operation::kStopIterationError) return false;
+    if (begins != Operation::kEndThrow) return true;
+    index = handler->target;
+  }
+  return false;
+}
+
 // _PyCode_SetExtra makes room for everybody's slot. Code that dies then calls everybody's free function, with null
 // where nothing was kept; and at the interpreter's end that of a ctypes callback may be gone by then. So there is room
 // only for the slots up to this one.

@@ -152,6 +152,8 @@ struct Handler {
   bool push_lasti;  // the index of the raising instruction is pushed before the exception
 };
 bool find_handler(PyCodeObject* code, int index, Handler* handler) noexcept;
+// The same, passing by what 3.12 puts into generators, which hands on any exception but a StopIteration.
+bool find_own_handler(PyCodeObject* code, int index, Handler* handler) noexcept;
 
 // Code extra. CPython keeps it as a size and an array behind co_extra (private layout of 3.11).
 struct CodeExtra {

@@ -4,6 +4,7 @@
 // A C frame of the evaluator (_PyCFrame) has its own copy of "tracing is on", inherited inwards on entry and outwards
 // on return; so ending the events means clearing the copies of all live ones.
 #pragma once
+#include "common/ref.h"
 #include "cpython/internals.h"
 
 namespace pijit::cpython {
@@ -11,6 +12,8 @@ namespace pijit::cpython {
 using EventFunction = Py_tracefunc;
 // Every exception that arises in a frame is told at once.
 inline constexpr bool kExceptionsAreSilent = false;
+// References to an exception that nothing but its event holds.
+inline constexpr Py_ssize_t kExceptionHeldByEvent = 2;
 
 // The event switches of a frame object.
 struct EventFlags {
@@ -47,6 +50,10 @@ int event_function(PyObject*, PyFrameObject* object, int what, PyObject* argumen
   return 0;
 }
 
+// There are no tools that hear of all threads.
+inline Ref monitoring_tool(PyThreadState*) noexcept {
+  return Ref();
+}
 // Nobody traces or profiles this thread.
 inline bool untraced(PyThreadState* ts) noexcept {
   return ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && ts->tracing == 0;

@@ -183,6 +183,16 @@ bool begins_handler(PyCodeObject* code, int index) noexcept {
   return index >= 0 && static_cast<size_t>(index) < depths.size() && depths[static_cast<size_t>(index)].handler;
 }
 
+Ref monitoring_tool(PyThreadState* ts) noexcept {
+  const int tools = monitoring_tools(ts);
+  int number = 0;
+  while (number < PY_MONITORING_TOOL_IDS && (tools & (1 << number)) == 0) ++number;
+  if (number == PY_MONITORING_TOOL_IDS) return Ref();
+  Ref name = Ref::steal(PyObject_CallMethod(monitoring().get(), "get_tool", "i", number));
+  if (!name) PyErr_Clear();
+  return name;
+}
+
 bool start_events(PyThreadState* ts, EventFunction function) noexcept {
   if (!untraced(ts)) return false;
   g_tool = tool(function);

@@ -6,6 +6,7 @@
 // 3. Exceptions have no local event: the first instruction of a handler tells of them.
 // 4. Code that other threads or other frames run too has events there; the listener looks at the frame.
 #pragma once
+#include "common/ref.h"
 #include "cpython/bytecode.h"
 #include "cpython/internals.h"
 
@@ -13,6 +14,8 @@ namespace pijit::cpython {
 
 using EventFunction = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
 inline constexpr bool kExceptionsAreSilent = true;
+// References to an exception that nothing but the stack, or the error that is set, holds.
+inline constexpr Py_ssize_t kExceptionHeldByEvent = 1;
 
 // Depth of the stack before an instruction; -1: it is never reached.
 int static_depth(PyCodeObject* code, int index) noexcept;
@@ -63,12 +66,17 @@ PyObject* event_function(PyObject*, PyObject* const* arguments, Py_ssize_t) {
 
 // A tool of sys.monitoring hears of all code: cProfile, coverage. sys.settrace and sys.setprofile are told apart by
 // thread.
-inline bool monitored(PyThreadState* ts) noexcept {
+inline int monitoring_tools(PyThreadState* ts) noexcept {
   constexpr int kOfThreads = (1 << PY_MONITORING_SYS_PROFILE_ID) | (1 << PY_MONITORING_SYS_TRACE_ID);
   int tools = 0;
   for (uint8_t of_event : ts->interp->monitors.tools) tools |= of_event;
-  return (tools & ~kOfThreads) != 0;
+  return tools & ~kOfThreads;
 }
+inline bool monitored(PyThreadState* ts) noexcept {
+  return monitoring_tools(ts) != 0;
+}
+// Its name, or what else it gave for one; null: there is none.
+Ref monitoring_tool(PyThreadState* ts) noexcept;
 // Nobody traces or profiles this thread.
 inline bool untraced(PyThreadState* ts) noexcept {
   return ts->c_tracefunc == nullptr && ts->c_profilefunc == nullptr && ts->tracing == 0 && !monitored(ts);

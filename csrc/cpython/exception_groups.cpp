@@ -1,4 +1,4 @@
-// What the instructions of except* do, for CPython 3.11.
+// What the instructions of except* do.
 #include "cpython/exception_groups.h"
 
 #include <unordered_set>
@@ -106,7 +106,8 @@ PyObject* split(PyObject*, PyObject* const* args, Py_ssize_t) {
     return nullptr;
   }
   PyObject *match = PyTuple_GET_ITEM(pair.get(), 0), *rest = PyTuple_GET_ITEM(pair.get(), 1);
-  return match == Py_None ? PyTuple_Pack(3, exception, Py_None, handled) : PyTuple_Pack(3, rest, match, match);
+  if (match != Py_None) return PyTuple_Pack(3, rest, match, match);
+  return PyTuple_Pack(3, kUnmatchedIsCopied ? rest : exception, Py_None, handled);
 }
 
 PyObject* prepare_reraise(PyObject*, PyObject* const* args, Py_ssize_t) {

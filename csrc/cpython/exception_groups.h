@@ -4,8 +4,11 @@
 
 namespace pijit::cpython {
 
-// (exception, classes, handled) -> (rest, match, handled now), as CHECK_EG_MATCH leaves them. `rest` is the exception
-// where nothing matches.
+// Where nothing of a group matches, what split() has made of it stays, and not the group itself.
+inline constexpr bool kUnmatchedIsCopied = PY_VERSION_HEX >= 0x030c0000;
+
+// (exception, classes, handled) -> (rest, match, handled now), as CHECK_EG_MATCH leaves them. Where nothing
+// matches, `rest` is the exception (or its copy) and `match` None.
 PyObject* group_splitter() noexcept;
 // (caught, raised) -> what is raised in the end, or None, as PREP_RERAISE_STAR.
 PyObject* group_reraiser() noexcept;

@@ -27,9 +27,33 @@ void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {
 #if PY_VERSION_HEX >= 0x030c0000
 thread_local Evaluation* Evaluation::innermost_ = nullptr;
 
+namespace {
+
+// Gives a frame's object, if anything else holds it, the instruction back that the frame stands at now: the evaluator
+// leaves there where it went through, which is no place in the code.
+class KeptInstruction {
+ public:
+  explicit KeptInstruction(Frame* frame) noexcept : before_(frame->prev_instr) {
+    if (is_held(frame)) object_ = Ref::borrow(reinterpret_cast<PyObject*>(frame->frame_obj));
+  }
+  ~KeptInstruction() {
+    Frame* ended = object_ ? reinterpret_cast<PyFrameObject*>(object_.get())->f_frame : nullptr;
+    if (ended != nullptr && ended->owner == FRAME_OWNED_BY_FRAME_OBJECT) ended->prev_instr = before_;
+  }
+  KeptInstruction(const KeptInstruction&) = delete;
+  KeptInstruction& operator=(const KeptInstruction&) = delete;
+
+ private:
+  Ref object_;
+  _Py_CODEUNIT* before_;
+};
+
+}  // namespace
+
 // The frame returns through a RETURN_VALUE that is not its own, or (null) the error leaves it where it has not begun.
 PyObject* Evaluation::take_off(PyThreadState* ts, PyObject* result) {
   static const _Py_CODEUNIT stub[] = {{.op = {RETURN_VALUE, 0}}};
+  const KeptInstruction kept(frame_);
   if (result == nullptr) {
     resume_at(frame_, 0);
     return eval_default(ts, frame_, 1);
@@ -106,21 +130,26 @@ bool make_placeholders(PyCodeObject* code, Placeholders* out) noexcept {
 
 }  // namespace
 
-PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) {
-  Placeholders arguments;
-  if (!make_placeholders(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)), &arguments)) return nullptr;
+PyObject* call_into_frame(PyThreadState* ts, PyObject* function, PyObject* const* arguments, size_t count,
+                          PyObject* names, EnterFrame enter, void* context) {
   GcPause pause;
   Handover now{function, nullptr, enter, context, get_eval_frame(ts), &pause, false};
   handover = &now;
   set_eval_frame(ts, hand_over);
-  const auto positional =
-      static_cast<size_t>(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_argcount);
-  PyObject* result = _PyFunction_Vectorcall(function, arguments.values.data(), positional, arguments.names.get());
+  PyObject* result = _PyFunction_Vectorcall(function, arguments, count, names);
   if (!now.entered) {
     handover = nullptr;
     set_eval_frame(ts, now.hook);
   }
   return result;
+}
+
+PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context) {
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  Placeholders arguments;
+  if (!make_placeholders(code, &arguments)) return nullptr;
+  return call_into_frame(ts, function, arguments.values.data(), static_cast<size_t>(code->co_argcount),
+                         arguments.names.get(), enter, context);
 }
 
 PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generator, EnterFrame enter, void* context) {

@@ -52,7 +52,25 @@ class Evaluation {
   static void note(Frame*) noexcept {}
 #endif
 };
+// From 3.12 on each evaluator counts against a limit of C calls of its own, lower than that of Python's. Without us the
+// evaluator of the caller would have gone on in the frame; the C stack that this takes is looked after by the hook.
+class UncountedEvaluator {
+ public:
+#if PY_VERSION_HEX >= 0x030c0000
+  explicit UncountedEvaluator(PyThreadState* ts) noexcept : ts_(ts) { ts->c_recursion_remaining += kUnits; }
+  ~UncountedEvaluator() { ts_->c_recursion_remaining -= kUnits; }
+  UncountedEvaluator(const UncountedEvaluator&) = delete;
+  UncountedEvaluator& operator=(const UncountedEvaluator&) = delete;
+
+ private:
+  static constexpr int kUnits = 2;  // PY_EVAL_C_STACK_UNITS
+  PyThreadState* ts_;
+#else
+  explicit UncountedEvaluator(PyThreadState*) noexcept {}
+#endif
+};
 inline PyObject* eval_default(PyThreadState* ts, Frame* frame, int throwflag) {
+  const UncountedEvaluator uncounted(ts);
   try {
     PyObject* result = _PyEval_EvalFrameDefault(ts, frame, throwflag);
     Evaluation::note(frame);
@@ -96,10 +114,12 @@ inline PyObject* pop(Frame* frame) noexcept {
 // held is moved to `held`: the last references may be among it. False: that cannot be, and nothing has changed.
 bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held);
 
-// Calls `function` with placeholder arguments of its own code shape; instead of evaluating the new frame, CPython hands
-// it to `enter`, whose result is returned. Null with an error set if the frame could not be made (`enter` was not
-// called then).
+// Calls `function`, by the arguments of a vectorcall; instead of evaluating the new frame, CPython hands it to `enter`,
+// whose result is returned. Null with an error set if the frame could not be made (`enter` was not called then).
 using EnterFrame = PyObject* (*)(PyThreadState* ts, Frame* frame, void* context);
+PyObject* call_into_frame(PyThreadState* ts, PyObject* function, PyObject* const* arguments, size_t count,
+                          PyObject* names, EnterFrame enter, void* context);
+// The same with placeholder arguments of the shape of its code.
 PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame enter, void* context);
 
 // A generator of `function` that has not begun. Its locals are placeholders. Null with an error set.

@@ -103,6 +103,8 @@ inline Frame* generator_frame(PyObject* generator) noexcept {
 inline PyObject* generator_of(Frame* frame) noexcept {
   return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
 }
+// The object of a generator's frame that has ended names, as its f_back, who resumed it last.
+inline constexpr bool kEndedGeneratorsHaveCallers = PY_VERSION_HEX >= 0x030c0000;
 // The index of RETURN_GENERATOR in the prologue of a generator's code.
 int start_of_generator(PyCodeObject* code) noexcept;
 // No instruction of the frame has run yet.

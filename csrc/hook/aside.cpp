@@ -49,6 +49,8 @@ StopInfo why_aside(const Root& root, PyThreadState* ts) {
     return at_root(root, Abort::kTraced, "a trace function is set" + in_brackets(words_of(ts->c_traceobj)));
   if (ts->c_profilefunc != nullptr)
     return at_root(root, Abort::kTraced, "a profiler is on" + in_brackets(words_of(ts->c_profileobj)));
+  if (const Ref tool = cpython::monitoring_tool(ts))
+    return at_root(root, Abort::kTraced, "a tool of sys.monitoring is on" + in_brackets(text_of(tool)));
   if (!cpython::untraced(ts)) return at_root(root, Abort::kTraced, "the call is made by a trace function or profiler");
   if (misses_origins(root.coroutines, ts)) return at_root(root, Abort::kTraced, "the origin of coroutines is tracked");
   Adapter* adapter = current_adapter();

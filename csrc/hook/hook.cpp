@@ -10,10 +10,14 @@
 // 2. A foreign evaluator that was installed before ours is what frames are handed on to.
 // 3. The hook makes every Python call take C stack, so near the end of the stack it takes itself off until the stack
 // unwinds.
+// 4. Where functions have entrances (cpython/entrance.h) those of roots do, and the hook stays out, so that all other
+// calls are as fast and recurse as deep as ever. It is in place only while frames are asked for that no entrance tells
+// of: while something is recorded, under enable(), for roots that need frames (cache/root.h).
 #include "hook/hook.h"
 
 #include <algorithm>
 
+#include "cpython/entrance.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/rest.h"
@@ -26,9 +30,13 @@
 namespace pijit {
 namespace {
 
-bool g_on = false;  // the hook is asked for
+bool g_on = false;     // the hook is asked for
+bool g_in = false;     // and was put in place
+int g_recordings = 0;  // HookForFrames that live
+int g_asleep = 0;      // calls under way that run as they would without pijit
 
 PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag);
+void take_out() noexcept;
 
 // A frame while a recorder watches this thread.
 PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, int throwflag) {
@@ -53,8 +61,8 @@ std::shared_ptr<Root> root_of_frame(CodeState& state, cpython::Frame* frame) {
 
 void rest(PyThreadState* ts) noexcept {
   if (cpython::get_eval_frame(ts) != eval_frame) return;
-  cpython::set_eval_frame(ts, cpython::default_eval_frame());
   begin_rest(install_hook);
+  take_out();
 }
 
 // A frame that is no root's.
@@ -123,7 +131,77 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   return evaluation.finish(ts, decide(ts, frame, throwflag));
 }
 
+// The evaluator in place is what frames are handed on to.
+void come_after(cpython::FrameEval now) noexcept {
+  set_evaluator_before(now == cpython::default_eval_frame() ? nullptr : now);
+}
+
+PyObject* enter_by_call(PyThreadState* ts, cpython::Frame* frame, void*) {
+  come_after(cpython::get_eval_frame(ts));
+  PyObject* result = decide(ts, frame, 0);
+  settle_hook();
+  return result;
+}
+
+// The vectorcall of a root's function.
+PyObject* entrance(PyObject* function, PyObject* const* arguments, size_t count, PyObject* names) {
+  PyThreadState* ts = PyThreadState_Get();
+  if (!g_on || g_asleep > 0 || cpython::get_eval_frame(ts) == eval_frame || near_stack_end())
+    return cpython::call_past_entrance(function, arguments, count, names);
+  return cpython::call_into_frame(ts, function, arguments, count, names, enter_by_call, nullptr);
+}
+
+bool needs_hook() noexcept {
+  if (g_recordings > 0) return true;
+  return !hook_rests() && (!cpython::kHasEntrances || automatic() || any_root_needs_frames());
+}
+
+void put_in() noexcept {
+  PyThreadState* ts = PyThreadState_Get();
+  cpython::FrameEval now = cpython::get_eval_frame(ts);
+  g_in = true;
+  if (now == eval_frame) return;
+  near_stack_end();  // found now, not in the first call
+  come_after(now);
+  cpython::set_eval_frame(ts, eval_frame);
+}
+
+void take_out() noexcept {
+  PyThreadState* ts = PyThreadState_Get();
+  if (cpython::get_eval_frame(ts) != eval_frame) return;
+  g_in = false;
+  cpython::set_eval_frame(ts, evaluator_before() != nullptr ? evaluator_before() : cpython::default_eval_frame());
+  set_evaluator_before(nullptr);
+}
+
 }  // namespace
+
+void settle_hook() noexcept {
+  if (!g_on || g_in == needs_hook()) return;
+  if (g_in)
+    take_out();
+  else
+    put_in();
+}
+
+HookForFrames::HookForFrames() noexcept {
+  g_recordings += 1;
+  settle_hook();
+}
+
+HookForFrames::~HookForFrames() {
+  g_recordings -= 1;
+  roots_changed();  // a guard may have given a root's function a version
+  settle_hook();
+}
+
+void give_entrance(PyObject* function) noexcept {
+  cpython::set_entrance(function, entrance);
+}
+
+void take_entrance(PyObject* function) noexcept {
+  cpython::set_entrance(function, nullptr);
+}
 
 PyObject* evaluate_alone(PyThreadState* ts, cpython::Frame* frame) {
   if (any_live_root() || evaluator_before() != nullptr || cpython::get_eval_frame(ts) != eval_frame)
@@ -136,15 +214,17 @@ PyObject* evaluate_alone(PyThreadState* ts, cpython::Frame* frame) {
   return result;
 }
 
+PyObject* evaluate_without_pijit(PyThreadState* ts, cpython::Frame* frame) {
+  g_asleep += 1;
+  PyObject* result = without_hook(ts, frame, 0, cpython::get_eval_frame(ts));
+  g_asleep -= 1;
+  return result;
+}
+
 void install_hook() noexcept {
   g_on = true;
   end_rest();
-  PyThreadState* ts = PyThreadState_Get();
-  cpython::FrameEval now = cpython::get_eval_frame(ts);
-  if (now == eval_frame) return;
-  near_stack_end();  // found now, not in the first call
-  set_evaluator_before(now == cpython::default_eval_frame() ? nullptr : now);
-  cpython::set_eval_frame(ts, eval_frame);
+  if (needs_hook()) put_in();
 }
 
 void wake_hook() noexcept {
@@ -154,14 +234,11 @@ void wake_hook() noexcept {
 void remove_hook() noexcept {
   g_on = false;
   end_rest();
-  PyThreadState* ts = PyThreadState_Get();
-  if (cpython::get_eval_frame(ts) != eval_frame) return;
-  cpython::set_eval_frame(ts, evaluator_before() != nullptr ? evaluator_before() : cpython::default_eval_frame());
-  set_evaluator_before(nullptr);
+  take_out();
 }
 
 bool hook_installed() noexcept {
-  return cpython::get_eval_frame(PyThreadState_Get()) == eval_frame;
+  return g_on && !hook_rests() && (!needs_hook() || cpython::get_eval_frame(PyThreadState_Get()) == eval_frame);
 }
 
 }  // namespace pijit

@@ -225,6 +225,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
                  const Wanted& wanted = Wanted()) {
   const double start = now();
   const WithinServed within;
+  const HookForFrames hook;
   begin_recording(*root);
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.set_exit_points(stresses(Stress::kExits));
@@ -526,6 +527,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
 }
 
 PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {
+  const HookForFrames hook;
   recording_pace().begin(false, 0, 0);
   Recorder recorder(ts, frame, current_adapter(), nullptr);
   recorder.set_exit_points(stresses(Stress::kExits));

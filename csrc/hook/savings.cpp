@@ -4,7 +4,6 @@
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/hook.h"
-#include "hook/stack.h"
 
 namespace pijit {
 namespace {
@@ -43,7 +42,7 @@ PyObject* run_compared(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   Spent& spent = root.ledger.in_first_round() ? root.compared_early : root.compared;
   const bool alone = evaluator_before() == nullptr && hook_installed();
   const double start = now();
-  PyObject* result = alone ? without_hook(ts, frame, 0, cpython::get_eval_frame(ts)) : plain(ts, frame, 0);
+  PyObject* result = alone ? evaluate_without_pijit(ts, frame) : plain(ts, frame, 0);
   if (counts) spent.since(start);
   return result;
 }

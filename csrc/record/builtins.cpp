@@ -148,6 +148,7 @@ void add_row(const char* module, const char* name, Row row) {
 }  // namespace
 
 PyObject* find_object(const char* module, const char* name) noexcept {
+  const SavedError error;  // the first to ask may stand where an exception is under way
   const Ref space = Ref::steal(PyImport_ImportModule(module));
   PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;
   if (found == nullptr) PyErr_Clear();

@@ -30,7 +30,7 @@ Instruction take(PyCodeObject* code, int* at) {
 bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
   PyCodeObject* code = frame.code;
   cpython::Handler handler;
-  if (!cpython::find_handler(code, frame.operation, &handler)) return true;
+  if (!cpython::find_own_handler(code, frame.operation, &handler)) return true;
   int at = handler.target;
   if (!take(code, &at).is(Operation::kPushException)) return false;
   int last = at;
@@ -45,11 +45,11 @@ bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
     now = take(code, &at);
   }
   if (!now.is(Operation::kReraise)) return false;
-  if (!cpython::find_handler(code, last, &handler)) return true;
+  if (!cpython::find_own_handler(code, last, &handler)) return true;
   at = handler.target;  // the clean-up of a handler
   if (!take(code, &at).is(Operation::kCopy) || !take(code, &at).is(Operation::kPopException)) return false;
   last = at;
-  return take(code, &at).is(Operation::kReraise) && !cpython::find_handler(code, last, &handler);
+  return take(code, &at).is(Operation::kReraise) && !cpython::find_own_handler(code, last, &handler);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cpython/exception_groups.h"
 #include "cpython/keys.h"
 #include "record/builtins.h"
 
@@ -273,8 +274,11 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
   Val match, rest;
   const bool naked = !is_group(recorder.type_of(exception));
   if (!Splitter(recorder, by_class(recorder, classes), true).split(exception, &match, &rest)) return false;
-  if (match.is_null()) return recorder.done(frame, 1, Val::constant(Py_None)), true;
-  if (naked) {
+  if (match.is_null() && (naked || !cpython::kUnmatchedIsCopied))
+    return recorder.done(frame, 1, Val::constant(Py_None)), true;
+  if (match.is_null()) {
+    match = Val::constant(Py_None);
+  } else if (naked) {
     match = new_group(recorder, no_message(recorder), recorder.new_tuple(&PyTuple_Type, &match, 1), {match});
   }
   Pending& pending = recorder.await(frame, 2, 2);
@@ -283,7 +287,7 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
   pending.finish = [](Recorder& r, ShadowFrame& f, PyObject*) {
     if (!note_made(r, f.pending.result, r.stack_real(1)) || !note_made(r, f.pending.y, r.stack_real(2)))
       return r.stop(Abort::kUnknownOperand, "an exception group");
-    f.handled.back() = f.pending.result;
+    if (f.pending.result.object() != Py_None) f.handled.back() = f.pending.result;
   };
   return recorder.live();
 }

@@ -118,6 +118,8 @@ int last_instruction(ShadowFrame& frame) {
 // The frame ends with the variables that it has now.
 void Recorder::end_frame(ShadowFrame& frame) {
   if (frame.self.is_null()) return;
+  if (cpython::kEndedGeneratorsHaveCallers && frame.generator != kNone && !frames_.empty())
+    set_field(frame.self, 1, frame_self(frames_.size() - 1));
   Model& content = model(frame.self);
   content.position = kExhausted;
   for (int i = 0; i < frame.locals; ++i) {
@@ -178,6 +180,8 @@ void Recorder::raise_at_yield(ShadowFrame& frame, Val exception) {
   raised_thrown_ = true;
   raised_context_ = frame.handled.empty() ? Val() : frame.handled.back();
   raise_snapshot_ = kNone;
+  // CPython sends None with it, which stays on the stack where what the generator delegates to has raised.
+  frame.slots[static_cast<size_t>(frame.locals + frame.sp)] = Val::constant(Py_None);
   await(frame, 0, 0).raises = true;
 }
 

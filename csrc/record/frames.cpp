@@ -138,8 +138,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
       come_back();
       finish_run(top_frame(), result);
     } else if (top_frame().frame == frame) {
-      if (cpython::kExceptionsAreSilent && result == nullptr && !top_frame().does(Operation::kReraise))
-        observe_left(frame);
+      if (cpython::kExceptionsAreSilent && result == nullptr && !top_frame().raises_again()) observe_left(frame);
       if (live_ && !frames_.empty() && top_frame().frame == frame) left_frame(frame, result);
     }
     if (stopping_) resolve_stop();

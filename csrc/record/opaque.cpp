@@ -237,6 +237,14 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
     case Operation::kStoreSubscript:
       *out = {function(f.setitem), {frame.top(2), frame.top(1), frame.top(3)}, nullptr, false, 3, 0};
       return true;
+    case Operation::kStoreSlice:
+      *out = {function(f.setitem),
+              {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1)), frame.top(4)},
+              nullptr,
+              false,
+              4,
+              0};
+      return true;
     case Operation::kDeleteSubscript:
       *out = {function(f.delitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
       return true;

@@ -21,16 +21,16 @@ bool Recorder::is_handled() const {
                           pending.then == Then::kReplace || (pending.then == Then::kNext && pending.generator != kNone);
     if (i + 1 < frames_.size() && (frame.drive || !hands_on)) return false;
     cpython::Handler handler;
-    if (cpython::find_handler(frame.code, frame.operation, &handler)) return true;
+    if (cpython::find_own_handler(frame.code, frame.operation, &handler)) return true;
   }
   return false;
 }
 
 // `object` leaves the instruction of the innermost frame, at CPython's event about it. True: it was foreseen after all.
 bool Recorder::take_raised(PyObject* object) {
-  constexpr Py_ssize_t kHeldByEvent = 2;  // and nothing else holds it
   ShadowFrame& frame = top_frame();
-  if (Py_REFCNT(object) > kHeldByEvent || !cpython::is_importable(Py_TYPE(object)) || !is_handled()) return false;
+  if (Py_REFCNT(object) > cpython::kExceptionHeldByEvent || !cpython::is_importable(Py_TYPE(object)) || !is_handled())
+    return false;
   for (const auto& followed : frames_)  // it would leave a generator as another one
     if (followed->generator != kNone && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return false;
   if (!frame.pending.opaque) {

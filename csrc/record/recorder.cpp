@@ -354,6 +354,7 @@ void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
       last = 2;
       break;
     case Operation::kLoadSlice:
+    case Operation::kStoreSlice:
       last = 3;
       break;
     case Operation::kMatchClass:
@@ -381,7 +382,7 @@ void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
 void Recorder::notice_exception(cpython::Frame* frame) {
   const ShadowFrame& top = top_frame();
   cpython::Handler handler;
-  if (top.does(Operation::kReraise) || !cpython::find_handler(top.code, top.operation, &handler) ||
+  if (top.raises_again() || !cpython::find_handler(top.code, top.operation, &handler) ||
       handler.target != cpython::instruction_index(frame))
     return;
   observe_exception(frame, cpython::peek(frame, 1));

@@ -142,6 +142,8 @@ struct ShadowFrame : FromPool {
 
   // The instruction under way.
   bool does(Operation what) const noexcept { return cpython::operation_at(code, operation) == what; }
+  // What it raises was raised before: CPython adds no entry to the traceback.
+  bool raises_again() const noexcept { return does(Operation::kReraise) || does(Operation::kEndThrow); }
   Instruction current() const noexcept { return cpython::instruction_at(code, instruction); }
   // What a call of so many arguments calls, and its first argument (Null: nothing comes before those on the stack).
   Callee callee(int count) {

@@ -313,6 +313,8 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return step_load_slice(recorder, frame);
     case Operation::kStoreSubscript:
       return step_store_subscr(recorder, frame);
+    case Operation::kStoreSlice:
+      return step_store_slice(recorder, frame);
     case Operation::kDeleteSubscript:
       return step_delete_subscr(recorder, frame);
     case Operation::kGetIter:
@@ -337,6 +339,8 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kExitWith:
     case Operation::kMatchGroup:
     case Operation::kReraiseGroup:
+    case Operation::kStopIterationError:
+    case Operation::kEndThrow:
       return step_exception(recorder, frame, now);
     case Operation::kEnterWith:
       return step_with(recorder, frame);

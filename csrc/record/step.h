@@ -35,6 +35,7 @@ Val slice_of(Recorder&, Val start, Val stop);
 // A part or concatenation of known sequences, now in frame.collected; its class is what CPython made of it.
 void take_sequence(Recorder&, ShadowFrame&, PyObject* result);
 void step_store_subscr(Recorder&, ShadowFrame&);
+void step_store_slice(Recorder&, ShadowFrame&);
 void step_delete_subscr(Recorder&, ShadowFrame&);
 void step_get_iter(Recorder&, ShadowFrame&);
 void step_for_iter(Recorder&, ShadowFrame&);

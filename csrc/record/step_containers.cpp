@@ -350,9 +350,19 @@ Val slice_of(Recorder& recorder, Val start, Val stop) {
   return slice;
 }
 
+// The slice by which the instruction looks into the container below its bounds. CPython makes the object where it
+// calls out; the adapter looks at one before that.
+static Val slice_on_top(Recorder& recorder, ShadowFrame& frame) {
+  const Val slice = slice_of(recorder, frame.top(2), frame.top(1));
+  PyObject *start = recorder.real(frame.top(2)), *stop = recorder.real(frame.top(1));
+  if (!recorder.touches_tensor(frame.top(3)) || start == nullptr || stop == nullptr) return slice;
+  const Ref object = Ref::steal(PySlice_New(start, stop, nullptr));
+  if (object) recorder.model(slice).real = recorder.owned(object.get()).object();
+  return slice;
+}
+
 void step_load_slice(Recorder& recorder, ShadowFrame& frame) {
-  const Val container = frame.top(3);
-  load_item(recorder, frame, container, slice_of(recorder, frame.top(2), frame.top(1)), 3);
+  load_item(recorder, frame, frame.top(3), slice_on_top(recorder, frame), 3);
 }
 
 namespace {
@@ -460,20 +470,27 @@ void step_contains(Recorder& recorder, ShadowFrame& frame, bool invert) {
   }
 }
 
-void step_store_subscr(Recorder& recorder, ShadowFrame& frame) {
-  Val value = frame.top(3), container = frame.top(2), key = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kStoreSubscr, {container, key, value}, 3, 0)) return;
+static void store_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, Val value, int pops) {
+  if (recorder.ask_about(frame, SiteKind::kStoreSubscr, {container, key, value}, pops, 0)) return;
   Driven store = item_writer(recorder, container, true);
   Arguments args;
   args.values = {container, key, value};
-  if (store != nullptr && drive(recorder, frame, store, args, 3, Completion::kDrop) != Invoke::kUnknown) return;
+  if (store != nullptr && drive(recorder, frame, store, args, pops, Completion::kDrop) != Invoke::kUnknown) return;
   PyTypeObject* type = recorder.type_of(container);
   if (recorder.live() && store == nullptr && type != nullptr && type->tp_as_mapping != nullptr &&
       type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript &&
-      invoke_special(recorder, frame, container, names().setitem, {key, value}, Then::kDrop, 3) == Invoke::kStarted)
+      invoke_special(recorder, frame, container, names().setitem, {key, value}, Then::kDrop, pops) == Invoke::kStarted)
     return;
   if (recorder.live())
     recorder.stop(Abort::kWrite, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
+}
+
+void step_store_subscr(Recorder& recorder, ShadowFrame& frame) {
+  store_item(recorder, frame, frame.top(2), frame.top(1), frame.top(3), 3);
+}
+
+void step_store_slice(Recorder& recorder, ShadowFrame& frame) {
+  store_item(recorder, frame, frame.top(3), slice_on_top(recorder, frame), frame.top(4), 4);
 }
 
 void step_delete_subscr(Recorder& recorder, ShadowFrame& frame) {

@@ -49,6 +49,23 @@ void check_group_match(Recorder& recorder, ShadowFrame& frame) {
   if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "an exception group");
 }
 
+bool is_stop_iteration(PyTypeObject* type) {
+  return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration)) != 0;
+}
+
+// The exception comes from what the generator delegates to.
+void end_throw(Recorder& recorder, ShadowFrame& frame) {
+  const Val exception = frame.top();
+  PyTypeObject* type = recorder.type_of(exception);
+  if (type == nullptr || !recorder.is_virtual(exception, VirtualKind::kException))
+    return recorder.stop(Abort::kUnknownOperand, "an exception");
+  if (!is_stop_iteration(type)) return recorder.will_raise(frame, 1, exception, true);
+  if (recorder.is_foreign(exception)) return recorder.stop(Abort::kUnknownOperand, "the value of a StopIteration");
+  frame.sp -= 1;
+  frame.top() = recorder.stop_value(exception);
+  frame.top(2) = Val::constant(Py_None);
+}
+
 // Calls __exit__ with what is handled.
 void exit_with(Recorder& recorder, ShadowFrame& frame) {
   const Val exception = frame.top(), exit = frame.top(4);
@@ -101,6 +118,14 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       }
       return recorder.raised_from(cause);
     }
+    case Operation::kStopIterationError: {
+      PyTypeObject* type = recorder.type_of(frame.top());
+      if (type == nullptr || is_stop_iteration(type))
+        return recorder.stop(Abort::kUnknownOperand, "a StopIteration that leaves a generator");
+      return;  // any other leaves it as it is
+    }
+    case Operation::kEndThrow:
+      return end_throw(recorder, frame);
     case Operation::kReraise:
       if (frame.top().is_reg() && recorder.type_of(frame.top()) != nullptr) {
         frame.top() = recorder.as_exception(frame.top(), recorder.stack_real(1));

@@ -213,7 +213,8 @@ void step_load_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool
 // super().name, where CPython makes no object for it: below self and the class is what `super` is.
 void step_load_super(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool for_call) {
   const Val super = frame.top(3), type = frame.top(2), self = frame.top(1);
-  if (super.object() != reinterpret_cast<PyObject*>(&PySuper_Type) || type.object() == nullptr || self.is_reg())
+  if (super.object() != reinterpret_cast<PyObject*>(&PySuper_Type) || type.object() == nullptr ||
+      !PyType_Check(type.object()) || recorder.type_of(self) == nullptr)
     return recorder.stop(Abort::kUnknownCall, "super()");
   const Val object = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
   recorder.set_field(object, field::kSuper::kType, type);

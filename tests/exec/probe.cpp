@@ -186,6 +186,7 @@ bool finish_armed() {
   return wrong.empty();
 }
 
+#if PY_VERSION_HEX < 0x030c0000
 struct Capture {
   PyCodeObject* root;
   cpython::Frame* root_frame = nullptr;
@@ -300,17 +301,19 @@ PyObject* capture_call(PyObject*, PyObject* args) {
   cpython::set_eval_frame(ts, evaluate);
   Py_RETURN_TRUE;
 }
+#endif
 
 // --- replaying --------------------------------------------------------------------------------
 
 PyObject* evaluate(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
+  cpython::Evaluation evaluation(frame);
   PyObject* result;
   if (throwflag == 0 && armed != nullptr && reinterpret_cast<PyObject*>(cpython::code(frame)) == armed_code &&
       cpython::is_fresh(frame)) {
     Left left;
-    if (try_replay(*armed, frame, ts, &result, &left)) return result;
+    if (try_replay(*armed, frame, ts, &result, &left)) return evaluation.finish(ts, result);
   }
-  return cpython::eval_default(ts, frame, throwflag);
+  return evaluation.finish(ts, cpython::eval_default(ts, frame, throwflag));
 }
 
 // arm(code, description) -> text of the trace. RuntimeError when it does not verify.
@@ -375,7 +378,9 @@ PyMethodDef methods[] = {{"arm", arm, METH_VARARGS, nullptr},
                          {"miss", miss, METH_VARARGS, nullptr},
                          {"facts", facts, METH_O, nullptr},
                          {"handler", handler, METH_VARARGS, nullptr},
+#if PY_VERSION_HEX < 0x030c0000
                          {"capture", capture_call, METH_VARARGS, nullptr},
+#endif
                          {nullptr, nullptr, 0, nullptr}};
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "probe", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 

@@ -54,7 +54,7 @@ def test_doctor(checkout):
     done = run(checkout, "-m", "pijit", "doctor")
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("ok  Python: CPython 3.11")
+    assert lines[0].startswith(f"ok  Python: CPython 3.{sys.version_info.minor}.")
     assert f"NOT build: {checkout} is the source directory of pijit, and nothing is built in it" in lines
     assert lines[-1] == f"      mend: cd {checkout} && pip install --no-build-isolation ."
 

@@ -1,6 +1,6 @@
 """Writes docs/coverage.md: what becomes of each instruction and construct while recording, and the test that shows it.
 
-The opcodes are those of csrc/cpython/opcodes_311.def, which says of each what it does in pijit's own words. An
+The opcodes are those of csrc/cpython/opcodes_3XX.def, which say of each what it does in pijit's own words. An
 instruction is recorded if a source of csrc/record/ handles that operation, or else named below with the reason. The
 constructs are the cells of programs/.
 """
@@ -17,6 +17,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = ROOT / "docs" / "coverage.md"
 
+VERSIONS = ("3.11", "3.12")
+
 # Instructions that no handler names, and what becomes of them.
 OTHERS = {
     "EXTENDED_ARG": "recorded: a part of the instruction that follows (decode)",
@@ -30,34 +32,44 @@ OTHERS = {
     "GET_ANEXT": "stops: asynchronous iteration",
     "BEFORE_ASYNC_WITH": "stops: asynchronous context managers",
     "END_ASYNC_FOR": "stops: asynchronous iteration",
+    "CALL_INTRINSIC_1": "recorded: as the operation that its argument names (decode)",
+    "CALL_INTRINSIC_2": "recorded: as the operation that its argument names (decode)",
+    "INTERPRETER_EXIT": "in no code of a program",
+    "RESERVED": "in no code of a program",
+    "LOAD_LOCALS": "stops: a class body that reads a variable of a function around it",
+    "LOAD_FROM_DICT_OR_GLOBALS": "stops: type parameters of what a class body defines",
+    "LOAD_FROM_DICT_OR_DEREF": "stops: a class body that reads a variable of a function around it",
 }
 
 
-def opcodes() -> list[str]:
+def opcode_table(version: str) -> str:
+    """What is said of the instructions of a CPython."""
+    return (ROOT / "csrc" / "cpython" / f"opcodes_{version.replace('.', '')}.def").read_text()
+
+
+def opcodes(version: str) -> list[str]:
     """Names of the base instructions, in the order of their numbers."""
-    table = (ROOT / "csrc" / "cpython" / "opcodes_311.def").read_text()
-    return re.findall(r"PIJIT_OPCODE\(\d+, (\w+), ", table)
+    return re.findall(r"PIJIT_OPCODE\(\d+, (\w+), ", opcode_table(version))
 
 
-def operations() -> dict[str, str]:
+def operations(version: str) -> dict[str, str]:
     """Instruction -> the operation that it is."""
-    table = (ROOT / "csrc" / "cpython" / "opcodes_311.def").read_text()
-    return dict(re.findall(r"PIJIT_OPCODE\(\d+, (\w+), \d+, (\w+), \w+\)", table))
+    return dict(re.findall(r"PIJIT_OPCODE\(\d+, (\w+), \d+, (\w+), \w+\)", opcode_table(version)))
 
 
-def handlers() -> dict[str, str]:
+def handlers(version: str) -> dict[str, str]:
     """Instruction -> the source that handles its operation."""
     found: dict[str, str] = {}
     for source in sorted((ROOT / "csrc" / "record").glob("step*.cpp")):
         for name in re.findall(r"\bcase Operation::(\w+):", source.read_text()):
             if name not in found or found[name] == "step.cpp":
                 found[name] = source.name
-    return {name: found[operation] for name, operation in operations().items() if operation in found}
+    return {name: found[operation] for name, operation in operations(version).items() if operation in found}
 
 
-def fate(name: str) -> str:
+def fate(name: str, version: str) -> str:
     """What becomes of an instruction; KeyError: nobody has said."""
-    handled = handlers()
+    handled = handlers(version)
     return f"recorded ({handled[name]})" if name in handled else OTHERS[name]
 
 
@@ -88,12 +100,12 @@ def page() -> str:
         "that stops recording; *left*: a replay leaves to CPython on the way; *not replayed*: the recording stops at",
         "once, or every call differs.",
         "",
-        "## Instructions of CPython 3.11",
-        "",
-        "| instruction | fate |",
-        "| --- | --- |",
-        *(f"| {name} | {fate(name)} |" for name in opcodes()),
-        "",
+    ]
+    for version in VERSIONS:
+        lines += [f"## Instructions of CPython {version}", "", "| instruction | fate |", "| --- | --- |"]
+        lines += [f"| {name} | {fate(name, version)} |" for name in opcodes(version)]
+        lines.append("")
+    lines += [
         "## Constructs",
         "",
         "*whole*: in steady state a replay comes to the return without an opaque call, an exit or a stop.",

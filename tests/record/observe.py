@@ -3,7 +3,8 @@
 A program is a cell of a file in programs/: `# %% name` or `# %% name: flag flag`. It is executed in a module of its
 own, has the function `f`, and may have `args()`, `call()`, `change()`, `undo()` and `state()`. `f` is called three
 times, after `change()` three times, and after `undo()` three times. Flags: `stops` (it need not be replayed), `leaves`
-(it need not be replayed to the end), `long` (eight times each).
+(it need not be replayed to the end), `long` (eight times each), `hooked` (under an eval-frame hook all the time: what
+CPython 3.12 does there depends on whether it has specialised the code, which it does not do then).
 
 Modes: `early` describes each call at once, with one numbering of objects for the whole program; `late` describes all at
 the end, so that nobody looks into an instance in between; `drop` forgets every result at once, so that addresses are
@@ -237,15 +238,26 @@ def run(
     return log
 
 
+class Hooked:
+    """While an object is jitted the hook is in place."""
+
+    def __call__(self) -> None:
+        """Is not called."""
+
+
 def compare(name: str, mode: str) -> tuple[Log, Log]:
     """One program plain and jitted."""
     import pijit
     from pijit import api
 
     program = load_programs()[name]
+    hooked = pijit.jit(Hooked()) if "hooked" in program.flags else None
     expected = run(program, mode)
     gc.collect()
-    return expected, run(program, mode, pijit.jit, api.root_of)
+    actual = run(program, mode, pijit.jit, api.root_of)
+    if hooked is not None:
+        pijit.unjit(hooked)
+    return expected, actual
 
 
 if __name__ == "__main__":

@@ -817,7 +817,7 @@ def undo():
     n = 4
 
 
-# %% attribute_errors_know_what_was_sought: leaves
+# %% attribute_errors_know_what_was_sought: leaves hooked
 import operator
 
 
@@ -918,7 +918,7 @@ def change():
     n = 7
 
 
-# %% attribute_errors_that_leave: leaves
+# %% attribute_errors_that_leave: leaves hooked
 class Late:
     @property
     def shown(self):

@@ -92,10 +92,17 @@ def wanted(libraries: list[Path]) -> dict[str, Symbols]:
     return found
 
 
+def stub(name: str) -> str:
+    """The function in C: it fails, or says in words that there is no driver."""
+    if name in {"cudaGetErrorName", "cudaGetErrorString"}:
+        return f'const char* {name}(void) {{ return "no driver"; }}'
+    return f"int {name}(void) {{ return {_NO_DRIVER if name.startswith('cuda') else _FAILURE}; }}"
+
+
 def write(library: str, used: Symbols, out: Path) -> None:
     """Compile one stub."""
     names = sorted(name for group in used.values() for name in group)
-    code = [f"int {name}(void) {{ return {_NO_DRIVER if name.startswith('cuda') else _FAILURE}; }}" for name in names]
+    code = [stub(name) for name in names]
     source, script = out / f"{library}.c", out / f"{library}.map"
     source.write_text("\n".join(code) or "int pijit_stub;")
     command = ["cc", "-shared", "-fPIC", "-w", "-fno-builtin", f"-Wl,-soname,{library}", "-o", str(out / library)]

@@ -87,7 +87,7 @@ def page() -> str:
         f"| {row.minor} | {row.tested} | {'; '.join(row.differs) or 'nothing is known to differ'} |"
         for row in torches().TORCHES
     )
-    return PAGE.format(pythons=", ".join(pythons()), rows="\n".join(rows))
+    return PAGE.format(pythons=" and ".join(pythons()), rows="\n".join(rows))
 
 
 if __name__ == "__main__":

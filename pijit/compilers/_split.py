@@ -14,6 +14,7 @@ import contextlib
 import logging
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from pijit.compilers._base import Backend, Options, Plan
 from pijit.compilers._compared import Differs, Made, Row, difference, laid_out
 from pijit.errors import BackendError
 from pijit.graph.run import bind, caller
+from pijit.passes._memory import Memory
 
 if TYPE_CHECKING:
     from pijit.compilers._compared import Grave
@@ -210,6 +212,8 @@ def _gradients(form: Form, at: int, saved: Tensors, asked: Tensors) -> list[Any]
         given = (*saved, *asked) if stage.saved else asked
         with made.lock:
             found = list(made.backward[at](*[each.detach().contiguous() for each in given]))
+        for place in made.shared[at]:
+            found[place] = found[place].clone()
         for gradient, value in zip(found, stage.graph.results, strict=True):
             if tuple(gradient.shape) != value.shape or str(gradient.dtype) != f"torch.{value.dtype}":
                 raise BackendError(f"it gave {gradient.dtype}{list(gradient.shape)} in the place of {value.type}")
@@ -274,6 +278,7 @@ class MadeSplit(Made):
         weights: all that are bound, by name.
         results: names of the results.
         all_results: names of what the forward plan gives.
+        shared: by stage, positions of gradients that share memory with something else, of which leaves get copies.
     """
 
     def __init__(
@@ -292,6 +297,7 @@ class MadeSplit(Made):
         self.inputs, self.weights = [value.name for value in native.inputs], native.data
         self.results = [value.name for value in native.results]
         self.all_results = [value.name for value in self.parts.forward.results]
+        self.shared = [_shared(stage.graph) for stage in self.parts.stages]
 
     def row(self, name: str, outputs: Tensors, writes: tuple[int, int] | None) -> Row:
         """As of one plan. It is told of all writes, since it was compared with other weights."""
@@ -350,6 +356,14 @@ class MadeSplit(Made):
         except Differs as error:
             what = str(error) if graph is self.parts.native else f"{error} (in gradients)"
             raise BackendError(self.say(BackendError(what), graph, inputs, right)) from error
+
+
+def _shared(graph: "Graph") -> list[int]:
+    """Positions of results that share memory with an input or with each other."""
+    memory = Memory(graph)
+    roots = Counter(value.name for value in graph.inputs)
+    roots.update(memory.root(value) for value in graph.results)
+    return [at for at, value in enumerate(graph.results) if roots[memory.root(value)] > 1]
 
 
 def _random(results: Iterable[Any]) -> Iterable[Any]:

@@ -206,6 +206,24 @@ def test_inputs_that_require_gradients(counting: Counting) -> None:
     assert pair.ran() == 2
 
 
+def test_gradients_have_memory_of_their_own(counting: Counting) -> None:
+    pair = Pair(counting, lambda module, x, v, w: module[:2](x) + v + w)
+    x, gradient = torch.randn(5, 8), torch.randn(5, 16)
+    pair.settle(x, torch.ones(5, 16).requires_grad_(), torch.ones(5, 16).requires_grad_())
+    pair.ran()
+
+    def use(fn: Any, module: nn.Module) -> Any:
+        given, v, w = gradient.clone(), torch.ones(5, 16).requires_grad_(), torch.ones(5, 16).requires_grad_()
+        made = fn(x, v, w)
+        made.backward(given)
+        given.zero_()
+        v.grad.add_(1)
+        return made, v.grad, w.grad
+
+    pair.compare(use)
+    assert pair.ran() == 2
+
+
 def test_second_derivatives(counting: Counting) -> None:
     pair = Pair(counting, lambda module, x: module(x).exp().sum())
     pair.settle(torch.randn(5, 8).requires_grad_())

@@ -6,8 +6,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
@@ -147,7 +147,9 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   DeviceIndex deviceCount() const override { return kDevices; }
   void setCurrentDevice(DeviceIndex index) const override { Guard().setDevice({kTwin, index}); }
   DeviceIndex getCurrentDevice() const override { return t_device; }
-  DeviceIndex exchangeDevice(DeviceIndex index) const override { return Guard().exchangeDevice({kTwin, index}).index(); }
+  DeviceIndex exchangeDevice(DeviceIndex index) const override {
+    return Guard().exchangeDevice({kTwin, index}).index();
+  }
   DeviceIndex maybeExchangeDevice(DeviceIndex index) const override { return exchangeDevice(index); }
   const at::Generator& getDefaultGenerator(DeviceIndex index) const override { return default_generator(index); }
   at::Generator getNewGenerator(DeviceIndex index) const override {
@@ -188,9 +190,8 @@ at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std
 at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
   c10::OptionalDeviceGuard guard(device);
-  return at::detail::empty_strided_generic(size, stride, &g_allocator,
-                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                           c10::dtype_or_default(dtype));
+  return at::detail::empty_strided_generic(
+      size, stride, &g_allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::dtype_or_default(dtype));
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
@@ -314,11 +315,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 // The backend's own kernel for gradients: it does what no other does.
 at::Tensor silu(c10::DispatchKeySet keys, const at::Tensor& self) {
   note("autograd of silu", self.device());
-  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::silu", "").typed<at::Tensor(const at::Tensor&)>();
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::silu", "").typed<at::Tensor(const at::Tensor&)>();
   return op.redispatch(keys & c10::after_autograd_keyset, self);
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) { library.impl("silu", &silu); }
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
+  library.impl("silu", &silu);
+}
 
 // -- autocast
 
@@ -337,7 +341,9 @@ at::Tensor matmul(const at::Tensor& a, const at::Tensor& b) {
   return at::matmul(lowered(a), lowered(b));
 }
 
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) { library.fallback(torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFallthrough());
+}
 
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
   library.impl("linear", &linear);

@@ -266,7 +266,10 @@ def layout_trouble() -> str:
     """The type whose objects are laid out in another way than the core was built for; "": all fit."""
 
 def hook_installed() -> bool:
-    """Whether frames pass through pijit."""
+    """Whether frames pass through pijit, or functions that were jitted do."""
+
+def hook_rests() -> bool:
+    """Whether the hook is out since nothing wanted it, and comes back by itself."""
 
 def add_root(
     code: CodeType, function: FunctionType | None, instance: object | None, name: str, strict: bool, verify: int

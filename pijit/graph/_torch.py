@@ -81,9 +81,10 @@ def gradients(things: Iterable[Any]) -> dict[int, Any]:
 
 def accelerator() -> tuple[str, int]:
     """The kind of device that this torch computes on beside the CPU, and how many there are; "", 0: none."""
-    torch: Any = sys.modules.get("torch")
-    kind = torch.accelerator.current_accelerator(check_available=True) if torch is not None else None
-    return ("", 0) if kind is None else (kind.type, torch.accelerator.device_count())
+    # A torch that pijit has refused may lack it.
+    asked: Any = getattr(sys.modules.get("torch"), "accelerator", None)
+    kind = asked.current_accelerator(check_available=True) if asked is not None else None
+    return ("", 0) if kind is None else (kind.type, asked.device_count())
 
 
 def generators_kept() -> AbstractContextManager[None]:

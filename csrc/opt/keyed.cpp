@@ -36,13 +36,13 @@ void note_time(std::vector<double>* times, double seconds) {
 
 }  // namespace
 
-void Watch::begin(double seconds) {
+void Drift::begin(double seconds) {
   won_with_ = seconds;
   runs_ = 0;
   recent_.clear();
 }
 
-bool Watch::is_due(double seconds) {
+bool Drift::is_due(double seconds) {
   runs_ += 1;
   if (runs_ >= next_) return next_ *= kRarer, true;
   if (runs_ % kSample != 0) return false;
@@ -82,7 +82,7 @@ void Keyed::note(const Plan* plan, double seconds) {
   if (state == State::kInTurns) return settle();
   const bool is_winner = settled_natively ? plan == nullptr : plan != nullptr;
   if (state != State::kSettled || !contested || !is_winner || plans.empty()) return;
-  if (watch.is_due(seconds)) take_turns();
+  if (drift.is_due(seconds)) take_turns();
 }
 
 void Keyed::complete() noexcept {
@@ -105,7 +105,7 @@ void Keyed::settle() {
   if (rounds_ < kRounds) return;
   settled_natively = native <= fastest;
   state = State::kSettled;
-  watch.begin(std::min(fastest, native));
+  drift.begin(std::min(fastest, native));
   if (awaits) return;
   plans.front()->lost += settled_natively;
   drop_from(plans.front()->lost < kChances ? 1 : 0);

@@ -5,7 +5,7 @@
 //    if native replay was faster.
 // 2. While the market still compiles, times are those of a busy machine: the fastest answers, and who comes near it
 //    stays. When the market is done they take turns again.
-// 3. Who won is watched (`Watch`): when it has become slower, and after ever more runs, the turns begin again.
+// 3. Who won is watched (`Drift`): when it has become slower, and after ever more runs, the turns begin again.
 // 4. All members are guarded by the GIL. A plan is Python code: others may add and drop plans while it runs.
 #pragma once
 #include <cstdint>
@@ -46,7 +46,7 @@ struct Plan {
 };
 
 // Tells when who won is to be measured again.
-class Watch {
+class Drift {
  public:
   // It won, and its runs take so long.
   void begin(double seconds);
@@ -88,7 +88,7 @@ struct Keyed {
   bool settled_natively = false;
   bool contested = false;  // plans and native replay have taken turns
   bool awaits = false;     // the market still compiles for the key
-  Watch watch;
+  Drift drift;
   // Of Keys (opt/keys.h).
   uint64_t offers = 0;   // to the market; an older one than the last is void
   bool offered = false;  // the market has been asked, and may have been given plans

@@ -351,23 +351,18 @@ class Market:
 
 
 def _imported(backends: Sequence[Backend]) -> bool:
-    """Import what the backends and the types of graphs need; False: no backend needed more than there was.
-
-    One that cannot be imported says so when it compiles.
-    """
+    """Import what the backends need; False: nothing was left to import. One that cannot be imported says so later."""
     wanted = {package for backend in backends for package in backend.packages} - sys.modules.keys() - _broken
-    for name in (*(_OF_TYPES if wanted else ()), *sorted(wanted)):
+    for package in sorted(wanted):
         try:
             with quietly:
-                importlib.import_module(name)
+                importlib.import_module(package)
         except Exception as error:  # whatever the package raises
-            _broken.add(name)
-            _log.info("pijit: %s cannot be imported: %s", name, error)
+            _broken.add(package)
+            _log.info("pijit: %s cannot be imported: %s", package, error)
     return bool(wanted)
 
 
-# Modules of torch that it imports when it first types a graph.
-_OF_TYPES = ("torch.export._trace", "torch.fx.experimental.symbolic_shapes", "torch._inductor")
 _broken: set[str] = set()  # packages
 
 

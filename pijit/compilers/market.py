@@ -15,10 +15,8 @@ Rules:
 5. Where forms differ in sizes only, they get one plan of free sizes of each backend that can make one (`_free_sizes`).
 """
 
-import importlib
 import logging
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -141,15 +139,7 @@ class Market:
             return
         if torch.get_num_threads() != offer.threads:  # of this thread: kernels add in another order with more of them
             torch.set_num_threads(offer.threads)
-        if self.automatic and _imported(self.backends):
-            # They have registered classes. A trace that has asked for the class of anything is recorded again, and what
-            # would be compiled for this one would never answer.
-            runs = offer.place.runs
-            job = offer.job(partial(self._take, offer))
-            job.ready = lambda: offer.place.runs > runs or not offer.place.alive
-            job.forget = lambda: self._note(offer.place, "not begun: it was not called again")
-            _worker.submit(job)
-        elif offer.place.trained or not self._is_for_free_sizes(offer):
+        if offer.place.trained or not self._is_for_free_sizes(offer):
             self._compile(offer)
 
     def _row(self, name: str, place: Any) -> Outcome:
@@ -348,22 +338,6 @@ class Market:
             except BackendError as error:
                 row.state = str(error)
         _complete(offer.place)
-
-
-def _imported(backends: Sequence[Backend]) -> bool:
-    """Import what the backends need; False: nothing was left to import. One that cannot be imported says so later."""
-    wanted = {package for backend in backends for package in backend.packages} - sys.modules.keys() - _broken
-    for package in sorted(wanted):
-        try:
-            with quietly:
-                importlib.import_module(package)
-        except Exception as error:  # whatever the package raises
-            _broken.add(package)
-            _log.info("pijit: %s cannot be imported: %s", package, error)
-    return bool(wanted)
-
-
-_broken: set[str] = set()  # packages
 
 
 def _end(offer: "_Offer") -> None:

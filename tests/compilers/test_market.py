@@ -11,7 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,33 +112,6 @@ def test_auto_begins_what_is_called_again() -> None:
     fast(x)
     assert market.wait(60)
     assert named.compiled == [(5, False)]
-
-
-def test_what_compilers_import_is_imported_before_anything_is_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Packages register classes with abstract ones; a trace that has asked for one is recorded again."""
-    for name in ("first", "second"):
-        source = "import abc\nclass Kind(abc.ABC): pass\nKind.register(int)\n"
-        (tmp_path / f"imported_by_the_{name}.py").write_text(source)
-    (tmp_path / "broken_package.py").write_text("raise ValueError('no')")
-    monkeypatch.syspath_prepend(tmp_path)
-    module, noted, packages = layers(), [], ("imported_by_the_first", "imported_by_the_second", "broken_package")
-    for name in packages:
-        noted.append(Noting(name))
-        noted[-1].packages = (name,)  # type: ignore[misc]
-
-    def told(x: Any) -> Any:
-        return module(x) if not isinstance(x, Mapping) else x
-
-    fast = automatic(told, *noted)
-    for _ in range(6):
-        x = torch.randn(3, 8)
-        assert torch.equal(fast(x), module(x))
-        assert market.wait(60)
-    assert len(pijit.traces(fast)) == 2
-    assert [each.compiled for each in noted] == 3 * [[(5, False)]]
-    assert sys.modules.keys() & {*market._broken, *packages} == {*packages[:2]}
 
 
 def test_the_hottest_segment_is_compiled_first() -> None:

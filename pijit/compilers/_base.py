@@ -11,6 +11,7 @@ Rules:
 
 import importlib.machinery
 import importlib.util
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -164,6 +165,8 @@ class Backend:
         folds: it gains by weights that are part of the code.
         remote: the code is made by `build`, in a process of its own, and travels as files.
         settings: names of its own options.
+        stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
+            asks for it only where the program has imported that itself.
     """
 
     name: str = ""
@@ -174,6 +177,7 @@ class Backend:
     tolerance_folded: Tolerance | None = None
     training: bool = False
     symbolic: bool = False
+    stalls: bool = False
     random: bool = False
     folds: bool = False
     remote: bool = False
@@ -211,6 +215,10 @@ class Backend:
             parts = _prepare.parts(graph, self, options)
             missing = _prepare.missing(parts.core, self, options)
             return _prepare.completed(_pieces.make(parts.core, self, options, missing), parts)
+
+    def is_for_auto(self) -> bool:
+        """It is usable, and may be asked for without a name."""
+        return not self.usable() and not (self.stalls and any(each not in sys.modules for each in self.packages))
 
     def check(self, options: Options) -> None:
         """`BackendError` if it is not usable, `UsageError` if an option is wrong."""

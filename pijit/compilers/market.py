@@ -440,7 +440,7 @@ def market(backend: str | Sequence[str], options: Mapping[str, Any] | None = Non
     if backend == "native":
         return None
     if backend == "auto":
-        usable = [each for each in map(compilers.get, compilers.OWN) if each.name != "native" and not each.usable()]
+        usable = [each for each in map(compilers.get, compilers.OWN) if each.name != "native" and each.is_for_auto()]
         return Market(usable, made, turns=True, automatic=True)
     names = [backend] if isinstance(backend, str) else list(backend)
     found = [compilers.get(name) for name in names if name != "native"]

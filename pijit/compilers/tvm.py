@@ -19,6 +19,7 @@ class Tvm(Backend):
     install = "pip install apache-tvm"
     packages = ("torch", "tvm")
     remote = True
+    stalls = True  # it opens a library of 260 MB without giving up the GIL
     settings = ("pipeline",)
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:

@@ -69,6 +69,20 @@ def keys(fast: Any) -> list[Any]:
     return [key for trace in pijit.traces(fast) for segment in trace.segments for key in segment.keys]
 
 
+def test_auto_asks_for_what_stalls_only_where_it_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = get("torchscript")
+    monkeypatch.setattr(backend, "stalls", True)
+    for package, asked in (("torch", True), ("compileall_of_nobody", False)):
+        monkeypatch.setattr(backend, "packages", ("torch", package))
+        monkeypatch.setattr(backend, "usable", lambda: None)
+        made = market.market("auto")
+        assert made is not None
+        assert ("torchscript" in {each.name for each in made.backends}) is asked
+    by_name = market.market("torchscript")
+    assert by_name is not None
+    assert [each.name for each in by_name.backends] == ["torchscript"]
+
+
 def test_auto_begins_nothing_for_a_few_quick_operators() -> None:
     noting = Noting("noting")
     fast = automatic(lambda x: (x * 2).tanh() + 1, noting)

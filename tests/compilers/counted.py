@@ -81,3 +81,12 @@ def registered(name: str) -> Iterator[Counting]:
     pijit.register_backend(name, backend)
     yield backend
     market.wait(60)
+
+
+def in_threads(work: Callable[[int], None], count: int) -> None:
+    """Run `work` with 0, 1, ... at the same time, in a thread each."""
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

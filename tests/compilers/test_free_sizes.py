@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from counted import Counted
+from counted import Counted, in_threads
 from torch import nn
 
 import pijit
@@ -279,11 +279,7 @@ def test_threads_call_while_sizes_become_free(flexible: Counted) -> None:
                 if not torch.equal(fast(x), fn(x)):
                     wrong.append((seed, at))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, 3)
     assert not wrong
     assert market.wait(60)
     called(fast, fn, torch.randn(7, 8))

@@ -9,14 +9,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from counted import Counting, registered
+from counted import Counting, in_threads, registered
 from torch import nn
 
 import pijit
@@ -477,11 +476,7 @@ def test_threads_call_while_plans_come(counting: Counting) -> None:
                 if not torch.equal(fast(x), module(x) * 2):
                     wrong.append((seed, at))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, 4)
     assert not wrong
 
 

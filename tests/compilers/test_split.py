@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import copy
 import gc
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
-from counted import Counting, registered
+from counted import Counting, in_threads, registered
 from torch import nn
 
 import pijit
@@ -672,11 +671,7 @@ def test_threads(counting: Counting) -> None:
             if not all(map(torch.allclose, mine, theirs)):
                 wrong.append((seed, at))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, 4)
     assert not wrong
     assert market.wait(60)
     work(4)

@@ -32,7 +32,10 @@ class Place {
         segments_(offer.segments),
         index_(offer.index),
         keyed_(offer.keyed),
-        offer_(offer.keyed->offers) {}
+        offer_(offer.keyed->offers),
+        asked_(offer.plan == nullptr ? std::make_shared<const char>() : nullptr) {
+    if (asked_ != nullptr) keyed_->asked = asked_;
+  }
 
   // None: the trace is gone.
   py::object data() const {
@@ -144,6 +147,7 @@ class Place {
   size_t index_;
   std::shared_ptr<Keyed> keyed_;
   uint64_t offer_;
+  std::shared_ptr<const void> asked_;
 };
 
 // Who is asked for plans of a segment; null: nobody.

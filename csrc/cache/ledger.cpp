@@ -79,6 +79,18 @@ Ledger::Verdict Ledger::judge() noexcept {
   return ratio_ < kClearGain ? Verdict::kPays : ratio_ > kClearLoss ? Verdict::kLoses : Verdict::kNone;
 }
 
+void Ledger::restart() noexcept {
+  forget_round();
+  busy_ = false;
+  turn_ = 0;
+  wait_ = kBefore;
+}
+
+void Ledger::forget_round() noexcept {
+  replays_ = plains_ = other_count_ = recordings_ = late_ = rounds_ = 0;
+  recorded_ = 0;
+}
+
 // After a verdict.
 void Ledger::begin_rounds() noexcept {
   const bool loses = ratio_ > (retries_ ? kGainAgain : kLoss);
@@ -88,8 +100,7 @@ void Ledger::begin_rounds() noexcept {
   }
   wait_ = gap_;
   gap_ = std::min(gap_ * kRarer, kRarest);
-  replays_ = plains_ = other_count_ = recordings_ = late_ = rounds_ = 0;
-  recorded_ = 0;
+  forget_round();
   retries_ = false;
 }
 

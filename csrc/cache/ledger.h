@@ -49,6 +49,9 @@ class Ledger {
   // Seconds of a plain call, 0: not known.
   double plain() const noexcept { return plain_; }
 
+  // What was measured so far is of other code.
+  void restart() noexcept;
+
   // A call of a root that was given up; true: it is tried again.
   bool rested() noexcept;
   // It is being tried again: nothing is recorded.
@@ -71,6 +74,7 @@ class Ledger {
   void weigh(size_t first, bool all) noexcept;
   Verdict judge() noexcept;
   void begin_rounds() noexcept;
+  void forget_round() noexcept;
 
   std::array<float, kMost> replayed_{}, plain_times_{}, others_{};
   uint8_t replays_ = 0, plains_ = 0, other_count_ = 0, recordings_ = 0,

@@ -73,6 +73,7 @@ struct Root {
   bool gave_up = false;  // it was left alone before because its replays lost
   bool closed = false;   // what it calls is not looked at while it is left alone
   Ledger ledger;
+  bool awaits_plans = false;       // compilers were at work for it when the ledger last asked for a call
   Ref market;                      // asked for plans of segments: callable; null: native replay alone answers
   bool passes = false;             // the role of root has passed to what it calls
   double plain_seconds = 0;        // of a call in CPython, as far as it is known without the ledger

@@ -335,6 +335,7 @@ void compile_guards(Trace& trace) {
     }
     if (kind == kFastType) fast.more = reinterpret_cast<uintptr_t>(guard.expected);
     trace.fast_guards.push_back(fast);
+    if (guard.op == GuardOp::kAbcRegistry && i < trace.entry_guards()) trace.registries = static_cast<uint32_t>(i);
   }
 }
 

@@ -3,12 +3,14 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "hook/log.h"
 #include "hook/roots.h"
 #include "hook/savings.h"
 #include "hook/stress.h"
 #include "hook/verify.h"
+#include "opt/segment.h"
 
 namespace pijit {
 namespace {
@@ -50,6 +52,17 @@ void pass_on(Root& root, const std::string& why) {
   log_line(Channel::kRecord, "record " + root.name + ": what it calls is recorded instead");
 }
 
+// Compiled code is under way for some segment, or is being measured there: what calls take now is not what they will.
+bool awaits_plans(const Root& root) noexcept {
+  for (const auto& trace : root.traces) {
+    if (trace->segments == nullptr) continue;
+    for (const Segment& segment : trace->segments->all)
+      for (const auto& keyed : segment.keys)
+        if (keyed->is_undecided()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool& gives_up() noexcept {
@@ -60,6 +73,15 @@ bool& gives_up() noexcept {
 bool is_measured(const Root& root) noexcept {
   return (may_give_up(root) || measures_savings()) && root.records > 0 && stress_words() == 0 &&
          root.wanted.from == nullptr;
+}
+
+Ledger::Turn next_turn(Root& root) noexcept {
+  if (!is_measured(root)) return Ledger::Turn::kFree;
+  const Ledger::Turn turn = root.ledger.next();
+  if (turn == Ledger::Turn::kFree) return turn;
+  const bool awaited = std::exchange(root.awaits_plans, awaits_plans(root));
+  if (awaited && !root.awaits_plans) root.ledger.restart();
+  return awaited || root.awaits_plans ? Ledger::Turn::kFree : turn;
 }
 
 bool is_tried_again(Root& root) {

@@ -10,6 +10,8 @@ bool& gives_up() noexcept;
 
 // Calls of the root are timed now and then.
 bool is_measured(const Root& root) noexcept;
+// What the ledger wants of the next call, of which nothing is known as long as compilers are at work for the root.
+Ledger::Turn next_turn(Root& root) noexcept;
 // The root was given up because its replays lost, long ago; it is not any more.
 bool is_tried_again(Root& root);
 // What a timed call came to is noted; replays that lose are given up.

@@ -9,6 +9,7 @@
 #include "exec/replay.h"
 #include "guard/check.h"
 #include "hook/aside.h"
+#include "hook/asked_again.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/hook.h"
@@ -467,6 +468,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     return served.ends(), result;
   }
   if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result)) return served.ends(), result;
+  if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends(), result;
   if (root->ledger.retries()) return plain(ts, frame, 0);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
@@ -522,7 +524,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   root->aside.code = nullptr;
   if (!root->disabled.empty() && !is_tried_again(*root))
     return root->strict ? raise_strict(root->given_up) : run_plain(*root, ts, frame);
-  const Ledger::Turn turn = is_measured(*root) ? root->ledger.next() : Ledger::Turn::kFree;
+  const Ledger::Turn turn = next_turn(*root);
   return turn == Ledger::Turn::kFree ? serve(root, ts, frame) : timed(root, ts, frame, turn);
 }
 

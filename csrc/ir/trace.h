@@ -250,6 +250,7 @@ struct Trace {
   mutable Spent left;                  // in CPython, from where replays were left or the recording had stopped
   std::shared_ptr<Segments> segments;  // what compiled code may take over; null: nobody asked for it
   mutable bool forgotten = false;      // no replay comes to its end
+  uint32_t registries = kNone;         // which of the entry's guards is about abstract classes (compile_guards)
 
   // To be called some time before a replay, first the one, then the other.
   void prefetch() const noexcept {

@@ -86,8 +86,9 @@ struct Keyed {
   std::string dropped;  // why the last plan that raised or was wrong is gone
   std::vector<Loser> losers;
   bool settled_natively = false;
-  bool contested = false;  // plans and native replay have taken turns
-  bool awaits = false;     // the market still compiles for the key
+  bool contested = false;           // plans and native replay have taken turns
+  bool awaits = false;              // the market still compiles for the key
+  std::weak_ptr<const void> asked;  // alive as long as the market has an offer of this key in its hands
   Drift drift;
   // Of Keys (opt/keys.h).
   uint64_t offers = 0;   // to the market; an older one than the last is void
@@ -98,6 +99,8 @@ struct Keyed {
   uint64_t uses[kUses] = {};  // the last arrivals under the key, a ring
   uint64_t uses_count = 0;
 
+  // Another may answer soon.
+  bool is_undecided() const noexcept { return state == State::kInTurns || !asked.expired(); }
   // Who has the next turn; null: native replay.
   std::shared_ptr<Plan> next() noexcept;
   // One more contender; with `turns` they take turns from now on, else the first plan answers.

@@ -109,17 +109,40 @@ void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = recorder.owned(result);
 }
 
-// The registries behind an abstract class decide by the class of the instance: its version and the count of
-// registrations prove the answer.
-Invoke builtin_abc_check(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+// An abstract class that has said yes keeps the class in its cache and says yes for ever.
+void take_abc_answer(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  take_bool(recorder, frame, result);
+  if (result == Py_False) recorder.note_refused(frame.pending.x.object(), frame.pending.y.object());
+}
+
+// The registries behind an abstract class `args.values[0]` decide by a class: its version and the count of
+// registrations prove the answer. asked: the class, null if it is not known.
+Invoke abc_check(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops, PyTypeObject* type,
+                 PyTypeObject* asked) {
+  recorder.guard_type_version(type);
+  recorder.guard_abc_registry();
+  recorder.observe(frame, pops, take_abc_answer);
+  frame.pending.ignores_frames = true;
+  frame.pending.x = args.values[0];
+  if (asked != nullptr) frame.pending.y = Val::constant(reinterpret_cast<PyObject*>(asked));
+  return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+}
+
+Invoke builtin_abc_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 2) return Invoke::kUnknown;
   PyTypeObject* type = recorder.type_of(args.values[1]);
   if (type == nullptr || args.values[0].object() == nullptr) return Invoke::kUnknown;
-  recorder.guard_type_version(type);
-  recorder.guard_abc_registry();
-  recorder.observe(frame, pops, take_bool);
-  frame.pending.ignores_frames = true;
-  return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+  PyObject* own = cpython::lookup_type(type, names().class_);  // `__class__` may say another class
+  const bool plain = own != nullptr && Py_TYPE(own) == &PyGetSetDescr_Type;
+  return abc_check(recorder, frame, args, pops, type, plain ? type : nullptr);
+}
+
+Invoke builtin_abc_subclasscheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || args.values[0].object() == nullptr) return Invoke::kUnknown;
+  PyObject* cls = args.values[1].object();
+  if (cls == nullptr || !PyType_Check(cls)) return Invoke::kUnknown;
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  return abc_check(recorder, frame, args, pops, type, type);
 }
 
 Invoke attribute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, bool ask_only) {
@@ -480,8 +503,8 @@ void add_object_builtins() {
   add_builtin("builtins", "isinstance", builtin_isinstance);
   add_builtin("builtins", "issubclass", builtin_issubclass);
   add_builtin("builtins", "type.__instancecheck__", type_instancecheck);
-  add_builtin("_abc", "_abc_instancecheck", builtin_abc_check);
-  add_builtin("_abc", "_abc_subclasscheck", builtin_abc_check);
+  add_builtin("_abc", "_abc_instancecheck", builtin_abc_instancecheck);
+  add_builtin("_abc", "_abc_subclasscheck", builtin_abc_subclasscheck);
   add_builtin("builtins", "getattr", builtin_getattr);
   add_builtin("builtins", "delattr", builtin_delattr);
   add_builtin("builtins", "hasattr", builtin_hasattr);

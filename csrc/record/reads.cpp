@@ -485,11 +485,24 @@ bool Recorder::guard_context_var(PyObject* var, PyObject** value) {
 
 void Recorder::guard_abc_registry() {
   bool created;
-  facts_.find(&facts_, FactKind::kSlot, &created);
+  Fact& fact = facts_.find(&facts_, FactKind::kSlot, &created);
   if (!created) return;
   Guard guard = make_guard(GuardOp::kAbcRegistry, Py_None);
   guard.number = cpython::abc_registrations();
-  add_guard(guard);
+  fact.guard = add_guard(guard);
+  refused_.erase(fact.guard);  // of a guard that was taken back
+}
+
+void Recorder::note_refused(PyObject* abstract, PyObject* cls) {
+  bool created;
+  const Fact& fact = facts_.find(&facts_, FactKind::kSlot, &created);
+  if (created) return fail("a class was asked for without a guard");
+  Objects& pairs = refused_[fact.guard];
+  PyObject* const known = cls != nullptr ? cls : Py_None;
+  for (size_t i = 0; i < pairs.size(); i += 2)
+    if (pairs[i] == abstract && pairs[i + 1] == known) return;
+  pairs.push_back(abstract);
+  pairs.push_back(known);
 }
 
 void Recorder::guard_recursion_limit() {
@@ -499,6 +512,16 @@ void Recorder::guard_recursion_limit() {
   Guard guard = make_guard(GuardOp::kRecursionLimit, Py_None);
   guard.number = static_cast<uint64_t>(Py_GetRecursionLimit());
   add_guard(guard);
+}
+
+void Recorder::close_abc_guards() {
+  for (const auto& [index, pairs] : refused_) {
+    if (index >= trace_->guards.size() || trace_->guards[index].op != GuardOp::kAbcRegistry) continue;  // taken back
+    Guard& guard = trace_->guards[index];
+    guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+    guard.count = static_cast<uint32_t>(pairs.size());
+    trace_->guard_items.insert(trace_->guard_items.end(), pairs.begin(), pairs.end());
+  }
 }
 
 // Puts what was read of each dict into the guards, once it is complete.

@@ -170,6 +170,7 @@ class Recorder final : public RecordApi {
   bool guard_no_dict(PyObject* object);
   void guard_recursion_limit();
   void guard_abc_registry();
+  void note_refused(PyObject* abstract, PyObject* cls);  // `abstract` has no such subclass; null: not known which
   PyObject* lookup_type(PyTypeObject* type, PyObject* name,
                         PyObject* instance = nullptr);  // MRO, guarded; borrowed or null
   void written_dict(PyObject* dict);                    // after our own write: the tag moved on
@@ -412,6 +413,7 @@ class Recorder final : public RecordApi {
   uint32_t add_guard(const Guard& guard);
   bool dict_fact(PyObject* dict, Fact** out);
   void close_dict_guards();
+  void close_abc_guards();
   bool learn_places();
   bool is_read(PyObject* container, PyObject* key);
   bool has_other_items(const Model& list) const;
@@ -589,6 +591,7 @@ class Recorder final : public RecordApi {
   Usable usable_;
   const char* unusable_reason_ = "";
   Facts facts_;
+  std::map<uint32_t, Objects> refused_;  // by guard of the registries: abstract class, class
   Vec<Objects> dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
   Places<Val> overlay_;
   struct Original {

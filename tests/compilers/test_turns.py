@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import threading
 import time
@@ -194,3 +195,34 @@ def test_a_plan_named_alone_answers_whatever_it_takes(backends: Callable[[str], 
     assert key.state == "settled"
     assert plan.runs >= runs + 16
     assert closed(plan) == 0
+
+
+def test_replays_are_not_given_up_while_compilers_work(backends: Callable[[str], Counted]) -> None:
+    """What a call takes then is not what it will take; afterwards it is measured from the beginning."""
+    backend = backends("late")
+    backend.begins = threading.Event()
+
+    def losing(x: Any) -> Any:
+        kept: list[int] = []
+        for number in range(400):
+            bisect.insort(kept, -number)  # an opaque call
+        return short(x) + kept[0]
+
+    x = torch.randn(4, 4)
+    right = losing(x)
+    before = pijit.config.update({"give_up": True})
+    try:
+        fast = pijit.jit(losing, backend=["late", "native"])
+        for _ in range(100):
+            assert torch.equal(fast(x), right)
+        assert pijit.status(fast).state == "replaying"
+        assert not backend.runs
+        backend.begins.set()
+        assert market.wait(60)
+        for _ in range(150):
+            assert torch.equal(fast(x), right)
+    finally:
+        pijit.config.update(before)
+    assert backend.runs
+    assert pijit.status(fast).state == "disabled"
+    assert pijit.status(fast).reason.startswith("its replays do not pay")

@@ -1,6 +1,7 @@
 // Writing and entering frames.
 #include "cpython/frame.h"
 
+#include <cxxabi.h>
 #include <opcode.h>
 #include <unistd.h>
 
@@ -12,6 +13,14 @@ namespace pijit::cpython {
 
 void park_thread() noexcept {
   for (;;) pause();
+}
+
+void give_gil() noexcept {
+  try {
+    PyEval_RestoreThread(PyEval_SaveThread());
+  } catch (abi::__forced_unwind&) {
+    park_thread();
+  }
 }
 
 void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {

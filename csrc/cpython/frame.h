@@ -21,6 +21,8 @@ namespace pijit::cpython {
 // At its end the interpreter makes a daemon thread that asks for the GIL leave by unwinding the C stack. What stands on
 // it must not be destroyed without the GIL, so such a thread is parked; the process ends anyway.
 [[noreturn]] void park_thread() noexcept;
+// Another thread that wants the GIL has it for a while.
+void give_gil() noexcept;
 // From 3.12 on the evaluator takes the frames off the stack that it evaluates, so one that was handed to us and that it
 // has not seen is to be taken off by us. Must nest like C scopes. Made where a frame is handed to us; finish() gives
 // what is to be returned.

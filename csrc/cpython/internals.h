@@ -23,6 +23,7 @@
 #include <internal/pycore_frame.h>
 #include <internal/pycore_global_objects.h>
 #include <internal/pycore_interp.h>
+#include <internal/pycore_runtime.h>
 #if PY_VERSION_HEX >= 0x030c0000
 #include <internal/pycore_intrinsics.h>
 #include <internal/pycore_long.h>

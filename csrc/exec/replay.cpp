@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "adapter.h"
+#include "common/clock.h"
 #include "cpython/objects.h"
 #include "exec/links.h"
 #include "exec/materialise.h"
@@ -20,6 +21,9 @@ namespace pijit {
 namespace {
 
 uint64_t g_chosen_exit = kAnywhere, g_left_there = 0;
+// Seconds that another thread may wait for the GIL. CPython's own threads change every 5 ms; what is left of the call
+// takes longer in CPython, where the threads would take turns at each operator.
+constexpr double kPatience = 0.010;
 
 // An operand as an object: borrowed where the register or the trace has one, else made and kept here.
 class Operand {
@@ -415,7 +419,7 @@ class Replay {
       if (at == plans_.stop()) [[unlikely]]
         at = plans_.arrive(at);
       const Node& node = trace_->nodes[at];
-      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_)) {
+      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_) && !may_wait()) {
         trace_->interruptions += 1;
         left->interrupted = true;
         if (!restored()) return fail_short_of_memory(*trace_, regs_);
@@ -439,6 +443,13 @@ class Replay {
   void deliver() noexcept { plans_.deliver(); }
 
  private:
+  // Another thread that wants the GIL has it as soon as the replay has ended, or a while after it was seen to want it.
+  bool may_wait() noexcept {
+    if (!cpython::only_gil_is_wanted(ts_)) return false;
+    const double time = now();
+    if (wanted_since_ == 0) wanted_since_ = time;
+    return time - wanted_since_ < kPatience;
+  }
   // What snapshots read is there.
   bool restored() noexcept {
     if (!plans_.any_ran()) return true;
@@ -461,6 +472,7 @@ class Replay {
   cpython::Frame* root_;
   PyThreadState* ts_;
   Plans plans_;
+  double wanted_since_ = 0;  // the GIL, by another thread
 };
 
 PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {

@@ -2,9 +2,8 @@
 //
 // 1. The caller loads the inputs, checks the guards on the same registers, and then calls replay; nothing may run in
 // between.
-// 2. The GIL is held throughout. Whatever wants the evaluator's attention (a signal, another thread that wants the GIL)
-// makes the
-//    replay leave at the next snapshot, and CPython attends to it there.
+// 2. The GIL is held throughout. What wants the evaluator's attention, such as a signal, makes the replay leave at the
+//    next snapshot, and CPython attends to it there. Another thread that wants the GIL waits a few milliseconds first.
 // 3. A node that fails leaves at the start of its instruction, so CPython executes the original. A call that raises has
 // had its
 //    effects: its exception is raised at the instruction instead.
@@ -32,10 +31,11 @@ void find_undone(Trace& trace);
 inline bool misses_origins(bool coroutines, PyThreadState* ts) noexcept {
   return coroutines && cpython::tracks_coroutine_origins(ts);
 }
-// The thread has the recursion headroom for so many levels, and nothing wants the evaluator's attention.
+// The thread has the recursion headroom for so many levels, and nothing wants the evaluator's attention but perhaps the
+// GIL.
 inline bool may_replay(uint32_t depth, bool coroutines, PyThreadState* ts) noexcept {
-  return cpython::has_recursion_headroom(ts, depth + 2) && !cpython::eval_breaker_set(ts) &&
-         !misses_origins(coroutines, ts);
+  return cpython::has_recursion_headroom(ts, depth + 2) && !misses_origins(coroutines, ts) &&
+         (!cpython::eval_breaker_set(ts) || cpython::only_gil_is_wanted(ts));
 }
 inline bool may_replay(const Trace& trace, PyThreadState* ts) noexcept {
   return trace.prepared && may_replay(trace.depth, trace.coroutines, ts);

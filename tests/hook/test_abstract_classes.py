@@ -55,7 +55,7 @@ class Plain:
     pass
 
 
-@pytest.mark.parametrize("thing", [Plain(), 1, "text", {}, [1]], ids=repr)
+@pytest.mark.parametrize("thing", [Plain(), 1, "text", {}, [1]], ids=lambda thing: type(thing).__name__)
 def test_registrations_elsewhere_void_no_trace(thing: Any) -> None:
     assert compare(kinds, register_elsewhere, thing) == (0, 2)
 

@@ -320,6 +320,32 @@ def test_other_threads_run_while_one_records() -> None:
     assert jitted(5) == [5, 5, 6]
 
 
+def test_a_thread_that_always_wants_the_gil() -> None:
+    """Each call is replayed all the same, and the thread gets on."""
+    turns: list[int] = []
+    ends = threading.Event()
+
+    def spin() -> None:
+        while not ends.is_set():
+            turns.append(0)
+
+    jitted = pijit.jit(lambda x: [x] * 3)
+    assert jitted(1) == [1] * 3
+    thread = threading.Thread(target=spin)
+    thread.start()
+    calls, until = 0, time.monotonic() + 0.2
+    try:
+        while time.monotonic() < until:
+            calls += 1
+            assert jitted(1) == [1] * 3
+            seen = len(turns)
+    finally:
+        ends.set()
+        thread.join()
+    assert report(jitted)["replays"] == calls
+    assert seen > 1000
+
+
 def test_another_thread_changes_what_was_read() -> None:
     """A global changed by another thread in the middle of the call."""
 

@@ -14,6 +14,10 @@ from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, has_numb
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node
 
+# Runs in which torch's interpreter first watches and then compiles, which takes some 60 ms: no call of the program is
+# to wait for that.
+_WARMING = 2
+
 
 class TorchScript(Backend):
     name = "torchscript"
@@ -39,6 +43,9 @@ class TorchScript(Backend):
             made = _traced(module, examples)
             if options.fold:
                 made = _frozen(made)
+            if not any(node.random for node in graph.nodes):
+                for _ in range(_WARMING):
+                    made(*examples)
         one = len(graph.results) == 1
 
         def run(*inputs: Any) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@
 #include "cpython/objects.h"
 #include "exec/links.h"
 #include "exec/materialise.h"
+#include "exec/pause.h"
 #include "exec/plans.h"
 #include "exec/side_exit.h"
 #include "guard/check.h"
@@ -407,7 +408,13 @@ bool done(const Trace& trace, const Node& node, Reg* regs) noexcept {
 class Replay {
  public:
   Replay(const Trace& trace, const RegisterFile& file, cpython::Frame* root, PyThreadState* ts)
-      : trace_(&trace), regs_(file.get()), room_(trace.room), root_(root), ts_(ts), plans_(file.get(), done) {}
+      : trace_(&trace),
+        regs_(file.get()),
+        room_(trace.room),
+        root_(root),
+        ts_(ts),
+        plans_(file.get(), done),
+        first_(&trace) {}
 
   // The result of the root frame (new reference), or null with an error set. All registers are released.
   PyObject* run(Left* left) {
@@ -419,7 +426,7 @@ class Replay {
       if (at == plans_.stop()) [[unlikely]]
         at = plans_.arrive(at);
       const Node& node = trace_->nodes[at];
-      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_) && !may_wait()) {
+      if (node.snapshot != kNone && cpython::eval_breaker_set(ts_) && !goes_on(at)) {
         trace_->interruptions += 1;
         left->interrupted = true;
         if (!restored()) return fail_short_of_memory(*trace_, regs_);
@@ -444,11 +451,17 @@ class Replay {
 
  private:
   // Another thread that wants the GIL has it as soon as the replay has ended, or a while after it was seen to want it.
-  bool may_wait() noexcept {
+  bool goes_on(size_t at) noexcept {
     if (!cpython::only_gil_is_wanted(ts_)) return false;
     const double time = now();
     if (wanted_since_ == 0) wanted_since_ = time;
-    return time - wanted_since_ < kPatience;
+    if (time - wanted_since_ < kPatience) return true;
+    wanted_since_ = 0;
+    try {
+      return trace_ == first_ && pause_.take(*trace_, at, regs_, root_);
+    } catch (const std::exception&) {  // memory is short
+      return false;
+    }
   }
   // What snapshots read is there.
   bool restored() noexcept {
@@ -473,6 +486,8 @@ class Replay {
   PyThreadState* ts_;
   Plans plans_;
   double wanted_since_ = 0;  // the GIL, by another thread
+  const Trace* first_;
+  Pause pause_;
 };
 
 PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {

@@ -3,7 +3,8 @@
 // 1. The caller loads the inputs, checks the guards on the same registers, and then calls replay; nothing may run in
 // between.
 // 2. The GIL is held throughout. What wants the evaluator's attention, such as a signal, makes the replay leave at the
-//    next snapshot, and CPython attends to it there. Another thread that wants the GIL waits a few milliseconds first.
+//    next snapshot, and CPython attends to it there. Another thread that wants the GIL waits a few milliseconds first;
+//    then it has the GIL for a while, if the replay may pause (exec/pause.h).
 // 3. A node that fails leaves at the start of its instruction, so CPython executes the original. A call that raises has
 // had its
 //    effects: its exception is raised at the instruction instead.

@@ -1,0 +1,99 @@
+// Which registers lean on what others may change, and whether they still do after a pause.
+#include "exec/pause.h"
+
+#include <algorithm>
+
+#include "adapter.h"
+#include "common/ref.h"
+#include "exec/registers.h"
+#include "guard/check.h"
+#include "ir/adapter_slot.h"
+
+namespace pijit {
+namespace {
+
+// The node has looked at nothing but registers, tensors of the guards, and tensors that the replay has made.
+bool only_computes(const Node& node) noexcept {
+  switch (node.op) {
+    case Op::kAdapter:
+      return node.adapter_op->is_repeatable();
+    case Op::kCheck:
+    case Op::kScalar:
+    case Op::kBuild:
+    case Op::kBox:
+    case Op::kUnbox:
+    case Op::kGuardBool:
+    case Op::kGuardInt:
+    case Op::kGuardFloat:
+    case Op::kGuardIs:
+    case Op::kRegion:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool may_pause(const Trace& trace, size_t at) noexcept {
+  return std::all_of(trace.nodes.begin(), trace.nodes.begin() + static_cast<ptrdiff_t>(at), only_computes);
+}
+
+// The registers that the arguments and the guards have filled, without those that the replay owned and let go.
+Vec<uint32_t> filled(const Trace& trace, const Reg* regs) {
+  Vec<uint32_t> found;
+  std::vector<bool> was_owned(trace.regs.size());
+  for (uint32_t index : trace.retained) was_owned[index] = true;
+  const auto add = [&](uint32_t index) {
+    if (!was_owned[index] || regs[index].owned != 0) found.push_back(index);
+  };
+  for (uint32_t i = 0; i < trace.inputs; ++i) add(i);
+  for (size_t i = 0; i < trace.entry_guards(); ++i)
+    if (trace.guards[i].out != kNone) add(trace.guards[i].out);
+  for (size_t i = 0; trace.tensors != nullptr && i < trace.tensors->size(); ++i) add(trace.tensors->register_of(i));
+  return found;
+}
+
+bool is_same(const Reg& a, const Reg& b) noexcept {
+  return a.rep == b.rep && (a.rep == Rep::kBool ? a.boolean == b.boolean : a.integer == b.integer);
+}
+
+}  // namespace
+
+Pause::~Pause() {
+  if (held_.empty()) return;
+  const SavedError error;
+  release();
+}
+
+void Pause::release() {
+  std::vector<Reg> held = std::move(held_);
+  held_.clear();
+  for (Reg& reg : held) release_register(&reg);
+}
+
+bool Pause::take(const Trace& trace, size_t at, Reg* regs, cpython::Frame* root) {
+  if (!may_pause(trace, at)) return false;
+  const RegisterFile file(trace.room);
+  if (file.get() == nullptr) return false;
+  const Vec<uint32_t> registers = filled(trace, regs);
+  for (uint32_t index : registers) {
+    Reg reg = regs[index];
+    if (reg.rep == Rep::kTensor) {
+      current_adapter()->retain(reg.tensor);
+    } else if (reg.rep != Rep::kObject || reg.object == nullptr) {
+      continue;
+    } else {
+      (void)new_reference(reg.object);
+    }
+    reg.owned = 1;
+    held_.push_back(reg);
+  }
+  cpython::give_gil();
+  load_inputs(trace, root, file.get());
+  if (!check_guards(trace, file.get())) return false;
+  for (uint32_t index : registers)
+    if (!is_same(file.get()[index], regs[index])) return false;
+  release();
+  return true;
+}
+
+}  // namespace pijit

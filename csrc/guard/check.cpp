@@ -356,11 +356,27 @@ bool check_range(const Trace& trace, size_t first, size_t count, Reg* regs) noex
   return true;
 }
 
+// Without some of them, in order.
+bool check_range_but(const Trace& trace, uint32_t first, uint32_t count, const Vec<uint32_t>& but, Reg* regs) noexcept {
+  uint32_t at = first;
+  const uint32_t end = first + count;
+  for (uint32_t guard : but) {
+    if (guard < at || guard >= end) continue;
+    if (!check_range(trace, at, guard - at, regs)) return false;
+    at = guard + 1;
+  }
+  return check_range(trace, at, end - at, regs);
+}
+
 }  // namespace
 
 bool check_guards(const Trace& trace, Reg* regs) noexcept {
+  return check_guards_but(trace, {}, regs);
+}
+
+bool check_guards_but(const Trace& trace, const Vec<uint32_t>& but, Reg* regs) noexcept {
   if (trace.state != nullptr && !trace.state->check()) return false;
-  if (!check_range(trace, 0, trace.entry_guards(), regs)) return false;
+  if (!check_range_but(trace, 0, static_cast<uint32_t>(trace.entry_guards()), but, regs)) return false;
   return trace.tensors == nullptr || trace.tensors->check(regs);
 }
 
@@ -369,14 +385,8 @@ bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept {
 }
 
 bool foresee_epoch(const Trace& trace, const Epoch& epoch, const Vec<uint32_t>& but, Reg* regs) noexcept {
-  uint32_t at = epoch.first;
-  const uint32_t end = epoch.first + epoch.count;
-  for (uint32_t guard : but) {
-    if (guard < at || guard >= end) continue;
-    if (!check_range(trace, at, guard - at, regs)) return false;
-    at = guard + 1;
-  }
-  return check_range(trace, at, end - at, regs) && (epoch.tensors == nullptr || epoch.tensors->check(regs));
+  return check_range_but(trace, epoch.first, epoch.count, but, regs) &&
+         (epoch.tensors == nullptr || epoch.tensors->check(regs));
 }
 
 }  // namespace pijit

@@ -19,6 +19,8 @@ void compile_guards(Trace& trace);
 
 // regs: inputs are loaded; loads write the other registers. False: a guard does not hold, or could not be decided.
 bool check_guards(const Trace& trace, Reg* regs) noexcept;
+// The same, without some of Trace::guards (in order).
+bool check_guards_but(const Trace& trace, const Vec<uint32_t>& but, Reg* regs) noexcept;
 // The guards of an epoch, in the middle of a replay.
 bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept;
 // The same, before the replay has come there: without the modes of the adapter, and without some guards (in order),

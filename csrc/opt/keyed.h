@@ -99,8 +99,8 @@ struct Keyed {
   uint64_t uses[kUses] = {};  // the last arrivals under the key, a ring
   uint64_t uses_count = 0;
 
-  // Another may answer soon.
-  bool is_undecided() const noexcept { return state == State::kInTurns || !asked.expired(); }
+  // Another may answer soon. Of a form that came once only the market may never think.
+  bool is_undecided() const noexcept { return state == State::kInTurns || (native_runs > 1 && !asked.expired()); }
   // Who has the next turn; null: native replay.
   std::shared_ptr<Plan> next() noexcept;
   // One more contender; with `turns` they take turns from now on, else the first plan answers.

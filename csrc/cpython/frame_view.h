@@ -146,14 +146,17 @@ inline void handle_exception(PyThreadState* ts, int generators, Ref exception) n
 inline bool eval_breaker_set(PyThreadState* ts) noexcept {
   return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
 }
-// Of all that may want it, another thread that wants the GIL does alone.
-inline bool only_gil_is_wanted(PyThreadState* ts) noexcept {
+// Of all that may want it there is only what can wait a while: another thread that wants the GIL, or a collection.
+inline bool attention_can_wait(PyThreadState* ts) noexcept {
   const auto& state = ts->interp->ceval;
   const auto set = [](const _Py_atomic_int& flag) { return __atomic_load_n(&flag._value, __ATOMIC_RELAXED) != 0; };
 #if PY_VERSION_HEX >= 0x030c0000
-  if (set(state.gc_scheduled) || set(_PyRuntime.ceval.pending_mainthread.calls_to_do)) return false;
+  const bool waits = set(state.gil_drop_request) || set(state.gc_scheduled);
+  if (set(_PyRuntime.ceval.pending_mainthread.calls_to_do)) return false;
+#else
+  const bool waits = set(state.gil_drop_request);
 #endif
-  return set(state.gil_drop_request) && !set(state.pending.calls_to_do) && state.pending.async_exc == 0 &&
+  return waits && !set(state.pending.calls_to_do) && state.pending.async_exc == 0 &&
          !set(_PyRuntime.ceval.signals_pending);
 }
 // New coroutines remember where they were made.

@@ -452,7 +452,7 @@ class Replay {
  private:
   // Another thread that wants the GIL has it as soon as the replay has ended, or a while after it was seen to want it.
   bool goes_on(size_t at) noexcept {
-    if (!cpython::only_gil_is_wanted(ts_)) return false;
+    if (!cpython::attention_can_wait(ts_)) return false;
     const double time = now();
     if (wanted_since_ == 0) wanted_since_ = time;
     if (time - wanted_since_ < kPatience) return true;

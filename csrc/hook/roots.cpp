@@ -458,7 +458,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   }
   if (g_timing.root == root->id) take_times(*root, frame);
   // Nothing of the call has been looked at yet: CPython would change threads here, too.
-  if (!root->traces.empty() && cpython::only_gil_is_wanted(ts)) cpython::give_gil();
+  if (!root->traces.empty() && cpython::attention_can_wait(ts)) cpython::give_gil();
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) {
     if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
     return plain(ts, frame, 0);

@@ -750,9 +750,19 @@ def look_at_made_dict(x: Any) -> Any:
 def test_dict_that_a_store_makes(function: Callable[[Any], Any]) -> None:
     """It is gone when the next call has an instance at the same address."""
     jitted = pijit.jit(function)
+    address = 0
+
+    def made_there() -> Any:
+        nonlocal address
+        others, thing = [], Full()
+        while address not in {0, id(thing)} and len(others) < 1000:
+            others.append(thing)
+            thing = Full()
+        address = id(thing)
+        return thing
 
     def outcome(call: Callable[[Any], Any], k: int) -> Any:
-        thing = Full()
+        thing = made_there()
         thing.a0, thing.a1 = k, 8
         if k % 5 == 4:
             thing.a2 = k

@@ -97,6 +97,12 @@ inline void attach_events(PyThreadState* ts, EventFunction function) noexcept {
   ts->c_tracefunc = function;
   ts->cframe->use_tracing = 255;
 }
+// What an audit hook runs has no events.
+inline constexpr bool kHooksHaveEvents = false;
+class EventsInHook {
+ public:
+  explicit EventsInHook(PyThreadState*) noexcept {}
+};
 
 // The frame, which has not begun, will have events: PyTrace_CALL switches them on. False: it cannot.
 inline bool follow_events(_PyInterpreterFrame*) noexcept {

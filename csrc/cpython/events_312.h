@@ -6,6 +6,8 @@
 // 3. Exceptions have no local event: the first instruction of a handler tells of them.
 // 4. Code that other threads or other frames run too has events there; the listener looks at the frame.
 #pragma once
+#include <utility>
+
 #include "common/ref.h"
 #include "cpython/bytecode.h"
 #include "cpython/internals.h"
@@ -99,6 +101,19 @@ inline void detach_events(PyThreadState*) noexcept {
 inline void attach_events(PyThreadState*, EventFunction function) noexcept {
   thread_events().function = function;
 }
+// CPython keeps all events from what an audit hook runs; a hook that is followed has ours. Must nest like C scopes.
+inline constexpr bool kHooksHaveEvents = true;
+class EventsInHook {
+ public:
+  explicit EventsInHook(PyThreadState* ts) noexcept : ts_(ts), before_(std::exchange(ts->tracing, 0)) {}
+  ~EventsInHook() { ts_->tracing = before_; }
+  EventsInHook(const EventsInHook&) = delete;
+  EventsInHook& operator=(const EventsInHook&) = delete;
+
+ private:
+  PyThreadState* ts_;
+  int before_;
+};
 // The frame, which has not begun, will have events. False: it cannot.
 bool follow_events(_PyInterpreterFrame* frame) noexcept;
 // The frame, which runs, is not listened to any more; its code may be that of another one.

@@ -29,6 +29,15 @@ uint32_t function_version(PyObject* function) noexcept;
 inline uint32_t current_function_version(PyObject* function) noexcept {
   return reinterpret_cast<PyFunctionObject*>(function)->func_version;
 }
+// Where a function keeps its type parameters, null or a tuple; negative: it has none.
+#if PY_VERSION_HEX >= 0x030c0000
+inline constexpr Py_ssize_t kTypeParameters = offsetof(PyFunctionObject, func_typeparams);
+#else
+inline constexpr Py_ssize_t kTypeParameters = -1;
+#endif
+
+// issubset() draws no further from an iterator that has given all that the set has.
+inline constexpr bool kSubsetEndsEarly = PY_VERSION_HEX >= 0x030c0000;
 
 // --- dicts ------------------------------------------------------------------------------------
 // 1 found (*value borrowed), 0 absent, -1 undecided: only user code could compare the keys.

@@ -41,6 +41,7 @@ void take_out() noexcept;
 // A frame while a recorder watches this thread.
 PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (recorder.enter_frame(frame, throwflag)) {
+    const cpython::EventsInHook events(ts);
     PyObject* result = plain(ts, frame, throwflag);
     if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
     return result;

@@ -3,6 +3,7 @@
 // A lookup is followed step by step as the type's slot would: generic lookup, module, type, super, or a class's own
 // __getattribute__ and __getattr__ (whose frames are followed). C getters are mirrored one by one; others are unknown.
 #include "guard/instances.h"
+#include "record/audits.h"
 #include "record/builtins.h"
 
 #include <structmember.h>
@@ -184,6 +185,14 @@ bool ask_about_constant(Lookup& lookup, PyObject* descriptor, Val object, PyObje
          lookup.recorder.ask_about(lookup.frame, SiteKind::kGetAttr, {object}, lookup.pops, 1, 0, name, descriptor);
 }
 
+Invoke read_audited(Lookup& lookup, Val function, PyObject* name) {
+  // Elsewhere something else is done with the value, which nobody would know of when the hooks have returned.
+  if (lookup.frame.drive || lookup.then != Then::kPush || lookup.frame.current().flag != 0) return Invoke::kUnknown;
+  Arguments args;
+  args.values = {function, lookup.recorder.owned(name)};
+  return drive(lookup.recorder, lookup.frame, audited_attribute, args, lookup.pops);
+}
+
 Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   PyTypeObject* kind = Py_TYPE(descriptor);
@@ -264,6 +273,8 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       return Invoke::kStarted;
     }
     Val value = c_getter(recorder, object, name);
+    if (!value.is_null() && is_audited_attribute(name) && is_audited() && recorder.type_of(object) == &PyFunction_Type)
+      return read_audited(lookup, object, name);
     if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) && recorder.live() &&
         observe_function_dict(recorder, lookup.frame, object, name, lookup.pops))
       return Invoke::kStarted;

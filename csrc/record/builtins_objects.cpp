@@ -1,5 +1,6 @@
 // Known C callables about objects, classes and attributes.
 #include "cpython/keys.h"
+#include "record/audits.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -283,6 +284,13 @@ Invoke builtin_callable(Recorder& recorder, ShadowFrame& frame, Arguments& args,
   return give(recorder, frame, pops, truth_value(type->tp_call != nullptr));
 }
 
+Invoke give_id(Recorder& recorder, ShadowFrame& frame, int pops, Val number) {
+  if (!is_audited()) return give(recorder, frame, pops, number);
+  Arguments told;
+  told.values = {number};
+  return drive(recorder, frame, audited_id, told, pops);
+}
+
 Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 1) return Invoke::kUnknown;
   const Val value = args.values[0];
@@ -291,12 +299,13 @@ Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   if (object == nullptr && !tensor) {
     PyTypeObject* type = recorder.type_of(value);
     const bool known = value.is_virtual() || (type != nullptr && cpython::is_scalar_type(type));
-    return known ? give(recorder, frame, pops, recorder.address_of(value)) : Invoke::kUnknown;
+    return known ? give_id(recorder, frame, pops, recorder.address_of(value)) : Invoke::kUnknown;
   }
   if (object == nullptr) return Invoke::kUnknown;
   if (cpython::is_scalar(object) && !cpython::is_singleton(object))
-    return give(recorder, frame, pops, recorder.address_of(value));
+    return give_id(recorder, frame, pops, recorder.address_of(value));
   if (!cpython::is_scalar(object)) recorder.note_address(object);
+  if (is_audited()) return give_id(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromVoidPtr(object)).get()));
   recorder.observe(frame, pops, take_bool);
   return Invoke::kStarted;
 }

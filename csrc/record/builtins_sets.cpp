@@ -254,6 +254,7 @@ Task<Val> relation_to_items(Drive& drive, Val set, Val source) {
     const bool there = mine.holds(key);
     if (kWhich != Relation::kSubset && there == (kWhich == Relation::kDisjoint)) co_return truth_value(false);
     if (there && !common.holds(key)) common.push_back(key);
+    if (cpython::kSubsetEndsEarly && kWhich == Relation::kSubset && there && common.size() >= mine.size()) break;
   }
   mine.clear();
   if (!set_keys(recorder, set, &mine)) co_await drive.unknown();

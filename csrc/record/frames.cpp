@@ -19,17 +19,21 @@ Val closure_cell(Recorder& recorder, Val function, Py_ssize_t index) {
 
 }  // namespace
 
+void make_cell(Recorder& recorder, ShadowFrame& shadow, int slot) {
+  const Val content = shadow.local(slot);
+  const Val cell = recorder.new_virtual(VirtualKind::kCell, &PyCell_Type);
+  recorder.model(cell).items.resize(1);
+  recorder.set_field(cell, field::kCell::kContent, content);
+  shadow.local(slot) = cell;
+}
+
 // The instructions before the first event make cells and copy free variables; CPython runs them silently.
 void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
   PyCodeObject* code = shadow.code;
   for (int i = 0; i < cpython::first_traceable(code); i = cpython::next_index(code, i)) {
     const Instruction now = cpython::decode(code, &i);
     if (now.is(Operation::kMakeCell)) {
-      Val content = shadow.local(now.argument);
-      Val cell = recorder.new_virtual(VirtualKind::kCell, &PyCell_Type);
-      recorder.model(cell).items.resize(1);
-      recorder.set_field(cell, field::kCell::kContent, content);
-      shadow.local(now.argument) = cell;
+      make_cell(recorder, shadow, now.argument);
     } else if (now.is(Operation::kCopyFreeVars)) {
       for (int k = 0; k < now.argument; ++k)
         shadow.local(shadow.locals - now.argument + k) = closure_cell(recorder, shadow.function, k);

@@ -28,6 +28,14 @@ uint32_t field_of(PyObject* name) {
   return kFields;
 }
 
+bool is_type_parameters(PyObject* name) {
+  return cpython::kTypeParameters >= 0 && has_name(name, "__type_params__");
+}
+
+Val no_type_parameters() {
+  return Val::constant(Ref::steal(PyTuple_New(0)).get());  // there is one, which lives for ever
+}
+
 // Annotations are kept as a tuple of names and values until they are first asked for.
 Val annotations_of(Recorder& recorder, Val function) {
   const Val kept = recorder.virtual_field(function, kAnnotations);
@@ -62,6 +70,7 @@ Val doc_of(Recorder& recorder, PyCodeObject* code) {
 Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
   const uint32_t field = field_of(name);
   if (field == kAnnotations) return annotations_of(recorder, function);
+  if (is_type_parameters(name)) return no_type_parameters();
   if (field == kFields) return Val();
   const Vals& fields = recorder.model(function).items;
   const Val value = field < fields.size() ? fields[field] : Val();
@@ -97,6 +106,11 @@ Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
   auto* function = reinterpret_cast<PyFunctionObject*>(object.object());
   const auto or_none = [](PyObject* part) { return Val::constant(part == nullptr ? Py_None : part); };
   if (!recorder.guard_function(function)) return Val();
+  if (is_type_parameters(name)) {
+    PyObject* kept = cpython::object_at(object.object(), cpython::kTypeParameters);
+    if (!recorder.guard_slot(object.object(), cpython::kTypeParameters, &kept)) return Val();
+    return kept == nullptr || PyTuple_GET_SIZE(kept) == 0 ? no_type_parameters() : recorder.constant(kept);
+  }
   switch (field_of(name)) {
     case kCode:
       return Val::constant(function->func_code);
@@ -143,6 +157,7 @@ bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val object, P
 
 int write_function_attribute(Recorder& recorder, Val function, PyObject* name, Val value) {
   const uint32_t field = field_of(name);
+  if (is_type_parameters(name)) return !recorder.is_built(function) && value == no_type_parameters() ? 1 : -1;
   if (field == kFields && !has_name(name, "__dict__") && !has_name(name, "__builtins__")) return 0;
   PyTypeObject* type = value.is_null() ? nullptr : recorder.type_of(value);
   const bool text = field == kName || field == kQualname;

@@ -672,6 +672,8 @@ PyObject* finalize_function();  // what becomes of an object when it dies
 
 // Cells and free variables, which CPython sets up without events.
 void run_prologue(Recorder& recorder, ShadowFrame& shadow);
+// A cell that holds what the slot holds takes its place.
+void make_cell(Recorder& recorder, ShadowFrame& shadow, int slot);
 
 // In a checked build: the shadow against the real frame; a difference is a bug and stops the process.
 void check_shadow(Recorder& recorder, ShadowFrame& frame);

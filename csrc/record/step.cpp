@@ -187,6 +187,9 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kLoadAssertionError:
       frame.push(Val::constant(PyExc_AssertionError));
       return true;
+    case Operation::kMakeCell:  // of a comprehension that has no frame of its own
+      make_cell(recorder, frame, argument);
+      return true;
     case Operation::kLoadCell:
       frame.push(frame.local(argument));
       return true;
@@ -348,6 +351,9 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kStoreName:
     case Operation::kDeleteName:
     case Operation::kLoadClassDeref:
+    case Operation::kLoadLocals:
+    case Operation::kLoadGlobalAfter:
+    case Operation::kLoadDerefAfter:
     case Operation::kSetupAnnotations:
       return step_names(recorder, frame, now);
     case Operation::kImport:

@@ -72,11 +72,15 @@ def test_setter_gives_nothing(probe: ModuleType) -> None:
     assert Made.log == [3]
 
 
+def lines_of(error: Exception) -> list[tuple[str, int | None]]:
+    return [(line.name, line.lineno) for line in traceback.extract_tb(error.__traceback__)]
+
+
 def guarded(x: Any) -> Any:
     try:
         return [helper(x)]
     except ValueError as error:
-        return [(line.name, line.lineno) for line in traceback.extract_tb(error.__traceback__)]
+        return lines_of(error)
 
 
 def test_inner_exception_is_handled_outside(probe: ModuleType) -> None:

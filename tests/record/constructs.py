@@ -7,6 +7,7 @@ one after, its replays come to the return without an opaque call, an exit or a s
 from __future__ import annotations
 
 import gc
+import sys
 from dataclasses import dataclass, field
 
 import observe
@@ -232,6 +233,16 @@ OPAQUE = {
     "with: files": "files are the world's",
     "class: instances of it in the same call": "their class is another one at each call",
 }
+
+# The same for one CPython only.
+OPAQUE_ON = {
+    "3.12": {"close": "one that has not begun is closed without a frame that tells of it"},
+}
+
+
+def opaque(version: str = f"{sys.version_info.major}.{sys.version_info.minor}") -> dict[str, str]:
+    """What is not replayed whole on a CPython, and why."""
+    return OPAQUE | OPAQUE_ON.get(version, {})
 
 
 @dataclass

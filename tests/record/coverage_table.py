@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from constructs import CONSTRUCTS, OPAQUE
+from constructs import CONSTRUCTS, opaque
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -36,9 +36,6 @@ OTHERS = {
     "CALL_INTRINSIC_2": "recorded: as the operation that its argument names (decode)",
     "INTERPRETER_EXIT": "in no code of a program",
     "RESERVED": "in no code of a program",
-    "LOAD_LOCALS": "stops: a class body that reads a variable of a function around it",
-    "LOAD_FROM_DICT_OR_GLOBALS": "stops: type parameters of what a class body defines",
-    "LOAD_FROM_DICT_OR_DEREF": "stops: a class body that reads a variable of a function around it",
 }
 
 
@@ -84,7 +81,12 @@ def cells() -> list[tuple[str, str, str]]:
 
 def whole(construct: str) -> str:
     """How a construct is replayed."""
-    return f"opaque: {OPAQUE[construct]}" if construct in OPAQUE else "whole"
+    reasons = {version: opaque(version).get(construct) for version in VERSIONS}
+    if len(set(reasons.values())) > 1:
+        fates = [f"{version}: " + (f"opaque: {why}" if why else "whole") for version, why in reasons.items()]
+        return "; ".join(fates)
+    why = reasons[VERSIONS[0]]
+    return f"opaque: {why}" if why else "whole"
 
 
 def page() -> str:

@@ -65,6 +65,12 @@ def evenly(most: int) -> Callable[[Points], Iterable[int]]:
 
 def leave(program: observe.Program, mode: str, choose: Callable[[Points], Iterable[int]]) -> Exits:
     """One run for each chosen exit point of the program's traces, every replay left there."""
+    with observe.hook_in_place("hooked" in program.flags):
+        return leave_under_hook(program, mode, choose)
+
+
+def leave_under_hook(program: observe.Program, mode: str, choose: Callable[[Points], Iterable[int]]) -> Exits:
+    """The same, with the hook as it is."""
     import pijit
     from pijit import _core, api
 

@@ -20,7 +20,7 @@ import itertools
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -245,19 +245,27 @@ class Hooked:
         """Is not called."""
 
 
+@contextlib.contextmanager
+def hook_in_place(wanted: bool = True) -> Iterator[None]:
+    """Plain calls are made as they are under the hook: CPython specialises none, and keeps their arguments."""
+    import pijit
+
+    hooked = pijit.jit(Hooked()) if wanted else None
+    yield
+    if hooked is not None:
+        pijit.unjit(hooked)
+
+
 def compare(name: str, mode: str) -> tuple[Log, Log]:
     """One program plain and jitted."""
     import pijit
     from pijit import api
 
     program = load_programs()[name]
-    hooked = pijit.jit(Hooked()) if "hooked" in program.flags else None
-    expected = run(program, mode)
-    gc.collect()
-    actual = run(program, mode, pijit.jit, api.root_of)
-    if hooked is not None:
-        pijit.unjit(hooked)
-    return expected, actual
+    with hook_in_place("hooked" in program.flags):
+        expected = run(program, mode)
+        gc.collect()
+        return expected, run(program, mode, pijit.jit, api.root_of)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,10 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests"))  # for differs.py
+
+import differs  # noqa: E402
+
 TARGET = ROOT / "docs" / "versions.md"
 
 
@@ -58,6 +62,22 @@ adapters are there and which one is used.
 
 `make test-torch TORCH=2.15` runs the tests of `tests/torch` beside one of these, `make test-all-torches` beside each.
 
+## CPython 3.12
+
+Everything that is tested on 3.11 is tested on 3.12, but for what cannot hold there:
+
+| test | why it is not run |
+| --- | --- |
+{differs}
+
+- A jitted function keeps its arguments until it returns, as a function of C does. In a plain call of 3.12 they may die
+  before.
+- CPython 3.12 specialises calls and loads of attributes where no hook is in place. Then the AttributeError of a
+  property has no `name` and `obj`, and keys with colliding hashes are compared less often. A recording, and a replay
+  that is left, do as CPython does before it has specialised.
+- An audit hook that is written in Python is followed where it is told of `id()` or of a function's `__code__`,
+  `__defaults__` or `__kwdefaults__`. Elsewhere, and on 3.11 everywhere, what raises the event is an opaque call.
+
 ## Devices
 
 | tensors | recorded and replayed | tested |
@@ -81,13 +101,19 @@ nothing, and runs the tests that need a GPU.
 """
 
 
+def differing(version: str) -> str:
+    """Rows of what is not tested on a CPython."""
+    rows = differs.DIFFERS.get(version, {}).items()
+    return "\n".join(f"| `{test}` | {why} |" for test, why in rows)
+
+
 def page() -> str:
     """The whole of docs/versions.md."""
     rows = (
         f"| {row.minor} | {row.tested} | {'; '.join(row.differs) or 'nothing is known to differ'} |"
         for row in torches().TORCHES
     )
-    return PAGE.format(pythons=" and ".join(pythons()), rows="\n".join(rows))
+    return PAGE.format(pythons=" and ".join(pythons()), rows="\n".join(rows), differs=differing("3.12"))
 
 
 if __name__ == "__main__":

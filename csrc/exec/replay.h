@@ -32,7 +32,8 @@ void find_undone(Trace& trace);
 inline bool misses_origins(bool coroutines, PyThreadState* ts) noexcept {
   return coroutines && cpython::tracks_coroutine_origins(ts);
 }
-// The thread has the recursion headroom for so many levels, and nothing that cannot wait wants the evaluator's attention.
+// The thread has the recursion headroom for so many levels, and nothing that cannot wait wants the evaluator's
+// attention.
 inline bool may_replay(uint32_t depth, bool coroutines, PyThreadState* ts) noexcept {
   return cpython::has_recursion_headroom(ts, depth + 2) && !misses_origins(coroutines, ts) &&
          (!cpython::eval_breaker_set(ts) || cpython::attention_can_wait(ts));

@@ -33,7 +33,7 @@ inline int unit_count(PyCodeObject* code) noexcept {
 inline uint8_t opcode_at(PyCodeObject* code, int index) noexcept {
   uint8_t opcode = _Py_OPCODE(units(code)[index]);
 #if PY_VERSION_HEX >= 0x030c0000
-  constexpr uint8_t kInstrumentedInstruction = 253, kInstrumentedLine = 254;
+  constexpr uint8_t kInstrumentedInstruction = PY_VERSION_HEX >= 0x030d0000 ? 247 : 253, kInstrumentedLine = 254;
   if (opcode == kInstrumentedLine) opcode = code->_co_monitoring->lines[index].original_opcode;
   if (opcode == kInstrumentedInstruction) opcode = code->_co_monitoring->per_instruction_opcodes[index];
 #endif
@@ -75,6 +75,12 @@ inline Operation intrinsic(int operands, int argument) noexcept {
   }
 }
 #endif
+// What is fused in a kPair of that form: two local variables are loaded, one stored and one loaded, or two stored.
+inline Instruction pair(uint8_t form, int argument) noexcept {
+  return {form == 0 ? Operation::kLoadLocal : Operation::kStoreLocal, 0,
+          form == 2 ? Operation::kStoreLocal : Operation::kLoadLocal, static_cast<uint8_t>(argument & 15),
+          argument >> 4};
+}
 // The instruction that begins at *index, which becomes the unit after its EXTENDED_ARG prefixes.
 inline Instruction decode(PyCodeObject* code, int* index) noexcept {
   const OpcodeInfo* info = &opcode_info(code, *index);
@@ -88,6 +94,7 @@ inline Instruction decode(PyCodeObject* code, int* index) noexcept {
   if (info->operation == Operation::kIntrinsic) [[unlikely]]
     return {intrinsic(info->form.flag_set, argument), 0, Operation::kNothing, 0, argument};
 #endif
+  if (info->operation == Operation::kPair) return pair(info->form.flag_set, argument);
   const Form& form = info->form;
   return {info->operation, static_cast<uint8_t>((argument & form.flag_mask) | form.flag_set), Operation::kNothing, 0,
           argument >> form.shift};
@@ -109,7 +116,7 @@ inline int first_traceable(PyCodeObject* code) noexcept {
 }
 
 // Where a call has NULL because no self comes before its arguments: below what it calls, or above.
-inline constexpr bool kNullBelowCallable = true;
+inline constexpr bool kNullBelowCallable = PY_VERSION_HEX < 0x030d0000;
 // A kPrepareCall stands before every kCall.
 inline constexpr bool kPreparesCalls = PY_VERSION_HEX < 0x030c0000;
 // A receiver of kSend that has ended stays below its result (kEndSend drops it).
@@ -150,6 +157,7 @@ struct Handler {
   int target;       // code index
   int depth;        // stack depth to unwind to
   bool push_lasti;  // the index of the raising instruction is pushed before the exception
+  bool operator==(const Handler&) const = default;
 };
 bool find_handler(PyCodeObject* code, int index, Handler* handler) noexcept;
 // The same, passing by what 3.12 puts into generators, which hands on any exception but a StopIteration.

@@ -1,4 +1,4 @@
-// INSTRUCTION events of CPython 3.12 and the static stack depth that they need.
+// INSTRUCTION events of CPython 3.12 and later, and the static stack depth that they need.
 #include "cpython/events.h"
 
 #if PY_VERSION_HEX >= 0x030c0000
@@ -202,7 +202,7 @@ bool start_events(PyThreadState* ts, EventFunction function) noexcept {
 }
 
 bool follow_events(_PyInterpreterFrame* frame) noexcept {
-  PyCodeObject* code = frame->f_code;
+  PyCodeObject* const code = cpython::code(frame);
   for (PyCodeObject* known : t_followed)
     if (known == code) return true;
   Followed& state = followed()[code];

@@ -19,7 +19,11 @@ using FrameEval = ::_PyFrameEvalFunction;
 
 // --- reading (everything borrowed) ------------------------------------------------------------
 inline PyCodeObject* code(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return _PyFrame_GetCode(frame);
+#else
   return frame->f_code;
+#endif
 }
 inline PyObject* function(Frame* frame) noexcept {
 #if PY_VERSION_HEX >= 0x030c0000
@@ -41,10 +45,10 @@ inline PyObject** slots(Frame* frame) noexcept {
   return frame->localsplus;
 }
 inline int local_count(Frame* frame) noexcept {
-  return frame->f_code->co_nlocalsplus;
+  return code(frame)->co_nlocalsplus;
 }
 inline int stack_depth(Frame* frame) noexcept {
-  return frame->stacktop - frame->f_code->co_nlocalsplus;
+  return frame->stacktop - code(frame)->co_nlocalsplus;
 }
 // The n-th stack entry from the top, 1 being the top; may be NULL.
 inline PyObject* peek(Frame* frame, int n) noexcept {
@@ -67,6 +71,10 @@ inline PyObject* loaded(Frame* frame) noexcept {
 inline int instruction_index(Frame* frame) noexcept {
   return _PyInterpreterFrame_LASTI(frame);
 }
+// The index that a suspended generator's frame goes on at.
+inline int resume_index(Frame* frame) noexcept {
+  return instruction_index(frame) + (PY_VERSION_HEX < 0x030d0000 ? 1 : 0);
+}
 // From 3.12 on the evaluator's own entries stand in the chain; they are passed over.
 inline Frame* of_python(Frame* frame) noexcept {
 #if PY_VERSION_HEX >= 0x030c0000
@@ -81,13 +89,17 @@ inline Frame* previous(Frame* frame) noexcept {
 inline PyFrameObject* frame_object(Frame* frame) noexcept {
   return frame->frame_obj;
 }
-// Somebody asked for the frame's f_locals.
-inline bool locals_were_seen(Frame* frame) noexcept {
-  return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
-}
 // Something else will still look at the frame when it has ended.
 inline bool is_held(Frame* frame) noexcept {
   return frame->frame_obj != nullptr && Py_REFCNT(frame->frame_obj) > 1;
+}
+// Somebody asked for the frame's f_locals. From 3.13 on whoever has the frame's object can write to its variables.
+inline bool locals_were_seen(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return is_held(frame);
+#else
+  return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
+#endif
 }
 inline Frame* frame_of(PyFrameObject* object) noexcept {
   return object->f_frame;
@@ -109,13 +121,17 @@ inline constexpr bool kEndedGeneratorsHaveCallers = PY_VERSION_HEX >= 0x030c0000
 int start_of_generator(PyCodeObject* code) noexcept;
 // No instruction of the frame has run yet.
 inline bool is_fresh(Frame* frame) noexcept {
-  return instruction_index(frame) == -1;
+  return resume_index(frame) == 0;
 }
 
 // --- the thread -------------------------------------------------------------------------------
 // The innermost frame that runs; may be null.
 inline Frame* current_frame(PyThreadState* ts) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return of_python(ts->current_frame);
+#else
   return of_python(ts->cframe->current_frame);
+#endif
 }
 // The exception that the innermost function or generator handles (borrowed); null or None if none.
 inline PyObject* handled_exception(PyThreadState* ts) noexcept {
@@ -144,7 +160,12 @@ inline void handle_exception(PyThreadState* ts, int generators, Ref exception) n
 }
 // Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
 inline bool eval_breaker_set(PyThreadState* ts) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  constexpr uintptr_t kEvents = 0xff;  // what is above is a version
+  return (__atomic_load_n(&ts->eval_breaker, __ATOMIC_RELAXED) & kEvents) != 0;
+#else
   return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
+#endif
 }
 // New coroutines remember where they were made.
 inline bool tracks_coroutine_origins(PyThreadState* ts) noexcept {

@@ -175,7 +175,7 @@ void Recorder::begin_raise(ShadowFrame& frame, int pops, Val exception, bool aga
 
 // An exception is thrown into a generator, whose frame is the innermost one: there is no way back to that.
 void Recorder::raise_at_yield(ShadowFrame& frame, Val exception) {
-  frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
+  frame.instruction = frame.operation = cpython::resume_index(frame.frame) - 1;
   note_raise(frame, 0, exception, false);
   raised_thrown_ = true;
   raised_context_ = frame.handled.empty() ? Val() : frame.handled.back();

@@ -34,7 +34,7 @@ Val Recorder::delegate_of(Val generator) const {
   const int next = at->operation + 1;
   constexpr int kDelegates = 2;  // resumed in `yield from` or `await`
   const Instruction resumed = cpython::instruction_at(at->code, next);
-  if (!resumed.is(Operation::kResume) || resumed.argument < kDelegates) return Val();
+  if (!resumed.is(Operation::kResume) || resumed.flag < kDelegates) return Val();
   return at->slots[static_cast<size_t>(at->locals + at->sp - 1)];
 }
 

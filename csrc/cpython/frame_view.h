@@ -93,14 +93,14 @@ inline PyFrameObject* frame_object(Frame* frame) noexcept {
 inline bool is_held(Frame* frame) noexcept {
   return frame->frame_obj != nullptr && Py_REFCNT(frame->frame_obj) > 1;
 }
-// Somebody asked for the frame's f_locals. From 3.13 on whoever has the frame's object can write to its variables.
-inline bool locals_were_seen(Frame* frame) noexcept {
+// Somebody asked for the frame's f_locals.
 #if PY_VERSION_HEX >= 0x030d0000
-  return is_held(frame);
+bool locals_were_seen(Frame* frame) noexcept;  // known of code that is followed (events_312.h)
 #else
+inline bool locals_were_seen(Frame* frame) noexcept {
   return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
-#endif
 }
+#endif
 inline Frame* frame_of(PyFrameObject* object) noexcept {
   return object->f_frame;
 }

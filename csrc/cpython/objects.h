@@ -31,7 +31,11 @@ inline uint64_t dict_version(PyObject* object) noexcept {
 uint32_t type_version(PyTypeObject* type) noexcept;
 // The current valid tag, 0 if there is none now.
 inline uint32_t current_type_version(PyTypeObject* type) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return type->tp_version_tag;
+#else
   return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+#endif
 }
 // Changes with __code__, __defaults__, __kwdefaults__ (the object, not its content), __annotations__; assigned if need
 // be.

@@ -110,6 +110,17 @@ inline int jump_target(PyCodeObject* code, int index) noexcept {
   return index + 1 + info.caches + info.form.jump * distance + info.form.past;
 }
 
+// close() of a generator that has yielded and would go on there ends it without running it: from 3.13 on, where only
+// what makes a StopIteration another exception is around the yield.
+inline bool closes_unrun([[maybe_unused]] PyCodeObject* code, [[maybe_unused]] int resume) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  const Instruction now = instruction_at(code, resume);
+  return now.is(Operation::kResume) && now.argument != 0;
+#else
+  return false;
+#endif
+}
+
 // Index of the first instruction that has events: what precedes it is the prologue.
 inline int first_traceable(PyCodeObject* code) noexcept {
   return code->_co_firsttraceable;

@@ -158,6 +158,9 @@ PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept;
 // The item of a range, str or bytes (new reference); index as in C, within.
 PyObject* new_item(PyObject* sequence, Py_ssize_t index) noexcept;
 
+// list[a:b] = iterable takes the items first: the bounds are those of the list as the iterable has left it.
+inline constexpr bool kSlicesTakeItemsFirst = PY_VERSION_HEX >= 0x030d0000;
+
 // --- sets -------------------------------------------------------------------------------------
 // Walks a set in the order of its table (borrowed); start with 0. False at the end.
 inline bool next_set_item(PyObject* set, Py_ssize_t* position, PyObject** item) noexcept {

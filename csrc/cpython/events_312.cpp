@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/ref.h"
+#include "cpython/objects.h"
 
 namespace pijit::cpython {
 namespace {
@@ -152,7 +153,7 @@ PyObject* locals_of(PyObject* object, void* closure) {
 
 void watch_locals() noexcept {
   if (g_locals != nullptr) return;
-  PyObject* attribute = PyDict_GetItemString(PyFrame_Type.tp_dict, "f_locals");
+  PyObject* attribute = PyDict_GetItemString(type_dict(&PyFrame_Type), "f_locals");
   if (attribute == nullptr || Py_TYPE(attribute) != &PyGetSetDescr_Type) return;
   PyGetSetDef* definition = reinterpret_cast<PyGetSetDescrObject*>(attribute)->d_getset;
   g_locals = std::exchange(definition->get, locals_of);

@@ -33,7 +33,7 @@ inline int unit_count(PyCodeObject* code) noexcept {
 inline uint8_t opcode_at(PyCodeObject* code, int index) noexcept {
   uint8_t opcode = _Py_OPCODE(units(code)[index]);
 #if PY_VERSION_HEX >= 0x030c0000
-  constexpr uint8_t kInstrumentedInstruction = 253, kInstrumentedLine = 254;
+  constexpr uint8_t kInstrumentedInstruction = PY_VERSION_HEX >= 0x030d0000 ? 247 : 253, kInstrumentedLine = 254;
   if (opcode == kInstrumentedLine) opcode = code->_co_monitoring->lines[index].original_opcode;
   if (opcode == kInstrumentedInstruction) opcode = code->_co_monitoring->per_instruction_opcodes[index];
 #endif
@@ -75,6 +75,12 @@ inline Operation intrinsic(int operands, int argument) noexcept {
   }
 }
 #endif
+// What is fused in a kPair of that form: two local variables are loaded, one stored and one loaded, or two stored.
+inline Instruction pair(uint8_t form, int argument) noexcept {
+  return {form == 0 ? Operation::kLoadLocal : Operation::kStoreLocal, 0,
+          form == 2 ? Operation::kStoreLocal : Operation::kLoadLocal, static_cast<uint8_t>(argument & 15),
+          argument >> 4};
+}
 // The instruction that begins at *index, which becomes the unit after its EXTENDED_ARG prefixes.
 inline Instruction decode(PyCodeObject* code, int* index) noexcept {
   const OpcodeInfo* info = &opcode_info(code, *index);
@@ -88,6 +94,7 @@ inline Instruction decode(PyCodeObject* code, int* index) noexcept {
   if (info->operation == Operation::kIntrinsic) [[unlikely]]
     return {intrinsic(info->form.flag_set, argument), 0, Operation::kNothing, 0, argument};
 #endif
+  if (info->operation == Operation::kPair) return pair(info->form.flag_set, argument);
   const Form& form = info->form;
   return {info->operation, static_cast<uint8_t>((argument & form.flag_mask) | form.flag_set), Operation::kNothing, 0,
           argument >> form.shift};
@@ -103,13 +110,24 @@ inline int jump_target(PyCodeObject* code, int index) noexcept {
   return index + 1 + info.caches + info.form.jump * distance + info.form.past;
 }
 
+// close() of a generator that has yielded and would go on there ends it without running it: from 3.13 on, where only
+// what makes a StopIteration another exception is around the yield.
+inline bool closes_unrun([[maybe_unused]] PyCodeObject* code, [[maybe_unused]] int resume) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  const Instruction now = instruction_at(code, resume);
+  return now.is(Operation::kResume) && now.argument != 0;
+#else
+  return false;
+#endif
+}
+
 // Index of the first instruction that has events: what precedes it is the prologue.
 inline int first_traceable(PyCodeObject* code) noexcept {
   return code->_co_firsttraceable;
 }
 
 // Where a call has NULL because no self comes before its arguments: below what it calls, or above.
-inline constexpr bool kNullBelowCallable = true;
+inline constexpr bool kNullBelowCallable = PY_VERSION_HEX < 0x030d0000;
 // A kPrepareCall stands before every kCall.
 inline constexpr bool kPreparesCalls = PY_VERSION_HEX < 0x030c0000;
 // A receiver of kSend that has ended stays below its result (kEndSend drops it).
@@ -150,6 +168,7 @@ struct Handler {
   int target;       // code index
   int depth;        // stack depth to unwind to
   bool push_lasti;  // the index of the raising instruction is pushed before the exception
+  bool operator==(const Handler&) const = default;
 };
 bool find_handler(PyCodeObject* code, int index, Handler* handler) noexcept;
 // The same, passing by what 3.12 puts into generators, which hands on any exception but a StopIteration.

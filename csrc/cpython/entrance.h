@@ -10,18 +10,30 @@ namespace pijit::cpython {
 #if PY_VERSION_HEX >= 0x030c0000
 inline constexpr bool kHasEntrances = true;
 
+// What calls a function of Python that has no entrance.
+#if PY_VERSION_HEX >= 0x030d0000
+vectorcallfunc function_vectorcall() noexcept;  // is private
+#else
+inline vectorcallfunc function_vectorcall() noexcept {
+  return _PyFunction_Vectorcall;
+}
+#endif
+
 // Null takes it away.
 inline void set_entrance(PyObject* function, vectorcallfunc entrance) noexcept {
   PyFunction_SetVectorcall(reinterpret_cast<PyFunctionObject*>(function),
-                           entrance != nullptr ? entrance : _PyFunction_Vectorcall);
+                           entrance != nullptr ? entrance : function_vectorcall());
 }
 // Every call of the function comes to an entrance.
 inline bool is_entered_by_calls(PyObject* function) noexcept {
   const auto* object = reinterpret_cast<PyFunctionObject*>(function);
-  return object->vectorcall != _PyFunction_Vectorcall && object->func_version == 0;
+  return object->vectorcall != function_vectorcall() && object->func_version == 0;
 }
 #else
 inline constexpr bool kHasEntrances = false;
+inline vectorcallfunc function_vectorcall() noexcept {
+  return _PyFunction_Vectorcall;
+}
 inline void set_entrance(PyObject*, vectorcallfunc) noexcept {}
 inline bool is_entered_by_calls(PyObject*) noexcept {
   return false;
@@ -29,7 +41,7 @@ inline bool is_entered_by_calls(PyObject*) noexcept {
 #endif
 // As if the function had none.
 inline PyObject* call_past_entrance(PyObject* function, PyObject* const* arguments, size_t count, PyObject* names) {
-  return _PyFunction_Vectorcall(function, arguments, count, names);
+  return function_vectorcall()(function, arguments, count, names);
 }
 
 }  // namespace pijit::cpython

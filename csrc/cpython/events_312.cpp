@@ -1,14 +1,16 @@
-// INSTRUCTION events of CPython 3.12 and the static stack depth that they need.
+// INSTRUCTION events of CPython 3.12 and later, and the static stack depth that they need.
 #include "cpython/events.h"
 
 #if PY_VERSION_HEX >= 0x030c0000
 #include <opcode.h>
 
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "common/ref.h"
+#include "cpython/objects.h"
 
 namespace pijit::cpython {
 namespace {
@@ -134,6 +136,30 @@ Ref monitoring() noexcept {
   return Ref::borrow(PySys_GetObject("monitoring"));
 }
 
+#if PY_VERSION_HEX >= 0x030d0000
+// From 3.13 on f_locals is a view of the frame itself, and no frame says that it was asked for one. So the attribute
+// notes the frames of code that is followed.
+std::unordered_set<PyFrameObject*>& seen() noexcept {
+  static auto* set = new std::unordered_set<PyFrameObject*>();
+  return *set;
+}
+getter g_locals = nullptr;
+
+PyObject* locals_of(PyObject* object, void* closure) {
+  auto* frame = reinterpret_cast<PyFrameObject*>(object);
+  if (followed().count(code(frame_of(frame))) != 0) seen().insert(frame);
+  return g_locals(object, closure);
+}
+
+void watch_locals() noexcept {
+  if (g_locals != nullptr) return;
+  PyObject* attribute = PyDict_GetItemString(type_dict(&PyFrame_Type), "f_locals");
+  if (attribute == nullptr || Py_TYPE(attribute) != &PyGetSetDescr_Type) return;
+  PyGetSetDef* definition = reinterpret_cast<PyGetSetDescrObject*>(attribute)->d_getset;
+  g_locals = std::exchange(definition->get, locals_of);
+}
+#endif
+
 // The number under which sys.monitoring knows us; kNoTool: every one is taken.
 int tool(EventFunction function) noexcept {
   static int number = kNoTool;
@@ -183,6 +209,14 @@ bool begins_handler(PyCodeObject* code, int index) noexcept {
   return index >= 0 && static_cast<size_t>(index) < depths.size() && depths[static_cast<size_t>(index)].handler;
 }
 
+#if PY_VERSION_HEX >= 0x030d0000
+bool locals_were_seen(Frame* frame) noexcept {
+  PyFrameObject* object = frame_object(frame);
+  return object != nullptr &&
+         (object->f_locals_cache != nullptr || object->f_extra_locals != nullptr || seen().count(object) != 0);
+}
+#endif
+
 Ref monitoring_tool(PyThreadState* ts) noexcept {
   const int tools = monitoring_tools(ts);
   int number = 0;
@@ -197,12 +231,15 @@ bool start_events(PyThreadState* ts, EventFunction function) noexcept {
   if (!untraced(ts)) return false;
   g_tool = tool(function);
   if (g_tool == kNoTool) return false;
+#if PY_VERSION_HEX >= 0x030d0000
+  watch_locals();
+#endif
   thread_events().function = function;
   return true;
 }
 
 bool follow_events(_PyInterpreterFrame* frame) noexcept {
-  PyCodeObject* code = frame->f_code;
+  PyCodeObject* const code = cpython::code(frame);
   for (PyCodeObject* known : t_followed)
     if (known == code) return true;
   Followed& state = followed()[code];
@@ -230,6 +267,9 @@ void stop_events(PyThreadState*) noexcept {
     const Followed gone = std::move(found->second);
     followed().erase(found);
   }
+#if PY_VERSION_HEX >= 0x030d0000
+  if (followed().empty()) seen().clear();
+#endif
 }
 
 }  // namespace pijit::cpython

@@ -1,4 +1,5 @@
-// Events of CPython 3.12: INSTRUCTION events of sys.monitoring, local to the code that is followed, from a C callable.
+// Events of CPython 3.12 and later: INSTRUCTION events of sys.monitoring, local to the code that is followed, from a C
+// callable.
 //
 // 1. The evaluator keeps its stack pointer to itself at these events. The depth of the stack is a fact of the code
 // (static_depth), and the frame has it as long as the listener looks.
@@ -10,6 +11,7 @@
 
 #include "common/ref.h"
 #include "cpython/bytecode.h"
+#include "cpython/frame_view.h"
 #include "cpython/internals.h"
 
 namespace pijit::cpython {
@@ -36,8 +38,8 @@ Events& thread_events() noexcept;
 class StackSeen {
  public:
   explicit StackSeen(_PyInterpreterFrame* frame) noexcept : frame_(frame), before_(frame->stacktop) {
-    const int depth = static_depth(frame->f_code, _PyInterpreterFrame_LASTI(frame));
-    frame->stacktop = depth < 0 ? before_ : frame->f_code->co_nlocalsplus + depth;
+    const int depth = static_depth(code(frame), instruction_index(frame));
+    frame->stacktop = depth < 0 ? before_ : local_count(frame) + depth;
   }
   ~StackSeen() { frame_->stacktop = before_; }
   StackSeen(const StackSeen&) = delete;
@@ -50,12 +52,12 @@ class StackSeen {
 
 template <class Listener>
 PyObject* event_function(PyObject*, PyObject* const* arguments, Py_ssize_t) {
-  _PyInterpreterFrame* frame = PyThreadState_Get()->cframe->current_frame;
-  if (Listener::listens() && reinterpret_cast<PyObject*>(frame->f_code) == arguments[0]) {
+  _PyInterpreterFrame* frame = current_frame(PyThreadState_Get());
+  if (Listener::listens() && reinterpret_cast<PyObject*>(code(frame)) == arguments[0]) {
     Events& events = thread_events();
-    const int index = _PyInterpreterFrame_LASTI(frame);
+    const int index = instruction_index(frame);
     const bool extended = events.frame == frame && events.index == index - 1 &&
-                          operation_at(frame->f_code, index - 1) == Operation::kExtend;
+                          operation_at(code(frame), index - 1) == Operation::kExtend;
     events.frame = frame;
     events.index = index;
     if (!extended) {
@@ -120,7 +122,7 @@ bool follow_events(_PyInterpreterFrame* frame) noexcept;
 inline void unfollow_events(_PyInterpreterFrame*) noexcept {}
 // The instruction of the frame's event begins a handler: an exception arose before it.
 inline bool stands_in_handler(_PyInterpreterFrame* frame) noexcept {
-  return begins_handler(frame->f_code, _PyInterpreterFrame_LASTI(frame));
+  return begins_handler(code(frame), instruction_index(frame));
 }
 
 }  // namespace pijit::cpython

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/ref.h"
+#include "cpython/entrance.h"
 
 namespace pijit::cpython {
 
@@ -42,12 +43,12 @@ namespace {
 // leaves there where it went through, which is no place in the code.
 class KeptInstruction {
  public:
-  explicit KeptInstruction(Frame* frame) noexcept : before_(frame->prev_instr) {
+  explicit KeptInstruction(Frame* frame) noexcept : before_(stands_at(frame)) {
     if (is_held(frame)) object_ = Ref::borrow(reinterpret_cast<PyObject*>(frame->frame_obj));
   }
   ~KeptInstruction() {
     Frame* ended = object_ ? reinterpret_cast<PyFrameObject*>(object_.get())->f_frame : nullptr;
-    if (ended != nullptr && ended->owner == FRAME_OWNED_BY_FRAME_OBJECT) ended->prev_instr = before_;
+    if (ended != nullptr && ended->owner == FRAME_OWNED_BY_FRAME_OBJECT) stands_at(ended) = before_;
   }
   KeptInstruction(const KeptInstruction&) = delete;
   KeptInstruction& operator=(const KeptInstruction&) = delete;
@@ -64,20 +65,61 @@ PyObject* Evaluation::take_off(PyThreadState* ts, PyObject* result) {
   static const _Py_CODEUNIT stub[] = {{.op = {RETURN_VALUE, 0}}};
   const KeptInstruction kept(frame_);
   if (result == nullptr) {
-    resume_at(frame_, 0);
+    stand_at(frame_, -1);
     return eval_default(ts, frame_, 1);
   }
-  for (int i = frame_->f_code->co_nlocalsplus; i < frame_->stacktop; ++i) drop_reference(frame_->localsplus[i]);
-  frame_->stacktop = frame_->f_code->co_nlocalsplus;
+  for (int i = local_count(frame_); i < frame_->stacktop; ++i) drop_reference(frame_->localsplus[i]);
+  frame_->stacktop = local_count(frame_);
   push(frame_, result);
-  frame_->prev_instr = const_cast<_Py_CODEUNIT*>(stub) - 1;
+  stands_at(frame_) = const_cast<_Py_CODEUNIT*>(stub) - (PY_VERSION_HEX < 0x030d0000 ? 1 : 0);
   return eval_default(ts, frame_, 0);
+}
+#endif
+
+#if PY_VERSION_HEX >= 0x030d0000
+namespace {
+
+// Drops what a handler takes off the stack, and leaves it the error.
+void unwind_to(Frame* frame, int index, const Handler& handler) noexcept {
+  Ref error = Ref::steal(PyErr_GetRaisedException());
+  while (stack_depth(frame) > handler.depth) drop_reference(pop(frame));
+  if (handler.push_lasti) push(frame, PyLong_FromLong(index));
+  push(frame, error.release());
+  resume_at(frame, handler.target);
+}
+
+}  // namespace
+
+// The evaluator looks for the handler of the unit before the one where a frame stands, since that is in the same
+// expression as a call that raised. Where it would find another, what it does is done here, or, if there is none, the
+// frame ends one unit further on, and the entry of the traceback is put back.
+PyObject* eval_raising(PyThreadState* ts, Frame* frame) {
+  const int index = instruction_index(frame);
+  Handler handler{}, before{};
+  const bool handled = find_handler(code(frame), index, &handler);
+  if (handled == find_handler(code(frame), index - 1, &before) && handler == before) return eval_default(ts, frame, 1);
+  if (handled) {
+    {
+      const LinkedFrame link(ts, frame);
+      PyTraceBack_Here(reinterpret_cast<PyFrameObject*>(current_frame_object(ts).get()));
+    }
+    unwind_to(frame, index, handler);
+    return eval_default(ts, frame, 0);
+  }
+  stand_at(frame, index + 1);
+  PyObject* result = eval_default(ts, frame, 1);
+  auto* error = reinterpret_cast<PyBaseExceptionObject*>(error_object(ts));
+  auto* entry = error == nullptr ? nullptr : reinterpret_cast<PyTracebackObject*>(error->traceback);
+  if (entry == nullptr) return result;
+  entry->tb_lasti = index * static_cast<int>(sizeof(_Py_CODEUNIT));
+  stand_at(frame_of(entry->tb_frame), index);
+  return result;
 }
 #endif
 
 bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held) {
   Frame* const ended = object->f_frame;
-  if (frame->frame_obj != nullptr || ended->owner != FRAME_OWNED_BY_FRAME_OBJECT || ended->f_code != frame->f_code)
+  if (frame->frame_obj != nullptr || ended->owner != FRAME_OWNED_BY_FRAME_OBJECT || code(ended) != code(frame))
     return false;
   if (frame->f_locals == nullptr) std::swap(frame->f_locals, ended->f_locals);
   const auto hold = [&](void* part) { held->push_back(Ref::steal(static_cast<PyObject*>(part))); };
@@ -85,7 +127,7 @@ bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held) {
   hold(ended->f_locals);
   hold(std::exchange(object->f_back, nullptr));
   hold(function(ended));
-  hold(ended->f_code);
+  hold(code(ended));
   PyObject_GC_UnTrack(object);  // as long as the thread owns the frame
   object->f_frame = frame;
   frame->frame_obj = reinterpret_cast<PyFrameObject*>(new_reference(reinterpret_cast<PyObject*>(object)));
@@ -145,7 +187,7 @@ PyObject* call_into_frame(PyThreadState* ts, PyObject* function, PyObject* const
   Handover now{function, nullptr, enter, context, get_eval_frame(ts), &pause, false};
   handover = &now;
   set_eval_frame(ts, hand_over);
-  PyObject* result = _PyFunction_Vectorcall(function, arguments, count, names);
+  PyObject* result = call_past_entrance(function, arguments, count, names);
   if (!now.entered) {
     handover = nullptr;
     set_eval_frame(ts, now.hook);
@@ -201,8 +243,11 @@ void suspend_generator(PyObject* generator, PyObject** objects, int count, int r
   swap_slots(frame, objects, count);
   resume_at(frame, resume);
   const bool begun = resume > start_of_generator(code(frame)) + 1;
-  reinterpret_cast<PyGenObject*>(generator)->gi_frame_state =
-      static_cast<int8_t>(begun ? FRAME_SUSPENDED : FRAME_CREATED);
+  int state = begun ? FRAME_SUSPENDED : FRAME_CREATED;
+#if PY_VERSION_HEX >= 0x030d0000
+  if (begun && oparg(code(frame), resume - 1) != 0) state = FRAME_SUSPENDED_YIELD_FROM;
+#endif
+  reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = static_cast<int8_t>(state);
   if (handled != nullptr) reinterpret_cast<PyGenObject*>(generator)->gi_exc_state.exc_value = new_reference(handled);
 }
 

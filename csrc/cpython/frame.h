@@ -1,7 +1,7 @@
 // The interpreter's frames: evaluating, writing and entering them; includes the other headers of this room.
 //
-// To resume at instruction i, prev_instr is the unit before it; to raise at instruction i it is i itself and the frame
-// is entered with throwflag 1.
+// Up to 3.12 a frame goes on behind the unit that it stands at, from 3.13 on at it: resume_at() and stand_at(). An
+// error that is raised at the instruction where a frame stands is eval_raising()'s.
 #pragma once
 #include <cxxabi.h>
 
@@ -81,6 +81,14 @@ inline PyObject* eval_default(PyThreadState* ts, Frame* frame, int throwflag) {
     park_thread();
   }
 }
+// The error that is set is raised at the instruction where the frame stands.
+#if PY_VERSION_HEX >= 0x030d0000
+PyObject* eval_raising(PyThreadState* ts, Frame* frame);
+#else
+inline PyObject* eval_raising(PyThreadState* ts, Frame* frame) {
+  return eval_default(ts, frame, 1);
+}
+#endif
 // _PyEval_EvalFrameDefault when no hook is set.
 inline FrameEval get_eval_frame(PyThreadState* ts) noexcept {
   return _PyInterpreterState_GetEvalFrameFunc(ts->interp);
@@ -96,11 +104,18 @@ inline FrameEval default_eval_frame() noexcept {
 // Puts `count` objects (NULL allowed) into localsplus and stack and hands back what was there in their place. The frame
 // must not hold more than `count` before.
 void swap_slots(Frame* frame, PyObject** objects, int count) noexcept;
-inline void resume_at(Frame* frame, int index) noexcept {
-  frame->prev_instr = _PyCode_CODE(frame->f_code) + index - 1;
+inline _Py_CODEUNIT*& stands_at(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return frame->instr_ptr;
+#else
+  return frame->prev_instr;
+#endif
 }
 inline void stand_at(Frame* frame, int index) noexcept {
-  frame->prev_instr = _PyCode_CODE(frame->f_code) + index;
+  stands_at(frame) = _PyCode_CODE(code(frame)) + index;
+}
+inline void resume_at(Frame* frame, int index) noexcept {
+  stand_at(frame, PY_VERSION_HEX < 0x030d0000 ? index - 1 : index);
 }
 // Steals; NULL allowed.
 inline void push(Frame* frame, PyObject* object) noexcept {

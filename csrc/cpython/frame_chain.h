@@ -7,8 +7,42 @@
 
 namespace pijit::cpython {
 
+#if PY_VERSION_HEX >= 0x030d0000
 // Makes a frame that is not being evaluated the thread's current frame, so that inner frames see the true chain, and
 // counts it for recursion. Must nest like C scopes.
+class LinkedFrame {
+ public:
+  LinkedFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts), before_(ts->current_frame) {
+    frame->previous = before_;
+    ts->current_frame = frame;
+    ts->py_recursion_remaining--;
+  }
+  ~LinkedFrame() {
+    ts_->current_frame = before_;
+    ts_->py_recursion_remaining++;
+  }
+  LinkedFrame(const LinkedFrame&) = delete;
+  LinkedFrame& operator=(const LinkedFrame&) = delete;
+
+ private:
+  PyThreadState* ts_;
+  Frame* before_;
+};
+
+// A frame of the chain as the thread's current one, without moving it. Must nest like C scopes.
+class CurrentFrame {
+ public:
+  CurrentFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts), before_(std::exchange(ts->current_frame, frame)) {}
+  ~CurrentFrame() { ts_->current_frame = before_; }
+  CurrentFrame(const CurrentFrame&) = delete;
+  CurrentFrame& operator=(const CurrentFrame&) = delete;
+
+ private:
+  PyThreadState* ts_;
+  Frame* before_;
+};
+#else
+// The same where a C frame of the evaluator names the current frame.
 class LinkedFrame {
  public:
   LinkedFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
@@ -41,7 +75,6 @@ class LinkedFrame {
   _PyCFrame cframe_;
 };
 
-// A frame of the chain as the thread's current one, without moving it. Must nest like C scopes.
 class CurrentFrame {
  public:
   CurrentFrame(PyThreadState* ts, Frame* frame) noexcept : ts_(ts) {
@@ -60,6 +93,7 @@ class CurrentFrame {
   PyThreadState* ts_;
   _PyCFrame cframe_;
 };
+#endif
 
 // The thread handles `exception` (null: what it handles already). Must nest like C scopes.
 class Handling {

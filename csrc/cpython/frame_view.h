@@ -19,7 +19,11 @@ using FrameEval = ::_PyFrameEvalFunction;
 
 // --- reading (everything borrowed) ------------------------------------------------------------
 inline PyCodeObject* code(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return _PyFrame_GetCode(frame);
+#else
   return frame->f_code;
+#endif
 }
 inline PyObject* function(Frame* frame) noexcept {
 #if PY_VERSION_HEX >= 0x030c0000
@@ -41,10 +45,10 @@ inline PyObject** slots(Frame* frame) noexcept {
   return frame->localsplus;
 }
 inline int local_count(Frame* frame) noexcept {
-  return frame->f_code->co_nlocalsplus;
+  return code(frame)->co_nlocalsplus;
 }
 inline int stack_depth(Frame* frame) noexcept {
-  return frame->stacktop - frame->f_code->co_nlocalsplus;
+  return frame->stacktop - code(frame)->co_nlocalsplus;
 }
 // The n-th stack entry from the top, 1 being the top; may be NULL.
 inline PyObject* peek(Frame* frame, int n) noexcept {
@@ -67,6 +71,10 @@ inline PyObject* loaded(Frame* frame) noexcept {
 inline int instruction_index(Frame* frame) noexcept {
   return _PyInterpreterFrame_LASTI(frame);
 }
+// The index that a suspended generator's frame goes on at.
+inline int resume_index(Frame* frame) noexcept {
+  return instruction_index(frame) + (PY_VERSION_HEX < 0x030d0000 ? 1 : 0);
+}
 // From 3.12 on the evaluator's own entries stand in the chain; they are passed over.
 inline Frame* of_python(Frame* frame) noexcept {
 #if PY_VERSION_HEX >= 0x030c0000
@@ -81,14 +89,18 @@ inline Frame* previous(Frame* frame) noexcept {
 inline PyFrameObject* frame_object(Frame* frame) noexcept {
   return frame->frame_obj;
 }
-// Somebody asked for the frame's f_locals.
-inline bool locals_were_seen(Frame* frame) noexcept {
-  return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
-}
 // Something else will still look at the frame when it has ended.
 inline bool is_held(Frame* frame) noexcept {
   return frame->frame_obj != nullptr && Py_REFCNT(frame->frame_obj) > 1;
 }
+// Somebody asked for the frame's f_locals.
+#if PY_VERSION_HEX >= 0x030d0000
+bool locals_were_seen(Frame* frame) noexcept;  // known of code that is followed (events_312.h)
+#else
+inline bool locals_were_seen(Frame* frame) noexcept {
+  return frame->frame_obj != nullptr && frame->frame_obj->f_fast_as_locals != 0;
+}
+#endif
 inline Frame* frame_of(PyFrameObject* object) noexcept {
   return object->f_frame;
 }
@@ -109,13 +121,17 @@ inline constexpr bool kEndedGeneratorsHaveCallers = PY_VERSION_HEX >= 0x030c0000
 int start_of_generator(PyCodeObject* code) noexcept;
 // No instruction of the frame has run yet.
 inline bool is_fresh(Frame* frame) noexcept {
-  return instruction_index(frame) == -1;
+  return resume_index(frame) == 0;
 }
 
 // --- the thread -------------------------------------------------------------------------------
 // The innermost frame that runs; may be null.
 inline Frame* current_frame(PyThreadState* ts) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return of_python(ts->current_frame);
+#else
   return of_python(ts->cframe->current_frame);
+#endif
 }
 // The exception that the innermost function or generator handles (borrowed); null or None if none.
 inline PyObject* handled_exception(PyThreadState* ts) noexcept {
@@ -142,12 +158,23 @@ inline void handle_exception(PyThreadState* ts, int generators, Ref exception) n
   while (generators-- > 0) item = item->previous_item;
   drop_reference(std::exchange(item->exc_value, exception.release()));
 }
+#if PY_VERSION_HEX >= 0x030d0000
+inline constexpr uintptr_t kEvents = 0xff;  // of an eval_breaker; what is above is a version
+#endif
 // Something wants the evaluator's attention: a signal, a pending call, another thread that wants the GIL.
 inline bool eval_breaker_set(PyThreadState* ts) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return (__atomic_load_n(&ts->eval_breaker, __ATOMIC_RELAXED) & kEvents) != 0;
+#else
   return __atomic_load_n(&ts->interp->ceval.eval_breaker._value, __ATOMIC_RELAXED) != 0;
+#endif
 }
 // Of all that may want it there is only what can wait a while: another thread that wants the GIL, or a collection.
 inline bool attention_can_wait(PyThreadState* ts) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  const uintptr_t wanted = __atomic_load_n(&ts->eval_breaker, __ATOMIC_RELAXED) & kEvents;
+  return wanted != 0 && (wanted & ~uintptr_t{_PY_GIL_DROP_REQUEST_BIT | _PY_GC_SCHEDULED_BIT}) == 0;
+#else
   const auto& state = ts->interp->ceval;
   const auto set = [](const _Py_atomic_int& flag) { return __atomic_load_n(&flag._value, __ATOMIC_RELAXED) != 0; };
 #if PY_VERSION_HEX >= 0x030c0000
@@ -158,6 +185,7 @@ inline bool attention_can_wait(PyThreadState* ts) noexcept {
 #endif
   return waits && !set(state.pending.calls_to_do) && state.pending.async_exc == 0 &&
          !set(_PyRuntime.ceval.signals_pending);
+#endif
 }
 // New coroutines remember where they were made.
 inline bool tracks_coroutine_origins(PyThreadState* ts) noexcept {

@@ -26,9 +26,10 @@ struct Form {
   uint8_t past = 0;       // and so many more
 };
 inline constexpr Form kPlain{}, kSet{0, 0, 1, 0, 0}, kFlag{0, 1, 0, 0, 0}, kFlagUnderName{1, 1, 0, 0, 0},
-    kTwoFlags{2, 3, 0, 0, 0}, kAboveFour{4, 0, 0, 0, 0}, kForward{0, 0, 0, 1, 0}, kForwardSet{0, 0, 1, 1, 0},
-    kForwardPast{0, 0, 0, 1, 1}, kBackward{0, 0, 0, -1, 0}, kOneOperand{0, 0, 1, 0, 0}, kTwoOperands{0, 0, 2, 0, 0},
-    kBackwardSet{0, 0, 1, -1, 0};
+    kTwoFlags{2, 3, 0, 0, 0}, kThreeFlags{3, 7, 0, 0, 0}, kTwoSet{0, 0, 2, 0, 0}, kFourSet{0, 0, 4, 0, 0},
+    kAboveFour{4, 0, 0, 0, 0}, kAboveFlag{5, 16, 0, 0, 0}, kForward{0, 0, 0, 1, 0}, kForwardSet{0, 0, 1, 1, 0},
+    kForwardPast{0, 0, 0, 1, 1}, kForwardPastTwo{0, 0, 0, 1, 2}, kBackward{0, 0, 0, -1, 0}, kOneOperand{0, 0, 1, 0, 0},
+    kTwoOperands{0, 0, 2, 0, 0}, kBackwardSet{0, 0, 1, -1, 0};
 
 // By value: it fits a register.
 struct Instruction {

@@ -7,17 +7,21 @@
 #include "common/python.h"
 
 #ifdef PIJIT_UNFINISHED_PYTHON
-#define PIJIT_LAST_PYTHON 0x030d0000
+#define PIJIT_LAST_PYTHON 0x030e0000
 #else
 #define PIJIT_LAST_PYTHON 0x030c0000
 #endif
 #if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= PIJIT_LAST_PYTHON
-#error "this source tree supports CPython 3.11 only; for work on 3.12, configure with -DPIJIT_UNFINISHED_PYTHON=ON"
+#error \
+    "this source tree supports CPython 3.11 only; for work on 3.12 or 3.13, configure with -DPIJIT_UNFINISHED_PYTHON=ON"
 #endif
 
 #define Py_BUILD_CORE
 #undef HAVE_STD_ATOMIC
 #undef _PyGC_FINALIZED
+#if PY_VERSION_HEX >= 0x030d0000
+#include <internal/pycore_ceval.h>
+#endif
 #include <internal/pycore_code.h>
 #include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
@@ -27,5 +31,9 @@
 #if PY_VERSION_HEX >= 0x030c0000
 #include <internal/pycore_intrinsics.h>
 #include <internal/pycore_long.h>
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+#include <internal/pycore_setobject.h>
+#include <internal/pycore_unicodeobject.h>
 #endif
 #undef Py_BUILD_CORE

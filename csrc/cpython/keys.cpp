@@ -11,11 +11,8 @@ namespace pijit::cpython {
 bool scalars_equal(PyObject* a, PyObject* b) noexcept {
   if (a == b) return true;
   PyTypeObject *left = Py_TYPE(a), *right = Py_TYPE(b);
-  if (left == &PyUnicode_Type || right == &PyUnicode_Type) {
-    if (left != right || PyUnicode_GET_LENGTH(a) != PyUnicode_GET_LENGTH(b)) return false;
-    return _PyUnicode_EQ(a, b) != 0;
-  }
-  if (left == &PyLong_Type && right == &PyLong_Type) return same_scalar(a, b);
+  if (left == &PyUnicode_Type || right == &PyUnicode_Type || (left == &PyLong_Type && right == &PyLong_Type))
+    return same_scalar(a, b);
   if (!is_scalar(a) || !is_scalar(b)) return false;
   int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) PyErr_Clear();
@@ -119,7 +116,11 @@ Storage attribute_storage(PyObject* object) noexcept {
   if (type->tp_dictoffset == 0 && !has_managed_dict(type)) return Storage::kNoDict;
   PyObject** slot = dict_slot(object);
   if (slot == nullptr) return Storage::kOther;
-  return *slot != nullptr ? Storage::kDict : Storage::kUnset;
+  if (*slot != nullptr) return Storage::kDict;
+#if PY_VERSION_HEX >= 0x030d0000
+  if (PyType_HasFeature(type, Py_TPFLAGS_INLINE_VALUES)) return Storage::kOther;  // its dict was taken away
+#endif
+  return Storage::kUnset;
 }
 
 bool lacks_attribute(PyObject* object, PyObject* name) noexcept {
@@ -184,6 +185,8 @@ const SlotFunctions& slot_functions() noexcept {
         "  def __set__(self, o, v): pass\n"
         "  def __eq__(self, o): return True\n"
         "  def __hash__(self): return 1\n"
+        "class Silent:\n"
+        "  __next__ = None\n"
         "class Only:\n"
         "  def __getattribute__(self, n): return object.__getattribute__(self, n)\n"
         "Only().__class__\n";
@@ -197,6 +200,7 @@ const SlotFunctions& slot_functions() noexcept {
     }
     auto* both = reinterpret_cast<PyTypeObject*>(PyDict_GetItemString(space.get(), "Both"));
     auto* only = reinterpret_cast<PyTypeObject*>(PyDict_GetItemString(space.get(), "Only"));
+    slots.no_next = reinterpret_cast<PyTypeObject*>(PyDict_GetItemString(space.get(), "Silent"))->tp_iternext;
     slots.getattr_hook = both->tp_getattro;
     slots.getattribute = only->tp_getattro;
     slots.setattr = both->tp_setattro;

@@ -49,6 +49,7 @@ struct SlotFunctions {
   lenfunc len;
   getiterfunc iter;
   iternextfunc iternext;
+  iternextfunc no_next;  // __next__ = None
   objobjproc contains;
   binaryfunc subscript;
   objobjargproc ass_subscript;

@@ -186,6 +186,19 @@ bool has_value(PyObject* object, PyObject* plain) noexcept {
   return PyObject_TypeCheck(object, Py_TYPE(plain)) && same_value(Py_TYPE(plain), object, plain);
 }
 
+#if PY_VERSION_HEX >= 0x030d0000
+uint64_t shared_values_version(PyDictObject* dict) noexcept {
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15ull, kNoTag = uint64_t{1} << 63;
+  const PyDictValues* values = dict->ma_values;
+  uint64_t hash = dict->ma_version_tag ^ reinterpret_cast<uintptr_t>(dict->ma_keys);
+  const auto mix = [&](uint64_t part) { hash = (hash ^ part ^ (hash >> 32)) * kPrime; };
+  for (int i = 0; i < values->capacity; ++i) mix(reinterpret_cast<uintptr_t>(values->values[i]));
+  const auto* order = reinterpret_cast<const uint8_t*>(&values->values[values->capacity]);
+  for (int i = 0; i < values->size; ++i) mix(order[i]);
+  return hash | kNoTag;
+}
+#endif
+
 uint32_t type_version(PyTypeObject* type) noexcept {
   static PyObject* const probe = PyUnicode_InternFromString("__class__");
   if (current_type_version(type) == 0 && probe != nullptr) _PyType_Lookup(type, probe);  // assigns on its way
@@ -314,6 +327,26 @@ PyObject** dict_slot(PyObject* object) noexcept {
     offset += size;
   }
   return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+}
+
+bool has_no_next(PyTypeObject* type) noexcept {
+  return type->tp_iternext == slot_functions().no_next;
+}
+
+PyTypeObject* method_wrapper_type() noexcept {
+  static PyTypeObject* const type = [] {
+    const Ref method = Ref::steal(PyObject_GetAttrString(Py_None, "__repr__"));
+    return Py_TYPE(method.get());
+  }();
+  return type;
+}
+
+PyObject* new_dict_view(PyObject* dict, PyTypeObject* type) noexcept {
+  auto* view = PyObject_GC_New(_PyDictViewObject, type);
+  if (view == nullptr) return nullptr;
+  view->dv_dict = reinterpret_cast<PyDictObject*>(new_reference(dict));
+  PyObject_GC_Track(view);
+  return reinterpret_cast<PyObject*>(view);
 }
 
 bool set_holds(PyObject* set, PyObject* key, bool scalar) noexcept {

@@ -14,14 +14,28 @@
 namespace pijit::cpython {
 
 // --- versions; 0: none can be had -------------------------------------------------------------
-inline uint64_t dict_version(PyObject* dict) noexcept {
-  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+#if PY_VERSION_HEX >= 0x030d0000
+// A number made of all that a dict has whose values lie in the object that it belongs to.
+uint64_t shared_values_version(PyDictObject* dict) noexcept;
+#endif
+// On 3.13 a store to an attribute changes no tag where the dict shares its values with the object: the values are the
+// version then, and one that died may have left its address to another.
+inline uint64_t dict_version(PyObject* object) noexcept {
+  auto* dict = reinterpret_cast<PyDictObject*>(object);
+#if PY_VERSION_HEX >= 0x030d0000
+  if (dict->ma_values != nullptr && dict->ma_values->embedded != 0) return shared_values_version(dict);
+#endif
+  return dict->ma_version_tag;
 }
 // The valid version tag of a type; assigned if need be.
 uint32_t type_version(PyTypeObject* type) noexcept;
 // The current valid tag, 0 if there is none now.
 inline uint32_t current_type_version(PyTypeObject* type) noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return type->tp_version_tag;
+#else
   return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+#endif
 }
 // Changes with __code__, __defaults__, __kwdefaults__ (the object, not its content), __annotations__; assigned if need
 // be.
@@ -83,7 +97,7 @@ inline bool has_managed_dict(PyTypeObject* type) noexcept {
 PyObject** dict_slot(PyObject* object) noexcept;
 // On 3.12 the place of a managed dict holds the inline values, tagged, as long as there is no dict.
 inline bool is_tagged([[maybe_unused]] const void* pointer) noexcept {
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030d0000
   return (reinterpret_cast<uintptr_t>(pointer) & 1) != 0;
 #else
   return false;
@@ -104,7 +118,13 @@ void add_attribute_context(PyObject* object, PyObject* name) noexcept;
 // The inline attribute values, or null (no managed dict, or the dict has been made).
 inline PyDictValues* inline_values(PyObject* object) noexcept {
   if (!has_managed_dict(Py_TYPE(object))) return nullptr;
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030d0000
+  if (reinterpret_cast<PyObject**>(object)[-3] != nullptr ||
+      !PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_INLINE_VALUES))
+    return nullptr;
+  auto* values = _PyObject_InlineValues(object);
+  return values->valid != 0 ? values : nullptr;
+#elif PY_VERSION_HEX >= 0x030c0000
   char* values = reinterpret_cast<char**>(object)[-3];
   return is_tagged(values) ? reinterpret_cast<PyDictValues*>(values + 1) : nullptr;
 #else
@@ -137,6 +157,9 @@ PyObject* shared_key(PyTypeObject* type, Py_ssize_t index) noexcept;
 // --- sequences that cannot change ---------------------------------------------------------------
 // The item of a range, str or bytes (new reference); index as in C, within.
 PyObject* new_item(PyObject* sequence, Py_ssize_t index) noexcept;
+
+// list[a:b] = iterable takes the items first: the bounds are those of the list as the iterable has left it.
+inline constexpr bool kSlicesTakeItemsFirst = PY_VERSION_HEX >= 0x030d0000;
 
 // --- sets -------------------------------------------------------------------------------------
 // Walks a set in the order of its table (borrowed); start with 0. False at the end.
@@ -177,13 +200,9 @@ inline bool matches_itself(PyTypeObject* type) noexcept {
   return (type->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
 }
 // Its instances say that they are no iterators (__next__ = None).
-inline bool has_no_next(PyTypeObject* type) noexcept {
-  return type->tp_iternext == &_PyObject_NextNotImplemented;
-}
+bool has_no_next(PyTypeObject* type) noexcept;
 // The class of a slot method of C that is bound: (1).__add__.
-inline PyTypeObject* method_wrapper_type() noexcept {
-  return &_PyMethodWrapper_Type;
-}
+PyTypeObject* method_wrapper_type() noexcept;
 
 // --- other ------------------------------------------------------------------------------------
 // True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key`
@@ -208,15 +227,17 @@ inline bool dies_unnoticed(PyTypeObject* type) noexcept {
 }
 
 // keys(), values() or items() of a dict, by the class of the view. New reference.
-inline PyObject* new_dict_view(PyObject* dict, PyTypeObject* type) noexcept {
-  return _PyDictView_New(dict, type);
-}
+PyObject* new_dict_view(PyObject* dict, PyTypeObject* type) noexcept;
 inline bool equals_ascii(PyObject* text, const char* ascii) noexcept {
   return _PyUnicode_EqualToASCIIString(text, ascii) != 0;
 }
 // The interpreter is at its end.
 inline bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing() != 0;
+#else
   return _Py_IsFinalizing() != 0;
+#endif
 }
 
 // An object of C that shows its memory (the buffer protocol), such as an array; no scalar.

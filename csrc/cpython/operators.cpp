@@ -142,4 +142,29 @@ PyObject* finish_binary(int op, PyObject* left, PyObject* right) noexcept {
   return nullptr;
 }
 
+namespace {
+
+template <int op>
+PyObject* compare_truth(PyObject*, PyObject* const* operands, Py_ssize_t) {
+  const Ref result = Ref::steal(PyObject_RichCompare(operands[0], operands[1], op));
+  const int yes = result ? PyObject_IsTrue(result.get()) : -1;
+  return yes < 0 ? nullptr : PyBool_FromLong(yes);
+}
+
+template <int op>
+PyObject* new_comparison() {
+  static PyMethodDef definition = {"comparison_truth",
+                                   reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(compare_truth<op>)),
+                                   METH_FASTCALL, nullptr};
+  return PyCFunction_New(&definition, nullptr);  // lives as long as the process
+}
+
+}  // namespace
+
+PyObject* comparison_truth(int op) noexcept {
+  static PyObject* const functions[] = {new_comparison<Py_LT>(), new_comparison<Py_LE>(), new_comparison<Py_EQ>(),
+                                        new_comparison<Py_NE>(), new_comparison<Py_GT>(), new_comparison<Py_GE>()};
+  return functions[op];
+}
+
 }  // namespace pijit::cpython

@@ -43,5 +43,8 @@ namespace cpython {
 // raised.
 PyObject* finish_binary(int op, PyObject* left, PyObject* right) noexcept;
 
+// A function of C that takes two objects and gives the truth of what their comparison gives; borrowed.
+PyObject* comparison_truth(int op) noexcept;
+
 }  // namespace cpython
 }  // namespace pijit

@@ -201,11 +201,11 @@ bool Exit::take_up_exceptions(PyThreadState* ts) noexcept {
 
 PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) {
   drop_slots(level);
-  if (!take_up_exceptions(ts)) return cpython::eval_default(ts, frame, 1);
+  if (!take_up_exceptions(ts)) return cpython::eval_raising(ts, frame);
   if (raised_) {
     cpython::stand_at(frame, level->state->call);
     raised_.reset();  // sets the error again
-    return cpython::eval_default(ts, frame, 1);
+    return cpython::eval_raising(ts, frame);
   }
   cpython::resume_at(frame, level->state->resume);
   return cpython::eval_default(ts, frame, 0);
@@ -242,7 +242,7 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
     SavedError raised;
     level->extra = Ref();  // what was being made dies first
   }
-  if (!result) return cpython::eval_default(ts, frame, 1);
+  if (!result) return cpython::eval_raising(ts, frame);
   if (state.continuation == Continuation::kReplace) result = std::move(level->extra);
   if (state.continuation == Continuation::kDrop) {
     result = Ref();

@@ -144,10 +144,23 @@ PyObject* enter_by_call(PyThreadState* ts, cpython::Frame* frame, void*) {
   return result;
 }
 
+PyObject* entrance(PyObject* function, PyObject* const* arguments, size_t count, PyObject* names);
+
+// Near the end of the C stack a function goes without its entrance until it returns: what it calls of itself takes no C
+// stack then. Where its role as a root ends meanwhile it stays without.
+PyObject* without_entrance(PyObject* function, PyObject* const* arguments, size_t count, PyObject* names) {
+  const Ref kept = Ref::borrow(function);
+  cpython::set_entrance(function, nullptr);
+  PyObject* result = cpython::call_past_entrance(function, arguments, count, names);
+  if (root_of(function) >= 0) cpython::set_entrance(function, entrance);
+  return result;
+}
+
 // The vectorcall of a root's function.
 PyObject* entrance(PyObject* function, PyObject* const* arguments, size_t count, PyObject* names) {
   PyThreadState* ts = PyThreadState_Get();
-  if (!g_on || g_asleep > 0 || cpython::get_eval_frame(ts) == eval_frame || near_stack_end())
+  if (near_stack_end()) return without_entrance(function, arguments, count, names);
+  if (!g_on || g_asleep > 0 || cpython::get_eval_frame(ts) == eval_frame)
     return cpython::call_past_entrance(function, arguments, count, names);
   return cpython::call_into_frame(ts, function, arguments, count, names, enter_by_call, nullptr);
 }

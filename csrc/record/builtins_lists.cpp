@@ -280,8 +280,15 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
     if (recorder.model(list).items !=
         before) {  // by what gave the values: it is as it is now, the bounds are as before
       const auto now = static_cast<Py_ssize_t>(recorder.model(list).items.size());
-      if (bounds[2] != 1 && static_cast<size_t>(now) != size) co_await drive.unknown();
-      if (bounds[2] == 1) real[0] = clip_slice(recorder, now, bounds, &positions);
+      if (cpython::kSlicesTakeItemsFirst) {
+        positions.clear();
+        if (!read_positions(recorder, key, static_cast<size_t>(now), &positions, &slice, bounds))
+          co_await drive.unknown();
+      } else if (bounds[2] != 1 && static_cast<size_t>(now) != size) {
+        co_await drive.unknown();
+      } else if (bounds[2] == 1) {
+        real[0] = clip_slice(recorder, now, bounds, &positions);
+      }
     }
     if (bounds[2] != 1 && given.size() != positions.size()) co_await drive.raise();
     if (recorder.is_real(list)) real.push_back(recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));

@@ -53,7 +53,7 @@ void Recorder::complete(ShadowFrame& frame) {
   if (pending.then == Then::kNext || pending.then == Then::kSend) return complete_next(frame);
   if (pending.adapter) {
     Val value;
-    if (!adapter_->finish_call(site_, pending.pushes > 0 ? result : nullptr, &value)) {
+    if (!adapter_->finish_call(site_, pending.pushes > 0 && !pending.branch ? result : nullptr, &value)) {
       if (live_) stop(Abort::kAdapter, "");
       return;
     }
@@ -85,8 +85,7 @@ void Recorder::complete(ShadowFrame& frame) {
     frame.push(value);
   } else if (has_self && pending.opaque) {
     frame.loose.push_back(frame.locals + frame.sp);
-    frame.push(Val());
-    frame.push(value);
+    frame.push_callee(value, Val());
   } else if (pending.pushes == 4) {
     const Vals items = value.is_virtual() ? model(value).items : Vals();  // or it is the empty tuple
     for (size_t i = items.size(); i-- > 0;) {

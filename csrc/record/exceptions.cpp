@@ -175,9 +175,12 @@ void Recorder::begin_raise(ShadowFrame& frame, int pops, Val exception, bool aga
 
 // An exception is thrown into a generator, whose frame is the innermost one: there is no way back to that.
 void Recorder::raise_at_yield(ShadowFrame& frame, Val exception) {
-  frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
+  frame.instruction = frame.operation = cpython::resume_index(frame.frame) - 1;
   note_raise(frame, 0, exception, false);
   raised_thrown_ = true;
+  // CPython's entry for it names the instruction where the frame stands, which from 3.13 on comes after the yield.
+  raise_path_.push_back({frame_self(frames_.size() - 1), frame.code, cpython::instruction_index(frame.frame)});
+  raise_entry_due_ = false;
   raised_context_ = frame.handled.empty() ? Val() : frame.handled.back();
   raise_snapshot_ = kNone;
   // CPython sends None with it, which stays on the stack where what the generator delegates to has raised.

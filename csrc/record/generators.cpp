@@ -28,13 +28,18 @@ bool Recorder::is_running(Val generator) const {
   return state.op == LogOp::kFrame && state.index == kNone;
 }
 
+bool Recorder::closes_unrun(Val generator) const {
+  const ShadowFrame* at = models_[generator.index()]->suspended.get();
+  return at != nullptr && at->yielded && cpython::closes_unrun(at->code, at->operation + 1);
+}
+
 Val Recorder::delegate_of(Val generator) const {
   const ShadowFrame* at = models_[generator.index()]->suspended.get();
   if (at == nullptr || !at->yielded) return Val();
   const int next = at->operation + 1;
   constexpr int kDelegates = 2;  // resumed in `yield from` or `await`
   const Instruction resumed = cpython::instruction_at(at->code, next);
-  if (!resumed.is(Operation::kResume) || resumed.argument < kDelegates) return Val();
+  if (!resumed.is(Operation::kResume) || resumed.flag < kDelegates) return Val();
   return at->slots[static_cast<size_t>(at->locals + at->sp - 1)];
 }
 
@@ -159,6 +164,10 @@ Task<bool> close(Drive& drive, Val generator, bool outermost, bool again) {
   if (!recorder.may_resume(generator)) co_await drive.unknown();
   const Val delegate = recorder.delegate_of(generator);
   if (!delegate.is_null()) co_await close(drive, delegate, false, again);
+  if (recorder.closes_unrun(generator)) {
+    recorder.end_generator(generator.index());
+    co_return true;
+  }
   const Inner inner = co_await throw_into(drive, generator, Val(), again);
   if (inner.raised) {
     if (!drive.is_raised(PyExc_GeneratorExit)) {

@@ -13,6 +13,7 @@
 #include "cpython/exception_groups.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
+#include "cpython/operators.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -132,19 +133,20 @@ PyObject* name_of(ShadowFrame& frame, int index) {
   return PyTuple_GET_ITEM(frame.code->co_names, index);
 }
 
-bool request_call(ShadowFrame& frame, int count, Request* out) {
-  const Callee callee = frame.callee(count);
+bool request_call(ShadowFrame& frame, Instruction now, Request* out) {
+  const int count = now.argument, above = now.is(Operation::kCallNames) ? 1 : 0;
+  const Callee callee = frame.callee(count + above);
   out->callable = callee.callable;
   if (!callee.self.is_null()) out->args.push_back(callee.self);
-  for (int i = count; i > 0; --i) out->args.push_back(frame.top(i));
+  for (int i = count; i > 0; --i) out->args.push_back(frame.top(i + above));
   out->names = frame.call_names;
-  out->pops = count + 2;
+  out->pops = count + above + 2;
   return true;
 }
 
 bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Request* out) {
   const Val positional = frame.top(keywords + 1);
-  out->callable = frame.top(keywords + 2);
+  out->callable = frame.callee(keywords + 1).callable;
   out->spread = true;
   out->pops = keywords + 3;
   if (recorder.type_of(positional) != &PyTuple_Type) return false;
@@ -196,7 +198,8 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
   const int argument = now.argument;
   switch (now.operation) {
     case Operation::kCall:
-      return request_call(frame, argument, out);
+    case Operation::kCallNames:
+      return request_call(frame, now, out);
     case Operation::kCallSpread:
       return request_spread(recorder, frame, now.flag, out);
     case Operation::kLoadAttribute:
@@ -207,7 +210,12 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
       *out = {function(f.binary[argument]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
       return true;
     case Operation::kCompare:
-      *out = {function(f.compare[argument]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+      *out = {function(now.flag != 0 ? cpython::comparison_truth(argument) : f.compare[argument]),
+              {frame.top(2), frame.top(1)},
+              nullptr,
+              false,
+              2,
+              1};
       return true;
     case Operation::kIs:
       *out = {function(now.flag != 0 ? f.is_not : f.is_), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
@@ -226,6 +234,9 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
       return true;
     case Operation::kNot:
       *out = {function(f.not_), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kToBool:
+      *out = {function(f.truth), {frame.top()}, nullptr, false, 1, 1};
       return true;
     case Operation::kSubscript:
       *out = {function(f.getitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
@@ -268,9 +279,9 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
       return true;
     case Operation::kFormat: {
       PyObject* conversion[] = {nullptr, f.str, f.repr, f.ascii};
-      const bool spec = argument != 0;
-      if (now.flag != 0) {
-        *out = {function(conversion[now.flag]), {frame.top()}, nullptr, false, 1, 1};
+      const bool spec = now.flag > 3;
+      if (const int how = now.flag & 3; how != 0) {
+        *out = {function(conversion[how]), {frame.top()}, nullptr, false, 1, 1};
         return !spec;
       }
       *out = {function(f.format), {frame.top(spec ? 2 : 1)}, nullptr, false, spec ? 2 : 1, 1};

@@ -32,9 +32,9 @@ bool binds_method(const ShadowFrame& frame) {
   const Instruction now = frame.current();
   PyObject* callable = nullptr;
   if (now.is(Operation::kCallSpread))
-    callable = cpython::peek(frame.frame, 2 + now.flag);
-  else if (now.is(Operation::kCall))
-    callable = cpython::callee(frame.frame, now.argument);
+    callable = cpython::callee(frame.frame, 1 + now.flag);
+  else if (now.is(Operation::kCall) || now.is(Operation::kCallNames))
+    callable = cpython::callee(frame.frame, now.argument + (now.is(Operation::kCallNames) ? 1 : 0));
   return callable != nullptr && Py_IS_TYPE(callable, &PyMethodDescr_Type);
 }
 
@@ -310,6 +310,7 @@ void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
     case Operation::kPositive:
     case Operation::kInvert:
     case Operation::kNot:
+    case Operation::kToBool:
     case Operation::kGetIter:
     case Operation::kForIter:
     case Operation::kGetYieldFromIter:
@@ -368,12 +369,17 @@ void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
     case Operation::kCall:
       last = now.argument + 1;
       break;
+    case Operation::kCallNames:
+      first = 2;
+      last = now.argument + 2;
+      break;
     default:
       return;
   }
   // What a function of Python is called with is looked into there, and most other callables are opaque.
-  const bool call = now.is(Operation::kCall), attribute = now.is(Operation::kLoadAttribute);
-  PyObject* callable = call ? frame.top(now.argument + 1).object() : nullptr;
+  const bool call = now.is(Operation::kCall) || now.is(Operation::kCallNames);
+  const bool attribute = now.is(Operation::kLoadAttribute);
+  PyObject* callable = call ? frame.top(last).object() : nullptr;
   const bool passed = now.is(Operation::kIs) || now.is(Operation::kReturn) ||
                       (call && (callable == nullptr || !is_known_builtin(callable)));
   for (; first <= last; ++first) learn(frame, first, attribute, !passed || (call && first == last));

@@ -267,6 +267,8 @@ class Recorder final : public RecordApi {
   // -- generators (generators.cpp)
   bool may_resume(Val generator) const;  // it is virtual and at a yield
   bool has_begun(Val generator) const;
+  bool closes_unrun(Val generator) const;  // see cpython/bytecode.h
+  void end_generator(uint32_t generator);
   void note_popped(Val value) { popped_ = value; }  // what POP_TOP may let die
   bool has_ended(Val generator) const;
   bool is_running(Val generator) const;
@@ -399,7 +401,6 @@ class Recorder final : public RecordApi {
   uint32_t frame_state(size_t level, bool innermost);
   uint32_t add_state(const ShadowFrame& frame, FrameState state, const char* unusable);
   void suspend(std::unique_ptr<ShadowFrame> shadow);
-  void end_generator(uint32_t generator);
   bool forgets_coroutine();
   bool is_suspended(uint32_t generator, cpython::Frame* frame) const;
   bool is_ours(cpython::Frame* frame) const;

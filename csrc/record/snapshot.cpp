@@ -130,7 +130,7 @@ void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
   state.code = shadow->code;
   state.function = shadow->function;
   state.call = cpython::instruction_index(shadow->frame);
-  state.resume = state.call + 1;
+  state.resume = cpython::resume_index(shadow->frame);
   state.locals = static_cast<uint32_t>(shadow->locals);
   state.stack = static_cast<uint32_t>(shadow->sp);
   if (!shadow->handled.empty()) state.handled = shadow->handled.back();

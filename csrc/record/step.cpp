@@ -115,6 +115,12 @@ void delete_deref(Recorder& recorder, ShadowFrame& frame, int slot) {
   write_cell(recorder, cell, Val());
 }
 
+uint32_t part_of_function(int bit) {
+  if (bit == 8) return function_field::kClosure;
+  if (bit == 4) return function_field::kAnnotations;
+  return bit == 2 ? function_field::kKwDefaults : function_field::kDefaults;
+}
+
 void make_function(Recorder& recorder, ShadowFrame& frame, int parts) {
   Val code = frame.pop();
   Val function = recorder.new_virtual(VirtualKind::kFunction, &PyFunction_Type);
@@ -123,11 +129,15 @@ void make_function(Recorder& recorder, ShadowFrame& frame, int parts) {
   recorder.set_field(function, function_field::kGlobals, Val::constant(frame_globals(frame)));
   recorder.set_field(function, function_field::kQualname,
                      recorder.owned(reinterpret_cast<PyCodeObject*>(code.object())->co_qualname));
-  if ((parts & 8) != 0) recorder.set_field(function, function_field::kClosure, frame.pop());
-  if ((parts & 4) != 0) recorder.set_field(function, function_field::kAnnotations, frame.pop());
-  if ((parts & 2) != 0) recorder.set_field(function, function_field::kKwDefaults, frame.pop());
-  if ((parts & 1) != 0) recorder.set_field(function, function_field::kDefaults, frame.pop());
+  for (int bit : {8, 4, 2, 1})
+    if ((parts & bit) != 0) recorder.set_field(function, part_of_function(bit), frame.pop());
   recorder.known(frame, 0, function);
+}
+
+void set_function_part(Recorder& recorder, ShadowFrame& frame, int part) {
+  const Val function = frame.pop();
+  recorder.set_field(function, part_of_function(part), frame.pop());
+  frame.push(function);
 }
 
 void yield_value(Recorder&, ShadowFrame& frame) {
@@ -217,6 +227,9 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kMakeFunction:
       make_function(recorder, frame, argument);
       return true;
+    case Operation::kSetFunctionPart:
+      set_function_part(recorder, frame, argument);
+      return true;
     case Operation::kReturn:
       recorder.note_return();
       frame.result = frame.pop();
@@ -286,7 +299,8 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kPrepareCall:
       return step_prepare_call(recorder, frame, argument);
     case Operation::kCall:
-      return step_call(recorder, frame, argument);
+    case Operation::kCallNames:
+      return step_call(recorder, frame, now);
     case Operation::kCallSpread:
       return step_call_spread(recorder, frame, now.flag != 0);
     case Operation::kJumpIf:
@@ -303,9 +317,10 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kInvert:
       return step_unary(recorder, frame, 2);
     case Operation::kNot:
-      return step_not(recorder, frame);
+    case Operation::kToBool:
+      return step_truth(recorder, frame, now.is(Operation::kNot));
     case Operation::kCompare:
-      return step_compare(recorder, frame, argument);
+      return step_compare(recorder, frame, argument, now.flag != 0);
     case Operation::kIs:
       return step_is(recorder, frame, now.flag != 0);
     case Operation::kContains:

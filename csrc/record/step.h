@@ -10,7 +10,7 @@ void step_load_super(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
 void step_store_attr(Recorder&, ShadowFrame&, PyObject* name);
 void step_delete_attr(Recorder&, ShadowFrame&, PyObject* name);
 void step_prepare_call(Recorder&, ShadowFrame&, int count);
-void step_call(Recorder&, ShadowFrame&, int count);
+void step_call(Recorder&, ShadowFrame&, Instruction);
 void step_call_spread(Recorder&, ShadowFrame&, bool keywords);
 void step_with(Recorder&, ShadowFrame&);
 PyObject* read_import(Recorder&, ShadowFrame&);  // what an import calls; nullptr: not known
@@ -21,9 +21,9 @@ void step_import_from(Recorder&, ShadowFrame&, PyObject* name);
 void step_jump(Recorder&, ShadowFrame&, Instruction);
 void step_jump_none(Recorder&, ShadowFrame&);
 void step_binary(Recorder&, ShadowFrame&, int op);
-void step_not(Recorder&, ShadowFrame&);
+void step_truth(Recorder&, ShadowFrame&, bool invert);
 void step_unary(Recorder&, ShadowFrame&, int op);  // 0 -x, 1 +x, 2 ~x
-void step_compare(Recorder&, ShadowFrame&, int op);
+void step_compare(Recorder&, ShadowFrame&, int op, bool to_bool);
 void step_is(Recorder&, ShadowFrame&, bool invert);
 
 // step_containers.cpp: building, items; step_iteration.cpp: iteration.

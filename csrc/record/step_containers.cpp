@@ -537,8 +537,8 @@ void step_build(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kBuildString:
       return build_string(recorder, frame, count);
     case Operation::kFormat:
-      if (format_varying(recorder, frame, now.flag, count != 0)) return;
-      if (!step_format(recorder, frame, now.flag, count != 0))
+      if (format_varying(recorder, frame, now.flag & 3, now.flag > 3)) return;
+      if (!step_format(recorder, frame, now.flag & 3, now.flag > 3))
         recorder.stop(Abort::kUnknownOperand, "formatting of an object");
       return;
     case Operation::kListAppend:

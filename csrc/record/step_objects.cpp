@@ -250,19 +250,20 @@ void step_prepare_call(Recorder& recorder, ShadowFrame& frame, int count) {
   }
 }
 
-void step_call(Recorder& recorder, ShadowFrame& frame, int count) {
+void step_call(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  const int count = now.argument, above = now.is(Operation::kCallNames) ? 1 : 0;
   Arguments& args = recorder.scratch;
   args.values.clear();
   args.names.clear();
-  const Callee callee = frame.callee(count);
+  const Callee callee = frame.callee(count + above);
   if (!callee.self.is_null()) args.values.push_back(callee.self);
-  for (int i = count; i > 0; --i) args.values.push_back(frame.top(i));
-  PyObject* names = frame.kwnames;
+  for (int i = count; i > 0; --i) args.values.push_back(frame.top(i + above));
+  PyObject* names = above != 0 ? frame.top().object() : frame.kwnames;
   frame.call_names = names;
   frame.kwnames = nullptr;
   if (names != nullptr)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) args.names.push_back(PyTuple_GET_ITEM(names, i));
-  start_call(recorder, frame, callee.callable, args, count + 2);
+  start_call(recorder, frame, callee.callable, args, count + above + 2);
 }
 
 namespace {
@@ -284,7 +285,7 @@ void step_call_spread(Recorder& recorder, ShadowFrame& frame, bool with_keywords
   args.values.clear();
   args.names.clear();
   const int keywords = with_keywords ? 1 : 0;
-  Val callable = frame.top(keywords + 2), positional = frame.top(keywords + 1);
+  Val callable = frame.callee(keywords + 1).callable, positional = frame.top(keywords + 1);
   const bool known = recorder.try_items(positional, &args.values);
   if (!recorder.live()) return;
   if (keywords != 0) {

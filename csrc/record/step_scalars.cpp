@@ -73,6 +73,19 @@ Task<Val> branch_of(Drive& drive, Arguments args) {
   co_return Val::constant(yes ? Py_True : Py_False);
 }
 
+// The same where the truth of the result is the result.
+Task<Val> compare_truth_of(Drive& drive, Arguments args) {
+  Val result = co_await compare_of(drive, args);
+  if (drive.recorder().type_of(result) == &PyBool_Type) co_return result;
+  const bool yes = co_await is_true(drive, result);
+  co_return Val::constant(yes ? Py_True : Py_False);
+}
+
+Task<Val> truth_of(Drive& drive, Arguments args) {
+  const bool yes = co_await is_true(drive, args.values[0]);
+  co_return Val::constant(yes ? Py_True : Py_False);
+}
+
 Task<Val> not_of(Drive& drive, Arguments args) {
   const bool yes = co_await is_true(drive, args.values[0]);
   co_return Val::constant(yes ? Py_False : Py_True);
@@ -267,18 +280,22 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   frame.pending.pushes = 0;
 }
 
-// A jump on a tensor was executed: the direction it took is its truth, which a replay checks.
+// A jump on a tensor was executed, or its truth taken: the direction, or the result, is its truth, which a replay
+// checks.
 void Recorder::finish_branch(ShadowFrame& frame, Val value) {
   const Instruction now = frame.current();
-  const bool keep = now.is(Operation::kJumpIfOrPop), on_true = now.flag != 0;
+  const bool takes = now.is(Operation::kToBool), keep = now.is(Operation::kJumpIfOrPop), on_true = now.flag != 0;
   const bool fell = cpython::instruction_index(frame.frame) == cpython::next_index(frame.code, frame.operation);
-  const bool yes = on_true != fell;
+  const bool yes = takes ? stack_real(1) == Py_True : on_true != fell;
   if (value.is_reg()) {
     Node& node = emit_node(Op::kGuardBool);
     node.a = value;
     node.imm = yes;
   }
-  if (!keep || fell) frame.sp -= 1;
+  if (takes)
+    frame.pending.result = Val::constant(yes ? Py_True : Py_False);
+  else if (!keep || fell)
+    frame.sp -= 1;
 }
 
 // The method of a class that takes a binary operator, if it is the left operand's own.
@@ -325,14 +342,19 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int op) {
                                               (right_type == nullptr ? "?" : right_type->tp_name));
 }
 
-void step_not(Recorder& recorder, ShadowFrame& frame) {
+void step_truth(Recorder& recorder, ShadowFrame& frame, bool invert) {
   Val value = frame.top();
   bool yes = false;
-  if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes ? Py_False : Py_True));
+  if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes != invert ? Py_True : Py_False));
+  if (!recorder.live()) return;
+  if (!invert && recorder.ask_about(frame, SiteKind::kBool, {value}, 1, 1)) {
+    frame.pending.branch = true;
+    return;
+  }
   Arguments args;
   args.values = {value};
-  if (recorder.live() && drive(recorder, frame, not_of, args, 1) == Invoke::kUnknown)
-    recorder.stop(Abort::kUnknownOperand, "not of an object");
+  if (recorder.live() && drive(recorder, frame, invert ? not_of : truth_of, args, 1) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, invert ? "not of an object" : "truth of an object");
 }
 
 void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
@@ -346,9 +368,9 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
   if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "a unary operator");
 }
 
-void step_compare(Recorder& recorder, ShadowFrame& frame, int op) {
+void step_compare(Recorder& recorder, ShadowFrame& frame, int op, bool to_bool) {
   Val left = frame.top(2), right = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kCompare, {left, right}, 2, 1, op)) return;
+  if (!to_bool && recorder.ask_about(frame, SiteKind::kCompare, {left, right}, 2, 1, op)) return;
   if (compute_scalars(recorder, frame, SiteKind::kCompare, op, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr) {
@@ -372,7 +394,8 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int op) {
       return recorder.observe(frame, 2, take_result);
   }
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
-  if (drive_operator(recorder, frame, compare_of, op, left, right) != Invoke::kUnknown) return;
+  const Driven driven = to_bool ? compare_truth_of : compare_of;
+  if (drive_operator(recorder, frame, driven, op, left, right) != Invoke::kUnknown) return;
   if (recorder.live())
     recorder.stop(Abort::kUnknownOperand, std::string("comparison of ") +
                                               (left_type == nullptr ? "?" : left_type->tp_name) + " and " +

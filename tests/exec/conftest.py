@@ -27,7 +27,7 @@ FLAGS = ("-std=c++20", "-O1", "-fPIC", *WARNINGS, "-fvisibility=hidden", "-DPIJI
 
 def compile_one(compiler: str, source: Path, target: Path) -> None:
     include = sysconfig.get_paths()["include"]
-    command = [compiler, *FLAGS, f"-I{ROOT / 'csrc'}", f"-I{include}", "-c", str(source), "-o", str(target)]
+    command = [compiler, *FLAGS, f"-I{ROOT / 'csrc'}", "-isystem", include, "-c", str(source), "-o", str(target)]
     subprocess.run(command, check=True)
 
 

@@ -1171,7 +1171,7 @@ def test_frame_kept_after_the_call() -> None:
         out = []
         for x in (1, 1, 1, 2):
             frame = f(x)
-            out.append((frame.f_locals, frame.f_lineno, frame.f_back and frame.f_back.f_code.co_name))
+            out.append((dict(frame.f_locals), frame.f_lineno, frame.f_back and frame.f_back.f_code.co_name))
         return out
 
     assert results(pijit.jit) == results(plain)
@@ -1319,11 +1319,17 @@ def test_subinterpreter() -> None:
     """Another interpreter of the process is told that it cannot have pijit; this one goes on."""
     done = run_apart(
         """
-import _xxsubinterpreters as interpreters
+import sys
+if sys.version_info >= (3, 13):
+    import _interpreters as interpreters
+    kind = ("legacy",)
+else:
+    import _xxsubinterpreters as interpreters
+    kind = ()
 import pijit
 f = pijit.jit(lambda x: x + 1)
 assert [f(1), f(1)] == [2, 2]
-other = interpreters.create()
+other = interpreters.create(*kind)
 interpreters.run_string(other, '''
 try:
     import pijit

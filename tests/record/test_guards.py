@@ -1198,7 +1198,10 @@ def test_loud_keys_are_asked_as_often_as_without(kind: Any) -> None:
     assert make(pijit.jit) == make(lambda function: function)
 
 
-@pytest.mark.parametrize("where", ["global", "attribute", "dict"])
+HINTED = pytest.mark.skipif(sys.version_info >= (3, 13), reason="plain, the second lookup asks no key: it has a hint")
+
+
+@pytest.mark.parametrize("where", ["global", pytest.param("attribute", marks=HINTED), "dict"])
 def test_colliding_loud_key(where: str) -> None:
     """A key of user class with the hash of the name that is looked up: asked as often as plain."""
 

@@ -593,7 +593,7 @@ class Recorder final : public RecordApi {
   const char* unusable_reason_ = "";
   Facts facts_;
   std::map<uint32_t, Objects> refused_;  // by guard of the registries: abstract class, class
-  Vec<Objects> dict_items_;  // per dict guard: key, value, ...; odd length: the tag alone decides
+  Vec<Objects> dict_items_;              // per dict guard: key, value, ...; odd length: the tag alone decides
   Places<Val> overlay_;
   struct Original {
     PyObject* object;  // null: it is there again

@@ -185,8 +185,6 @@ const SlotFunctions& slot_functions() noexcept {
         "  def __set__(self, o, v): pass\n"
         "  def __eq__(self, o): return True\n"
         "  def __hash__(self): return 1\n"
-        "class Silent:\n"
-        "  __next__ = None\n"
         "class Only:\n"
         "  def __getattribute__(self, n): return object.__getattribute__(self, n)\n"
         "Only().__class__\n";
@@ -200,9 +198,9 @@ const SlotFunctions& slot_functions() noexcept {
     }
     auto* both = reinterpret_cast<PyTypeObject*>(PyDict_GetItemString(space.get(), "Both"));
     auto* only = reinterpret_cast<PyTypeObject*>(PyDict_GetItemString(space.get(), "Only"));
-    slots.no_next = reinterpret_cast<PyTypeObject*>(PyDict_GetItemString(space.get(), "Silent"))->tp_iternext;
     slots.getattr_hook = both->tp_getattro;
     slots.getattribute = only->tp_getattro;
+    slots.no_next = only->tp_iternext;
     slots.setattr = both->tp_setattro;
     slots.call = both->tp_call;
     slots.new_ = both->tp_new;

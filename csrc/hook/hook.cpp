@@ -18,6 +18,7 @@
 #include <algorithm>
 
 #include "cpython/entrance.h"
+#include "cpython/scarce_stack.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/rest.h"
@@ -127,7 +128,10 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
 }
 
 PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
-  if (near_stack_end()) return without_hook(ts, frame, throwflag, eval_frame);
+  if (near_stack_end()) {
+    const cpython::ScarceStack scarce(ts);
+    return without_hook(ts, frame, throwflag, eval_frame);
+  }
   cpython::Evaluation evaluation(frame);
   return evaluation.finish(ts, decide(ts, frame, throwflag));
 }
@@ -150,6 +154,7 @@ PyObject* entrance(PyObject* function, PyObject* const* arguments, size_t count,
 // stack then. Where its role as a root ends meanwhile it stays without.
 PyObject* without_entrance(PyObject* function, PyObject* const* arguments, size_t count, PyObject* names) {
   const Ref kept = Ref::borrow(function);
+  const cpython::ScarceStack scarce(PyThreadState_Get());
   cpython::set_entrance(function, nullptr);
   PyObject* result = cpython::call_past_entrance(function, arguments, count, names);
   if (root_of(function) >= 0) cpython::set_entrance(function, entrance);

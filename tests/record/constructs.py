@@ -235,8 +235,10 @@ OPAQUE = {
 }
 
 # The same for one CPython only.
+UNRUN = "one that has not begun is closed without a frame that tells of it"
 OPAQUE_ON = {
-    "3.12": {"close": "one that has not begun is closed without a frame that tells of it"},
+    "3.12": {"close": UNRUN},
+    "3.13": {"close": UNRUN},
 }
 
 

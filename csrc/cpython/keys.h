@@ -49,7 +49,7 @@ struct SlotFunctions {
   lenfunc len;
   getiterfunc iter;
   iternextfunc iternext;
-  iternextfunc no_next;  // __next__ = None
+  iternextfunc no_next;  // of a class that has no __next__
   objobjproc contains;
   binaryfunc subscript;
   objobjargproc ass_subscript;

@@ -16,9 +16,14 @@ void park_thread() noexcept {
   for (;;) pause();
 }
 
+// Microseconds in which a thread that waits for the GIL wakes up and takes it.
+constexpr useconds_t kWakeUp = 50;
+
 void give_gil() noexcept {
   try {
-    PyEval_RestoreThread(PyEval_SaveThread());
+    PyThreadState* ts = PyEval_SaveThread();
+    usleep(kWakeUp);
+    PyEval_RestoreThread(ts);
   } catch (abi::__forced_unwind&) {
     park_thread();
   }

@@ -33,6 +33,8 @@ namespace {
 
 // Calls of a root in CPython that are timed.
 constexpr uint64_t kTimed = 64;
+// Seconds of replays after which other threads have the GIL.
+constexpr double kTurn = 0.02;
 
 Stance g_stance = Stance::kOn;
 
@@ -447,6 +449,17 @@ PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   return raise_strict(placed(std::move(stop), root));
 }
 
+// Another thread that waits for the GIL has it now and then. Nothing of the call has been looked at yet: CPython would
+// change threads here, too. A thread asks for the GIL after 5 ms in which it was never free. Where each call frees it for
+// a moment, as torch does when a tensor dies, no thread ever asks, and none is quick enough to take it.
+void share_gil(PyThreadState* ts) noexcept {
+  static double given = 0;
+  const double time = now();
+  if (!cpython::attention_can_wait(ts) && (cpython::single_threaded(ts) || time - given < kTurn)) return;
+  given = time;
+  cpython::give_gil();
+}
+
 // Replays the call, or records it, or leaves it to CPython.
 PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   PyObject* result = nullptr;
@@ -457,8 +470,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     root->recorded.seconds += now() - start;
   }
   if (g_timing.root == root->id) take_times(*root, frame);
-  // Nothing of the call has been looked at yet: CPython would change threads here, too.
-  if (!root->traces.empty() && cpython::attention_can_wait(ts)) cpython::give_gil();
+  if (!root->traces.empty()) share_gil(ts);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) {
     if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
     return plain(ts, frame, 0);

@@ -101,6 +101,20 @@ def test_the_other_thread_gets_on_within_a_replay() -> None:
     assert within.get() == 0
 
 
+def test_the_other_thread_gets_on_between_short_replays() -> None:
+    """Each call frees the GIL for a moment, when its result dies, so that nobody ever asks for it."""
+    fast, x = pijit.jit(lambda x: (x * 2).tanh() + 1), torch.randn(8, 8)
+    right = fast(x)
+    gained: list[int] = []
+    with beside(lambda: None) as turns:
+        for _ in range(8):
+            before, until = turns[0], time.monotonic() + 0.15
+            while time.monotonic() < until:
+                assert torch.equal(fast(x), right)
+            gained.append(turns[0] - before)
+    assert min(gained) > 100
+
+
 def test_a_weight_that_is_replaced_all_the_time() -> None:
     """By an equal one: what the registers hold must not die with the one before."""
     model = Model()

@@ -450,8 +450,8 @@ PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 }
 
 // Another thread that waits for the GIL has it now and then. Nothing of the call has been looked at yet: CPython would
-// change threads here, too. A thread asks for the GIL after 5 ms in which it was never free. Where each call frees it for
-// a moment, as torch does when a tensor dies, no thread ever asks, and none is quick enough to take it.
+// change threads here, too. A thread asks for the GIL after 5 ms in which it was never free. Where each call frees it
+// for a moment, as torch does when a tensor dies, no thread ever asks, and none is quick enough to take it.
 void share_gil(PyThreadState* ts) noexcept {
   static double given = 0;
   const double time = now();

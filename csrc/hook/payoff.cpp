@@ -52,17 +52,6 @@ void pass_on(Root& root, const std::string& why) {
   log_line(Channel::kRecord, "record " + root.name + ": what it calls is recorded instead");
 }
 
-// Compiled code is under way for some segment, or is being measured there: what calls take now is not what they will.
-bool awaits_plans(const Root& root) noexcept {
-  for (const auto& trace : root.traces) {
-    if (trace->segments == nullptr) continue;
-    for (const Segment& segment : trace->segments->all)
-      for (const auto& keyed : segment.keys)
-        if (keyed->is_undecided()) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool& gives_up() noexcept {
@@ -73,6 +62,16 @@ bool& gives_up() noexcept {
 bool is_measured(const Root& root) noexcept {
   return (may_give_up(root) || measures_savings()) && root.records > 0 && stress_words() == 0 &&
          root.wanted.from == nullptr;
+}
+
+bool awaits_plans(const Root& root) noexcept {
+  for (const auto& trace : root.traces) {
+    if (trace->segments == nullptr) continue;
+    for (const Segment& segment : trace->segments->all)
+      for (const auto& keyed : segment.keys)
+        if (keyed->is_undecided()) return true;
+  }
+  return false;
 }
 
 Ledger::Turn next_turn(Root& root) noexcept {

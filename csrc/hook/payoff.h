@@ -10,6 +10,8 @@ bool& gives_up() noexcept;
 
 // Calls of the root are timed now and then.
 bool is_measured(const Root& root) noexcept;
+// Compiled code is under way for some segment, or is being measured there: what calls take now is not what they will.
+bool awaits_plans(const Root& root) noexcept;
 // What the ledger wants of the next call, of which nothing is known as long as compilers are at work for the root.
 Ledger::Turn next_turn(Root& root) noexcept;
 // The root was given up because its replays lost, long ago; it is not any more.

@@ -33,8 +33,9 @@ namespace {
 
 // Calls of a root in CPython that are timed.
 constexpr uint64_t kTimed = 64;
-// Seconds of replays after which other threads have the GIL.
-constexpr double kTurn = 0.02;
+// Seconds of replays after which other threads have the GIL; where compilers are at work for the root, which have it
+// for 5 ms then.
+constexpr double kTurn = 0.02, kTurnBesideCompilers = 0.002;
 
 Stance g_stance = Stance::kOn;
 
@@ -452,10 +453,14 @@ PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 // Another thread that waits for the GIL has it now and then. Nothing of the call has been looked at yet: CPython would
 // change threads here, too. A thread asks for the GIL after 5 ms in which it was never free. Where each call frees it
 // for a moment, as torch does when a tensor dies, no thread ever asks, and none is quick enough to take it.
-void share_gil(PyThreadState* ts) noexcept {
+void share_gil(const Root& root, PyThreadState* ts) noexcept {
   static double given = 0;
-  const double time = now();
-  if (!cpython::attention_can_wait(ts) && (cpython::single_threaded(ts) || time - given < kTurn)) return;
+  const double time = now(), since = time - given;
+  const auto is_due = [&] {
+    if (cpython::single_threaded(ts) || since < kTurnBesideCompilers) return false;
+    return since >= kTurn || awaits_plans(root);
+  };
+  if (!cpython::attention_can_wait(ts) && !is_due()) return;
   given = time;
   cpython::give_gil();
 }
@@ -470,7 +475,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     root->recorded.seconds += now() - start;
   }
   if (g_timing.root == root->id) take_times(*root, frame);
-  if (!root->traces.empty()) share_gil(ts);
+  if (!root->traces.empty()) share_gil(*root, ts);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) {
     if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
     return plain(ts, frame, 0);

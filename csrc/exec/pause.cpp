@@ -3,11 +3,9 @@
 
 #include <algorithm>
 
-#include "adapter.h"
 #include "common/ref.h"
 #include "exec/registers.h"
 #include "guard/check.h"
-#include "ir/adapter_slot.h"
 
 namespace pijit {
 namespace {
@@ -93,15 +91,10 @@ bool Pause::take(const Trace& trace, size_t at, Reg* regs, cpython::Frame* root)
   if (file.get() == nullptr) return false;
   const Vec<uint32_t> registers = filled(trace, regs);
   for (uint32_t index : registers) {
+    if (regs[index].rep == Rep::kObject && regs[index].object == nullptr) continue;  // an argument slot without value
     Reg reg = regs[index];
-    if (reg.rep == Rep::kTensor) {
-      current_adapter()->retain(reg.tensor);
-    } else if (reg.rep != Rep::kObject || reg.object == nullptr) {
-      continue;
-    } else {
-      (void)new_reference(reg.object);
-    }
-    reg.owned = 1;
+    reg.owned = 0;  // the copy owns a reference of its own
+    hold_register(&reg);
     held_.push_back(reg);
   }
   cpython::give_gil();

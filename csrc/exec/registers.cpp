@@ -62,19 +62,20 @@ RegisterFile::~RegisterFile() {
   stack.top = top_;
 }
 
+void hold_register(Reg* reg) noexcept {
+  if (reg->owned != 0 || (reg->rep != Rep::kObject && reg->rep != Rep::kTensor)) return;
+  if (reg->rep == Rep::kTensor) {
+    current_adapter()->retain(reg->tensor);
+  } else {
+    (void)new_reference(reg->object);
+  }
+  reg->owned = 1;
+}
+
 namespace {
 
 void retain(const Vec<uint32_t>& registers, Reg* regs) noexcept {
-  for (uint32_t index : registers) {
-    Reg& reg = regs[index];
-    if (reg.owned != 0 || (reg.rep != Rep::kObject && reg.rep != Rep::kTensor)) continue;
-    if (reg.rep == Rep::kTensor) {
-      current_adapter()->retain(reg.tensor);
-    } else {
-      (void)new_reference(reg.object);
-    }
-    reg.owned = 1;
-  }
+  for (uint32_t index : registers) hold_register(&regs[index]);
 }
 
 }  // namespace

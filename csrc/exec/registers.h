@@ -39,6 +39,8 @@ inline void load_inputs(const Trace& trace, cpython::Frame* frame, Reg* regs) no
 void hold(const Trace& trace, Reg* regs) noexcept;
 // The same for what an epoch relies on, once its guards hold.
 void hold(const Epoch& epoch, Reg* regs) noexcept;
+// Takes a reference to what one register borrows, if it borrows anything.
+void hold_register(Reg* reg) noexcept;
 // Drops one register's reference, if it has one. May run Python.
 void release_register(Reg* reg) noexcept;
 // Drops every reference that the replay holds. May run Python.

@@ -34,6 +34,8 @@ uint64_t abc_registrations() noexcept;
 
 // How the attributes of an object are stored now.
 enum class Storage : uint8_t { kNoDict, kDict, kInline, kUnset, kOther };
+// Inline values have a place of their own, in front of that of the dict. From 3.12 on weak references stand there.
+inline constexpr bool kValuesBeforeDict = PY_VERSION_HEX < 0x030c0000;
 Storage attribute_storage(PyObject* object) noexcept;
 // The object has no attribute of this name itself; false also where that cannot be said natively.
 bool lacks_attribute(PyObject* object, PyObject* name) noexcept;

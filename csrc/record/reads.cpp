@@ -381,8 +381,8 @@ void Recorder::guard_no_dict(PyObject* object, Val source) {
   unset.number =
       static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
   add_guard(unset);
-  if (!cpython::has_managed_dict(Py_TYPE(object))) return;
-  unset.number -= sizeof(void*);  // the inline values are in front of the dict pointer
+  if (!cpython::kValuesBeforeDict || !cpython::has_managed_dict(Py_TYPE(object))) return;
+  unset.number -= sizeof(void*);
   add_guard(unset);
 }
 

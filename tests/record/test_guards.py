@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -1392,3 +1393,27 @@ for i in range(3): assert j() == f()
 tables[1500]["k1500"] = 0.0
 assert j() == f()
 """)
+
+
+class Weighed(float):
+    """Has no dict before it is written to: a float makes its own instances."""
+
+    kind = "heavy"
+
+
+def test_a_weak_reference_to_what_has_no_dict() -> None:
+    """It may stand where another CPython has the attributes."""
+    number = Weighed(2.5)
+
+    def f() -> Any:
+        return number.kind, number + 1
+
+    jitted = pijit.jit(f)
+    assert [outcome(jitted) for _ in range(3)] == [outcome(f)] * 3
+    found = records(jitted)
+    seen = weakref.ref(number)
+    assert [outcome(jitted) for _ in range(3)] == [outcome(f)] * 3
+    assert (records(jitted), seen()) == (found, number)
+    for change in (lambda: setattr(number, "kind", "light"), lambda: delattr(number, "kind")):
+        change()
+        assert [outcome(jitted) for _ in range(3)] == [outcome(f)] * 3

@@ -306,11 +306,13 @@ def test_names_of_a_function():
 
 
 @pytest.mark.torch
-def test_a_small_gpt_is_short():
+def test_a_small_gpt_is_short(monkeypatch):
     """Four layers of GPT-2 in fewer than 150 lines, all of them Python, with the names of the model's own parts."""
     import torch
     from transformers import GPT2Config, GPT2Model
 
+    # A torch for CUDA has its runtime answer, in an opaque call behind which all guards stand once more.
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     torch.manual_seed(0)
     config = GPT2Config(vocab_size=100, n_embd=16, n_inner=32, n_layer=4, n_head=2, bos_token_id=1, eos_token_id=2)
     model = pijit.jit(GPT2Model(config).eval())

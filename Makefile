@@ -1,8 +1,9 @@
-# What a developer types; `make help` lists it. Needs Python 3.11 with its headers, make and a C++ compiler;
-# the rest, cmake and ninja included, is installed into .venv.
+# What a developer types; `make help` lists it. Needs Python 3.11 or 3.12 with its headers, make and a C++ compiler;
+# the rest, cmake and ninja included, is installed into .venv, or .venv-python3.12 and the like for another PYTHON.
 
 PYTHON ?= python3.11
-VENV ?= .venv
+OF_PYTHON := $(if $(filter python3.11,$(PYTHON)),,-$(notdir $(PYTHON)))
+VENV ?= .venv$(OF_PYTHON)
 JOBS ?= $(shell nproc)
 PYTEST_ARGS ?=
 
@@ -25,11 +26,11 @@ DEPS := $(VENV)/.deps
 BACKENDS := .venv-backends
 INSTALLED := $(VENV)/.installed
 CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python
-WHEEL := build/wheel
-CHECKED := build/checked
+WHEEL := build/wheel$(OF_PYTHON)
+CHECKED := build/checked$(OF_PYTHON)
 MINDSPORE_VENV := .venv-mindspore
 TORCHES ?= .venv-torches
-SANITIZED := build/sanitized
+SANITIZED := build/sanitized$(OF_PYTHON)
 
 # Tests run away from the source tree, so that what they import is what was built for them.
 PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_ARGS)
@@ -54,7 +55,7 @@ $(DEPS): requirements/dev.txt
 	touch $@
 
 $(INSTALLED): $(DEPS) $(SOURCES) $(PYTHON_SOURCES) README.md LICENSE
-	python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+	python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall -C build-dir=$(WHEEL) .
 	touch $@
 
 # The objects of the installed build linked once more, and an importable copy.
@@ -72,8 +73,8 @@ $(SANITIZED)/.built: $(DEPS) $(SOURCES) $(PYTHON_SOURCES)
 	touch $@
 
 dev: $(DEPS) ## build into pijit/, fast to repeat: the source tree can then be imported
-	$(CONFIGURE) -B build/dev -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPIJIT_INPLACE=ON
-	cmake --build build/dev
+	$(CONFIGURE) -B build/dev$(OF_PYTHON) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPIJIT_INPLACE=ON
+	cmake --build build/dev$(OF_PYTHON)
 
 # --- use --------------------------------------------------------------------------------------
 
@@ -182,16 +183,20 @@ test-all-torches: ## the same beside each release that adapters are for (long)
 
 # --- several Pythons --------------------------------------------------------------------------
 
-# Those that are under work beside that of .venv.
+# Those beside the one that the tests mostly run on.
 OTHERS := python3.12
+# Under work: a build for these needs an option.
+UNFINISHED := python3.13
 PYTHON_VENVS ?= .venv-pythons
 venv_of = $(abspath $(PYTHON_VENVS))/$(1)
 
-# An environment for one Python: what .venv has, but the CUDA wheel of torch, for whose libraries stubs stand in. 2.5 GB.
+# An environment for one Python: what .venv has, but the CUDA wheel of torch, for whose libraries stubs stand in. 3 GB.
+# Without triton that torch warns at its first compilation, in programs that have to print nothing.
+TRITON := triton==3.7.1
 .PRECIOUS: $(PYTHON_VENVS)/%/.deps $(PYTHON_VENVS)/%/.built
 $(PYTHON_VENVS)/%/.deps: requirements/dev.txt tests/torch/versions/stub_libraries.py
 	test -x $(PYTHON_VENVS)/$*/bin/python || $* -m venv $(PYTHON_VENVS)/$*
-	$(TORCHES_PIP) $(PYTHON_VENVS)/$*/bin/python -m pip install --quiet --no-deps torch==2.13.0 -r requirements/dev.txt
+	$(TORCHES_PIP) $(PYTHON_VENVS)/$*/bin/python -m pip install --quiet --no-deps torch==2.13.0 $(TRITON) -r requirements/dev.txt
 	rm -rf $(PYTHON_VENVS)/$*/stubs
 	$(PYTHON_VENVS)/$*/bin/python tests/torch/versions/stub_libraries.py \
 	  $(PYTHON_VENVS)/$*/lib/python3*/site-packages/torch/lib $(PYTHON_VENVS)/$*/stubs
@@ -199,7 +204,7 @@ $(PYTHON_VENVS)/%/.deps: requirements/dev.txt tests/torch/versions/stub_librarie
 
 $(PYTHON_VENVS)/%/.built: $(PYTHON_VENVS)/%/.deps $(SOURCES) $(PYTHON_SOURCES)
 	PATH=$(call venv_of,$*)/bin:$$PATH cmake -S . -B build/$* -G Ninja -DPIJIT_TORCH=ON \
-	  -DPIJIT_UNFINISHED_PYTHON=ON -DPython_EXECUTABLE=$(call venv_of,$*)/bin/python
+	  $(if $(filter $*,$(UNFINISHED)),-DPIJIT_UNFINISHED_PYTHON=ON) -DPython_EXECUTABLE=$(call venv_of,$*)/bin/python
 	PATH=$(call venv_of,$*)/bin:$$PATH cmake --build build/$* --target checked
 	rm -rf build/$*/stage
 	cmake --install build/$* --component checked --prefix build/$*/stage > /dev/null
@@ -241,7 +246,7 @@ wheels: $(MINORS:%=$(TORCHES)/%/.deps) $(PYTHONS:%=$(TORCHES)/wheels-%/.deps) ##
 	rm -rf build/wheels
 	set -e; for python in $(PYTHONS); do PATH=$(abspath $(TORCHES))/wheels-$$python/bin:$$PATH; export PATH; \
 	  python -m pip wheel --quiet --no-build-isolation --no-deps -w build/wheels/$$python \
-	    -C build-dir=build/wheel-$$python -C cmake.define.PIJIT_TORCH=ON -C "cmake.define.PIJIT_TORCH_DIRS=$(TORCH_DIRS)" .; \
+	    -C build-dir=build/wheel-of-$$python -C cmake.define.PIJIT_TORCH=ON -C "cmake.define.PIJIT_TORCH_DIRS=$(TORCH_DIRS)" .; \
 	  auditwheel repair --exclude 'libtorch*.so' --exclude 'libc10*.so' -w dist build/wheels/$$python/*.whl; done
 	python tests/torch/versions/check_wheel.py $(MINORS) dist/*.whl
 
@@ -277,4 +282,4 @@ clean: ## remove what was built
 	rm -rf build .ruff_cache .mypy_cache .pytest_cache pijit/*.so $(INSTALLED)
 
 distclean: clean ## remove .venv and those of test-mindspore, test-backends, test-torch and test-python too
-	rm -rf $(VENV) $(MINDSPORE_VENV) $(BACKENDS) $(TORCHES) $(PYTHON_VENVS)
+	rm -rf .venv .venv-python3* $(VENV) $(MINDSPORE_VENV) $(BACKENDS) $(TORCHES) $(PYTHON_VENVS)

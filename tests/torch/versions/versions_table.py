@@ -42,7 +42,7 @@ PAGE = """\
 
 Made by `python tests/torch/versions/versions_table.py`; a test compares it with the tables in the code.
 
-Linux on x86_64, CPython {pythons}.
+Linux on x86_64, CPython {pythons}. CPython 3.13 is under work and needs `-DPIJIT_UNFINISHED_PYTHON=ON` of CMake.
 
 | torch | tested with | what is replayed otherwise than beside the others |
 | --- | --- | --- |
@@ -64,8 +64,7 @@ adapters are there and which one is used.
 
 ## CPython 3.12
 
-Support for it is not whole yet: a build for it needs `-DPIJIT_UNFINISHED_PYTHON=ON`, and some tests still fail. These
-cannot hold there:
+The tests are those of 3.11. These cannot hold on 3.12:
 
 | test | why it is not run |
 | --- | --- |

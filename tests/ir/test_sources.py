@@ -108,10 +108,12 @@ def test_attributes_of_arguments() -> None:
     def f(p: Point, s: Slotted, d: Point) -> Any:
         return p.x + p.y, s.left, d.x
 
-    for i in range(6):
-        with_dict = Point(i + 1, 0)
+    kept = []  # at an address that comes again is the same object, as far as a recording knows
+    for i in range(9):
+        point, slotted, with_dict = Point(i, 2 * i), Slotted(i, None), Point(i + 1, 0)
+        kept.append((point, slotted, with_dict))
         assert with_dict.__dict__ == {"x": i + 1, "y": 0}
-        assert f(Point(i, 2 * i), Slotted(i, None), with_dict) == (3 * i, i, i + 1)
+        assert f(point, slotted, with_dict) == (3 * i, i, i + 1)
     found = all_paths(f)
     assert [("argument", 0, "p"), ("attribute", "x")] in found
     assert [("argument", 0, "p"), ("attribute", "y")] in found

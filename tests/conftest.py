@@ -7,16 +7,26 @@ recordings. Tests of these switch them on.
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for differs.py
 
-import differs
+def _module_beside(name: str) -> ModuleType:
+    """Of this directory, which is not on the path: where torch is not installed, `import torch` would find ours."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+differs = _module_beside("differs")
 
 os.environ.setdefault("PIJIT_GIVE_UP", "0")
 os.environ.setdefault("PIJIT_RECORD_BUDGET", "0")

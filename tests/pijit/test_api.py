@@ -301,6 +301,9 @@ class TestRefusals:
             pijit.jit(plain, strict="yes")
         with pytest.raises(pijit.errors.UsageError, match="name is text"):
             pijit.jit(plain, name=3)
+
+    @pytest.mark.torch
+    def test_backends(self):
         with pytest.raises(pijit.errors.BackendError, match="no backend is called 'induktor' .*nearest is 'inductor'"):
             pijit.jit(plain, backend="induktor")
 

@@ -16,9 +16,17 @@ CASES = {
     for test in FINDER.find(thing, f"pijit.{name}", globs={})
 }
 CASES |= {test.name: test for test in FINDER.find(type(pijit.config), "pijit.config", globs={})}
+COMPILES = {"pijit.backends", "pijit.region", "pijit.register_backend"}  # with graphs of torch
 
 
-@pytest.mark.parametrize("name", [name for name, test in CASES.items() if test.examples])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.torch] if name in COMPILES else [])
+        for name, test in CASES.items()
+        if test.examples
+    ],
+)
 def test_example(name):
     said = []
     doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL).run(CASES[name], out=said.append)

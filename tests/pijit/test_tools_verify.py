@@ -3,11 +3,12 @@
 import random
 
 import pytest
-import torch
 
 import pijit
 from pijit.errors import UsageError
-from pijit.graph.forms import numpy as forms
+
+torch = pytest.importorskip("torch")
+forms = pytest.importorskip("pijit.graph.forms.numpy")
 
 pytestmark = pytest.mark.torch
 

@@ -40,9 +40,10 @@ enum class SiteKind : uint8_t {
   kStoreSubscr,  // operands[0][operands[1]] = operands[2]
   kBool,         // truth value of operands[0]; result must be a Bool register or a Const
   kLen,
-  kIter,      // iter(operands[0]): result may be a virtual tuple of its rows
-  kUnpack,    // unpacking into oparg targets: result must be a virtual tuple
-  kContains,  // operands[1] in operands[0]; of `not in`, too (oparg 1), whose result the core makes of it
+  kIter,          // iter(operands[0]): result may be a virtual tuple of its rows
+  kUnpack,        // unpacking into oparg targets: result must be a virtual tuple
+  kContains,      // operands[1] in operands[0]; of `not in`, too (oparg 1), whose result the core makes of it
+  kCompareTruth,  // the truth value of a comparison, oparg as there; result must be a Bool register or a Const
 };
 
 // An operand: its shadow and the object that is really there while recording (borrowed; null for NULL).

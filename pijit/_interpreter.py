@@ -5,10 +5,12 @@ from types import ModuleType
 
 
 def _interpreters() -> ModuleType | None:
-    try:
-        return importlib.import_module("_xxsubinterpreters")
-    except ImportError:  # there are none
-        return None
+    for name in ("_interpreters", "_xxsubinterpreters"):  # of CPython 3.13, and of those before
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    return None
 
 
 interpreters = _interpreters()

@@ -53,7 +53,7 @@ void Recorder::complete(ShadowFrame& frame) {
   if (pending.then == Then::kNext || pending.then == Then::kSend) return complete_next(frame);
   if (pending.adapter) {
     Val value;
-    if (!adapter_->finish_call(site_, pending.pushes > 0 && !pending.branch ? result : nullptr, &value)) {
+    if (!adapter_->finish_call(site_, result, &value)) {
       if (live_) stop(Abort::kAdapter, "");
       return;
     }

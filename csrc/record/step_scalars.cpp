@@ -284,7 +284,8 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
 // checks.
 void Recorder::finish_branch(ShadowFrame& frame, Val value) {
   const Instruction now = frame.current();
-  const bool takes = now.is(Operation::kToBool), keep = now.is(Operation::kJumpIfOrPop), on_true = now.flag != 0;
+  const bool takes = now.is(Operation::kToBool) || now.is(Operation::kCompare), keep = now.is(Operation::kJumpIfOrPop),
+             on_true = now.flag != 0;
   const bool fell = cpython::instruction_index(frame.frame) == cpython::next_index(frame.code, frame.operation);
   const bool yes = takes ? stack_real(1) == Py_True : on_true != fell;
   if (value.is_reg()) {
@@ -370,7 +371,10 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
 
 void step_compare(Recorder& recorder, ShadowFrame& frame, int op, bool to_bool) {
   Val left = frame.top(2), right = frame.top(1);
-  if (!to_bool && recorder.ask_about(frame, SiteKind::kCompare, {left, right}, 2, 1, op)) return;
+  if (recorder.ask_about(frame, to_bool ? SiteKind::kCompareTruth : SiteKind::kCompare, {left, right}, 2, 1, op)) {
+    frame.pending.branch = to_bool;
+    return;
+  }
   if (compute_scalars(recorder, frame, SiteKind::kCompare, op, {left, right}, 2) || !recorder.live()) return;
   PyObject *a = left.object(), *b = right.object();
   if (a != nullptr && b != nullptr) {

@@ -203,6 +203,9 @@ constexpr const char* kInPlace[] = {
     "__ixor__|bitwise_xor_|__xor__",
 };
 constexpr const char* kCompare[] = {"lt|gt", "le|ge", "eq", "ne", "gt|lt", "ge|le"};
+constexpr const char* kCompareTruth[] = {
+    "lt is_nonzero|gt is_nonzero", "le is_nonzero|ge is_nonzero", "eq is_nonzero", "ne is_nonzero",
+    "gt is_nonzero|lt is_nonzero", "ge is_nonzero|le is_nonzero"};
 constexpr const char* kUnary[] = {"neg", "positive", "bitwise_not", "is_nonzero"};
 
 }  // namespace
@@ -233,6 +236,8 @@ const char* site_operators(const CallSite& site) noexcept {
       return site.oparg < 13 ? kBinary[site.oparg] : kInPlace[site.oparg - 13];
     case SiteKind::kCompare:
       return site.oparg >= 0 && site.oparg < 6 ? kCompare[site.oparg] : nullptr;
+    case SiteKind::kCompareTruth:
+      return site.oparg >= 0 && site.oparg < 6 ? kCompareTruth[site.oparg] : nullptr;
     case SiteKind::kUnary:
       return site.oparg >= 0 && site.oparg < 4 ? kUnary[site.oparg] : nullptr;
     case SiteKind::kBool:

@@ -61,8 +61,9 @@ bool finish_view(Recording& recording, const CallSite& site, PyObject* object, V
 bool finish_site(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
   const char* names = site_operators(site);
   Eye& eye = recording.eye;
+  const bool truth = site.kind == SiteKind::kCompareTruth, compares = truth || site.kind == SiteKind::kCompare;
   // x == None and the like: decided by the types.
-  if (eye.ops.empty() && site.kind == SiteKind::kCompare && object != nullptr && Py_TYPE(object) == &PyBool_Type) {
+  if (eye.ops.empty() && compares && object != nullptr && Py_TYPE(object) == &PyBool_Type) {
     for (size_t i = 0; i < recording.operands; ++i)
       if (recording.arg(i).kind == ArgKind::kOther) return false;
     *result = Val::constant(object);
@@ -70,8 +71,16 @@ bool finish_site(Recording& recording, const CallSite& site, PyObject* object, V
   }
   if (names == nullptr || !matches(eye, names)) return false;
   Lowering lowering(recording, site);
-  for (const SeenOp& op : eye.ops)
-    if (!lowering.bind_free(op)) return false;
+  const size_t bound = eye.ops.size() - (truth ? 1 : 0);
+  for (size_t i = 0; i < bound; ++i)
+    if (!lowering.bind_free(eye.ops[i])) return false;
+  if (truth) {
+    const Vals compared = lowering.tensors_of(0);
+    if (compared.size() != 1) return false;
+    lowering.emit();
+    *result = emit_truth(recording, compared[0]);
+    return true;
+  }
   if (site.kind == SiteKind::kIter || site.kind == SiteKind::kUnpack) {
     Vals rows = lowering.tensors_of(0);
     if (site.kind == SiteKind::kUnpack && rows.size() != static_cast<size_t>(site.oparg)) return false;

@@ -22,6 +22,8 @@ bool finish_literal(Recording& recording, const CallSite& site, PyObject* object
 // -- numbers.cpp: tensors as Python numbers, and bindings that do not dispatch
 bool finish_number(Recording& recording, const CallSite& site, PyObject* object, Val* result);
 bool finish_truth(Recording& recording, const CallSite& site, Val* result);
+// The truth value of a tensor, as a node of its own.
+Val emit_truth(Recording& recording, Val tensor);
 bool finish_contiguous(Recording& recording, const CallSite& site, PyObject* object, Val* result);
 bool finish_data(Recording& recording, const CallSite& site, PyObject* object, Val* result);
 CallFate begin_set_requires_grad(Recording& recording, const CallSite& site);

@@ -157,6 +157,12 @@ class SetRequiresGradOp final : public AdapterOp {
   bool value_;
 };
 
+Val emit_bool(Recording& recording, Val tensor, Number number) {
+  const Val result = recording.api.new_reg(Rep::kBool, &PyBool_Type);
+  recording.api.emit(std::make_unique<NumberOp>(tensor.index(), number, result, Rep::kBool), {tensor}, {result}, false);
+  return result;
+}
+
 bool only(const Eye& eye, const char* base) {
   return eye.ops.size() == 1 && eye.ops[0].info->base == base;
 }
@@ -183,12 +189,13 @@ bool finish_number(Recording& recording, const CallSite&, PyObject* object, Val*
 bool finish_truth(Recording& recording, const CallSite& site, Val* result) {
   if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kTensor || !only(recording.eye, "is_nonzero"))
     return false;
-  bool invert = site.kind == SiteKind::kUnary;
-  Val self = recording.arg(0).value;
-  *result = recording.api.new_reg(Rep::kBool, &PyBool_Type);
-  Number number = invert ? Number::kNotTruth : Number::kTruth;
-  recording.api.emit(std::make_unique<NumberOp>(self.index(), number, *result, Rep::kBool), {self}, {*result}, false);
+  const bool invert = site.kind == SiteKind::kUnary;
+  *result = emit_bool(recording, recording.arg(0).value, invert ? Number::kNotTruth : Number::kTruth);
   return true;
+}
+
+Val emit_truth(Recording& recording, Val tensor) {
+  return emit_bool(recording, tensor, Number::kTruth);
 }
 
 bool finish_contiguous(Recording& recording, const CallSite&, PyObject* object, Val* result) {

@@ -8,13 +8,14 @@
 """
 
 import builtins
+import io
 import os
 import pkgutil
 import runpy
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 
 from pijit._config import config
 from pijit._switch import enable
@@ -37,7 +38,7 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
     loader = (SourcelessFileLoader if compiled else SourceFileLoader)("__main__", file)
     vars(module).update(__file__=file, __cached__=None, __loader__=loader)
     try:
-        code, _ = runpy._get_code_from_file("__main__", file)  # type: ignore[attr-defined]
+        code = _code_of(file)
     except OSError as error:
         print(f"{sys.orig_argv[0]}: can't open file {file!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
         sys.exit(2)
@@ -45,6 +46,17 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
         _hide(error, None)
         raise
     return _under_pijit(lambda: exec(code, vars(module)))
+
+
+def _code_of(file: str) -> CodeType:
+    """As `python file` finds it: compiled already, whatever the name, or source."""
+    with io.open_code(file) as stream:
+        code = pkgutil.read_code(stream)
+    if code is not None:
+        return code
+    with io.open_code(file) as stream:
+        made: CodeType = compile(stream.read(), file, "exec")
+    return made
 
 
 def run_module(name: str, arguments: Sequence[str]) -> None:

@@ -39,7 +39,7 @@ PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-python test-all-versions test-cuda wheels bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-python test-core test-python-core test-all-versions test-cuda wheels bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -49,7 +49,7 @@ help: ## list the targets
 
 setup: $(INSTALLED) ## create .venv, install what is pinned, build and install pijit
 
-$(DEPS): requirements/dev.txt
+$(DEPS): requirements/dev.txt requirements/core.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	python -m pip install --quiet torch==2.13.0 -r requirements/dev.txt
 	touch $@
@@ -194,7 +194,7 @@ venv_of = $(abspath $(PYTHON_VENVS))/$(1)
 # Without triton that torch warns at its first compilation, in programs that have to print nothing.
 TRITON := triton==3.7.1
 .PRECIOUS: $(PYTHON_VENVS)/%/.deps $(PYTHON_VENVS)/%/.built
-$(PYTHON_VENVS)/%/.deps: requirements/dev.txt tests/torch/versions/stub_libraries.py
+$(PYTHON_VENVS)/%/.deps: requirements/dev.txt requirements/core.txt tests/torch/versions/stub_libraries.py
 	test -x $(PYTHON_VENVS)/$*/bin/python || $* -m venv $(PYTHON_VENVS)/$*
 	$(TORCHES_PIP) $(PYTHON_VENVS)/$*/bin/python -m pip install --quiet --no-deps torch==2.13.0 $(TRITON) -r requirements/dev.txt
 	rm -rf $(PYTHON_VENVS)/$*/stubs
@@ -214,6 +214,37 @@ test-python: $(PYTHON_VENVS)/$(PYTHON)/.built ## all tests but the slow ones on 
 	cd build/$(PYTHON)/stage && PYTHONPATH=$(ROOT)/build/$(PYTHON)/stage OMP_NUM_THREADS=1 \
 	  LD_LIBRARY_PATH=$(call venv_of,$(PYTHON))/stubs $(call venv_of,$(PYTHON))/bin/$(PYTEST) \
 	  -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow" $(TESTS)
+
+# An environment and a build of the core alone: nothing of the size of torch is downloaded. pyenv shows no Python that is
+# not chosen.
+CORE_TESTS := exec cache ir hook record pijit lint/test_opcode_tables.py
+.PRECIOUS: $(PYTHON_VENVS)/%-core/.deps $(PYTHON_VENVS)/%-core/.built
+$(PYTHON_VENVS)/%-core/.deps: requirements/core.txt
+	test -x $(PYTHON_VENVS)/$*-core/bin/python || \
+	  PYENV_VERSION="$$(pyenv latest $(patsubst python%,%,$*) 2> /dev/null)" $* -m venv $(PYTHON_VENVS)/$*-core
+	$(PYTHON_VENVS)/$*-core/bin/python -m pip install --quiet --no-deps -r requirements/core.txt
+	touch $@
+
+$(PYTHON_VENVS)/%-core/.built: $(PYTHON_VENVS)/%-core/.deps $(SOURCES) $(PYTHON_SOURCES)
+	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake -S . -B build/$*-core -G Ninja -DPIJIT_TORCH=OFF \
+	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPython_EXECUTABLE=$(call venv_of,$*-core)/bin/python
+	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake --build build/$*-core --target checked
+	rm -rf build/$*-core/stage
+	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake --install build/$*-core --component checked \
+	  --prefix build/$*-core/stage > /dev/null
+	touch $@
+
+test-core: $(PYTHON_VENVS)/$(PYTHON)-core/.built ## tests of the core, without torch, on another Python: PYTHON=python3.12
+	cd build/$(PYTHON)-core/stage && PYTHONPATH=$(ROOT)/build/$(PYTHON)-core/stage OMP_NUM_THREADS=1 \
+	  $(call venv_of,$(PYTHON)-core)/bin/$(PYTEST) -p no:cacheprovider -n $(JOBS) --dist worksteal \
+	  -m "not torch and not slow" $(addprefix $(ROOT)/tests/,$(CORE_TESTS))
+
+# A developer need not have all Pythons: one that is missing is named, and passes.
+test-python-core: ## the same on each Python that is there
+	@set -e; for python in $(OTHERS); do \
+	  if PYENV_VERSION="$$(pyenv latest $${python#python} 2> /dev/null)" $$python -c "" 2> /dev/null; \
+	  then $(MAKE) test-core PYTHON=$$python; \
+	  else echo "test-python-core: there is no $$python here, so nothing is tested on it"; fi; done
 
 test-all-versions: test-checked ## the same on each Python (long)
 	for python in $(OTHERS); do $(MAKE) test-python PYTHON=$$python || exit 1; done

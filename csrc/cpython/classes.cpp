@@ -28,6 +28,16 @@ PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept {
   return nullptr;
 }
 
+PyTypeObject* module_spec_type() noexcept {
+  static PyObject* const type = [] {
+    Ref module = Ref::steal(PyImport_ImportModule("importlib.machinery"));
+    PyObject* found = module ? PyObject_GetAttrString(module.get(), "ModuleSpec") : nullptr;
+    PyErr_Clear();
+    return found != nullptr && PyType_Check(found) ? found : nullptr;
+  }();
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
 void keep_classes(std::unordered_set<PyObject*>* addresses) {
   std::unordered_set<PyObject*> living, seen;
   std::vector<PyTypeObject*> open{&PyBaseObject_Type};

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 
 namespace pijit {
@@ -456,6 +457,18 @@ Invoke module_attribute(Lookup& lookup, Val object, PyObject* name) {
   return lookup.recorder.invoke_function(lookup.frame, Val::constant(fallback), args, lookup.then, lookup.pops);
 }
 
+// Whether a module that lacks an attribute, and has a `__getattr__` of its class, runs no frame that matters before it.
+bool asks_quietly(Recorder& recorder, PyObject* module) {
+  static PyObject* const name = PyUnicode_InternFromString("__spec__");
+  PyObject* spec = nullptr;
+  if (!cpython::kModulesAskTheirSpec) return true;
+  if (!recorder.read_dict(PyModule_GetDict(module), name, &spec)) return false;
+  if (spec == nullptr || spec == Py_None) return true;
+  if (Py_TYPE(spec) != cpython::module_spec_type()) return false;
+  recorder.guard_type_version(Py_TYPE(spec));
+  return recorder.live();
+}
+
 // A class with __getattribute__ or __getattr__ in Python.
 Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
@@ -486,7 +499,10 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   if (outcome != Invoke::kUnknown || !*lookup.missing || getattr == nullptr) return outcome;
   *lookup.missing = false;
   if (Py_TYPE(getattr) != &PyFunction_Type) return Invoke::kUnknown;
-  return recorder.invoke_function(lookup.frame, Val::constant(getattr), args, lookup.then, lookup.pops);
+  if (module && !asks_quietly(recorder, object.object())) return Invoke::kUnknown;
+  outcome = recorder.invoke_function(lookup.frame, Val::constant(getattr), args, lookup.then, lookup.pops);
+  if (module && outcome == Invoke::kStarted) lookup.frame.pending.ignores_frames = true;
+  return outcome;
 }
 
 }  // namespace

@@ -629,6 +629,58 @@ def undo():
     patch.stop()
 
 
+# %% module_of_a_class_with_getattr
+import importlib.machinery
+import types
+
+
+class Lazy(types.ModuleType):
+    def __getattr__(self, name):
+        return k, name
+
+
+m = Lazy("m")
+m.__spec__ = importlib.machinery.ModuleSpec("m", None)
+k = 1
+
+
+def f():
+    return m.missing, m.__name__, hasattr(m, "other")
+
+
+def change():
+    global k
+    k = 2
+
+
+# %% module_whose_spec_is_replaced
+import importlib.machinery
+import types
+
+
+class Lazy(types.ModuleType):
+    def __getattr__(self, name):
+        return name, list(asked)
+
+
+class Spec:
+    _initializing = False
+    has_location = property(lambda self: asked.append("has_location"))
+
+
+asked = []
+m = Lazy("m")
+m.__spec__ = importlib.machinery.ModuleSpec("m", None)
+
+
+def f():
+    return m.missing
+
+
+def change():
+    m.__spec__ = Spec()
+
+
 # %% mock_patch_function_and_dict
 from unittest import mock
 

@@ -233,7 +233,7 @@ bool Recorder::truth(Val value, bool* out) {
 }
 
 // The frame of __bool__ or __len__ of a class, if its truth is decided there.
-static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, int pops) {
+static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, Then then) {
   PyTypeObject* type = recorder.type_of(value);
   PyObject* dict = nullptr;
   if (type == nullptr || value.is_reg()) return Invoke::kUnknown;
@@ -244,7 +244,7 @@ static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, 
   if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
   Arguments args;
   args.values = {value};
-  return recorder.invoke_function(frame, Val::constant(method), args, Then::kTruth, pops);
+  return recorder.invoke_function(frame, Val::constant(method), args, then, 1);
 }
 
 void step_jump_none(Recorder& recorder, ShadowFrame& frame) {
@@ -275,7 +275,7 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return recorder.stop(Abort::kUnknownOperand, "truth of an object");
     return;
   }
-  if (truth_by_frame(recorder, frame, value, 1) != Invoke::kStarted)
+  if (truth_by_frame(recorder, frame, value, Then::kTruth) != Invoke::kStarted)
     return recorder.stop(Abort::kUnknownOperand, "truth of an object");
   frame.pending.pushes = 0;
 }
@@ -352,6 +352,9 @@ void step_truth(Recorder& recorder, ShadowFrame& frame, bool invert) {
     frame.pending.branch = true;
     return;
   }
+  if (!recorder.live() ||
+      truth_by_frame(recorder, frame, value, invert ? Then::kNotTruth : Then::kTruth) != Invoke::kUnknown)
+    return;
   Arguments args;
   args.values = {value};
   if (recorder.live() && drive(recorder, frame, invert ? not_of : truth_of, args, 1) == Invoke::kUnknown)

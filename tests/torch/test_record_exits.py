@@ -322,7 +322,6 @@ USES: dict[str, Any] = {
     "sorted": lambda holder: sorted((2, 1), key=lambda i: flips(holder.x, holder.s)[0].item() * i),
 }
 STOPS = {
-    "not": "stops at `not` of an object",
     "as_bool": "stops at bool() of an object",
     "all": "stops where all() drives a generator with operators",
 }

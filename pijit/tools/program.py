@@ -9,6 +9,7 @@
 
 import builtins
 import io
+import linecache
 import os
 import pkgutil
 import runpy
@@ -78,7 +79,16 @@ def run_code(text: str, arguments: Sequence[str]) -> None:
     except BaseException as error:
         _hide(error, None)
         raise
+    _keep_source(code, f"{text}\n")
     _under_pijit(lambda: exec(code, vars(module)))
+
+
+def _keep_source(code: CodeType, text: str) -> None:
+    """As CPython does from 3.13 on, whose tracebacks have the lines of `-c`: by name at first, then by code object."""
+    keep = getattr(linecache, "_register_code", None)
+    if keep is not None:
+        by_code = hasattr(linecache, "_interactive_cache")
+        keep(code if by_code else code.co_filename, text, code.co_filename)
 
 
 def _under_pijit(run: _Run) -> None:

@@ -1,5 +1,6 @@
 """The options: their values, their errors, and the environment."""
 
+import inspect
 import logging
 import os
 import subprocess
@@ -104,9 +105,9 @@ def test_flags():
 
 def test_every_option_is_declared_once():
     assert list(pijit.config) == list(_config.OPTIONS) == list(_config.Config.__annotations__)
-    described = _config.Config.__doc__
+    described = inspect.cleandoc(_config.Config.__doc__)  # as CPython 3.13 has it already
     for name, row in _config.OPTIONS.items():
-        assert f"        {name}: " in described
+        assert f"\n    {name}: " in described
         assert row.variable == f"PIJIT_{name.upper()}"
         assert row.doc
 

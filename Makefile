@@ -1,4 +1,4 @@
-# What a developer types; `make help` lists it. Needs Python 3.11 or 3.12 with its headers, make and a C++ compiler;
+# What a developer types; `make help` lists it. Needs Python 3.11, 3.12 or 3.13 with its headers, make and a C++ compiler;
 # the rest, cmake and ninja included, is installed into .venv, or .venv-python3.12 and the like for another PYTHON.
 
 PYTHON ?= python3.11
@@ -184,9 +184,9 @@ test-all-torches: ## the same beside each release that adapters are for (long)
 # --- several Pythons --------------------------------------------------------------------------
 
 # Those beside the one that the tests mostly run on.
-OTHERS := python3.12
+OTHERS := python3.12 python3.13
 # Under work: a build for these needs an option.
-UNFINISHED := python3.13
+UNFINISHED := python3.14
 PYTHON_VENVS ?= .venv-pythons
 venv_of = $(abspath $(PYTHON_VENVS))/$(1)
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import sys
 
-# CPython -> test, from tests/ on, with its parameters or for all of them -> reason
-DIFFERS: dict[str, dict[str, str]] = {
-    "3.12": {
-        "formats/test_code.py::test_a_small_bert": (
-            "on 3.12 filelock has an audit hook in Python, and the format cannot hold that no more come"
-        ),
-        "formats/test_training_steps.py::test_code": (
-            "on 3.12 filelock has an audit hook in Python, and the format cannot hold that no more come"
-        ),
-        "record/test_guards.py::test_colliding_loud_key[attribute]": (
-            "a load that CPython 3.12 has specialised asks no key of the same hash; a replay does as before that"
-        ),
-        "record/test_lifetime.py::test_nothing_is_collected_between_arguments_and_call": (
-            "CPython 3.12 collects garbage between two instructions; a replay does where it has called back into Python"
-        ),
-    },
+_AUDITS = "filelock has an audit hook in Python, and the format cannot hold that no more come"
+_SPECIALISED = "a load that CPython has specialised asks no key of the same hash; a replay does as before that"
+_COLLECTS = "CPython collects garbage between two instructions; a replay does where it has called back into Python"
+_FROM_312 = {
+    "formats/test_code.py::test_a_small_bert": _AUDITS,
+    "formats/test_training_steps.py::test_code": _AUDITS,
+    "record/test_guards.py::test_colliding_loud_key[attribute]": _SPECIALISED,
+    "record/test_lifetime.py::test_nothing_is_collected_between_arguments_and_call": _COLLECTS,
 }
+
+# CPython -> test, from tests/ on, with its parameters or for all of them -> reason
+DIFFERS: dict[str, dict[str, str]] = {"3.12": _FROM_312, "3.13": _FROM_312}
 
 
 def reason(nodeid: str) -> str | None:

@@ -28,7 +28,7 @@ def checks() -> list[Check]:
 
 def _check_python() -> Check:
     found = f"{platform.python_implementation()} {platform.python_version()}"
-    good = platform.python_implementation() == "CPython" and sys.version_info[:2] in {(3, 11), (3, 12)}
+    good = platform.python_implementation() == "CPython" and sys.version_info[:2] in {(3, 11), (3, 12), (3, 13)}
     return Check("Python", good, found, "python3.11 -m venv .venv && .venv/bin/pip install pijit")
 
 

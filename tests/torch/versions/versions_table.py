@@ -42,7 +42,7 @@ PAGE = """\
 
 Made by `python tests/torch/versions/versions_table.py`; a test compares it with the tables in the code.
 
-Linux on x86_64, CPython {pythons}. CPython 3.13 is under work and needs `-DPIJIT_UNFINISHED_PYTHON=ON` of CMake.
+Linux on x86_64, CPython {pythons}.
 
 | torch | tested with | what is replayed otherwise than beside the others |
 | --- | --- | --- |
@@ -62,19 +62,18 @@ adapters are there and which one is used.
 
 `make test-torch TORCH=2.15` runs the tests of `tests/torch` beside one of these, `make test-all-torches` beside each.
 
-## CPython 3.12
+## CPython 3.12 and 3.13
 
-The tests are those of 3.11. The slow ones of models were run there beside a torch for CUDA only, without a GPU: 21 of
-99 fail, as they count an opaque call more. transformers asks CUDA's runtime whether a stream is captured. These cannot
-hold on 3.12:
+The tests are those of 3.11, beside a torch for CUDA, without a GPU. There transformers has CUDA's runtime say whether a
+stream is captured, which raises: an opaque call. These tests cannot hold on a later CPython:
 
-| test | why it is not run |
-| --- | --- |
+| test | on | why it is not run |
+| --- | --- | --- |
 {differs}
 
-- A jitted function keeps its arguments until it returns, as a function of C does. In a plain call of 3.12 they may die
-  before.
-- CPython 3.12 specialises calls and loads of attributes where no hook is in place. Then the AttributeError of a
+- A jitted function keeps its arguments until it returns, as a function of C does. In a plain call of 3.12 and
+  later they may die before.
+- From 3.12 on CPython specialises calls and loads of attributes where no hook is in place. Then the AttributeError of a
   property has no `name` and `obj`, and keys with colliding hashes are compared less often. A recording, and a replay
   that is left, do as CPython does before it has specialised.
 - An audit hook that is written in Python is followed where it is told of `id()` or of a function's `__code__`,
@@ -103,10 +102,13 @@ nothing, and runs the tests that need a GPU.
 """
 
 
-def differing(version: str) -> str:
-    """Rows of what is not tested on a CPython."""
-    rows = differs.DIFFERS.get(version, {}).items()
-    return "\n".join(f"| `{test}` | {why} |" for test, why in rows)
+def differing() -> str:
+    """Rows of what is not tested on some CPython."""
+    of_tests: dict[tuple[str, str], list[str]] = {}
+    for version, rows in differs.DIFFERS.items():
+        for test, why in rows.items():
+            of_tests.setdefault((test, why), []).append(version)
+    return "\n".join(f"| `{test}` | {', '.join(versions)} | {why} |" for (test, why), versions in of_tests.items())
 
 
 def page() -> str:
@@ -115,7 +117,7 @@ def page() -> str:
         f"| {row.minor} | {row.tested} | {'; '.join(row.differs) or 'nothing is known to differ'} |"
         for row in torches().TORCHES
     )
-    return PAGE.format(pythons=" and ".join(pythons()), rows="\n".join(rows), differs=differing("3.12"))
+    return PAGE.format(pythons=", ".join(pythons()), rows="\n".join(rows), differs=differing())
 
 
 if __name__ == "__main__":

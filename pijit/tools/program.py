@@ -52,7 +52,7 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
 def _code_of(file: str) -> CodeType:
     """As `python file` finds it: compiled already, whatever the name, or source."""
     with io.open_code(file) as stream:
-        code = pkgutil.read_code(stream)
+        code: CodeType | None = pkgutil.read_code(stream)
     if code is not None:
         return code
     with io.open_code(file) as stream:

@@ -121,6 +121,9 @@ inline bool closes_unrun([[maybe_unused]] PyCodeObject* code, [[maybe_unused]] i
 #endif
 }
 
+// close() of a generator gives what the generator returned on that, not None.
+inline constexpr bool kCloseGivesResult = PY_VERSION_HEX >= 0x030d0000;
+
 // Index of the first instruction that has events: what precedes it is the prologue.
 inline int first_traceable(PyCodeObject* code) noexcept {
   return code->_co_firsttraceable;

@@ -152,21 +152,23 @@ Task<Val> generator_throw(Drive& drive, Arguments args) {
   co_return inner.value;
 }
 
-// An iterator of C has no close(). The one that it delegates to is closed first, and a second time that is nothing.
-Task<bool> close(Drive& drive, Val generator, bool outermost, bool again) {
+// What close() gives. An iterator of C has no close(). The one that it delegates to is closed first, and a second time
+// that is nothing.
+Task<Val> close(Drive& drive, Val generator, bool outermost, bool again) {
   Recorder& recorder = drive.recorder();
+  const Val none = Val::constant(Py_None);
   if (!recorder.is_virtual(generator, VirtualKind::kGenerator)) {
     if (!is_iterator(recorder, generator)) co_await drive.unknown();
-    co_return true;
+    co_return none;
   }
-  if (recorder.has_ended(generator)) co_return true;
+  if (recorder.has_ended(generator)) co_return none;
   if (recorder.is_running(generator) && outermost) co_await drive.raise(already_executing(recorder, generator));
   if (!recorder.may_resume(generator)) co_await drive.unknown();
   const Val delegate = recorder.delegate_of(generator);
   if (!delegate.is_null()) co_await close(drive, delegate, false, again);
   if (recorder.closes_unrun(generator)) {
     recorder.end_generator(generator.index());
-    co_return true;
+    co_return none;
   }
   const Inner inner = co_await throw_into(drive, generator, Val(), again);
   if (inner.raised) {
@@ -175,13 +177,15 @@ Task<bool> close(Drive& drive, Val generator, bool outermost, bool again) {
       co_await drive.pass_on();
     }
     drive.caught();
-  } else if (!inner.ended) {
+  } else if (inner.ended) {
+    co_return cpython::kCloseGivesResult ? inner.returned : none;
+  } else {
     if (!outermost) co_await drive.unknown();
     co_await drive.raise(new_error(recorder, PyExc_RuntimeError,
                                    recorder.type_of(generator) == &PyCoro_Type ? "coroutine ignored GeneratorExit"
                                                                                : "generator ignored GeneratorExit"));
   }
-  co_return true;
+  co_return none;
 }
 
 Task<Val> generator_close(Drive& drive, Arguments args) {
@@ -189,8 +193,7 @@ Task<Val> generator_close(Drive& drive, Arguments args) {
   const TraceMark& begin = drive.frame().mark;
   const Trace& trace = drive.recorder().trace();
   const bool first = trace.clock == begin.time && trace.nodes.size() == begin.nodes;
-  co_await close(drive, args.values[0], true, first);
-  co_return Val::constant(Py_None);
+  co_return co_await close(drive, args.values[0], true, first);
 }
 
 }  // namespace

@@ -409,6 +409,43 @@ def args():
     return (3,)
 
 
+# %% generators_that_raise_what_a_cell_holds
+def f(n):
+    def inner():
+        try:
+            yield 1
+        finally:
+            raise raised
+
+    def outer():
+        yield from inner()
+
+    g = outer()
+    next(g)
+    raised = GeneratorExit()
+    out = [g.close(), next(g, "over")]
+    g = outer()
+    next(g)
+    raised, thrown = GeneratorExit(), GeneratorExit()
+    try:
+        g.throw(thrown)
+    except GeneratorExit as error:
+        out += [error is thrown, error.__context__, n + k]
+    return out
+
+
+def args():
+    return (1,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2
+
+
 # %% generator_traceback_closures
 import random
 

@@ -217,6 +217,36 @@ def f():
     return out, list(fresh), list(begun)
 
 
+# %% close_of_a_generator_that_returns
+def numbers(n):
+    try:
+        yield 1
+    except GeneratorExit:
+        return n + k
+
+
+def outer(n):
+    yield from numbers(n)
+
+
+def f(n):
+    a, b, c, d = numbers(n), outer(n), numbers(n), (each for each in (1, 2))
+    next(a), next(b), next(d)
+    return a.close(), a.close(), b.close(), c.close(), d.close()
+
+
+def args():
+    return (2,)
+
+
+k = 5
+
+
+def change():
+    global k
+    k = 6
+
+
 # %% generator_close_delegation
 log = []
 

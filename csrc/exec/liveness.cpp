@@ -7,6 +7,7 @@
 // from a register; the kBuild node between the two has then expanded that log.
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "cpython/objects.h"
@@ -28,6 +29,7 @@ class Liveness {
         snapshots_(snapshots),
         last_(trace.regs.size(), kNone),
         place_(trace.regs.size()),
+        late_(trace.regs.size()),
         states_(trace.frame_states.size()),
         logs_(trace.virtuals.size(), kNone),
         walks_(trace.virtuals.size()),
@@ -38,6 +40,8 @@ class Liveness {
   const Vec<uint32_t>& last() const { return last_; }
   // Which operand of that node, or which place in its frames, reads the register: the last one lets it go.
   const Vec<uint32_t>& place() const { return place_; }
+  // Where CPython runs frames: that node reads the register for more than for these frames.
+  const Vec<bool>& late() const { return late_; }
 
  private:
   void use(Val value, uint32_t time);
@@ -45,13 +49,16 @@ class Liveness {
     if (last_[index] != kNone && last_[index] > node_) return;
     last_[index] = node_;
     place_[index] = uses_++;
+    if (is_late_) late_[index] = true;
   }
   void use_log(uint32_t index, uint32_t time);
   void use_entries(uint32_t index, uint32_t time);
   void use_entry(const LogEntry& entry, uint32_t time);
   void use_undone(uint32_t time);
   void use_build(const Node& node);
-  void use_snapshot(const Snapshot& snapshot);
+  void use_snapshot(const Snapshot& snapshot) { use_frames(snapshot.frame, snapshot.time); }
+  void use_frames(uint32_t state, uint32_t time);
+  void use_around(const Node& node);
   void use_guard(const Guard& guard);
   void use_epoch(const Epoch& epoch);
 
@@ -63,6 +70,8 @@ class Liveness {
   const bool snapshots_;
   Vec<uint32_t> last_, place_;
   uint32_t uses_ = 0;
+  Vec<bool> late_;
+  bool is_late_ = false;
   Vec<bool> states_;                // expanded
   Vec<uint32_t> logs_;              // expanded: at which node; else kNone
   Vec<uint8_t> walks_;              // how often each log was walked at that node, for the places
@@ -140,17 +149,30 @@ void Liveness::use_build(const Node& node) {
   node_ = at;
 }
 
-void Liveness::use_snapshot(const Snapshot& snapshot) {
-  for (uint32_t at = snapshot.frame; at != kNone; at = trace_.frame_states[at].parent) {
+void Liveness::use_frames(uint32_t innermost, uint32_t time) {
+  for (uint32_t at = innermost; at != kNone; at = trace_.frame_states[at].parent) {
     if (states_[at]) return;  // and so is every parent
     states_[at] = true;
     const FrameState& state = trace_.frame_states[at];
-    use(state.function, snapshot.time);
-    use(state.extra, snapshot.time);
-    use(state.generator, snapshot.time);
-    use(state.handled, snapshot.time);
-    for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], snapshot.time);
+    use(state.function, time);
+    use(state.extra, time);
+    use(state.generator, time);
+    use(state.handled, time);
+    for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
   }
+}
+
+// What a node that has CPython run frames reads for the frames around these, and for where the replay goes on after an
+// exception.
+void Liveness::use_around(const Node& node) {
+  const Snapshot& snapshot = trace_.snapshots[node.snapshot];
+  uint32_t levels = 0, around = snapshot.frame;
+  for (uint32_t at = around; at != kNone; at = trace_.frame_states[at].parent) ++levels;
+  for (; levels > node.aux; --levels) around = trace_.frame_states[around].parent;
+  is_late_ = true;
+  use_frames(around, snapshot.time);
+  use_snapshot(trace_.snapshots[node.imm]);
+  is_late_ = false;
 }
 
 void Liveness::use_guard(const Guard& guard) {
@@ -171,6 +193,7 @@ void Liveness::run() {
     const Node& node = trace_.nodes[i];
     node_ = static_cast<uint32_t>(i);
     use_undone(node.snapshot != kNone ? trace_.snapshots[node.snapshot].time : node.time);
+    if (runs_frames(node.op)) use_around(node);
     if (reads_snapshot(node)) use_snapshot(trace_.snapshots[node.snapshot]);
     if (has_second_snapshot(node.op)) use_snapshot(trace_.snapshots[node.imm]);
     if (node.op == Op::kEpoch) use_epoch(trace_.epochs[node.aux]);
@@ -309,17 +332,20 @@ void Holding::find_pins() {
 
 // What dies at one node does so in the order in which CPython clears frames: the innermost first, each from its first
 // variable on.
-void fill_releases(Trace* trace, const Vec<uint32_t>& last, const Vec<uint32_t>& place) {
+void fill_releases(Trace* trace, const Liveness& liveness) {
+  const Vec<uint32_t>&last = liveness.last(), &place = liveness.place();
+  const Vec<bool>& late = liveness.late();
   Vec<uint32_t> order;
   for (uint32_t r = trace->inputs; r < last.size(); ++r)
     if (last[r] != kNone) order.push_back(r);
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return std::pair(last[a], place[a]) < std::pair(last[b], place[b]); });
+  const auto key = [&](uint32_t r) { return std::tuple(last[r], bool{late[r]}, place[r]); };
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
   trace->releases = order;
-  for (Node& node : trace->nodes) node.release_first = node.release_count = 0;
+  for (Node& node : trace->nodes) node.release_first = node.release_count = node.release_early = 0;
   for (uint32_t i = 0; i < order.size(); ++i) {
     Node& node = trace->nodes[last[order[i]]];
     if (node.release_count++ == 0) node.release_first = i;
+    node.release_early += runs_frames(node.op) && !late[order[i]] && order[i] != node.out;
   }
 }
 
@@ -351,7 +377,7 @@ void finish_trace(Trace& trace) {
 void prepare_replays(Trace& trace) {
   Liveness liveness(trace);
   liveness.run();
-  fill_releases(&trace, liveness.last(), liveness.place());
+  fill_releases(&trace, liveness);
   Holding(trace, liveness.last()).run();
   trace.room = trace.regs.size();
   trace.prepared = true;

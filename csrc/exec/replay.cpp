@@ -226,7 +226,7 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
       return take_raised(node, regs, call_in_frames(trace, node.snapshot, regs, root, ts, perform, &context));
     }
     case Op::kRunRaise:
-      return take_raised(node, regs, run_frames(trace, node.snapshot, node.aux, regs, root, ts));
+      return take_raised(node, regs, run_frames(trace, node, regs, root, ts));
     case Op::kNext: {
       OpaqueCall context{trace, regs, node, ts};
       PyObject* item = call_in_frames(trace, node.snapshot, regs, root, ts, perform_next, &context);
@@ -234,17 +234,13 @@ Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Fram
       return context.ended == (node.aux == 0) ? Outcome::kNext : Outcome::kOtherWay;
     }
     case Op::kRun:
-      return take(node, regs, run_frames(trace, node.snapshot, node.aux, regs, root, ts));
+      return take(node, regs, run_frames(trace, node, regs, root, ts));
     default: {
       PyObject* result = call(trace, regs, node);
       if (result == nullptr) add_context(trace, regs, node);
       return take(node, regs, result);
     }
   }
-}
-
-bool ran_frames(Op op) noexcept {
-  return op == Op::kRun || op == Op::kRunRaise;
 }
 
 // Of an object, or of the object that a tensor is for Python.
@@ -498,8 +494,8 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
     case Outcome::kFail:
       return fail(*trace_, regs_);
     case Outcome::kRaise:
-      return leave_raising(*trace_, ran_frames(node.op) ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_,
-                           ts_);
+      return leave_raising(*trace_, runs_frames(node.op) ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_,
+                           root_, ts_);
     default:
       break;
   }

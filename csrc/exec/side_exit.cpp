@@ -367,8 +367,8 @@ PyObject* build_in_frames(const Trace& trace, const Node& node, const Reg* regs,
   return chain.enter(ts, root);
 }
 
-PyObject* run_frames(const Trace& trace, uint32_t snapshot, uint32_t first, const Reg* regs, Frame* root,
-                     PyThreadState* ts) {
+PyObject* run_frames(const Trace& trace, const Node& node, Reg* regs, Frame* root, PyThreadState* ts) {
+  const uint32_t snapshot = node.snapshot, first = node.aux;
   Exit exit(trace, snapshot, first, false);
   if (!exit.materialise(regs, trace.snapshots[snapshot].time)) return nullptr;
   struct Run {
@@ -379,6 +379,7 @@ PyObject* run_frames(const Trace& trace, uint32_t snapshot, uint32_t first, cons
   Materialiser make(trace, regs, trace.snapshots[snapshot].time);
   const Ref exception = outer.is_null() ? Ref() : Ref::steal(make.value(outer));
   const cpython::Handling handling(ts, exception.get());
+  for (uint32_t i = 0; i < node.release_early; ++i) release_register(&regs[trace.releases[node.release_first + i]]);
   return Chain(
              trace, snapshot, first, regs,
              [](void* context) {

@@ -21,10 +21,10 @@ namespace pijit {
 // locals are not filled in: what looks at those is not called this way.
 PyObject* call_in_frames(const Trace& trace, uint32_t snapshot, const Reg* regs, cpython::Frame* root,
                          PyThreadState* ts, PyObject* (*perform)(void*), void* context);
-// CPython runs the frames of the snapshot from level `first` (the root is 0) inwards while the outer ones stand in;
-// what frame `first` returns. Registers stay.
-PyObject* run_frames(const Trace& trace, uint32_t snapshot, uint32_t first, const Reg* regs, cpython::Frame* root,
-                     PyThreadState* ts);
+// CPython runs the frames of the node's snapshot from its level (the root is 0) inwards while the outer ones stand in;
+// what the frame of that level returns. Registers that only these frames needed are released when they begin: what the
+// frames delete is to die there.
+PyObject* run_frames(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts);
 
 // Makes the virtual object of a kBuild, an exception that was raised, while the frames of its snapshot stand.
 PyObject* build_in_frames(const Trace& trace, const Node& node, const Reg* regs, cpython::Frame* root,

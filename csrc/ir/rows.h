@@ -167,6 +167,10 @@ constexpr bool is_opaque(Op op) noexcept {
 constexpr bool has_second_snapshot(Op op) noexcept {
   return row_of(op).imm == column::Imm::snapshot;
 }
+// CPython runs frames of the snapshot.
+constexpr bool runs_frames(Op op) noexcept {
+  return op == Op::kRun || op == Op::kRunRaise;
+}
 // Drops references that the trace does not own, so objects that nothing else proves may die.
 constexpr bool may_let_die(Op op) noexcept {
   return row_of(op).frees != column::Frees::nothing;

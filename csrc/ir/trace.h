@@ -64,6 +64,8 @@ struct Node {
   AdapterOp* adapter_op = nullptr;          // owned by Trace::adapter_ops
   uint32_t release_first = 0,
            release_count = 0;  // registers to drop after the node, in Trace::releases (filled by prepare_replays)
+  uint32_t release_early =
+      0;  // as many of these, from the first on, are dropped once the frames that CPython runs stand
 };
 
 // A register's static facts.

@@ -540,3 +540,36 @@ def state():
     said = died[:]
     died.clear()
     return said
+
+
+# %% deleted_where_cpython_runs_the_rest
+import weakref
+
+
+class Table(dict):
+    pass
+
+
+def inner(n):
+    table, other = Table(n=n), Table(n=k)
+    exec("m = n + 1", {}, table)
+    found = weakref.ref(table), weakref.ref(other), table["m"]
+    del table
+    return found[0]() is None, found[1]() is None, found[2], other["n"]
+
+
+def f(n):
+    kept = Table(n=n)
+    return inner(n), kept["n"]
+
+
+def args():
+    return (1,)
+
+
+k = 1
+
+
+def change():
+    global k
+    k = 2

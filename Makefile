@@ -7,6 +7,9 @@ VENV ?= .venv$(OF_PYTHON)
 JOBS ?= $(shell nproc)
 PYTEST_ARGS ?=
 
+# pyenv shows no Python that is not chosen: the latest of a minor release is, where one is named.
+interpreter = $(if $(filter python3.%,$(1)),PYENV_VERSION="$$(pyenv latest $(1:python%=%) 2> /dev/null)" )$(1)
+
 ROOT := $(CURDIR)
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
@@ -50,7 +53,7 @@ help: ## list the targets
 setup: $(INSTALLED) ## create .venv, install what is pinned, build and install pijit
 
 $(DEPS): requirements/dev.txt requirements/core.txt
-	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	test -x $(VENV)/bin/python || $(call interpreter,$(PYTHON)) -m venv $(VENV)
 	python -m pip install --quiet torch==2.13.0 -r requirements/dev.txt
 	touch $@
 
@@ -102,7 +105,7 @@ test-long: $(CHECKED)/.built test-sanitize test-release ## the slow tests on the
 
 # The compilers are large, and none is needed for anything else: what is in .venv is seen from an environment beside it.
 $(BACKENDS)/.deps: requirements/backends.txt $(DEPS)
-	test -x $(BACKENDS)/bin/python || $(PYTHON) -m venv $(BACKENDS)
+	test -x $(BACKENDS)/bin/python || $(call interpreter,$(PYTHON)) -m venv $(BACKENDS)
 	python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" > \
 	  "$$($(BACKENDS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/beside.pth"
 	$(BACKENDS)/bin/python -m pip install --quiet --no-deps torch==2.13.0 -r requirements/backends.txt
@@ -133,7 +136,7 @@ test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the add
 # MindSpore needs a NumPy that torch and JAX of today do not take: an environment of its own, of 3 GB. What torch gives
 # is written first.
 $(MINDSPORE_VENV)/.deps: requirements/mindspore.txt
-	test -x $(MINDSPORE_VENV)/bin/python || $(PYTHON) -m venv $(MINDSPORE_VENV)
+	test -x $(MINDSPORE_VENV)/bin/python || $(call interpreter,$(PYTHON)) -m venv $(MINDSPORE_VENV)
 	$(MINDSPORE_VENV)/bin/python -m pip install --quiet -r requirements/mindspore.txt
 	touch $@
 
@@ -157,7 +160,7 @@ TORCHES_PIP ?= PIP_CONFIG_FILE=/dev/null
 .PRECIOUS: $(TORCHES)/%/.deps $(TORCHES)/%/.built
 $(TORCHES)/%/.deps: requirements/torches.txt tests/torch/versions/stub_libraries.py $(DEPS)
 	$(if $(call release,$*),,$(error torch $* is none of $(MINORS)))
-	test -x $(TORCHES)/$*/bin/python || $(PYTHON) -m venv $(TORCHES)/$*
+	test -x $(TORCHES)/$*/bin/python || $(call interpreter,$(PYTHON)) -m venv $(TORCHES)/$*
 	$(TORCHES_PIP) $(TORCHES)/$*/bin/python -m pip install --quiet --no-deps torch==$(call release,$*) -r requirements/torches.txt
 	rm -rf $(TORCHES)/$*/stubs
 	python tests/torch/versions/stub_libraries.py $(TORCHES)/$*/lib/python3*/site-packages/torch/lib $(TORCHES)/$*/stubs
@@ -195,7 +198,7 @@ venv_of = $(abspath $(PYTHON_VENVS))/$(1)
 TRITON := triton==3.7.1
 .PRECIOUS: $(PYTHON_VENVS)/%/.deps $(PYTHON_VENVS)/%/.built
 $(PYTHON_VENVS)/%/.deps: requirements/dev.txt requirements/core.txt tests/torch/versions/stub_libraries.py
-	test -x $(PYTHON_VENVS)/$*/bin/python || $* -m venv $(PYTHON_VENVS)/$*
+	test -x $(PYTHON_VENVS)/$*/bin/python || $(call interpreter,$*) -m venv $(PYTHON_VENVS)/$*
 	$(TORCHES_PIP) $(PYTHON_VENVS)/$*/bin/python -m pip install --quiet --no-deps torch==2.13.0 $(TRITON) -r requirements/dev.txt
 	rm -rf $(PYTHON_VENVS)/$*/stubs
 	$(PYTHON_VENVS)/$*/bin/python tests/torch/versions/stub_libraries.py \
@@ -215,13 +218,11 @@ test-python: $(PYTHON_VENVS)/$(PYTHON)/.built ## all tests but the slow ones on 
 	  LD_LIBRARY_PATH=$(call venv_of,$(PYTHON))/stubs $(call venv_of,$(PYTHON))/bin/$(PYTEST) \
 	  -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow" $(TESTS)
 
-# An environment and a build of the core alone: nothing of the size of torch is downloaded. pyenv shows no Python that is
-# not chosen.
+# An environment and a build of the core alone: nothing of the size of torch is downloaded.
 CORE_TESTS := exec cache ir hook record pijit lint/test_opcode_tables.py
 .PRECIOUS: $(PYTHON_VENVS)/%-core/.deps $(PYTHON_VENVS)/%-core/.built
 $(PYTHON_VENVS)/%-core/.deps: requirements/core.txt
-	test -x $(PYTHON_VENVS)/$*-core/bin/python || \
-	  PYENV_VERSION="$$(pyenv latest $(patsubst python%,%,$*) 2> /dev/null)" $* -m venv $(PYTHON_VENVS)/$*-core
+	test -x $(PYTHON_VENVS)/$*-core/bin/python || $(call interpreter,$*) -m venv $(PYTHON_VENVS)/$*-core
 	$(PYTHON_VENVS)/$*-core/bin/python -m pip install --quiet --no-deps -r requirements/core.txt
 	touch $@
 
@@ -241,10 +242,9 @@ test-core: $(PYTHON_VENVS)/$(PYTHON)-core/.built ## tests of the core, without t
 
 # A developer need not have all Pythons: one that is missing is named, and passes.
 test-python-core: ## the same on each Python that is there
-	@set -e; for python in $(OTHERS); do \
-	  if PYENV_VERSION="$$(pyenv latest $${python#python} 2> /dev/null)" $$python -c "" 2> /dev/null; \
-	  then $(MAKE) test-core PYTHON=$$python; \
-	  else echo "test-python-core: there is no $$python here, so nothing is tested on it"; fi; done
+	@$(foreach python,$(OTHERS),if $(call interpreter,$(python)) -c "" 2> /dev/null; \
+	  then $(MAKE) test-core PYTHON=$(python) || exit 1; \
+	  else echo "test-python-core: there is no $(python) here, so nothing is tested on it"; fi;)
 
 test-all-versions: test-checked ## the same on each Python (long)
 	for python in $(OTHERS); do $(MAKE) test-python PYTHON=$$python || exit 1; done
@@ -269,7 +269,7 @@ TORCH_DIRS = $(subst $(space),;,$(foreach minor,$(MINORS),$(call torch_of,$(mino
 
 # Torch's own libraries are in the process before an adapter is: they stay out of the wheel.
 $(TORCHES)/wheels-%/.deps: requirements/wheels.txt
-	test -x $(TORCHES)/wheels-$*/bin/python || $* -m venv $(TORCHES)/wheels-$*
+	test -x $(TORCHES)/wheels-$*/bin/python || $(call interpreter,$*) -m venv $(TORCHES)/wheels-$*
 	$(TORCHES)/wheels-$*/bin/python -m pip install --quiet --no-deps -r requirements/wheels.txt
 	touch $@
 

@@ -115,9 +115,13 @@ Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
     case kCode:
       return Val::constant(function->func_code);
     case kName:
-      return recorder.owned(function->func_name);
-    case kQualname:
-      return recorder.owned(function->func_qualname);
+    case kQualname: {  // that a name is written changes no version
+      const bool qualified = field_of(name) == kQualname;
+      const auto at = static_cast<Py_ssize_t>(qualified ? offsetof(PyFunctionObject, func_qualname)
+                                                        : offsetof(PyFunctionObject, func_name));
+      PyObject* kept = nullptr;
+      return recorder.guard_slot(object.object(), at, &kept) ? recorder.owned(kept) : Val();
+    }
     case kDefaults:
       return or_none(function->func_defaults);
     case kKwDefaults:

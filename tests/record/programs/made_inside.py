@@ -344,6 +344,27 @@ def undo():
     of_module.__name__ = "renamed"
 
 
+# %% names_of_functions_written
+def g():
+    pass
+
+
+def f():
+    return g.__name__, g.__qualname__
+
+
+def args():
+    return ()
+
+
+def change():
+    g.__name__ = "renamed"
+
+
+def undo():
+    g.__qualname__ = "of.another"
+
+
 # %% attributes_of_new_functions_written
 def make(n):
     def function(a, b: int = 2, *, c: "C" = 3):

@@ -372,10 +372,11 @@ def _jit_function(fn: FunctionType, options: _Options) -> FunctionType:
     _check_strict(fn, options)
     made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     made.__kwdefaults__ = fn.__kwdefaults__ and dict(fn.__kwdefaults__)
-    for attribute in ("__module__", "__qualname__", "__doc__", "__type_params__"):
+    for attribute in ("__module__", "__qualname__", "__doc__", "__type_params__", "__annotate__"):
         if hasattr(fn, attribute):
             setattr(made, attribute, getattr(fn, attribute))
-    made.__annotations__ = dict(fn.__annotations__)
+    if getattr(fn, "__annotate__", None) is None:  # which makes them when they are first asked for
+        made.__annotations__ = dict(fn.__annotations__)
     made.__dict__.update(fn.__dict__)
     _add_root(made.__code__, made, None, made.__qualname__, options)
     return made

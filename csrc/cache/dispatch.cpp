@@ -48,7 +48,7 @@ uint64_t signature(uint64_t hash, PyObject* object, const Adapter* adapter, int 
 uint64_t call_signature(cpython::Frame* frame, PyCodeObject* code, const Adapter* adapter) noexcept {
   uint64_t hash = 0;
   const int count = cpython::argument_slots(code);
-  for (int i = 0; i < count; ++i) hash = signature(hash, cpython::slots(frame)[i], adapter, 0);
+  for (int i = 0; i < count; ++i) hash = signature(hash, cpython::slot(frame, i), adapter, 0);
   return hash;
 }
 

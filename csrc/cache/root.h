@@ -103,7 +103,7 @@ struct Root {
     return suspends || passes || function == nullptr || !cpython::is_entered_by_calls(function);
   }
   bool matches(cpython::Frame* frame) const noexcept {
-    return function != nullptr ? cpython::function(frame) == function : cpython::slots(frame)[0] == instance;
+    return function != nullptr ? cpython::function(frame) == function : cpython::slot(frame, 0) == instance;
   }
 };
 

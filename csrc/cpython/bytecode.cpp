@@ -6,7 +6,9 @@
 #include <array>
 #include <initializer_list>
 
-#if PY_VERSION_HEX >= 0x030d0000
+#if PY_VERSION_HEX >= 0x030e0000
+#define PIJIT_OPCODES "cpython/opcodes_314.def"
+#elif PY_VERSION_HEX >= 0x030d0000
 #define PIJIT_OPCODES "cpython/opcodes_313.def"
 #elif PY_VERSION_HEX >= 0x030c0000
 #define PIJIT_OPCODES "cpython/opcodes_312.def"

@@ -33,8 +33,17 @@ inline int unit_count(PyCodeObject* code) noexcept {
 inline uint8_t opcode_at(PyCodeObject* code, int index) noexcept {
   uint8_t opcode = _Py_OPCODE(units(code)[index]);
 #if PY_VERSION_HEX >= 0x030c0000
-  constexpr uint8_t kInstrumentedInstruction = PY_VERSION_HEX >= 0x030d0000 ? 247 : 253, kInstrumentedLine = 254;
+  constexpr uint8_t kInstrumentedLine = 254;
+#if PY_VERSION_HEX >= 0x030e0000
+  constexpr uint8_t kInstrumentedInstruction = 238;
+  if (opcode == kInstrumentedLine) {
+    const _PyCoLineInstrumentationData* lines = code->_co_monitoring->lines;
+    opcode = lines->data[index * lines->bytes_per_entry];
+  }
+#else
+  constexpr uint8_t kInstrumentedInstruction = PY_VERSION_HEX >= 0x030d0000 ? 247 : 253;
   if (opcode == kInstrumentedLine) opcode = code->_co_monitoring->lines[index].original_opcode;
+#endif
   if (opcode == kInstrumentedInstruction) opcode = code->_co_monitoring->per_instruction_opcodes[index];
 #endif
   return opcode;
@@ -95,6 +104,11 @@ inline Instruction decode(PyCodeObject* code, int* index) noexcept {
     return {intrinsic(info->form.flag_set, argument), 0, Operation::kNothing, 0, argument};
 #endif
   if (info->operation == Operation::kPair) return pair(info->form.flag_set, argument);
+#if PY_VERSION_HEX >= 0x030e0000
+  constexpr int kSubscriptOperator = 26;  // NB_SUBSCR
+  if (info->operation == Operation::kBinary && argument == kSubscriptOperator)
+    return {Operation::kSubscript, 0, Operation::kNothing, 0, 0};
+#endif
   const Form& form = info->form;
   return {info->operation, static_cast<uint8_t>((argument & form.flag_mask) | form.flag_set), Operation::kNothing, 0,
           argument >> form.shift};
@@ -121,6 +135,18 @@ inline bool closes_unrun([[maybe_unused]] PyCodeObject* code, [[maybe_unused]] i
 #endif
 }
 
+// From 3.14 on a load of a local variable may leave on the stack what it borrows from the variable.
+inline constexpr bool kLoadsBorrow = PY_VERSION_HEX >= 0x030e0000;
+inline bool borrows([[maybe_unused]] PyCodeObject* code, [[maybe_unused]] int index) noexcept {
+#if PY_VERSION_HEX >= 0x030e0000
+  constexpr uint8_t kOne = 86, kTwo = 87;  // LOAD_FAST_BORROW and LOAD_FAST_BORROW_LOAD_FAST_BORROW
+  const uint8_t opcode = opcode_info(code, index).base;
+  return opcode == kOne || opcode == kTwo;
+#else
+  return false;
+#endif
+}
+
 // close() of a generator gives what the generator returned on that, not None.
 inline constexpr bool kCloseGivesResult = PY_VERSION_HEX >= 0x030d0000;
 
@@ -135,6 +161,10 @@ inline constexpr bool kNullBelowCallable = PY_VERSION_HEX < 0x030d0000;
 inline constexpr bool kPreparesCalls = PY_VERSION_HEX < 0x030c0000;
 // A receiver of kSend that has ended stays below its result (kEndSend drops it).
 inline constexpr bool kEndedReceiverStays = PY_VERSION_HEX >= 0x030c0000;
+// An iterator of kForIter that has ended stays, for a kPop.
+inline constexpr bool kEndedIteratorStays = PY_VERSION_HEX >= 0x030e0000;
+// kExitWith finds __exit__ as a call does: what is called, and self above it.
+inline constexpr bool kExitHasSelf = PY_VERSION_HEX >= 0x030e0000;
 
 inline bool is_generator_code(PyCodeObject* code) noexcept {
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != 0;

@@ -4,6 +4,7 @@
 // that is given an entrance has no version, and gets one only where a guard asks for it (function_version).
 #pragma once
 #include "cpython/internals.h"
+#include "cpython/objects.h"
 
 namespace pijit::cpython {
 
@@ -27,7 +28,7 @@ inline void set_entrance(PyObject* function, vectorcallfunc entrance) noexcept {
 // Every call of the function comes to an entrance.
 inline bool is_entered_by_calls(PyObject* function) noexcept {
   const auto* object = reinterpret_cast<PyFunctionObject*>(function);
-  return object->vectorcall != function_vectorcall() && object->func_version == 0;
+  return object->vectorcall != function_vectorcall() && !has_function_version(object);
 }
 #else
 inline constexpr bool kHasEntrances = false;

@@ -47,6 +47,27 @@ int read_number(const unsigned char** at) noexcept {
   return value;
 }
 
+// use(target, depth that its entry of the exception table says).
+template <class Use>
+void each_handler(PyCodeObject* code, const Use& use) {
+  const auto* at = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(code->co_exceptiontable));
+  const auto* const end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
+  while (at < end) {
+    read_number(&at);
+    read_number(&at);
+    const int target = read_number(&at), depth = read_number(&at);
+    use(target, depth);
+  }
+}
+
+#if PY_VERSION_HEX >= 0x030e0000
+// The frame has its depth itself.
+Depths find_depths(PyCodeObject* code) {
+  Depths depths(static_cast<size_t>(unit_count(code)));
+  each_handler(code, [&](int target, int) { depths[static_cast<size_t>(target)].handler = true; });
+  return depths;
+}
+#else
 // Follows the flow of control from every place whose depth is known.
 class DepthFinder {
  public:
@@ -54,15 +75,10 @@ class DepthFinder {
   Depths find() {
     reach(0, 0);
     run();
-    const auto* at = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(code_->co_exceptiontable));
-    const auto* const end = at + PyBytes_GET_SIZE(code_->co_exceptiontable);
-    while (at < end) {
-      read_number(&at);
-      read_number(&at);
-      const int target = read_number(&at), depth = read_number(&at);
+    each_handler(code_, [&](int target, int depth) {
       reach(target, (depth >> 1) + (depth & 1) + 1);
       depths_[static_cast<size_t>(target)].handler = true;
-    }
+    });
     run();
     return std::move(depths_);
   }
@@ -121,6 +137,10 @@ class DepthFinder {
   Depths depths_;
   std::vector<int> open_;
 };
+Depths find_depths(PyCodeObject* code) {
+  return DepthFinder(code).find();
+}
+#endif
 
 const Depths& depths_of(PyCodeObject* code) {
   if (code == t_last) return *t_depths;
@@ -199,10 +219,12 @@ Events& thread_events() noexcept {
   return events;
 }
 
+#if PY_VERSION_HEX < 0x030e0000
 int static_depth(PyCodeObject* code, int index) noexcept {
   const Depths& depths = depths_of(code);
   return index >= 0 && static_cast<size_t>(index) < depths.size() ? depths[static_cast<size_t>(index)].depth : -1;
 }
+#endif
 
 bool begins_handler(PyCodeObject* code, int index) noexcept {
   const Depths& depths = depths_of(code);
@@ -245,7 +267,7 @@ bool follow_events(_PyInterpreterFrame* frame) noexcept {
   Followed& state = followed()[code];
   if (state.count == 0) {
     state.code = Ref::borrow(reinterpret_cast<PyObject*>(code));
-    state.depths = DepthFinder(code).find();
+    state.depths = find_depths(code);
     if (!set_events(code, kInstructionEvents)) {
       followed().erase(code);
       return false;

@@ -1,8 +1,8 @@
 // Events of CPython 3.12 and later: INSTRUCTION events of sys.monitoring, local to the code that is followed, from a C
 // callable.
 //
-// 1. The evaluator keeps its stack pointer to itself at these events. The depth of the stack is a fact of the code
-// (static_depth), and the frame has it as long as the listener looks.
+// 1. Up to 3.13 the evaluator keeps its stack pointer to itself at these events. The depth of the stack is a fact of
+// the code (static_depth), and the frame has it as long as the listener looks.
 // 2. EXTENDED_ARG and the unit after it have an event each; the listener hears of the first.
 // 3. Exceptions have no local event: the first instruction of a handler tells of them.
 // 4. Code that other threads or other frames run too has events there; the listener looks at the frame.
@@ -21,8 +21,10 @@ inline constexpr bool kExceptionsAreSilent = true;
 // References to an exception that nothing but the stack, or the error that is set, holds.
 inline constexpr Py_ssize_t kExceptionHeldByEvent = 1;
 
+#if PY_VERSION_HEX < 0x030e0000
 // Depth of the stack before an instruction; -1: it is never reached.
 int static_depth(PyCodeObject* code, int index) noexcept;
+#endif
 // The instruction begins an exception handler.
 bool begins_handler(PyCodeObject* code, int index) noexcept;
 
@@ -37,6 +39,9 @@ Events& thread_events() noexcept;
 // The frame has its stack depth. Must nest like C scopes.
 class StackSeen {
  public:
+#if PY_VERSION_HEX >= 0x030e0000
+  explicit StackSeen(_PyInterpreterFrame*) noexcept {}
+#else
   explicit StackSeen(_PyInterpreterFrame* frame) noexcept : frame_(frame), before_(frame->stacktop) {
     const int depth = static_depth(code(frame), instruction_index(frame));
     frame->stacktop = depth < 0 ? before_ : local_count(frame) + depth;
@@ -48,6 +53,7 @@ class StackSeen {
  private:
   _PyInterpreterFrame* frame_;
   int before_;
+#endif
 };
 
 template <class Listener>

@@ -7,6 +7,9 @@ namespace pijit::cpython {
 // Where nothing of a group matches, what split() has made of it stays, and not the group itself.
 inline constexpr bool kUnmatchedIsCopied = PY_VERSION_HEX >= 0x030c0000;
 
+// A group that is made of an exception that is none has a traceback, of the frame that except* stands in.
+inline constexpr bool kWrappedHaveTracebacks = PY_VERSION_HEX >= 0x030e0000;
+
 // (exception, classes, handled) -> (rest, match, handled now), as CHECK_EG_MATCH leaves them. Where nothing
 // matches, `rest` is the exception (or its copy) and `match` None.
 PyObject* group_splitter() noexcept;

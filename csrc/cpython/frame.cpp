@@ -30,13 +30,13 @@ void give_gil() noexcept {
 }
 
 void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {
-  PyObject** slots = frame->localsplus;
+  Slot* slots = frame->localsplus;
   for (int i = 0; i < count; ++i) {
-    PyObject* old = i < frame->stacktop ? slots[i] : nullptr;
-    slots[i] = objects[i];
+    PyObject* old = i < used_slots(frame) ? take(slots[i]) : nullptr;
+    slots[i] = new_slot(objects[i]);
     objects[i] = old;
   }
-  frame->stacktop = count;
+  set_used_slots(frame, count);
 }
 
 #if PY_VERSION_HEX >= 0x030c0000
@@ -73,8 +73,9 @@ PyObject* Evaluation::take_off(PyThreadState* ts, PyObject* result) {
     stand_at(frame_, -1);
     return eval_default(ts, frame_, 1);
   }
-  for (int i = local_count(frame_); i < frame_->stacktop; ++i) drop_reference(frame_->localsplus[i]);
-  frame_->stacktop = local_count(frame_);
+  for (int i = local_count(frame_); i < used_slots(frame_); ++i)
+    drop_reference(take(std::exchange(frame_->localsplus[i], new_slot(nullptr))));
+  set_used_slots(frame_, local_count(frame_));
   push(frame_, result);
   stands_at(frame_) = const_cast<_Py_CODEUNIT*>(stub) - (PY_VERSION_HEX < 0x030d0000 ? 1 : 0);
   return eval_default(ts, frame_, 0);
@@ -88,7 +89,7 @@ namespace {
 void unwind_to(Frame* frame, int index, const Handler& handler) noexcept {
   Ref error = Ref::steal(PyErr_GetRaisedException());
   while (stack_depth(frame) > handler.depth) drop_reference(pop(frame));
-  if (handler.push_lasti) push(frame, PyLong_FromLong(index));
+  if (handler.push_lasti) push(frame, number_on_stack(index));
   push(frame, error.release());
   resume_at(frame, handler.target);
 }
@@ -122,17 +123,26 @@ PyObject* eval_raising(PyThreadState* ts, Frame* frame) {
 }
 #endif
 
+void forget_caller(PyFrameObject* object) noexcept {
+  drop_reference(reinterpret_cast<PyObject*>(std::exchange(object->f_back, nullptr)));
+}
+
 bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held) {
   Frame* const ended = object->f_frame;
   if (frame->frame_obj != nullptr || ended->owner != FRAME_OWNED_BY_FRAME_OBJECT || code(ended) != code(frame))
     return false;
   if (frame->f_locals == nullptr) std::swap(frame->f_locals, ended->f_locals);
   const auto hold = [&](void* part) { held->push_back(Ref::steal(static_cast<PyObject*>(part))); };
-  for (int i = 0; i < ended->stacktop; ++i) hold(ended->localsplus[i]);
+  for (int i = 0; i < used_slots(ended); ++i) hold(take(ended->localsplus[i]));
   hold(ended->f_locals);
   hold(std::exchange(object->f_back, nullptr));
+#if PY_VERSION_HEX >= 0x030e0000
+  hold(take(ended->f_funcobj));
+  hold(take(ended->f_executable));
+#else
   hold(function(ended));
   hold(code(ended));
+#endif
   PyObject_GC_UnTrack(object);  // as long as the thread owns the frame
   object->f_frame = frame;
   frame->frame_obj = reinterpret_cast<PyFrameObject*>(new_reference(reinterpret_cast<PyObject*>(object)));
@@ -224,7 +234,7 @@ PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generat
 
 void drop_sent(Frame* frame) noexcept {
   PyErr_Clear();
-  drop_reference(frame->localsplus[--frame->stacktop]);
+  drop_reference(pop(frame));
 }
 
 int start_of_generator(PyCodeObject* code) noexcept {

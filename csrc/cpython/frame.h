@@ -54,11 +54,11 @@ class Evaluation {
   static void note(Frame*) noexcept {}
 #endif
 };
-// From 3.12 on each evaluator counts against a limit of C calls of its own, lower than that of Python's. Without us the
-// evaluator of the caller would have gone on in the frame; the C stack that this takes is looked after by the hook.
+// On 3.12 and 3.13 each evaluator counts against a limit of C calls of its own, lower than that of Python's. Without us
+// the evaluator of the caller would have gone on in the frame; the C stack that this takes is looked after by the hook.
 class UncountedEvaluator {
  public:
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
   explicit UncountedEvaluator(PyThreadState* ts) noexcept : ts_(ts) { ts->c_recursion_remaining += kUnits; }
   ~UncountedEvaluator() { ts_->c_recursion_remaining -= kUnits; }
   UncountedEvaluator(const UncountedEvaluator&) = delete;
@@ -117,16 +117,29 @@ inline void stand_at(Frame* frame, int index) noexcept {
 inline void resume_at(Frame* frame, int index) noexcept {
   stand_at(frame, PY_VERSION_HEX < 0x030d0000 ? index - 1 : index);
 }
+inline void set_used_slots(Frame* frame, int count) noexcept {
+#if PY_VERSION_HEX >= 0x030e0000
+  frame->stackpointer = frame->localsplus + count;
+#else
+  frame->stacktop = count;
+#endif
+}
 // Steals; NULL allowed.
 inline void push(Frame* frame, PyObject* object) noexcept {
-  frame->localsplus[frame->stacktop++] = object;
+  const int at = used_slots(frame);
+  frame->localsplus[at] = new_slot(object);
+  set_used_slots(frame, at + 1);
 }
 
 // Gives the reference away; may be null.
 inline PyObject* pop(Frame* frame) noexcept {
-  return frame->localsplus[--frame->stacktop];
+  const int at = used_slots(frame) - 1;
+  set_used_slots(frame, at);
+  return take(frame->localsplus[at]);
 }
 
+// The frame of `object` has ended, and nobody has called it.
+void forget_caller(PyFrameObject* object) noexcept;
 // `object`, whose frame has ended, becomes that of `frame`, which has none yet and runs the same code: true. What it
 // held is moved to `held`: the last references may be among it. False: that cannot be, and nothing has changed.
 bool take_over(PyFrameObject* object, Frame* frame, std::vector<Ref>* held);

@@ -11,6 +11,7 @@
 #include "common/ref.h"
 #include "cpython/bytecode.h"
 #include "cpython/internals.h"
+#include "cpython/slot.h"
 
 namespace pijit::cpython {
 
@@ -26,7 +27,9 @@ inline PyCodeObject* code(Frame* frame) noexcept {
 #endif
 }
 inline PyObject* function(Frame* frame) noexcept {
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030e0000
+  return object_in(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030c0000
   return frame->f_funcobj;
 #else
   return reinterpret_cast<PyObject*>(frame->f_func);
@@ -41,18 +44,27 @@ inline PyObject* builtins(Frame* frame) noexcept {
 inline PyObject* locals_mapping(Frame* frame) noexcept {
   return frame->f_locals;
 }
-inline PyObject** slots(Frame* frame) noexcept {
-  return frame->localsplus;
+// What a slot holds, local variables first, then the stack; may be null.
+inline PyObject* slot(Frame* frame, int index) noexcept {
+  return object_in(frame->localsplus[index]);
+}
+// How many slots are in use: all local variables, and the stack.
+inline int used_slots(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030e0000
+  return static_cast<int>(frame->stackpointer - frame->localsplus);
+#else
+  return frame->stacktop;
+#endif
 }
 inline int local_count(Frame* frame) noexcept {
   return code(frame)->co_nlocalsplus;
 }
 inline int stack_depth(Frame* frame) noexcept {
-  return frame->stacktop - code(frame)->co_nlocalsplus;
+  return used_slots(frame) - code(frame)->co_nlocalsplus;
 }
 // The n-th stack entry from the top, 1 being the top; may be NULL.
 inline PyObject* peek(Frame* frame, int n) noexcept {
-  return frame->localsplus[frame->stacktop - n];
+  return slot(frame, used_slots(frame) - n);
 }
 // What a call of so many arguments, which is to begin, calls.
 inline PyObject* callee(Frame* frame, int count) noexcept {
@@ -77,7 +89,9 @@ inline int resume_index(Frame* frame) noexcept {
 }
 // From 3.12 on the evaluator's own entries stand in the chain; they are passed over.
 inline Frame* of_python(Frame* frame) noexcept {
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030e0000
+  while (frame != nullptr && frame->owner >= FRAME_OWNED_BY_INTERPRETER) frame = frame->previous;
+#elif PY_VERSION_HEX >= 0x030c0000
   while (frame != nullptr && frame->owner == FRAME_OWNED_BY_CSTACK) frame = frame->previous;
 #endif
   return frame;
@@ -109,14 +123,24 @@ inline bool is_generator_frame(Frame* frame) noexcept {
 }
 // The frame inside a generator, coroutine or async generator object.
 inline Frame* generator_frame(PyObject* generator) noexcept {
+#if PY_VERSION_HEX >= 0x030e0000
+  return &reinterpret_cast<PyGenObject*>(generator)->gi_iframe;
+#else
   return reinterpret_cast<Frame*>(reinterpret_cast<PyGenObject*>(generator)->gi_iframe);
+#endif
 }
 // The generator that owns a generator frame (borrowed).
 inline PyObject* generator_of(Frame* frame) noexcept {
+#if PY_VERSION_HEX >= 0x030e0000
+  return reinterpret_cast<PyObject*>(_PyGen_GetGeneratorFromFrame(frame));
+#else
   return reinterpret_cast<PyObject*>(_PyFrame_GetGenerator(frame));
+#endif
 }
 // The object of a generator's frame that has ended names, as its f_back, who resumed it last.
-inline constexpr bool kEndedGeneratorsHaveCallers = PY_VERSION_HEX >= 0x030c0000;
+inline constexpr bool kEndedGeneratorsHaveCallers = PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000;
+// A frame that ends lets its last variable go first.
+inline constexpr bool kFramesClearFromTheirEnd = PY_VERSION_HEX >= 0x030e0000;
 // The index of RETURN_GENERATOR in the prologue of a generator's code.
 int start_of_generator(PyCodeObject* code) noexcept;
 // No instruction of the frame has run yet.
@@ -192,7 +216,9 @@ inline bool tracks_coroutine_origins(PyThreadState* ts) noexcept {
   return ts->coroutine_origin_tracking_depth > 0;
 }
 inline bool has_recursion_headroom(PyThreadState* ts, uint32_t levels) noexcept {
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030e0000
+  return ts->py_recursion_remaining > static_cast<int>(levels);
+#elif PY_VERSION_HEX >= 0x030c0000
   return ts->py_recursion_remaining > static_cast<int>(levels) && ts->c_recursion_remaining > static_cast<int>(levels);
 #else
   return ts->recursion_remaining > static_cast<int>(levels);

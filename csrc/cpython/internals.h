@@ -35,4 +35,9 @@
 #include <internal/pycore_setobject.h>
 #include <internal/pycore_unicodeobject.h>
 #endif
+#if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_genobject.h>
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_stackref.h>
+#endif
 #undef Py_BUILD_CORE

@@ -186,7 +186,37 @@ bool has_value(PyObject* object, PyObject* plain) noexcept {
   return PyObject_TypeCheck(object, Py_TYPE(plain)) && same_value(Py_TYPE(plain), object, plain);
 }
 
-#if PY_VERSION_HEX >= 0x030d0000
+#if PY_VERSION_HEX >= 0x030e0000
+namespace {
+
+#ifdef Py_GIL_DISABLED
+#error "a dict has bits for a version only where there is a GIL"
+#endif
+
+int g_watcher = -1;  // negative: CPython had none left
+
+int forget_version(PyDict_WatchEvent, PyObject* dict, PyObject*, PyObject*) {
+  uint64_t& tag = reinterpret_cast<PyDictObject*>(dict)->_ma_watcher_tag;
+  tag &= ((uint64_t{1} << kVersionShift) - 1) & ~(uint64_t{1} << g_watcher);
+  return 0;
+}
+
+}  // namespace
+
+// Without a watcher no two answers are the same, so that nothing passes for unchanged.
+uint64_t new_dict_version(PyDictObject* dict) noexcept {
+  static uint64_t last = 0;
+  static const int watcher = [] {
+    const SavedError error;
+    g_watcher = PyDict_AddWatcher(forget_version);
+    if (g_watcher < 0) PyErr_Clear();
+    return g_watcher;
+  }();
+  const uint64_t version = ++last;
+  if (watcher >= 0) dict->_ma_watcher_tag |= (version << kVersionShift) | (uint64_t{1} << watcher);
+  return version;
+}
+#elif PY_VERSION_HEX >= 0x030d0000
 uint64_t shared_values_version(PyDictObject* dict) noexcept {
   constexpr uint64_t kPrime = 0x9E3779B97F4A7C15ull, kNoTag = uint64_t{1} << 63;
   const PyDictValues* values = dict->ma_values;
@@ -207,7 +237,7 @@ uint32_t type_version(PyTypeObject* type) noexcept {
 
 uint32_t function_version(PyObject* function) noexcept {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
-  if (object->func_version == 0 && next_function_version > kLowestOwnVersion)
+  if (!has_function_version(object) && next_function_version > kLowestOwnVersion)
     object->func_version = next_function_version--;
   return object->func_version;
 }

@@ -14,10 +14,22 @@
 namespace pijit::cpython {
 
 // --- versions; 0: none can be had -------------------------------------------------------------
-#if PY_VERSION_HEX >= 0x030d0000
+#if PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000
 // A number made of all that a dict has whose values lie in the object that it belongs to.
 uint64_t shared_values_version(PyDictObject* dict) noexcept;
 #endif
+#if PY_VERSION_HEX >= 0x030e0000
+// 3.14 counts no changes of a dict. It tells a watcher before each, and has bits in the dict that it does not use:
+// there a dict that was asked about has its version, until the first change takes it away.
+inline constexpr int kVersionShift = DICT_MAX_WATCHERS + DICT_WATCHED_MUTATION_BITS;
+// Gives a version to a dict that has none.
+uint64_t new_dict_version(PyDictObject* dict) noexcept;
+inline uint64_t dict_version(PyObject* object) noexcept {
+  auto* dict = reinterpret_cast<PyDictObject*>(object);
+  const uint64_t version = dict->_ma_watcher_tag >> kVersionShift;
+  return version != 0 ? version : new_dict_version(dict);
+}
+#else
 // On 3.13 a store to an attribute changes no tag where the dict shares its values with the object: the values are the
 // version then, and one that died may have left its address to another.
 inline uint64_t dict_version(PyObject* object) noexcept {
@@ -27,6 +39,7 @@ inline uint64_t dict_version(PyObject* object) noexcept {
 #endif
   return dict->ma_version_tag;
 }
+#endif
 // The valid version tag of a type; assigned if need be.
 uint32_t type_version(PyTypeObject* type) noexcept;
 // The current valid tag, 0 if there is none now.
@@ -40,6 +53,10 @@ inline uint32_t current_type_version(PyTypeObject* type) noexcept {
 // Changes with __code__, __defaults__, __kwdefaults__ (the object, not its content), __annotations__; assigned if need
 // be.
 uint32_t function_version(PyObject* function) noexcept;
+// From 3.14 on one that lost its version has 1.
+inline bool has_function_version(const PyFunctionObject* function) noexcept {
+  return function->func_version > (PY_VERSION_HEX >= 0x030e0000 ? 1u : 0u);
+}
 inline uint32_t current_function_version(PyObject* function) noexcept {
   return reinterpret_cast<PyFunctionObject*>(function)->func_version;
 }
@@ -48,6 +65,13 @@ inline uint32_t current_function_version(PyObject* function) noexcept {
 inline constexpr Py_ssize_t kTypeParameters = offsetof(PyFunctionObject, func_typeparams);
 #else
 inline constexpr Py_ssize_t kTypeParameters = -1;
+#endif
+
+// And where the function that makes its annotations when they are first asked for; may be null or None there.
+#if PY_VERSION_HEX >= 0x030e0000
+inline constexpr Py_ssize_t kAnnotate = offsetof(PyFunctionObject, func_annotate);
+#else
+inline constexpr Py_ssize_t kAnnotate = -1;
 #endif
 
 // issubset() draws no further from an iterator that has given all that the set has.
@@ -169,6 +193,10 @@ inline bool next_set_item(PyObject* set, Py_ssize_t* position, PyObject** item) 
 }
 
 // --- integers ---------------------------------------------------------------------------------
+// One of CPython's table of small ints, which live as long as the process; borrowed.
+inline PyObject* small_int(int value) noexcept {
+  return Ref::steal(PyLong_FromLong(value)).get();
+}
 // -1, 0 or 1; of an int or of what is derived from it.
 inline int int_sign(PyObject* number) noexcept {
   return _PyLong_Sign(number);
@@ -203,6 +231,15 @@ inline bool matches_itself(PyTypeObject* type) noexcept {
 bool has_no_next(PyTypeObject* type) noexcept;
 // The class of a slot method of C that is bound: (1).__add__.
 PyTypeObject* method_wrapper_type() noexcept;
+
+// What code names by a number, borrowed: AssertionError is 0, and before 3.14 the only one.
+inline PyObject* common_constant([[maybe_unused]] int which) noexcept {
+#if PY_VERSION_HEX >= 0x030e0000
+  return PyInterpreterState_Get()->common_consts[which];
+#else
+  return PyExc_AssertionError;
+#endif
+}
 
 // --- other ------------------------------------------------------------------------------------
 // True if the set holds `key` by identity or, if `scalar`, as the same scalar; linear, never hashes; looks into `key`
@@ -240,17 +277,24 @@ inline bool is_finalizing() noexcept {
 #endif
 }
 
+// What an object holds at that byte; borrowed, may be null.
+inline PyObject* object_at(PyObject* object, Py_ssize_t offset) noexcept {
+  PyObject* found = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+  return is_tagged(found) ? nullptr : found;
+}
+
+// The annotations of a function are still to be made, by code of the program.
+inline bool has_lazy_annotations(PyObject* function) noexcept {
+  PyObject* annotate = kAnnotate < 0 ? nullptr : object_at(function, kAnnotate);
+  return annotate != nullptr && annotate != Py_None &&
+         reinterpret_cast<PyFunctionObject*>(function)->func_annotations == nullptr;
+}
+
 // An object of C that shows its memory (the buffer protocol), such as an array; no scalar.
 inline bool shows_memory(PyObject* object) noexcept {
   const PyTypeObject* type = Py_TYPE(object);
   return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && type->tp_as_buffer != nullptr &&
          type->tp_as_buffer->bf_getbuffer != nullptr && !is_scalar(object);
-}
-
-// What an object holds at that byte; borrowed, may be null.
-inline PyObject* object_at(PyObject* object, Py_ssize_t offset) noexcept {
-  PyObject* found = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
-  return is_tagged(found) ? nullptr : found;
 }
 
 // Types of C whose objects, if they are equal, are told apart by nothing but their identity: devices.

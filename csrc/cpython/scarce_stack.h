@@ -6,11 +6,11 @@
 
 namespace pijit::cpython {
 
-// From 3.12 on CPython counts such calls, and expects of the C stack that it takes as many as the count. What pijit has
-// put on it is not counted, so near its end only as many are allowed as fit. Must nest like C scopes.
+// On 3.12 and 3.13 CPython counts such calls, and expects of the C stack that it takes as many as the count. What pijit
+// has put on it is not counted, so near its end only as many are allowed as fit. Must nest like C scopes.
 class ScarceStack {
  public:
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
   explicit ScarceStack(PyThreadState* ts) noexcept
       : ts_(ts), withheld_(std::max(0, ts->c_recursion_remaining - kAllowed)) {
     ts->c_recursion_remaining -= withheld_;

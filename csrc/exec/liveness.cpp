@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cpython/frame_view.h"
 #include "cpython/objects.h"
 #include "exec/replay.h"
 #include "guard/check.h"
@@ -54,6 +55,7 @@ class Liveness {
   void use_log(uint32_t index, uint32_t time);
   void use_entries(uint32_t index, uint32_t time);
   void use_entry(const LogEntry& entry, uint32_t time);
+  void use_slots(const FrameState& state, uint32_t time);
   void use_undone(uint32_t time);
   void use_build(const Node& node);
   void use_snapshot(const Snapshot& snapshot) { use_frames(snapshot.frame, snapshot.time); }
@@ -121,7 +123,13 @@ void Liveness::use_entry(const LogEntry& entry, uint32_t time) {
   if (entry.op != LogOp::kFrame || entry.index == kNone) return;
   const FrameState& state = trace_.frame_states[entry.index];
   use(state.handled, time);
-  for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
+  use_slots(state, time);
+}
+
+void Liveness::use_slots(const FrameState& state, uint32_t time) {
+  const uint32_t count = state.locals + state.stack;
+  for (uint32_t i = 0; i < count; ++i)
+    use(trace_.slots[state.first + (cpython::kFramesClearFromTheirEnd ? count - 1 - i : i)], time);
 }
 
 // An object has what an entry says until it is undone, and it is alive then.
@@ -158,7 +166,7 @@ void Liveness::use_frames(uint32_t innermost, uint32_t time) {
     use(state.extra, time);
     use(state.generator, time);
     use(state.handled, time);
-    for (uint32_t i = 0; i < state.locals + state.stack; ++i) use(trace_.slots[state.first + i], time);
+    use_slots(state, time);
   }
 }
 
@@ -331,7 +339,7 @@ void Holding::find_pins() {
 }
 
 // What dies at one node does so in the order in which CPython clears frames: the innermost first, each from its first
-// variable on.
+// variable on, or from its last back.
 void fill_releases(Trace* trace, const Liveness& liveness) {
   const Vec<uint32_t>&last = liveness.last(), &place = liveness.place();
   const Vec<bool>& late = liveness.late();

@@ -346,6 +346,8 @@ bool Materialiser::apply_function(PyObject* function, const LogEntry& entry) noe
       return PyFunction_SetClosure(function, value) == 0;
     case kAnnotations:
       return replace(reinterpret_cast<PyFunctionObject*>(function)->func_annotations, value);
+    case kAnnotate:
+      return replace(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(function) + cpython::kAnnotate), value);
     case kName:
       return replace(reinterpret_cast<PyFunctionObject*>(function)->func_name, value);
     case kModule:

@@ -29,7 +29,7 @@ class RegisterFile {
 // Loads regs[0..inputs) from the argument slots of a fresh frame, borrowed.
 inline void load_inputs(const Trace& trace, cpython::Frame* frame, Reg* regs) noexcept {
   for (uint32_t i = 0; i < trace.inputs; ++i) {
-    regs[i].object = cpython::slots(frame)[i];
+    regs[i].object = cpython::slot(frame, static_cast<int>(i));
     regs[i].rep = Rep::kObject;
     regs[i].owned = 0;
   }

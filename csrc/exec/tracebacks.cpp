@@ -36,6 +36,7 @@ bool Tracebacks::make_frames_under(PyThreadState* ts, uint32_t caller) noexcept 
     if (frame.caller != caller) continue;
     Call call{this, &frame};
     if (!Ref::steal(cpython::call_into_new_frame(ts, frame.function.get(), enter, &call))) return false;
+    if (caller == kNone) cpython::forget_caller(reinterpret_cast<PyFrameObject*>(objects_[frame.self].get()));
   }
   return true;
 }

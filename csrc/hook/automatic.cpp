@@ -70,7 +70,7 @@ bool is_passed_on(PyThreadState* ts) noexcept {
 // The object whose method this frame is a call of, if its class has the function under the function's own name.
 PyObject* method_object(cpython::Frame* frame) noexcept {
   PyCodeObject* code = cpython::code(frame);
-  PyObject* self = code->co_argcount > 0 ? cpython::slots(frame)[0] : nullptr;
+  PyObject* self = code->co_argcount > 0 ? cpython::slot(frame, 0) : nullptr;
   if (self == nullptr || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(self)) || PyType_Check(self)) return nullptr;
   return cpython::lookup_type(Py_TYPE(self), code->co_name) == cpython::function(frame) ? self : nullptr;
 }

@@ -134,18 +134,19 @@ Task<Val> truth_of(Drive& drive, Arguments args) {
 }
 
 // A lock is taken and given back at replay as it was while recording.
-Task<Val> lock_method(Drive& drive, PyObject* method, Arguments args) {
+Task<Val> lock_method(Drive& drive, PyTypeObject* type, PyObject* name, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.empty() || !args.values[0].is_const() || !recorder.call_known(method, args.values))
+  if (args.values.empty() || !args.values[0].is_const() ||
+      !recorder.call_known(cpython::lookup_type(type, name), args.values))
     co_await drive.unknown();
-  co_return Val::constant(Py_None);
+  co_return Val::constant(name == names().enter ? Py_True : Py_None);
 }
 
-template <int kWhich>
-Task<Val> lock_exit(Drive& drive, Arguments args) {
+template <int kWhich, bool kEnters>
+Task<Val> lock_block(Drive& drive, Arguments args) {
   static PyTypeObject* const type = find_type("_thread", kWhich == 0 ? "RLock" : "LockType");
-  Ref name = Ref::steal(PyUnicode_InternFromString("__exit__"));
-  Val done = co_await lock_method(drive, cpython::lookup_type(type, name.get()), args);
+  if (kEnters && args.values.size() != 1) co_await drive.unknown();
+  Val done = co_await lock_method(drive, type, kEnters ? names().enter : names().exit, args);
   co_return done;
 }
 
@@ -202,8 +203,12 @@ void add_functional_builtins() {
   add_builtin("_operator", "ge", folded<relate<Py_GE>>);
   add_driven("_operator", "getitem", get_operator_item);
   add_driven("_operator", "truth", truth_of);
-  add_driven("_thread", "RLock.__exit__", lock_exit<0>);
-  add_driven("_thread", "LockType.__exit__", lock_exit<1>);
+  add_driven("_thread", "RLock.__exit__", lock_block<0, false>);
+  add_driven("_thread", "LockType.__exit__", lock_block<1, false>);
+  if (cpython::kExitHasSelf) {  // `with` calls __enter__ as anything else is called
+    add_driven("_thread", "RLock.__enter__", lock_block<0, true>);
+    add_driven("_thread", "LockType.__enter__", lock_block<1, true>);
+  }
 }
 
 }  // namespace pijit

@@ -26,22 +26,22 @@ RecordLimits& record_limits() noexcept {
 
 void check_shadow(Recorder& recorder, ShadowFrame& frame) {
   if (cpython::stack_depth(frame.frame) != frame.sp) fail(frame, -1, "stack depth");
-  PyObject** slots = cpython::slots(frame.frame);
   for (int i = 0; i < frame.locals + frame.sp; ++i) {
     Val value = frame.slots[static_cast<size_t>(i)];
     if (frame.is_loose(i)) continue;
-    if (value.is_null() != (slots[i] == nullptr))
+    PyObject* object = cpython::slot(frame.frame, i);
+    if (value.is_null() != (object == nullptr))
       fail(frame, i, value.is_null() ? "empty in the shadow" : "empty in the frame");
     if (value.is_null()) continue;
-    if (value.is_const() && value.object() != slots[i] && !cpython::same_scalar(value.object(), slots[i]) &&
-        !(PyRange_Check(slots[i]) && Py_TYPE(value.object()) == &PyRange_Type))
+    if (value.is_const() && value.object() != object && !cpython::same_scalar(value.object(), object) &&
+        !(PyRange_Check(object) && Py_TYPE(value.object()) == &PyRange_Type))
       fail(frame, i, "another object");
     PyTypeObject* type = recorder.type_of(value);
     const bool tensor = value.is_reg() && recorder.trace().regs[value.index()].rep == Rep::kTensor;
     const bool checked_when_used = recorder.foreign_code_ran() || (tensor && recorder.is_older(value));
-    if (type != nullptr && type != Py_TYPE(slots[i]) && !checked_when_used) fail(frame, i, type->tp_name);
+    if (type != nullptr && type != Py_TYPE(object) && !checked_when_used) fail(frame, i, type->tp_name);
     if (!value.is_virtual() || recorder.is_virtual(value, VirtualKind::kAddress)) continue;
-    if (recorder.real(value) != nullptr && recorder.real(value) != slots[i]) fail(frame, i, "another new object");
+    if (recorder.real(value) != nullptr && recorder.real(value) != object) fail(frame, i, "another new object");
   }
 }
 

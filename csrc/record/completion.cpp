@@ -37,7 +37,7 @@ void Recorder::complete_next(ShadowFrame& frame) {
     return fail("a loop goes on that has ended in the shadow, or the other way round");
   const Val item = pending.has_result ? pending.result : pending.y;
   pending.active = false;
-  const bool keeps = pending.has_result || (sends && cpython::kEndedReceiverStays);
+  const bool keeps = pending.has_result || (sends ? cpython::kEndedReceiverStays : cpython::kEndedIteratorStays);
   frame.sp -= (sends ? 1 : 0) + (keeps ? 0 : 1);
   if (!pending.has_result && !sends) return;
   note_item(item, stack_real(1));

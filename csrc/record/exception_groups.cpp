@@ -15,6 +15,10 @@ namespace pijit {
 
 using namespace exception_field;
 
+bool is_exception_group(PyTypeObject* type) {
+  return type != nullptr && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup)) != 0;
+}
+
 namespace {
 
 Val no_message(Recorder& recorder) {
@@ -33,10 +37,6 @@ const GroupNames& group_names() {
                                    PyUnicode_InternFromString("__notes__"), PyUnicode_InternFromString("split"),
                                    PyUnicode_InternFromString("derive")};
   return table;
-}
-
-bool is_group(PyTypeObject* type) {
-  return type != nullptr && PyType_IsSubtype(type, type_object(PyExc_BaseExceptionGroup)) != 0;
 }
 
 Val held_field(Recorder& recorder, Val exception, size_t index) {
@@ -89,7 +89,7 @@ class Splitter {
     PyTypeObject* type = recorder_.type_of(exception);
     const int yes = type == nullptr ? -1 : matches_(exception);
     if (yes < 0) return false;
-    if (yes > 0 || !is_group(type)) {
+    if (yes > 0 || !is_exception_group(type)) {
       if (yes > 0) *match = exception;
       if (yes == 0 && with_rest_) *rest = exception;
       return true;
@@ -200,7 +200,7 @@ int is_as_caught(Recorder& recorder, Val exception, Val caught) {
 
 void collect_leaves(Recorder& recorder, Val exception, Vals* leaves) {
   Vals parts;
-  if (!is_group(recorder.type_of(exception))) return leaves->push_back(exception);
+  if (!is_exception_group(recorder.type_of(exception))) return leaves->push_back(exception);
   if (parts_of(recorder, exception, &parts))
     for (Val part : parts) collect_leaves(recorder, part, leaves);
 }
@@ -221,7 +221,7 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
   }
   Val rest, nothing;
   const Matches is_leaf = [&](Val exception) {
-    if (is_group(recorder.type_of(exception))) return 0;
+    if (is_exception_group(recorder.type_of(exception))) return 0;
     return static_cast<int>(std::find(leaves.begin(), leaves.end(), exception) != leaves.end());
   };
   if (!Splitter(recorder, is_leaf, false).split(caught, &rest, &nothing)) return Val();
@@ -270,12 +270,13 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
   if (exception.object() == Py_None) return recorder.done(frame, 1, Val::constant(Py_None)), true;
   if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
   for (PyTypeObject* cls : classes)
-    if (is_group(cls)) return false;
+    if (is_exception_group(cls)) return false;
   Val match, rest;
-  const bool naked = !is_group(recorder.type_of(exception));
+  const bool naked = !is_exception_group(recorder.type_of(exception));
   if (!Splitter(recorder, by_class(recorder, classes), true).split(exception, &match, &rest)) return false;
   if (match.is_null() && (naked || !cpython::kUnmatchedIsCopied))
     return recorder.done(frame, 1, Val::constant(Py_None)), true;
+  if (naked && cpython::kWrappedHaveTracebacks) return false;
   if (match.is_null()) {
     match = Val::constant(Py_None);
   } else if (naked) {
@@ -298,7 +299,7 @@ bool step_group_reraise(Recorder& recorder, ShadowFrame& frame) {
   if (!recorder.is_virtual(caught, VirtualKind::kException) || !recorder.try_items(frame.top(), &exceptions) ||
       exceptions.empty())
     return false;
-  const bool group = is_group(recorder.type_of(caught));
+  const bool group = is_exception_group(recorder.type_of(caught));
   if (group && recorder.is_foreign(caught)) return false;
   const Val raised = group ? raised_in_the_end(recorder, caught, exceptions) : exceptions[0];
   if (raised.is_null() || raised.is_reg()) return false;

@@ -110,7 +110,8 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
     for (size_t i = 0; i < bound_.size(); ++i) {
       shadow->slots[i] = bound_[i];
-      if (bound_[i].is_virtual() && model(bound_[i]).real == nullptr) model(bound_[i]).real = cpython::slots(frame)[i];
+      if (bound_[i].is_virtual() && model(bound_[i]).real == nullptr)
+        model(bound_[i]).real = cpython::slot(frame, static_cast<int>(i));
     }
     shadow->pending = Pending();
     shadow->result = Val();
@@ -124,6 +125,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->loose.clear();
     shadow->mark = here();
     shadow->sp_mark = 0;
+    shadow->loads = Loads();
     shadow->changed = false;
     push_frame(std::move(shadow));
     run_prologue(*this, top_frame());

@@ -25,7 +25,7 @@ uint32_t field_of(PyObject* name) {
                                                                {"__doc__", kDoc}};
   for (const auto& [text, field] : kRows)
     if (has_name(name, text)) return field;
-  return kFields;
+  return cpython::kAnnotate >= 0 && has_name(name, "__annotate__") ? kAnnotate : kFields;
 }
 
 bool is_type_parameters(PyObject* name) {
@@ -36,8 +36,14 @@ Val no_type_parameters() {
   return Val::constant(Ref::steal(PyTuple_New(0)).get());  // there is one, which lives for ever
 }
 
+bool has_field(Recorder& recorder, Val function, uint32_t field) {
+  const Vals& fields = recorder.model(function).items;
+  return field < fields.size() && !fields[field].is_null();
+}
+
 // Annotations are kept as a tuple of names and values until they are first asked for.
 Val annotations_of(Recorder& recorder, Val function) {
+  if (has_field(recorder, function, kAnnotate)) return Val();  // they are made by a call
   const Val kept = recorder.virtual_field(function, kAnnotations);
   if (recorder.type_of(kept) == &PyDict_Type) return kept;
   Vals items;
@@ -88,6 +94,13 @@ Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
   }
 }
 
+// What a function has there, or None.
+Val slot_of(Recorder& recorder, PyObject* function, Py_ssize_t offset) {
+  PyObject* kept = nullptr;
+  if (!recorder.guard_slot(function, offset, &kept)) return Val();
+  return kept == nullptr ? Val::constant(Py_None) : recorder.constant(kept);
+}
+
 Invoke builtin_vars(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.values.size() != 1 || !args.names.empty()) return Invoke::kUnknown;
   Val result;
@@ -132,6 +145,12 @@ Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
       const bool guarded = recorder.guard_slot(object.object(), offsetof(PyFunctionObject, func_annotations), &kept);
       return guarded ? Val::constant(kept) : Val();
     }
+    case kAnnotate:
+      return slot_of(recorder, object.object(), cpython::kAnnotate);
+    case kDoc:
+      return slot_of(recorder, object.object(), offsetof(PyFunctionObject, func_doc));
+    case kModule:
+      return slot_of(recorder, object.object(), offsetof(PyFunctionObject, func_module));
     case kGlobals:
       return Val::constant(function->func_globals);
     case kClosure:
@@ -145,6 +164,7 @@ bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val object, P
   auto* function = reinterpret_cast<PyFunctionObject*>(object.object());
   const bool dict = has_name(name, "__dict__") && function->func_dict == nullptr;
   if (!dict && !has_name(name, "__annotations__")) return false;
+  if (!dict && cpython::has_lazy_annotations(object.object())) return false;
   recorder.observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) {
     PyObject* of = f.pending.x.object();
     auto* made = reinterpret_cast<PyFunctionObject*>(of);
@@ -166,8 +186,12 @@ int write_function_attribute(Recorder& recorder, Val function, PyObject* name, V
   PyTypeObject* type = value.is_null() ? nullptr : recorder.type_of(value);
   const bool text = field == kName || field == kQualname;
   const bool dict = field == kAnnotations;
+  const bool made = field == kAnnotate;
+  if (dict && has_field(recorder, function, kAnnotate)) return -1;  // it goes, too
+  if (made && (has_field(recorder, function, kAnnotations) || (value.object() != Py_None && type != &PyFunction_Type)))
+    return -1;
   if (recorder.is_built(function) || type == nullptr || (text && type != &PyUnicode_Type) ||
-      (dict && type != &PyDict_Type) || (!text && !dict && field != kModule && field != kDoc))
+      (dict && type != &PyDict_Type) || (!text && !dict && !made && field != kModule && field != kDoc))
     return -1;
   recorder.set_field(function, field, value);
   return recorder.live() ? 1 : -1;

@@ -259,11 +259,11 @@ bool Recorder::bind_root() {
   bool star = (code->co_flags & CO_VARARGS) != 0;
   trace_->inputs = static_cast<uint32_t>(slots);
   for (int i = 0; i < slots; ++i) {
-    PyObject* object = cpython::slots(root_)[i];
+    PyObject* object = cpython::slot(root_, i);
     add_reg(Rep::kObject, object == nullptr ? nullptr : Py_TYPE(object), object);
   }
   for (int i = 0; i < slots; ++i) {
-    PyObject* object = cpython::slots(root_)[i];
+    PyObject* object = cpython::slot(root_, i);
     Val source = Val::reg(static_cast<uint32_t>(i));
     if (object == nullptr) return false;
     if (i >= named) {

@@ -32,7 +32,7 @@ bool any_left_alone() noexcept;
 inline Mark mark_of_frame(cpython::Frame* frame) noexcept {
   if (!any_left_alone()) return Mark::kNone;
   return mark_of_call(cpython::function(frame),
-                      cpython::code(frame)->co_argcount > 0 ? cpython::slots(frame)[0] : nullptr);
+                      cpython::code(frame)->co_argcount > 0 ? cpython::slot(frame, 0) : nullptr);
 }
 // The mark that was set on this thing itself, and its reason ("" if there is none).
 Mark mark_of(PyObject* thing) noexcept;

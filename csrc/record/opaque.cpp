@@ -151,7 +151,7 @@ bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Reques
   out->pops = keywords + 3;
   if (recorder.type_of(positional) != &PyTuple_Type) return false;
   out->args = {positional};
-  if (keywords != 0) {
+  if (keywords != 0 && !frame.top().is_null()) {
     if (recorder.type_of(frame.top()) != &PyDict_Type) return false;
     out->args.push_back(frame.top());
   }
@@ -293,16 +293,19 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
     case Operation::kExitWith: {
       const Val exception = frame.top();
       if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
-      *out = {frame.top(4),
+      const Callee exit = frame.exit_callee();
+      *out = {exit.callable,
               {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
                recorder.traceback_of(exception)},
               nullptr,
               false,
               0,
               1};
+      if (!exit.self.is_null()) out->args.insert(out->args.begin(), exit.self);
       return true;
     }
     case Operation::kMatchGroup:
+      if (cpython::kWrappedHaveTracebacks && !is_exception_group(recorder.type_of(frame.top(2)))) return false;
       *out = {
           function(cpython::group_splitter()), {frame.top(2), frame.top(), recorder.handling()}, nullptr, false, 2, 2};
       return true;
@@ -574,9 +577,9 @@ void Recorder::finish_next(ShadowFrame& frame) {
   const int next = cpython::next_index(frame.code, frame.operation);
   FrameState other = trace_->frame_states[trace_->snapshots[frame.snapshot].frame];
   other.resume = pending.has_result ? cpython::jump_target(frame.code, frame.instruction) : next;
-  other.stack = static_cast<uint32_t>(frame.sp + (pending.has_result ? (sends && cpython::kEndedReceiverStays ? 0 : -1)
-                                                  : sends            ? 0
-                                                                     : 1));
+  const bool keeps = sends ? cpython::kEndedReceiverStays : cpython::kEndedIteratorStays;
+  const int others = pending.has_result ? (keeps ? 0 : -1) : (sends ? 0 : 1);
+  other.stack = static_cast<uint32_t>(frame.sp + others);
   const Vals slots = frame.slots;
   if (sends || !pending.has_result) frame.slots[other.locals + other.stack - 1] = pending.result;
   const uint32_t state = add_state(frame, other, nullptr);

@@ -283,8 +283,8 @@ bool Recorder::unwind(ShadowFrame& frame) {
     return false;
   }
   refresh_written();
-  PyObject** stack = cpython::slots(frame.frame) + frame.locals + handler.depth;
-  const Val exception = raised_exception(stack[handler.push_lasti ? 1 : 0]);
+  const auto stack = [&](int depth) { return cpython::slot(frame.frame, frame.locals + handler.depth + depth); };
+  const Val exception = raised_exception(stack(handler.push_lasti ? 1 : 0));
   if (exception.is_null() || (is_taken(exception) && !trace_->virtuals[exception.index()].buildable)) {
     raised_unforeseen();
     return false;
@@ -295,7 +295,7 @@ bool Recorder::unwind(ShadowFrame& frame) {
         BeforeRaise{frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.mark});
   frame.pending = Pending();
   frame.sp = handler.depth;
-  if (handler.push_lasti) frame.push(owned(stack[0]));
+  if (handler.push_lasti) frame.push(owned(stack(0)));
   frame.push(exception);
   return true;
 }
@@ -317,6 +317,7 @@ void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
     case Operation::kGetAwaitable:
     case Operation::kUnpack:
     case Operation::kEnterWith:
+    case Operation::kLoadSpecial:
     case Operation::kJumpIf:
     case Operation::kJumpIfOrPop:
     case Operation::kJumpIfNone:
@@ -448,12 +449,24 @@ bool Recorder::drop_result(ShadowFrame& frame) {
   return true;
 }
 
+namespace {
+
+void note_loads(ShadowFrame& frame) {
+  Loads& loads = frame.loads;
+  if (loads.end != frame.instruction) loads = {-1, frame.instruction, frame.sp, -1};
+  loads.at = frame.instruction;
+  loads.end = cpython::borrows(frame.code, frame.operation) ? cpython::next_index(frame.code, frame.operation) : -1;
+}
+
+}  // namespace
+
 void Recorder::observe_instruction(ShadowFrame& frame) {
   const bool waits = frame.pending.active || exception_ || stopping_;
   if (waits && !finish_instruction(frame)) return;
   frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
   const Instruction now = cpython::decode(frame.code, &frame.operation);
   frame.snapshot = kNone;
+  if (cpython::kLoadsBorrow) note_loads(frame);
   const bool goes_on = now.is(Operation::kCall) ? cpython::kPreparesCalls || frame.kwnames != nullptr
                                                 : now.is(Operation::kPrepareCall) && frame.kwnames != nullptr;
   if (!goes_on) frame.call_start = -1;

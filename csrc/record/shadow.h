@@ -106,6 +106,14 @@ struct Callee {
   Val callable, self;
 };
 
+// Loads that borrow, one after the other, up to an instruction. An exit there goes on at the first of them: a stack
+// that it filled would own what CPython borrows, and references can be counted.
+struct Loads {
+  int at = -1;            // the instruction
+  int start = 0, sp = 0;  // where they start, and the stack there; the instruction itself where there are none
+  int end = -1;           // the instruction after it, if it is such a load itself
+};
+
 // The shadow of one Python frame.
 struct ShadowFrame : FromPool {
   cpython::Frame* frame = nullptr;
@@ -121,8 +129,9 @@ struct ShadowFrame : FromPool {
   uint32_t snapshot = kNone;  // of the instruction under way, once taken
   uint32_t repeatable = 0;    // the nodes before this one, from its first, may run once more
   bool changed = false;       // the shadow was changed by the instruction under way
-  int call_start = -1;        // where the call under way begins: its kKeywordNames or kPrepareCall
-  Vals slots;                 // localsplus, then the stack
+  Loads loads;
+  int call_start = -1;  // where the call under way begins: its kKeywordNames or kPrepareCall
+  Vals slots;           // localsplus, then the stack
   Pending pending;
   Val result;  // shadow of the value it returns or yields
   bool yielded = false;
@@ -151,6 +160,8 @@ struct ShadowFrame : FromPool {
     if (upper.is_null() || lower.is_null()) return {lower.is_null() ? upper : lower, Val()};
     return {lower, upper};
   }
+  // The __exit__ that kExitWith calls.
+  Callee exit_callee() { return cpython::kExitHasSelf ? callee(3) : Callee{top(4), Val()}; }
   void set_callee(int count, Val callable, Val self) {
     top(count + 2) = callable;
     top(count + 1) = self;

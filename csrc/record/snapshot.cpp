@@ -98,6 +98,10 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
     if (!innermost) state.continuation = Continuation::kAgain;
+    if (innermost && frame.loads.at == frame.instruction && state.resume == frame.instruction) {
+      state.resume = frame.loads.start;
+      state.stack = static_cast<uint32_t>(frame.loads.sp);
+    }
   } else {
     const bool described = !frame.drive && continuation_of(frame.pending, &state.continuation);
     if (!described) unusable = waits_for(frame);

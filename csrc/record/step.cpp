@@ -37,7 +37,7 @@ void load_build_class(Recorder& recorder, ShadowFrame& frame) {
 
 // A cell that escaped: its content is whatever it is now.
 void load_cell(Recorder& recorder, ShadowFrame& frame, Val cell, int local) {
-  PyObject* content = PyCell_GET(cpython::slots(frame.frame)[local]);
+  PyObject* content = PyCell_GET(cpython::slot(frame.frame, local));
   if (content == nullptr) return recorder.stop(Abort::kRaised, "an unbound variable");
   Val value = recorder.add_reg(Rep::kObject, nullptr, content);
   Node& node = recorder.emit_node(Op::kLoadCell);
@@ -116,6 +116,7 @@ void delete_deref(Recorder& recorder, ShadowFrame& frame, int slot) {
 }
 
 uint32_t part_of_function(int bit) {
+  if (bit == 16) return function_field::kAnnotate;
   if (bit == 8) return function_field::kClosure;
   if (bit == 4) return function_field::kAnnotations;
   return bit == 2 ? function_field::kKwDefaults : function_field::kDefaults;
@@ -194,8 +195,11 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       if (frame.local(argument).is_null()) return recorder.will_raise(frame, 0), true;
       frame.local(argument) = Val();
       return true;
-    case Operation::kLoadAssertionError:
-      frame.push(Val::constant(PyExc_AssertionError));
+    case Operation::kLoadSmallInt:
+      frame.push(Val::constant(cpython::small_int(argument)));
+      return true;
+    case Operation::kLoadCommon:
+      frame.push(Val::constant(cpython::common_constant(argument)));
       return true;
     case Operation::kMakeCell:  // of a comprehension that has no frame of its own
       make_cell(recorder, frame, argument);
@@ -362,6 +366,8 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return step_exception(recorder, frame, now);
     case Operation::kEnterWith:
       return step_with(recorder, frame);
+    case Operation::kLoadSpecial:
+      return step_load_special(recorder, frame, argument);
     case Operation::kLoadName:
     case Operation::kStoreName:
     case Operation::kDeleteName:

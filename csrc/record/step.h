@@ -13,6 +13,7 @@ void step_prepare_call(Recorder&, ShadowFrame&, int count);
 void step_call(Recorder&, ShadowFrame&, Instruction);
 void step_call_spread(Recorder&, ShadowFrame&, bool keywords);
 void step_with(Recorder&, ShadowFrame&);
+void step_load_special(Recorder&, ShadowFrame&, int which);
 PyObject* read_import(Recorder&, ShadowFrame&);  // what an import calls; nullptr: not known
 void step_import(Recorder&, ShadowFrame&, PyObject* name);
 void step_import_from(Recorder&, ShadowFrame&, PyObject* name);
@@ -57,6 +58,7 @@ bool step_match(Recorder&, ShadowFrame&, Instruction);
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, Instruction);
 // exception_groups.cpp: kMatchGroup of these classes, and kReraiseGroup. False: not known (or stopped).
+bool is_exception_group(PyTypeObject* type);  // null: no
 bool step_group_match(Recorder&, ShadowFrame&, const std::vector<PyTypeObject*>& classes);
 bool step_group_reraise(Recorder&, ShadowFrame&);
 // The class of an exception is what it is, and its bases. False: stopped.

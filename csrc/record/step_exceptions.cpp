@@ -68,13 +68,15 @@ void end_throw(Recorder& recorder, ShadowFrame& frame) {
 
 // Calls __exit__ with what is handled.
 void exit_with(Recorder& recorder, ShadowFrame& frame) {
-  const Val exception = frame.top(), exit = frame.top(4);
+  const Val exception = frame.top();
+  const Callee exit = frame.exit_callee();
   if (!recorder.is_virtual(exception, VirtualKind::kException))
     return recorder.stop(Abort::kUnknownOperand, "an exception");
   Arguments args;
   args.values = {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
                  recorder.traceback_of(exception)};
-  if (recorder.invoke(frame, exit, args, Then::kPush, 0) == Invoke::kStarted || !recorder.live()) return;
+  if (!exit.self.is_null()) args.values.insert(args.values.begin(), exit.self);
+  if (recorder.invoke(frame, exit.callable, args, Then::kPush, 0) == Invoke::kStarted || !recorder.live()) return;
   frame.pending.active = false;
   recorder.stop(Abort::kUnknownCall, "__exit__");
 }

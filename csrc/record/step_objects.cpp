@@ -288,7 +288,7 @@ void step_call_spread(Recorder& recorder, ShadowFrame& frame, bool with_keywords
   Val callable = frame.callee(keywords + 1).callable, positional = frame.top(keywords + 1);
   const bool known = recorder.try_items(positional, &args.values);
   if (!recorder.live()) return;
-  if (keywords != 0) {
+  if (keywords != 0 && !frame.top().is_null()) {
     Vals values;
     if (!recorder.dict_content(frame.top(), &args.names, &values)) {
       if (recorder.live()) recorder.stop(Abort::kUnknownCall, "unpacking of keyword arguments");
@@ -336,6 +336,25 @@ void step_with(Recorder& recorder, ShadowFrame& frame) {
   }
   frame.pending.pushes = 3;
   frame.pending.y = method;
+}
+
+// From 3.14 on __enter__ and __exit__ are found one by one, and called as anything else is.
+void step_load_special(Recorder& recorder, ShadowFrame& frame, int which) {
+  PyObject* const sought[] = {names().enter, names().exit};
+  if (which >= 2) return recorder.stop(Abort::kUnknownOpcode, "");
+  Val manager = frame.top();
+  PyTypeObject* type = recorder.type_of(manager);
+  if (type == nullptr) return recorder.stop(Abort::kUnknownOperand, "a context manager");
+  PyObject *dict = nullptr, *method = nullptr;
+  if (manager.is_const() && !recorder.guard_instance(manager.object(), &dict)) return;
+  method = recorder.lookup_type(type, sought[which]);
+  if (!recorder.live()) return;
+  const bool of_c = method != nullptr && Py_TYPE(method) == &PyMethodDescr_Type;
+  const bool of_python = method != nullptr && Py_TYPE(method) == &PyFunction_Type && !manager.is_reg();
+  if (!of_c && !of_python)
+    return recorder.stop(Abort::kUnknownOperand, std::string("a context manager: ") + type->tp_name);
+  frame.sp -= 1;
+  frame.push_callee(Val::constant(method), manager);
 }
 
 PyObject* read_import(Recorder& recorder, ShadowFrame& frame) {

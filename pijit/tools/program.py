@@ -123,7 +123,8 @@ def _hide(error: BaseException, traceback: TracebackType | None) -> None:
 def _fresh_main() -> ModuleType:
     """A `__main__` as CPython makes it."""
     module = ModuleType("__main__")
-    vars(module).update(__annotations__={}, __builtins__=builtins)
+    annotations = {"__annotations__": dict[str, object]()} if sys.version_info < (3, 14) else {}
+    vars(module).update(annotations, __builtins__=builtins)
     sys.modules["__main__"] = module
     return module
 

@@ -43,7 +43,7 @@ SEES = """
     '''Says what it sees.'''
     import sys, os
     print(sys.argv, __name__, __file__, __spec__, __builtins__, __doc__, __package__, __cached__)
-    print(sys.path, os.getcwd(), list(globals()), type(__loader__).__name__, __annotations__)
+    print(sys.path, os.getcwd(), list(globals()), type(__loader__).__name__, globals().get("__annotations__"))
     print(sys.modules["__main__"].__dict__ is globals(), [name for name in sys.modules if name.startswith("torch")])
     print(sys._getframe().f_code.co_filename, sys.stdin.read(), sys.getrecursionlimit(), sys.warnoptions)
 """

@@ -239,6 +239,7 @@ UNRUN = "one that has not begun is closed without a frame that tells of it"
 OPAQUE_ON = {
     "3.12": {"close": UNRUN},
     "3.13": {"close": UNRUN},
+    "3.14": {"close": UNRUN},
 }
 
 

@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = ROOT / "docs" / "coverage.md"
 
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 # Instructions that no handler names, and what becomes of them.
 OTHERS = {
@@ -35,8 +35,11 @@ OTHERS = {
     "CALL_INTRINSIC_1": "recorded: as the operation that its argument names (decode)",
     "CALL_INTRINSIC_2": "recorded: as the operation that its argument names (decode)",
     "LOAD_FAST_LOAD_FAST": "recorded: as two loads of one instruction (decode)",
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": "recorded: as two loads of one instruction (decode)",
     "STORE_FAST_LOAD_FAST": "recorded: as a store and a load of one instruction (decode)",
     "STORE_FAST_STORE_FAST": "recorded: as two stores of one instruction (decode)",
+    "BUILD_TEMPLATE": "stops: template strings",
+    "BUILD_INTERPOLATION": "stops: template strings",
     "INTERPRETER_EXIT": "in no code of a program",
     "EXIT_INIT_CHECK": "in no code of a program",
     "ENTER_EXECUTOR": "in no code of a program",

@@ -42,7 +42,7 @@ PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-python test-core test-python-core test-all-versions test-cuda wheels bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-python test-core test-python-core test-chroot test-all-versions test-cuda wheels bench bench-compare docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -228,6 +228,7 @@ $(PYTHON_VENVS)/%-core/.deps: requirements/core.txt
 
 $(PYTHON_VENVS)/%-core/.built: $(PYTHON_VENVS)/%-core/.deps $(SOURCES) $(PYTHON_SOURCES)
 	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake -S . -B build/$*-core -G Ninja -DPIJIT_TORCH=OFF \
+	  $(if $(filter $*,$(UNFINISHED)),-DPIJIT_UNFINISHED_PYTHON=ON) -DCMAKE_CXX_SCAN_FOR_MODULES=OFF \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPython_EXECUTABLE=$(call venv_of,$*-core)/bin/python
 	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake --build build/$*-core --target checked
 	rm -rf build/$*-core/stage
@@ -245,6 +246,13 @@ test-python-core: ## the same on each Python that is there
 	@$(foreach python,$(OTHERS),if $(call interpreter,$(python)) -c "" 2> /dev/null; \
 	  then $(MAKE) test-core PYTHON=$(python) || exit 1; \
 	  else echo "test-python-core: there is no $(python) here, so nothing is tested on it"; fi;)
+
+# Debian sid has the newest Pythons. What its compiler makes runs only there, so it builds and tests a copy of this tree.
+CHROOT ?= build/chroot
+CHROOT_PYTHON ?= python3.14
+
+test-chroot: ## test-core on a Python of Debian sid, in a chroot: CHROOT_PYTHON=python3.14 (root and debootstrap; downloads 250 MB once)
+	tests/chroot.sh $(CHROOT) $(CHROOT_PYTHON) "$(MAKE) test-core PYTHON=$(CHROOT_PYTHON) PYTEST_ARGS='$(PYTEST_ARGS)'"
 
 test-all-versions: test-checked ## the same on each Python (long)
 	for python in $(OTHERS); do $(MAKE) test-python PYTHON=$$python || exit 1; done

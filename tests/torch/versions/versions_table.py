@@ -42,7 +42,7 @@ PAGE = """\
 
 Made by `python tests/torch/versions/versions_table.py`; a test compares it with the tables in the code.
 
-Linux on x86_64, CPython {pythons}.
+Linux on x86_64, CPython {pythons}. CPython 3.14 is under work and needs `-DPIJIT_UNFINISHED_PYTHON=ON` of CMake.
 
 | torch | tested with | what is replayed otherwise than beside the others |
 | --- | --- | --- |
@@ -78,6 +78,17 @@ stream is captured, which raises: an opaque call. These tests cannot hold on a l
   that is left, do as CPython does before it has specialised.
 - An audit hook that is written in Python is followed where it is told of `id()` or of a function's `__code__`,
   `__defaults__` or `__kwdefaults__`. Elsewhere, and on 3.11 everywhere, what raises the event is an opaque call.
+
+## CPython 3.14
+
+`make test-chroot` runs the core's tests on it, in a chroot of Debian sid. Otherwise than on 3.13:
+
+- A dict counts no changes. One that a guard is about has a watcher, of which CPython has eight for all libraries. Where
+  none is left, what reads a dict is not recorded.
+- Template strings stop a recording, and so does `except*` where it makes a group of an exception that is none: the group
+  has a traceback of the frame.
+- The annotations of a function are made when they are first asked for, by code of the program, which is an opaque call.
+- CPython's own compiler (`PYTHON_JIT=1`) may be on: code that is recorded or left to is not what it has compiled.
 
 ## Devices
 

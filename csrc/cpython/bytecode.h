@@ -174,6 +174,15 @@ inline bool is_function_body(PyCodeObject* code) noexcept {
   constexpr int kFlags = CO_OPTIMIZED | CO_NEWLOCALS;
   return (code->co_flags & kFlags) == kFlags && !is_generator_code(code);
 }
+// What a function of this code is born with as its __doc__, or null.
+inline PyObject* docstring(PyCodeObject* code) noexcept {
+#ifdef CO_HAS_DOCSTRING
+  const bool first = (code->co_flags & CO_HAS_DOCSTRING) != 0;
+#else
+  const bool first = PyTuple_GET_SIZE(code->co_consts) > 0 && PyUnicode_Check(PyTuple_GET_ITEM(code->co_consts, 0)) != 0;
+#endif
+  return first ? PyTuple_GET_ITEM(code->co_consts, 0) : nullptr;
+}
 // Locals that a call fills: positional, keyword-only, *args, **kwargs.
 inline int argument_slots(PyCodeObject* code) noexcept {
   return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) +

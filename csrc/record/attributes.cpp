@@ -428,6 +428,7 @@ Invoke super_attribute(Lookup& lookup, Val object, PyObject* name) {
     type = reinterpret_cast<PyTypeObject*>(self.object());
   else
     through_class = false;
+  if (type == nullptr) return Invoke::kUnknown;
   recorder.guard_type_version(type);
   if (!recorder.live()) return Invoke::kStopped;
   if (has_name(name, "__class__")) return found(lookup, Val::constant(reinterpret_cast<PyObject*>(&PySuper_Type)));

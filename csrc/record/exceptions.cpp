@@ -301,6 +301,14 @@ Val Recorder::stop_value(Val exception) const {
   return args.is_virtual() ? models_[args.index()]->items[0] : Val::constant(Py_None);
 }
 
+// C code that the exception left has put a note on it.
+static bool has_foreign_note(Recorder& recorder, Val exception, PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("__notes__");
+  PyObject *dict = reinterpret_cast<PyBaseExceptionObject*>(object)->dict, *notes = nullptr;
+  Val known;
+  return dict != nullptr && cpython::dict_lookup(dict, name, &notes) > 0 && !recorder.attr_find(exception, name, &known);
+}
+
 // The exception that a handler of the innermost frame finds. Null: it escaped, and more is to be known of it.
 Val Recorder::raised_exception(PyObject* object) {
   pass_frame();
@@ -312,6 +320,7 @@ Val Recorder::raised_exception(PyObject* object) {
     raised_again_ = false;
   }
   add_sought(exception, object);
+  if (has_foreign_note(*this, exception, object)) return Val();
   const bool escaped = trace_->virtuals[exception.index()].reg != kNone;
   if (escaped) return raised_again_ && raise_path_.empty() ? exception : Val();
   if (!raised_cause_.is_null()) set_field(exception, kCause, raised_cause_);

@@ -68,9 +68,8 @@ Val module_of(Recorder& recorder, Val function) {
 }
 
 Val doc_of(Recorder& recorder, PyCodeObject* code) {
-  const bool any = PyTuple_GET_SIZE(code->co_consts) > 0;
-  PyObject* first = any ? PyTuple_GET_ITEM(code->co_consts, 0) : Py_None;
-  return PyUnicode_Check(first) ? recorder.owned(first) : Val::constant(Py_None);
+  PyObject* doc = cpython::docstring(code);
+  return doc != nullptr ? recorder.owned(doc) : Val::constant(Py_None);
 }
 
 Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {

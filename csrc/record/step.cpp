@@ -196,7 +196,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       frame.local(argument) = Val();
       return true;
     case Operation::kLoadSmallInt:
-      frame.push(Val::constant(cpython::small_int(argument)));
+      frame.push(recorder.owned(cpython::small_int(argument)));
       return true;
     case Operation::kLoadCommon:
       frame.push(Val::constant(cpython::common_constant(argument)));

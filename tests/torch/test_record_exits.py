@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextvars
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -321,10 +322,9 @@ USES: dict[str, Any] = {
     "all": lambda holder: all((flips(holder.x, holder.s) > i).all() for i in (-100, -200)),
     "sorted": lambda holder: sorted((2, 1), key=lambda i: flips(holder.x, holder.s)[0].item() * i),
 }
-STOPS = {
-    "as_bool": "stops at bool() of an object",
-    "all": "stops where all() drives a generator with operators",
-}
+STOPS = {"as_bool": "stops at bool() of an object"}
+if sys.version_info < (3, 14):  # which has a loop in its place
+    STOPS["all"] = "stops where all() drives a generator with operators"
 
 
 def use(name: str) -> None:

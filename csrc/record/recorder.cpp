@@ -249,6 +249,7 @@ void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) noexcept
 
 void Recorder::observe_exception(cpython::Frame* frame, PyObject* object) {
   if (frames_.empty() || top_frame().frame != frame) return;
+  if (lost_events()) return;  // what a tracer raises is not the instruction's
   Pending& pending = top_frame().pending;
   const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kSend);
   if (iterates && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return;  // tracers are told of it

@@ -34,6 +34,7 @@ CHECKED := build/checked$(OF_PYTHON)
 MINDSPORE_VENV := .venv-mindspore
 TORCHES ?= .venv-torches
 SANITIZED := build/sanitized$(OF_PYTHON)
+PYTHON_VENVS ?= .venv-pythons
 
 # Tests run away from the source tree, so that what they import is what was built for them.
 PYTEST = python -m pytest -c $(ROOT)/pyproject.toml --rootdir $(ROOT) $(PYTEST_ARGS)
@@ -117,9 +118,12 @@ test-backends: setup $(BACKENDS)/.deps ## all compilers against eager, in an env
 	cd build/cwd && $(ROOT)/$(BACKENDS)/bin/python -c "import pijit; print(pijit.backends())" && \
 	  OMP_NUM_THREADS=1 $(ROOT)/$(BACKENDS)/bin/$(PYTEST) -n $(JOBS) --dist worksteal -p no:cacheprovider $(ROOT)/tests/compilers
 
-# Twenty of CPython's own test modules, each under the hook, observed, and recorded and replayed.
-test-cpython: $(CHECKED)/.built ## CPython's own tests while everything is recorded (long)
-	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST) -s $(ROOT)/tests/cpython
+# Twenty of CPython's own test modules, each under the hook, observed, and recorded and replayed. On another Python it is
+# the core alone that is built.
+CORE := $(PYTHON_VENVS)/$(PYTHON)-core
+test-cpython: $(if $(OF_PYTHON),$(CORE)/.built,$(CHECKED)/.built) ## CPython's own tests while everything is recorded (long); of PYTHON=python3.12, too
+	cd $(if $(OF_PYTHON),build/$(PYTHON)-core,$(CHECKED))/stage && PYTHONPATH=$$PWD \
+	  $(if $(OF_PYTHON),$(abspath $(CORE))/bin/)$(PYTEST) -s -p no:cacheprovider $(ROOT)/tests/cpython
 
 # Ten minutes; a part of it belongs to the tests. Writes docs/torch.md.
 test-sweep: setup ## every callable of torch: replay compared with eager over sizes, layouts, dtypes and aliasing (long)
@@ -190,7 +194,6 @@ test-all-torches: ## the same beside each release that adapters are for (long)
 OTHERS := python3.12 python3.13
 # Under work: a build for these needs an option.
 UNFINISHED := python3.14
-PYTHON_VENVS ?= .venv-pythons
 venv_of = $(abspath $(PYTHON_VENVS))/$(1)
 
 # An environment for one Python: what .venv has, but the CUDA wheel of torch, for whose libraries stubs stand in. 3 GB.

@@ -179,7 +179,8 @@ inline PyObject* docstring(PyCodeObject* code) noexcept {
 #ifdef CO_HAS_DOCSTRING
   const bool first = (code->co_flags & CO_HAS_DOCSTRING) != 0;
 #else
-  const bool first = PyTuple_GET_SIZE(code->co_consts) > 0 && PyUnicode_Check(PyTuple_GET_ITEM(code->co_consts, 0)) != 0;
+  const bool first =
+      PyTuple_GET_SIZE(code->co_consts) > 0 && PyUnicode_Check(PyTuple_GET_ITEM(code->co_consts, 0)) != 0;
 #endif
   return first ? PyTuple_GET_ITEM(code->co_consts, 0) : nullptr;
 }

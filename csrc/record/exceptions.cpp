@@ -306,7 +306,8 @@ static bool has_foreign_note(Recorder& recorder, Val exception, PyObject* object
   static PyObject* const name = PyUnicode_InternFromString("__notes__");
   PyObject *dict = reinterpret_cast<PyBaseExceptionObject*>(object)->dict, *notes = nullptr;
   Val known;
-  return dict != nullptr && cpython::dict_lookup(dict, name, &notes) > 0 && !recorder.attr_find(exception, name, &known);
+  return dict != nullptr && cpython::dict_lookup(dict, name, &notes) > 0 &&
+         !recorder.attr_find(exception, name, &known);
 }
 
 // The exception that a handler of the innermost frame finds. Null: it escaped, and more is to be known of it.

@@ -85,8 +85,8 @@ stream is captured, which raises: an opaque call. These tests cannot hold on a l
 
 - A dict counts no changes. One that a guard is about has a watcher, of which CPython has eight for all libraries. Where
   none is left, what reads a dict is not recorded.
-- Template strings stop a recording, and so does `except*` where it makes a group of an exception that is none: the group
-  has a traceback of the frame.
+- Template strings stop a recording, and so does `except*` where it makes a group of an exception that is none: the
+  group has a traceback of the frame.
 - The annotations of a function are made when they are first asked for, by code of the program, which is an opaque call.
 - CPython's own compiler (`PYTHON_JIT=1`) was on in a run of the small programs of `tests/record`: nothing differs.
 

@@ -68,6 +68,7 @@ class TraceInfo(TypedDict):
     record_seconds: float
     replays: int
     exits: int
+    left: dict[int, int]  # by node: how many replays were left there
 
 # A value of a trace: a tuple that begins with its kind; see the head of csrc/bind/data.cpp.
 Value = tuple[Any, ...]
@@ -205,7 +206,10 @@ class RootInfo(TypedDict):
     file: str
     line: int
     calls: int
+    state: str  # as root_status says
+    reason: str
     disabled: str
+    given_up: StopInfo | None
     automatic: bool
     alive: bool
     records: int
@@ -221,7 +225,9 @@ class RootInfo(TypedDict):
     seconds_recording: float
     seconds_saved: float
     compared: int
+    spent: dict[str, tuple[float, int]]  # by kind of call: seconds, how many calls; as Root's in csrc/cache/root.h
     traces: int
+    segments: int
     last_miss: str | None
 
 class ToldInfo(TypedDict):
@@ -237,6 +243,12 @@ class ToldInfo(TypedDict):
     function: str
     inside: str
     seconds: float
+
+class Events(TypedDict):
+    """What happened to roots: `time` of `time.perf_counter()` when it had, `seconds` that it took, what, which root."""
+
+    rows: list[tuple[float, float, str, int]]
+    left_out: int
 
 class OutermostFunction(TypedDict):
     """A function that `enable()` watched and that was not recorded: calls of it, and of others while it ran."""
@@ -308,6 +320,12 @@ def keep_dead_roots() -> None:
 
 def measure_savings() -> None:
     """From now on replays are timed, and CPython runs a call now and then to compare with them."""
+
+def note_events() -> None:
+    """From now on what happens to roots is noted: recordings, first replays, and when they are left to CPython."""
+
+def events() -> Events:
+    """What was noted, in order, and how many more there were than there is room for."""
 
 def set_library(directories: list[str]) -> None:
     """Whose files are not the user's, besides those of installed packages."""

@@ -18,6 +18,7 @@
 #include "cpython/places.h"
 #include "exec/replay.h"
 #include "hook/automatic.h"
+#include "hook/events.h"
 #include "hook/hook.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
@@ -67,18 +68,6 @@ void py_remove_root(int id) {
   if (root != nullptr && root->function != nullptr && PyWeakref_GetObject(root->weak.get()) == root->function)
     take_entrance(root->function);
   settle_hook();
-}
-
-py::tuple py_root_status(int id) {
-  auto root = root_or_raise(id);
-  std::string reason = !root->disabled.empty()       ? root->disabled
-                       : root->aside.code != nullptr ? "the last call was left to CPython: " + root->aside.reason
-                                                     : root->last_stop.reason;
-  const char* state = !root->disabled.empty() ? "disabled"
-                      : root->traces.empty()  ? "cold"
-                      : root->replays > 0     ? "replaying"
-                                              : "recorded";
-  return py::make_tuple(state, reason);
 }
 
 // Held by the caller: whatever runs meanwhile may drop it.
@@ -205,13 +194,15 @@ PYBIND11_MODULE(_core, m) {
   m.def("set_comparer", [](py::object callable) { set_comparer(callable.ptr()); }, py::arg("callable"));
   m.def("keep_dead_roots", [] { keep_dead_roots(); });
   m.def("measure_savings", [] { measure_savings(); });
+  m.def("note_events", [] { note_events(); });
+  m.def("events", [] { return events_view(); });
   m.def(
       "set_library", [](std::vector<std::string> names) { cpython::set_library(std::move(names)); },
       py::arg("directories"));
   m.def("outermost", [] { return outermost_view(); });
   m.def("roots", [] { return roots_view(); });
   m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));
-  m.def("root_status", &py_root_status, py::arg("root"));
+  m.def("root_status", [](int id) { return root_status(*root_or_raise(id)); }, py::arg("root"));
   m.def("time_guards", time_guards, py::arg("root"), py::arg("repeats"));
   m.def("guard_times", [] { return std::make_pair(guard_times().first, guard_times().again); });
   m.def("root_report", [](int id) { return root_report(*root_or_raise(id)); }, py::arg("root"));

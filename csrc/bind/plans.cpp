@@ -9,6 +9,7 @@
 #include "cpython/collector.h"
 #include "exec/plans.h"
 #include "exec/replay.h"
+#include "hook/events.h"
 #include "ir/scalars.h"
 #include "opt/regions.h"
 
@@ -89,7 +90,9 @@ class Place {
 
   // More contenders. `shared`: they are of free sizes; `trial`: each is compared once more before it answers.
   void install(const py::list& plans, bool turns, bool shared, bool trial) {
-    if (!alive()) return;
+    const std::shared_ptr<Root> root = root_.lock();
+    if (!alive() || root == nullptr) return;
+    note_event(*root, Happened::kPlanned);
     keyed_->shared = shared;
     for (py::handle each : plans) {
       const auto row = py::cast<py::tuple>(each);

@@ -6,8 +6,10 @@
 #include "cpython/places.h"
 #include "guard/proven.h"
 #include "hook/automatic.h"
+#include "hook/events.h"
 #include "ir/print.h"
 #include "ir/python.h"
+#include "opt/segment.h"
 
 namespace py = pybind11;
 
@@ -175,8 +177,39 @@ py::dict trace_view(const Root& root, const Trace& trace) {
   view["record_seconds"] = trace.record_seconds;
   view["replays"] = trace.replays;
   view["exits"] = trace.exits;
+  py::dict left;
+  for (const Leaving& leaving : trace.leavings) left[py::int_(leaving.node)] = leaving.all;
+  view["left"] = left;
   return view;
 }
+
+// What is known of a root's seconds: by kind, seconds and how many calls took them.
+py::dict spent_view(const Root& root) {
+  py::dict view;
+  const auto add = [&](const char* kind, const Spent& spent) {
+    view[kind] = py::make_tuple(spent.seconds, spent.times);
+  };
+  add("plain", root.plain);
+  add("first", root.first);
+  add("compared_early", root.compared_early);
+  add("compared", root.compared);
+  add("standard", standard(root));
+  add("recorded", root.recorded);
+  add("served", root.served);
+  add("replayed", root.replayed);
+  add("after", {root.after, root.stopped + root.exits});
+  return view;
+}
+
+size_t segments_of(const Root& root) noexcept {
+  size_t count = 0;
+  for (const auto& trace : root.traces) count += trace->segments == nullptr ? 0 : trace->segments->all.size();
+  return count;
+}
+
+// By Happened.
+constexpr const char* kHappened[] = {"recorded",  "nothing kept", "first replay", "left",
+                                     "passed on", "taken up",     "compiled code"};
 
 }  // namespace
 
@@ -196,6 +229,17 @@ void add_end(const Root& root, const Trace& trace, py::dict* view) {
   (*view)["stop"] = stop_view(trace.stop);
 }
 
+py::tuple root_status(const Root& root) {
+  std::string reason = !root.disabled.empty()       ? root.disabled
+                       : root.aside.code != nullptr ? "the last call was left to CPython: " + root.aside.reason
+                                                    : root.last_stop.reason;
+  const char* state = !root.disabled.empty() ? "disabled"
+                      : root.traces.empty()  ? "cold"
+                      : root.replays > 0     ? "replaying"
+                                             : "recorded";
+  return py::make_tuple(state, reason);
+}
+
 py::dict root_report(const Root& root) {
   py::dict view;
   view["root"] = root.id;
@@ -212,14 +256,20 @@ py::dict root_report(const Root& root) {
   view["opaque_calls"] = root.opaque_calls;
   view["last_stop"] = stop_view(root.aside.code != nullptr ? root.aside : root.last_stop);
   view["aside"] = root.aside.code != nullptr;
+  const py::tuple status = root_status(root);
+  view["state"] = status[0];
+  view["reason"] = status[1];
   view["disabled"] = root.disabled;
+  view["given_up"] = root.disabled.empty() ? py::object(py::none()) : stop_view(root.given_up);
   view["automatic"] = root.automatic;
   view["alive"] = !root.dead;
   view["seconds_lost"] = seconds_lost(root);
   view["seconds_recording"] = seconds_recording(root);
   view["seconds_saved"] = seconds_saved(root);
   view["compared"] = root.compared_early.times + root.compared.times;
+  view["spent"] = spent_view(root);
   view["traces"] = root.traces.size();
+  view["segments"] = segments_of(root);
   view["last_miss"] = root.last_miss.empty() ? py::object(py::none()) : py::object(py::str(root.last_miss));
   return view;
 }
@@ -252,6 +302,16 @@ py::dict outermost_view() {
   view["functions"] = functions;
   view["long"] = kLong;
   view["traced"] = traced_calls();
+  return view;
+}
+
+py::dict events_view() {
+  py::list rows;
+  for (const Event& each : events())
+    rows.append(py::make_tuple(each.time, each.seconds, kHappened[static_cast<size_t>(each.what)], each.root));
+  py::dict view;
+  view["rows"] = rows;
+  view["left_out"] = events_left_out();
   return view;
 }
 

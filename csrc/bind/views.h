@@ -7,11 +7,15 @@
 namespace pijit {
 
 pybind11::dict root_report(const Root& root);
+// State and reason.
+pybind11::tuple root_status(const Root& root);
 pybind11::list root_traces(const Root& root);
 // The report of each root: those that died, then those that live, in the order in which they were made.
 pybind11::list roots_view();
 // Functions that enable() has watched and not recorded, and how many calls it did not look at because of a tracer.
 pybind11::dict outermost_view();
+// What happened to roots, in the order in which it ended: (time, seconds, what, root), and how many more there were.
+pybind11::dict events_view();
 pybind11::dict stats_view();
 pybind11::dict tables_view();
 

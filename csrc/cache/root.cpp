@@ -234,7 +234,7 @@ void reset_root(Root& root) {
   root.last_stop = root.aside = root.given_up = StopInfo();
   root.farewell.reset();
   root.after = 0;
-  root.plain = root.recorded = root.served = root.compared = root.compared_early = root.first = Spent();
+  root.plain = root.recorded = root.served = root.compared = root.compared_early = root.first = root.replayed = Spent();
   root.ledger = Ledger();
   root.gave_up = root.closed = root.passes = false;
   root.plain_seconds = root.owed = root.last_cost = 0;
@@ -247,25 +247,19 @@ double seconds_lost(const Root& root) noexcept {
   return root.after + static_cast<double>(plain) * root.plain.each();
 }
 
-namespace {
-
-// What CPython takes for a call, as far as that was measured; no times: not at all. In the first calls CPython
-// specialises the code, and once the role of root has passed on there are replays in the plain calls.
-const Spent& plain_call(const Root& root) noexcept {
+const Spent& standard(const Root& root) noexcept {
   if (root.compared.times > 0) return root.compared;
   if (root.compared_early.times > 0) return root.compared_early;
   return root.plain.times > 0 && !root.passes ? root.plain : root.first;
 }
 
-}  // namespace
-
 double seconds_recording(const Root& root) noexcept {
-  const Spent& plain = plain_call(root);
+  const Spent& plain = standard(root);
   return plain.times == 0 ? 0 : root.recorded.seconds - static_cast<double>(root.recorded.times) * plain.each();
 }
 
 double seconds_saved(const Root& root) noexcept {
-  const Spent& plain = plain_call(root);
+  const Spent& plain = standard(root);
   if (plain.times == 0) return 0;
   return static_cast<double>(root.served.times) * plain.each() - root.served.seconds;
 }

@@ -93,6 +93,7 @@ struct Root {
   // While savings are measured: calls that were replayed or recorded, from their beginning; calls of the ledger's
   // rounds that CPython ran, those of its first round apart; the first call under enable().
   Spent served, compared, compared_early, first;
+  Spent replayed;  // of `served`: what was replayed
 
   bool is_live() const noexcept { return disabled.empty() || passes; }
   // Seconds of a call in CPython; 0: not known.
@@ -158,6 +159,9 @@ void remove_root(int id);
 std::shared_ptr<Root> find_root(int id);
 int root_of(PyObject* object) noexcept;
 void reset_root(Root& root);
+// Calls that CPython ran, and that stand for what it takes for any call; no times: none was measured. In the first
+// calls CPython specialises the code, and once the role of root has passed on there are replays in the plain calls.
+const Spent& standard(const Root& root) noexcept;
 // Of all calls: what CPython took for what was left to it; what recordings took more than CPython would have; and what
 // all calls took less, recordings counted. The latter two as far as that was measured.
 double seconds_lost(const Root& root) noexcept;

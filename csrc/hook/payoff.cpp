@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "hook/events.h"
 #include "hook/log.h"
 #include "hook/roots.h"
 #include "hook/savings.h"
@@ -86,6 +87,7 @@ Ledger::Turn next_turn(Root& root) noexcept {
 bool is_tried_again(Root& root) {
   if (!root.ledger.rested() || !may_give_up(root) || !is_measured(root)) return false;
   root.disabled.clear();
+  note_event(root, Happened::kTakenUp);
   roots_changed();
   return true;
 }

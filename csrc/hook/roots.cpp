@@ -12,6 +12,7 @@
 #include "hook/asked_again.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
+#include "hook/events.h"
 #include "hook/hook.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
@@ -220,6 +221,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   stop.reason = reason.text;
   stop = placed(std::move(stop), root);
   if (root.strict) return raise_strict(stop);
+  note_event(root, Happened::kNothingKept);
   note_abort(root, std::move(stop));
   return run_plain(root, ts, frame);
 }
@@ -227,6 +229,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
                  const Wanted& wanted = Wanted()) {
   const double start = now();
+  const uint64_t aborts = root->aborts;
   const WithinServed within;
   const HookForFrames hook;
   begin_recording(*root);
@@ -247,7 +250,9 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
       note_failure(*root, failure.what());
     }
   }
-  root->recorded.since(start);
+  const double taken = root->recorded.since(start);
+  const bool kept = root->aborts == aborts && !root->traces.empty();
+  note_event(*root, kept ? Happened::kRecorded : Happened::kNothingKept, taken);
   if (root->strict) raise_instead(left_in_recording(*root), &result);
   return result;
 }
@@ -257,6 +262,7 @@ void note_exit(Root& root, const Left& left) {
   const Trace& trace = *left.trace;
   root.exits += 1;
   stats().exits += 1;
+  leaving_at(trace, left.node).all += 1;
   if (logs(Channel::kExits)) {
     const Node& node = trace.nodes[left.node];
     const Printer printer(trace, false);
@@ -336,7 +342,10 @@ void take_times(const Root& root, cpython::Frame* frame) {
 
 void note_replay(Root& root, const Trace& trace, const Left& left) {
   root.replays += 1;
-  if (root.replays == 1) note_replayed(root);
+  if (root.replays == 1) {
+    note_replayed(root);
+    note_event(root, Happened::kReplayed);
+  }
   if (root.automatic && root.replays == limits().worth * root.records)
     if (CodeState* state = code_state(root.code, false)) state->wasted = 0;
   root.stopped += left.stopped;
@@ -483,10 +492,11 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     const Wanted wanted = std::exchange(root->wanted, Wanted());
     if (!may_record(*root)) return plain(ts, frame, 0);
     result = record(root, ts, frame, wanted);
-    return served.ends(), result;
+    return served.ends_recorded(), result;
   }
-  if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result)) return served.ends(), result;
-  if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends(), result;
+  if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result))
+    return served.ends_replayed(), result;
+  if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends_replayed(), result;
   if (root->ledger.retries()) return plain(ts, frame, 0);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
@@ -495,7 +505,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (!may_record(*root)) return run_plain(*root, ts, frame);
   learn_numbers(*root, frame);
   result = record(root, ts, frame);
-  return served.ends(), result;
+  return served.ends_recorded(), result;
 }
 
 // A call that is timed: replayed or recorded as any other, or CPython's to compare.
@@ -533,6 +543,7 @@ void leave_alone(Root& root, const Reason& reason, const std::string& why, StopI
   root.given_up = placed(cause, root);
   root.farewell = Farewell{std::move(cause), because};
   root.plain = Spent();
+  note_event(root, &reason == &kPassesOn ? Happened::kPassedOn : Happened::kLeft);
   roots_changed();
 }
 

@@ -23,8 +23,14 @@ bool measures_savings() noexcept {
 
 Served::Served(Root& root) noexcept : root_(root), start_(g_measures && !t_within ? now() : 0) {}
 
-void Served::ends() const noexcept {
+void Served::ends_recorded() const noexcept {
   if (start_ != 0) root_.served.since(start_);
+}
+
+void Served::ends_replayed() const noexcept {
+  if (start_ == 0) return;
+  root_.replayed.seconds += root_.served.since(start_);
+  root_.replayed.times += 1;
 }
 
 WithinServed::WithinServed() noexcept : outer_(g_measures && t_within) {

@@ -21,8 +21,9 @@ bool measures_savings() noexcept;
 class Served {
  public:
   explicit Served(Root& root) noexcept;
-  // The call was replayed or recorded, and counts.
-  void ends() const noexcept;
+  // The call was recorded, or replayed, and counts.
+  void ends_recorded() const noexcept;
+  void ends_replayed() const noexcept;
 
  private:
   Root& root_;

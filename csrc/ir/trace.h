@@ -196,8 +196,9 @@ struct Link {
 // How often replays were left at a node.
 struct Leaving {
   uint32_t node;
-  uint64_t times = 0;
-  int tries = 0;  // recordings made because of it
+  uint64_t times = 0;  // since a recording was last made because of it
+  int tries = 0;       // such recordings
+  uint64_t all = 0;    // times in all
 };
 
 struct Trace {

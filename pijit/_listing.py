@@ -34,12 +34,13 @@ _LONGEST_CHECK = 100
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the text and the user's line that it comes from; `indent` levels inside the function."""
+    """A line of the text, the user's line and the nodes that it comes from; `indent` levels inside the function."""
 
     text: str
     file: str = ""
     line: int = 0
     indent: int = 0
+    nodes: tuple[int, ...] = ()
 
 
 def readable(text: str) -> str:
@@ -67,6 +68,10 @@ def with_sources(lines: Iterable[Line]) -> Iterator[str]:
         yield from (margin + text for text in texts)
 
 
+def _nodes(lines: Iterable[Line]) -> tuple[int, ...]:
+    return tuple(node for line in lines for node in line.nodes)
+
+
 def _merge(lines: list[Line]) -> list[Line]:
     """Sizes that are read one by one, and conditions and their checks, as one line each."""
     uses = Counter(register for line in lines for register in _REGISTER.findall(line.text))
@@ -83,11 +88,14 @@ def _merge(lines: list[Line]) -> list[Line]:
                 if any(name != "_" for name in names):
                     listed = ", ".join(names) if count > 1 else f"({names[0]},)"
                     line = replace(line, text=f"{listed} = {tensor}.shape")
+                line = replace(line, nodes=_nodes(lines[at : at + 1 + count]))
                 at += count
         elif (truth := _TRUTH.match(line.text)) and made and uses[truth[1]] == 2:
             if made[-1].text.startswith(f"{truth[1]} = "):
-                condition = made.pop().text.partition(" = ")[2]
-                line = replace(line, text=f"assert {condition if truth[2] == 'True' else f'not ({condition})'}")
+                asked = made.pop()
+                condition = asked.text.partition(" = ")[2]
+                text = f"assert {condition if truth[2] == 'True' else f'not ({condition})'}"
+                line = replace(line, text=text, nodes=_nodes((asked, line)))
         made.append(line)
         at += 1
     return _checks_joined(made)
@@ -102,7 +110,7 @@ def _checks_joined(lines: list[Line]) -> list[Line]:
         if together and last is not None and last.text.startswith("assert ") and line.text.startswith("assert "):
             text = f"{last.text} and {line.text.removeprefix('assert ')}"
             if len(text) <= _LONGEST_CHECK:
-                made[-1] = replace(last, text=text)
+                made[-1] = replace(last, text=text, nodes=_nodes((last, line)))
                 continue
         made.append(line)
     return made
@@ -196,7 +204,7 @@ class _Rolling:
             words = [word for uses in names if (word := self._word(uses)) is not None]
             if text is None or len(words) != len(names):
                 return None
-            inside.append(replace(each[0], text=_substituted(text, words), indent=1))
+            inside.append(replace(each[0], text=_substituted(text, words), indent=1, nodes=_nodes(each)))
         return self._assembled(inside)
 
     def _word(self, uses: tuple[str, ...]) -> str | None:

@@ -5,7 +5,7 @@ A view is a copy: it keeps no trace, tensor or function alive and does not chang
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Literal
@@ -273,16 +273,8 @@ class Trace:
             yield from (f"    # {guard}" for guard in self.guards)
         elif guards == "summary":
             yield from (f"    # {line}" for line in self._summary())
-        numbers = dict(self.literals)
-        lines = [
-            _listing.Line(_marked(node, at if at in numbers else None), node.file, node.line)
-            for at, node in enumerate(self.nodes)
-        ]
-        text = list(_listing.with_sources(_listing.body(lines)))
-        used = set(re.findall(r"\br\d+\b", "\n".join(text)))
-        for name, source, _, constant in self.loaded:
-            if name in used and not constant and name != source:
-                yield f"    {name} = {_listing.readable(source)}"
+        text = list(_listing.with_sources(self._body()))
+        yield from (f"    {line}" for line in self._loads(text))
         yield from text
         if self.stop is not None:
             yield f"    # {self.stop}; the rest runs in CPython"
@@ -290,6 +282,21 @@ class Trace:
             yield "    # the rest runs in CPython"
         if all(not line.strip() or line.lstrip().startswith("#") for line in text):
             yield "    pass"
+
+    def _body(self) -> list[_listing.Line]:
+        """The nodes as Python."""
+        numbers = dict(self.literals)
+        return _listing.body(
+            _listing.Line(_marked(node, at if at in numbers else None), node.file, node.line, nodes=(at,))
+            for at, node in enumerate(self.nodes)
+        )
+
+    def _loads(self, text: Sequence[str]) -> Iterator[str]:
+        """What this text takes from where the guards have found it."""
+        used = set(re.findall(r"\br\d+\b", "\n".join(text)))
+        for name, source, _, constant in self.loaded:
+            if name in used and not constant and name != source:
+                yield f"{name} = {_listing.readable(source)}"
 
     def _summary(self) -> Iterator[str]:
         """What people look for in guards: the modes, and what is asked of the arguments."""

@@ -1,6 +1,5 @@
 """What compilers made of the functions of a process: who answers for a segment, what that cost, what was refused."""
 
-import html
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -67,7 +66,7 @@ def found(roots: "Sequence[RootInfo]") -> Compiled:
     made, refused = Compiled(), dict[tuple[str, str], Refusal]()
     asked: dict[int, tuple[Any, RootInfo]] = {}
     for root in roots:
-        rows = _core.root_traces(root["root"]) if root["alive"] else []
+        rows = _core.root_traces(root["root"]) if root["alive"] and root["segments"] else []
         markets = [_core.market_of(root["root"])] if root["alive"] else []
         markets += [row["region"].market for trace in rows for row in trace["segments"] if row["region"] is not None]
         asked.update((id(market), (market, root)) for market in markets if market is not None)
@@ -120,11 +119,6 @@ def _contenders(key: Key) -> str:
         times.append((key.native_seconds, "native"))
     told = ", ".join(f"{name} {duration(seconds)}" for seconds, name in sorted(times))
     return f"{key.answers}{f': {told}' if told else ''}"
-
-
-def page(made: Compiled) -> str:
-    """For people, as HTML."""
-    return "<h2>compilers</h2>\n<pre>" + html.escape("\n".join(lines(made))) + "</pre>"
 
 
 def data(made: Compiled) -> dict[str, Any]:

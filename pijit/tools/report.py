@@ -1,32 +1,28 @@
 """What pijit did in a whole process: what it saved, each function, and the reasons why it did not do more.
 
-The headline is net: what replays took less than CPython would have, less what recording cost. What CPython would have
-taken is known from calls that it runs now and then (csrc/hook/savings.h).
+page.py makes it a page for a browser. The headline is net: what replays took less than CPython would have, less what
+recording cost. What CPython would have taken is known from calls that it runs now and then (csrc/hook/savings.h).
 """
 
 import atexit
 import dataclasses
-import html
 import json
 import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from pijit import _adapters, _core
 from pijit._config import OFF, WHY_OFF
-from pijit.tools import compiled
+from pijit.tools import compiled, tables
 from pijit.traces import duration, place, plural, stop_view, view
 
 if TYPE_CHECKING:
     from pijit._core import RootInfo
+    from pijit.traces import Stop
 
 _COLUMNS = ("calls", "recorded", "replayed", "in CPython", "saved", "function")
-_STYLE = (
-    "<style>body { font-family: sans-serif } td, th { padding: 0 .6em; text-align: right } "
-    "td:last-child, th:last-child { text-align: left }</style>"
-)
 _WIDTHS = (9, 10, 10, 12, 9)
 
 
@@ -38,87 +34,91 @@ def at_exit(file: str | None, *, in_full: bool) -> None:
     out = sys.__stderr__ if file is None else Path(file).open("w", encoding="utf-8")  # noqa: SIM115  for the whole run
     _core.keep_dead_roots()
     _core.measure_savings()
+    if file is not None:
+        _core.note_events()
     process, began = os.getpid(), time.perf_counter()
 
     def write() -> None:
         if os.getpid() == process and out is not None:
-            _write(out, file or "", time.perf_counter() - began, in_full=in_full)
+            _write(out, file or "", Time(began, time.perf_counter() - began), in_full=in_full)
 
     atexit.register(write)
 
 
-def _write(out: TextIO, file: str, seconds: float, *, in_full: bool) -> None:
+class Time(NamedTuple):
+    """When the program began, by `time.perf_counter()`, and the seconds that it took."""
+
+    began: float
+    seconds: float
+
+
+def _write(out: TextIO, file: str, time: Time, *, in_full: bool) -> None:
     if file.endswith(".json"):
-        made = json.dumps(data(seconds), indent=2)
+        made = json.dumps(data(time), indent=2)
     elif file.endswith((".html", ".htm")):
-        made = page(seconds, in_full=in_full)
+        from pijit.tools.page import page
+
+        made = page(time, in_full=in_full)
     else:
-        made = text(seconds, in_full=in_full)
+        made = text(time.seconds, in_full=in_full)
     print(made, file=out, flush=True)
     if file:
         out.close()
 
 
-def data(seconds: float) -> dict[str, object]:
-    """The report for programs: what the process took, `stats`, and `functions` with their counters."""
+def data(time: Time) -> dict[str, object]:
+    """The report for programs: what the process took, `stats`, `functions` with their counters, and `events`."""
     roots = _core.roots()
     return {
-        "seconds": seconds,
+        "seconds": time.seconds,
         "stats": _core.stats(),
         "functions": roots,
+        "events": [event._asdict() for event in events(time)],
+        "events_left_out": _core.events()["left_out"],
         "compilers": compiled.data(compiled.found(roots)),
     }
 
 
+class Event(NamedTuple):
+    """What happened to a function, in the order in which it began.
+
+    Attributes:
+        at: seconds since the program began.
+        seconds: that it took; 0: it was a moment.
+        what: "recorded", "nothing kept", "first replay", "left", "passed on", "taken up" or "compiled code".
+        root: the function's number in `functions`.
+    """
+
+    at: float
+    seconds: float
+    what: str
+    root: int
+
+
+def events(time: Time) -> list[Event]:
+    """What was noted of the process."""
+    noted = _core.events()["rows"]
+    return sorted(Event(max(at - took - time.began, 0.0), took, what, root) for at, took, what, root in noted)
+
+
 def text(seconds: float, *, in_full: bool) -> str:
     """The report for people, as lines."""
-    roots = _called()
+    roots = called()
     lines = [headline(roots, seconds)]
     if not roots:
         return lines[0]
     lines += ["", "".join(f"{name:>{width}}" for name, width in zip(_COLUMNS, _WIDTHS, strict=False)) + "  function"]
-    for row in _shown(_merged(roots), in_full=in_full):
+    for row in _shown(merged(roots), in_full=in_full):
         *cells, function = row.cells()
         lines.append("".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)) + f"  {function}")
         if in_full:
             lines += [f"{'':{sum(_WIDTHS) + 2}}{line}" for line in row.details()]
-    if reasons := _reasons(roots):
+    if reasons := reasons_of(roots):
         lines += ["", f"{'lost':>9}{'calls':>10}  reason (python -m pijit help CODE)"]
         lines += [f"{duration(reason.seconds):>9}{reason.calls:>10}  {reason.text}" for reason in reasons]
     if found := compiled.found(roots):
         lines += ["", "compilers", *(f"  {line}" for line in compiled.lines(found))]
     return "\n".join(lines)
-
-
-def page(seconds: float, *, in_full: bool) -> str:
-    """The report for people, as HTML."""
-    roots = _called()
-    body = [f"<p>{html.escape(headline(roots, seconds))}</p>"]
-    if roots:
-        rows = _shown(_merged(roots), in_full=in_full)
-        body.append(_table(_COLUMNS, [row.cells() for row in rows]))
-        if in_full:
-            body += [
-                f"<details><summary>{html.escape(row.function())}</summary><pre>"
-                + html.escape("\n".join(row.details()))
-                + "</pre></details>"
-                for row in rows
-            ]
-    if reasons := _reasons(roots):
-        body.append(
-            _table(("lost", "calls", "reason"), [(duration(one.seconds), str(one.calls), one.text) for one in reasons])
-        )
-    if found := compiled.found(roots):
-        body.append(compiled.page(found))
-    head = f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>pijit</title>{_STYLE}</head>'
-    return "\n".join([head, "<body>", "<h1>pijit</h1>", *body, "</body>", "</html>"])
-
-
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    def line(cells: tuple[str, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    return "\n".join(["<table>", line(columns, "th"), *(line(row, "td") for row in rows), "</table>"])
 
 
 def headline(roots: "list[RootInfo]", seconds: float) -> str:
@@ -141,14 +141,21 @@ def headline(roots: "list[RootInfo]", seconds: float) -> str:
 
 
 @dataclasses.dataclass(slots=True)
-class _Row:
+class Row:
     """Roots that people take for one: of the same function, or of objects of the same class."""
 
     roots: "list[RootInfo]"
     folded: int = 0  # functions that this line stands for; 0: it is one function
+    anchor: str = ""  # where a page has its traces
 
     def sum(self, name: str) -> int:
+        """Of a counter."""
         return sum(root[name] for root in self.roots)  # type: ignore[literal-required]
+
+    def spent(self, *kinds: str) -> tuple[float, int]:
+        """Seconds, and how many calls took them."""
+        rows = [root["spent"][kind] for root in self.roots for kind in kinds]
+        return sum(row[0] for row in rows), sum(row[1] for row in rows)
 
     def function(self) -> str:
         if self.folded:
@@ -157,36 +164,44 @@ class _Row:
         times = f", {len(self.roots)} of them" if len(self.roots) > 1 else ""
         return f"{first['name']} ({place(first['file'], first['line'])}){times}"
 
-    def cells(self) -> tuple[str, ...]:
+    def counts(self) -> tuple[int, int, int, int]:
+        """Calls, and of them those that were recorded, replayed, and left to CPython."""
         calls, records, replays = (self.sum(name) for name in ("calls", "records", "replays"))
+        return calls, records, replays, max(calls - records - replays, 0)
+
+    def saved(self) -> float | None:
+        """Seconds; None: it was not measured."""
         saved = sum(root["seconds_saved"] for root in self.roots)
-        measured = saved or any(root["compared"] for root in self.roots)
-        counts = (calls, records, replays, max(calls - records - replays, 0))
-        return (*map(str, counts), duration(saved) if measured else "-", self.function())
+        return saved if saved or any(root["compared"] for root in self.roots) else None
+
+    def cells(self) -> tuple[str, ...]:
+        saved = self.saved()
+        return (*map(str, self.counts()), "-" if saved is None else duration(saved), self.function())
 
     def details(self) -> list[str]:
         """What there is of it: traces, and the guard that failed last."""
         return list(dict.fromkeys(line for root in self.roots for line in _details(root)))
 
 
-def _called() -> "list[RootInfo]":
+def called() -> "list[RootInfo]":
+    """The roots that were called."""
     return [] if OFF else [root for root in _core.roots() if root["calls"]]
 
 
-def _merged(roots: "list[RootInfo]") -> list[_Row]:
+def merged(roots: "list[RootInfo]") -> list[Row]:
     """One row for what has the same name and place, those that are called most first."""
-    rows: dict[tuple[str, str, int], _Row] = {}
+    rows: dict[tuple[str, str, int], Row] = {}
     for root in roots:
-        rows.setdefault((root["name"], root["file"], root["line"]), _Row([])).roots.append(root)
+        rows.setdefault((root["name"], root["file"], root["line"]), Row([])).roots.append(root)
     return sorted(rows.values(), key=lambda row: -row.sum("calls"))
 
 
-def _shown(rows: list[_Row], *, in_full: bool) -> list[_Row]:
+def _shown(rows: list[Row], *, in_full: bool) -> list[Row]:
     """The rows, those without replays in one line unless everything is asked for."""
     without = [row for row in rows if not row.sum("replays")]
     if in_full or len(without) < 2:
         return rows
-    folded = _Row([root for row in without for root in row.roots], folded=len(without))
+    folded = Row([root for row in without for root in row.roots], folded=len(without))
     return [row for row in rows if row.sum("replays")] + [folded]
 
 
@@ -212,26 +227,33 @@ def _why_nothing() -> str:
 
 
 @dataclasses.dataclass(slots=True)
-class _Reason:
-    """Why something was left to CPython, and what that cost."""
+class Reason:
+    """Why something was left to CPython, and what that cost.
+
+    `code` is the reason's; `because` the stop that led to it, if it was another.
+    """
 
     text: str
+    code: str
+    because: "Stop | None" = None
     calls: int = 0
     seconds: float = 0.0
 
 
-def _reasons(roots: "list[RootInfo]") -> list[_Reason]:
+def reasons_of(roots: "list[RootInfo]") -> list[Reason]:
     """Each reason for stopping or leaving once, the dearest first."""
-    reasons: dict[str, _Reason] = {}
+    reasons: dict[str, Reason] = {}
     for root in roots:
         stop = stop_view(root["last_stop"])
         if root["disabled"]:
             text = f"{place(root['file'], root['line'])} in {root['name']}(): left to CPython: {root['disabled']}"
+            code = root["given_up"]["code"] if root["given_up"] else ""
         elif stop is not None:
-            text = str(stop)
+            text, code = str(stop), stop.code
         else:
             continue
-        reason = reasons.setdefault(text, _Reason(text))
+        because = stop if stop is not None and stop.code != code else None
+        reason = reasons.setdefault(text, Reason(text, code, because))
         reason.calls += root["calls"]
         reason.seconds += root["seconds_lost"]
     return sorted(reasons.values(), key=lambda reason: (-reason.seconds, -reason.calls))
@@ -245,8 +267,7 @@ def _details(root: "RootInfo") -> list[str]:
             f"trace {number}: {trace.sizes()}, {plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
         )
         if trace.stop is not None:
-            advice = next((row[3] for row in _core.tables()["aborts"] if row[0] == trace.stop.code), "")
-            lines += [f"  {trace.stop}", f"  what to try: {advice}"]
+            lines += [f"  {trace.stop}", f"  what to try: {tables.row(trace.stop.code).advice}"]
     if root["last_miss"]:
         lines.append(f"the guard that failed last: {root['last_miss']}")
     return lines

@@ -3,6 +3,7 @@
 import os
 import textwrap
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pijit import _core
 from pijit._config import OPTIONS, config
@@ -48,14 +49,29 @@ def passes() -> str:
     return _columns(rows)
 
 
-def page(code: str) -> str:
-    """What a code means and what to try; `KeyError` if there is none."""
+class Code(NamedTuple):
+    """The row of a code: its name, what happened, what to try, and what that means for the function."""
+
+    name: str
+    text: str
+    advice: str
+    what: str
+
+
+def row(code: str) -> Code:
+    """The row of a code; `KeyError` if there is none."""
     tables = _core.tables()
     for kind, what in _WHAT.items():
-        for row, name, text, advice in tables[kind]:
-            if row == code:
-                return "\n\n".join([f"{code} {name}: {text}", _filled(what), _filled(f"What to try: {advice}")])
+        for each, name, text, advice in tables[kind]:
+            if each == code:
+                return Code(name, text, advice, what)
     raise KeyError(code)
+
+
+def page(code: str) -> str:
+    """What a code means and what to try; `KeyError` if there is none."""
+    name, text, advice, what = row(code)
+    return "\n\n".join([f"{code} {name}: {text}", _filled(what), _filled(f"What to try: {advice}")])
 
 
 def _filled(text: str) -> str:

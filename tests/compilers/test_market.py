@@ -408,7 +408,7 @@ def test_a_report_of_the_market_as_json_and_html(tmp_path: Path) -> None:
     assert made["seconds"]["torchscript"][0] > 0
     assert [(row["backend"], row["times"]) for row in made["refused"]] == [("bad", 1)]
     page = (tmp_path / "report.html").read_text()
-    assert "<h2>compilers</h2>" in page
+    assert "<h2>Compilers</h2>" in page
     assert "pijit.region(&#x27;bad&#x27;)" in page
     reported(tmp_path, "--report=plain.json")
     plain = json.loads((tmp_path / "plain.json").read_text())["compilers"]

@@ -443,11 +443,8 @@ class TestReport:
             page = (here / "report.html").read_text()
             assert page.startswith("<!DOCTYPE html>")
             assert page.rstrip().endswith("</html>")
-            assert "<td>make.&lt;locals&gt;.&lt;lambda&gt; (loop.py:11)</td>" in page
-            assert ("<details>" in page) is (option == "--explain")
-            tags = re.findall(r"<(/?)(\w+)", page.partition("<body>")[2].partition("</body>")[0])
-            opened = [tag for slash, tag in tags if not slash]
-            assert sorted(opened) == sorted(tag for slash, tag in tags if slash)
+            assert ">make.&lt;locals&gt;.&lt;lambda&gt;</b>" in page
+            assert ("<summary>all " in page) is (option == "--explain")
 
     @pytest.mark.parametrize("file", ["no/such/report.txt", "."])
     def test_files_are_opened_before_the_program_runs(self, here, file):

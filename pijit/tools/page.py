@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pijit import _adapters, _core
 from pijit._version import __version__
 from pijit.tools import compiled, tables
-from pijit.tools.page_listing import listing
+from pijit.tools.page_listing import LEGEND, listing
 from pijit.tools.page_parts import Cell, count_cell, document, escaped, table, unknown_cell
 from pijit.tools.page_timeline import Happening, timeline
 from pijit.tools.report import Reason, Row, Time, called, events, headline, merged, reasons_of
@@ -50,7 +50,7 @@ def page(time: Time, *, in_full: bool) -> str:
     rows = sorted(merged(roots), key=_weight, reverse=True)
     traces = "\n".join(_traces(rows, most, in_full=in_full))  # tells the rows where they are
     sections = [
-        ("time", "Timeline", _along(roots, time)),
+        ("time", "Timeline", _along(rows, time)),
         ("functions", "Functions", _functions(rows, most)),
         ("reasons", "Why not more", _reasons(reasons_of(roots))),
         ("ledger", "Where the time went", _ledger(rows, most)),
@@ -126,15 +126,16 @@ def _size(count: int) -> str:
 # ------------------------------------------------------------------------------------------------------------- timeline
 
 
-def _along(roots: "Sequence[RootInfo]", time: Time) -> str:
+def _along(rows: Sequence[Row], time: Time) -> str:
     """What happened to the functions, and when."""
-    names = {root["root"]: f"{root['name']} ({place(root['file'], root['line'])})" for root in roots}
+    names = {root["root"]: row.function() for row in rows for root in row.roots}
+    weights = {row.function(): float(len(rows) - at) for at, row in enumerate(rows)}
     happenings = [
         Happening(event.at, event.seconds, event.what, names[event.root], event.root)
         for event in events(time)
         if event.root in names
     ]
-    return timeline(happenings, time.seconds, _core.events()["left_out"])
+    return timeline(happenings, weights, time.seconds, _core.events()["left_out"])
 
 
 # ------------------------------------------------------------------------------------------------------------ functions
@@ -150,7 +151,7 @@ def _functions(rows: Sequence[Row], most: _Most) -> str:
         "that were replayed or recorded than in CPython, recording included. <i>Lost</i>: what CPython took where "
         "calls, or the rest of them, were left to it."
     )
-    made = table("What became of the calls", columns, _bounded(rows, most, _function), _function(_total(rows)))
+    made = table("What became of the calls", columns, _bounded(rows, most, _function), _summed(rows, _function))
     return f'<p class="soft">{words}</p>\n{made}'
 
 
@@ -169,13 +170,18 @@ def _bounded(rows: Sequence[Row], most: _Most, made: Callable[[Row], list[Cell]]
         yield [first._replace(html=f"<b>{len(rest):,} more functions</b>, summed up"), *cells]
 
 
+def _summed(rows: Sequence[Row], made: Callable[[Row], list[Cell]]) -> list[Cell]:
+    """The last row of a table; of a single function there is none."""
+    return made(_total(rows)) if len(rows) > 1 else []
+
+
 def _total(rows: Sequence[Row]) -> Row:
     return Row([root for row in rows for root in row.roots], folded=len(rows))
 
 
 def _name(row: Row) -> Cell:
     if row.folded:
-        return Cell(f"all {plural(row.folded, 'functions')}" if row.folded > 1 else "the function")
+        return Cell(f"all {row.folded:,} functions")
     first = row.roots[0]
     times = f", {len(row.roots):,} of them" if len(row.roots) > 1 else ""
     where = f"{escaped(place(first['file'], first['line']))}{times}"
@@ -233,7 +239,7 @@ def _ledger(rows: Sequence[Row], most: _Most) -> str:
         "watched. <i>Behind replays</i>: in CPython, where a replay was left or the recording had stopped; part of the "
         "time of replays. Calls within another function's replay count for that one alone."
     )
-    made = table("Seconds, and how many calls", columns, _bounded(rows, most, _spent), _spent(_total(rows)))
+    made = table("Seconds, and how many calls", columns, _bounded(rows, most, _spent), _summed(rows, _spent))
     return f'<p class="soft">{words}</p>\n{made}'
 
 
@@ -305,6 +311,8 @@ def _traces(rows: Sequence[Row], most: _Most, *, in_full: bool) -> Iterator[str]
         if functions == most.functions or nodes <= 0:
             left_out += 1
             continue
+        if not functions:
+            yield LEGEND
         functions += 1
         heading = _name(row).html
         row.anchor = f"function-{functions}"

@@ -21,7 +21,7 @@ _MOST_LINES = 500  # of one trace
 _LONGEST = 300  # characters of one line
 _LARGEST = 1 << 23  # bytes of a source file
 
-_LEGEND = (
+LEGEND = (
     '<p class="legend small"><span class="mark opaque">opaque call: CPython runs it</span>'
     '<span class="mark left">replays were left here</span>'
     '<span class="mark planned">compiled code may answer</span></p>'
@@ -40,7 +40,7 @@ def listing(number: int, info: "TraceInfo", root: int, *, in_full: bool) -> str:
     trace = view(info, root)
     used = f"{plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
     summary = f"trace {number}: {used}; {trace.sizes()}; {trace.operations:,} bytecodes observed"
-    parts = [_LEGEND, _table(trace, info["left"])]
+    parts = [_table(trace, info["left"])]
     if trace.segments:
         parts.append(f"<pre>{escaped(_segments(trace), most=20_000)}</pre>")
     if in_full and trace.guards:

@@ -141,8 +141,9 @@ pre { overflow-x: auto; padding: .6rem .8rem; background: var(--band); border-ra
 .soft { color: var(--soft) }
 .small { font-size: .86em }
 .gain { color: var(--gain) } .loss { color: var(--loss) }
-dl.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); gap: .6rem; margin: 1rem 0 }
-dl.figures div { border: 1px solid var(--line); border-radius: 6px; padding: .5rem .8rem; background: var(--band) }
+dl.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.2rem, 1fr)); gap: .6rem; margin: 1rem 0 }
+dl.figures div { border: 1px solid var(--line); border-radius: 6px; padding: .5rem .7rem; background: var(--band);
+  display: flex; flex-direction: column; justify-content: space-between }
 dl.figures dt { color: var(--soft); font-size: .86em }
 dl.figures dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums }
 .wide { overflow-x: auto; position: relative }

@@ -5,12 +5,12 @@
 3. Most of a process may pass before the first recording, as when it imports a framework: that part is left out.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
 from pijit.tools.page_parts import Cell, details, escaped, table, text_cell
-from pijit.traces import duration, plural
+from pijit.traces import duration
 
 _MOST_LANES = 30
 _MOST_MARKS = 300  # in one lane
@@ -57,11 +57,12 @@ class Happening:
     root: int
 
 
-def timeline(happenings: Sequence[Happening], end: float, left_out: int) -> str:
+def timeline(happenings: Sequence[Happening], weights: Mapping[str, float], end: float, left_out: int) -> str:
     """The picture and the table, in HTML; "" where nothing happened.
 
     Args:
         happenings: in the order of time.
+        weights: by function; where there are too many for the picture, those that weigh most have lanes.
         end: when the process ends, in seconds.
         left_out: how many more there were.
     """
@@ -70,12 +71,13 @@ def timeline(happenings: Sequence[Happening], end: float, left_out: int) -> str:
     lanes: dict[str, list[Happening]] = {}
     for each in happenings:
         lanes.setdefault(each.function, []).append(each)
-    shown = dict(list(lanes.items())[:_MOST_LANES])
+    heaviest = set(sorted(lanes, key=lambda function: -weights.get(function, 0.0))[:_MOST_LANES])
+    shown = {function: each for function, each in lanes.items() if function in heaviest}
     first, last = happenings[0].time, max(each.time + each.seconds for each in happenings)
     scale = _Scale(first - (end - first) * 0.03 if first > 0.2 * end else 0.0, max(end, last, 1e-6))
     notes = [f"The first {duration(scale.start)}, before anything was recorded, are left out."] if scale.start else []
     if len(lanes) > len(shown):
-        notes.append(f"Shown are the {len(shown)} functions that came first, of {len(lanes):,}.")
+        notes.append(f"Shown are the {len(shown)} functions of {len(lanes):,} that saved or lost most.")
     if left_out:
         notes.append(f"{left_out:,} more things happened, which were not noted.")
     note = f'<p class="soft">{" ".join(notes)}</p>' if notes else ""
@@ -96,7 +98,7 @@ class _Scale:
         """Round times, a few of them."""
         rough = (self.end - self.start) / _TICKS
         unit = 10 ** floor(log10(rough))
-        step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
+        step = next((unit * factor for factor in (1, 2, 5) if unit * factor >= rough), 10 * unit)
         count = floor(self.start / step) + 1
         while count * step < self.end:
             yield count * step
@@ -157,9 +159,9 @@ def _mark(each: Happening, scale: _Scale, middle: int) -> str:
         place = f'x="{scale.at(each.time)}" y="{middle}" overflow="visible"'
         return f'<svg {place}><path class="{kind}" d="{shape}">{title}</path></svg>'
     kind = "recording" if each.what == "recorded" else "nothing"
-    width = 100 * each.seconds / (scale.end - scale.start)
+    width = max(100 * each.seconds / (scale.end - scale.start), 0.01)  # nothing is drawn that has no width at all
     return (
-        f'<rect class="bar {kind}" x="{scale.at(each.time)}" y="{middle - 7}" width="{width:.3f}%" height="14">'
+        f'<rect class="bar {kind}" x="{scale.at(each.time)}" y="{middle - 7}" width="{width:.2f}%" height="14">'
         f"{title}</rect>"
     )
 
@@ -184,8 +186,8 @@ def _legend(happenings: Sequence[Happening]) -> str:
                 f'<rect class="{"recording" if what == "recorded" else "nothing"}" x="5" y="1" width="6" height="14"/>'
             )
         parts.append(f'<li><svg width="16" height="16" aria-hidden="true">{drawn}</svg> {words}</li>')
-    lines = (("replayed", "replayed from here on"), ("plain", "in CPython"))
-    for kind, words in lines:
+    lines = [("replayed", "replayed from here on")] if "first replay" in there else []
+    for kind, words in [*lines, ("plain", "in CPython")]:
         drawn = f'<line class="run {kind}" x1="0" x2="24" y1="8" y2="8"/>'
         parts.append(f'<li><svg width="24" height="16" aria-hidden="true">{drawn}</svg> {words}</li>')
     return f'<ul class="legend small">{"".join(parts)}</ul>'
@@ -204,5 +206,4 @@ def _listed(happenings: Sequence[Happening]) -> str:
     ]
     more = f", the first {len(shown)} of {len(happenings):,}" if len(shown) < len(happenings) else ""
     caption = f"What happened, in seconds since the program began{more}"
-    summary = f"the same as a table: {plural(len(happenings), 'events')}"
-    return details(summary, table(caption, ("at", "function", "what", "took"), rows))
+    return details("the same as a table", table(caption, ("at", "function", "what", "took"), rows))

@@ -446,14 +446,14 @@ def test_thousands_of_functions(tmp_path: Path, option: str) -> None:
     most = 1000 if more else 200
     assert len(rows) == most + 2
     assert rows[-2][0] == f"{5000 - most:,} more functions, summed up"
-    total = page.row("functions", "all 5000 functions")
+    total = page.row("functions", "all 5,000 functions")
     assert total["calls"] == sum(root["calls"] for root in data["functions"]) == 20000
     assert total["replayed"] == sum(root["replays"] for root in data["functions"])
     shown = [numbers for numbers in page.tables["functions"][0].numbers[:-1]]
     assert sum(row[1] or 0 for row in shown) == 20000
     assert len(page.tables["traces"]) < 1000
     assert "more are not shown" in page.texts["traces"]
-    assert "functions that came first, of 5,000" in page.texts["time"]
+    assert "Shown are the 30 functions of 5,000 that saved or lost most" in page.texts["time"]
     assert len(data["events"]) + data["events_left_out"] >= 5000 * 2
     assert (tmp_path / "report.html").stat().st_size < 3 << 20
 
@@ -516,12 +516,24 @@ def test_escaping() -> None:
     assert page_parts.escaped("<" * 10, most=4) == "&lt;&lt; [6 more] &lt;&lt;"
 
 
+def test_lanes_of_the_functions_that_matter() -> None:
+    """They stand in the order of time; what takes hardly any is drawn as well."""
+    names = [f"function_{n:02}" for n in range(40)]
+    rows = [page_timeline.Happening(n / 40, 1e-9, "recorded", name, n) for n, name in enumerate(names)]
+    made = page_timeline.timeline(rows, {name: n for n, name in enumerate(names)}, 1.0, 0)
+    picture = made.partition("</ul>")[2].partition("<details")[0]
+    assert re.findall(r">(function_\d+)<", picture) == names[10:]
+    widths = [float(width) for width in re.findall(r'<rect [^>]*width="([0-9.]+)%"', picture)]
+    assert len(widths) == 30
+    assert min(widths) > 0
+
+
 def test_a_timeline_of_nothing_and_of_a_moment() -> None:
-    assert page_timeline.timeline([], 1.0, 0) == ""
+    assert page_timeline.timeline([], {}, 1.0, 0) == ""
     moment = [page_timeline.Happening(0.0, 0.0, "left", "f", 1)]
     for end in (0.0, 1e-9, 1e6):
-        Page(page_timeline.timeline(moment, end, 3))
-    assert "3 more things happened" in page_timeline.timeline(moment, 1.0, 3)
+        Page(page_timeline.timeline(moment, {}, end, 3))
+    assert "3 more things happened" in page_timeline.timeline(moment, {}, 1.0, 3)
 
 
 @pytest.mark.torch

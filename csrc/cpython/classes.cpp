@@ -16,6 +16,10 @@ Py_ssize_t dict_offset(PyTypeObject* type) noexcept {
 }
 
 PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept {
+  static PyObject* const name = PyUnicode_InternFromString("__name__");
+  static PyObject* const qualname = PyUnicode_InternFromString("__qualname__");
+  if (type == &PyFunction_Type && offset == offsetof(PyFunctionObject, func_name)) return name;
+  if (type == &PyFunction_Type && offset == offsetof(PyFunctionObject, func_qualname)) return qualname;
   for (Py_ssize_t i = 0; type->tp_mro != nullptr && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     PyObject* dict = type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
     PyObject *name = nullptr, *value = nullptr;

@@ -238,7 +238,7 @@ uint32_t capture_frame(Trace* trace, cpython::Frame* frame, bool innermost) {
   state.locals = static_cast<uint32_t>(cpython::local_count(frame));
   state.stack = static_cast<uint32_t>(cpython::stack_depth(frame));
   for (uint32_t i = 0; i < state.locals + state.stack; ++i)
-    trace->slots.push_back(own(trace, cpython::slots(frame)[i]));
+    trace->slots.push_back(own(trace, cpython::slot(frame, i)));
   trace->frame_states.push_back(state);
   return static_cast<uint32_t>(trace->frame_states.size() - 1);
 }

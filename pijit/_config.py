@@ -38,6 +38,11 @@ LOG_CHANNELS = ("record", "guards", "exits")
 # Bit i of the core's "stress" option is word i. Tag: STRESS_WORDS.
 STRESS_WORDS = ("record-all", "observe", "exits", "faults")
 
+# Value i of the core's "loops" option is word i. Tag: LOOPS.
+LOOPS = ("unroll", "auto", "body")
+
+# Of the options that are one of several words: the words.
+_CHOICES = {"loops": LOOPS}
 # Of the options that are sets of words: what one is called, and the words.
 _SETS = {"log": ("channel", LOG_CHANNELS), "stress": ("word", STRESS_WORDS)}
 
@@ -78,6 +83,10 @@ class Config:
             is recorded instead; 0: any.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
+        loops: what becomes of a loop: "unroll", the whole of it is recorded; "auto", a short one is, and a long one
+            gets traces of its own, each of which takes a turn or a few; "body", each gets such traces. With the latter
+            two a call goes on natively where a trace was left, too: at a branch on data, say. They are new, and an
+            object that says when it dies may do so a little later.
         constant_propagation: what is read of configuration is a constant behind one guard; without it each branch on
             such a number is guarded where it stands.
         verify: every so many replays of a function one that changes nothing is compared with CPython; 0: none.
@@ -112,6 +121,7 @@ class Config:
     record_budget: int
     max_nodes: int
     max_traces: int
+    loops: str
     constant_propagation: bool
     verify: int
     give_up: bool
@@ -131,6 +141,8 @@ class Config:
         if kind == "backend":
             return _backend
         value = _core.get_option(name)
+        if kind == "choice":
+            return _CHOICES[name][value]
         return _words(name, value) if kind == "words" else bool(value) if kind == "flag" else value
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -171,6 +183,8 @@ def parse(name: str, value: object, given_as: str = "") -> Any:
         return _names(value, where)
     if row.kind == "words":
         return _mask(name, value, where)
+    if row.kind == "choice":
+        return _choice(name, value, where)
     if row.kind == "flag":
         return _flag(value, f"{where} is True or False ({row.doc})")
     if isinstance(value, str) and value.strip().isdecimal():
@@ -257,6 +271,13 @@ def _mask(name: str, value: object, where: str) -> int:
             raise ConfigError(f"{where} has no {one} {word!r}; the nearest is {near!r}")
         mask |= 1 << words.index(word)
     return mask
+
+
+def _choice(name: str, value: object, where: str) -> int:
+    words = _CHOICES[name]
+    if isinstance(value, str) and value.strip() in words:
+        return words.index(value.strip())
+    raise ConfigError(f"{where} is one of {', '.join(map(repr, words))}, not {value!r}")
 
 
 def _names(value: object, where: str) -> str | tuple[str, ...]:

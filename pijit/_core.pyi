@@ -336,6 +336,14 @@ def outermost() -> OutermostInfo:
 def roots() -> list[RootInfo]:
     """Every root, those that died first."""
 
+class EntryInfo(RootInfo):
+    """An entry in the middle of a function, and its counters; `line` is where it begins."""
+
+    instruction: int
+
+def entries() -> list[EntryInfo]:
+    """Every entry that there is."""
+
 def root_of(obj: object) -> int:
     """The root of a jitted function or instance, or of one found automatically; -1 if there is none."""
 

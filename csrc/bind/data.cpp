@@ -243,7 +243,7 @@ class TraceData {
   py::list arguments() const {
     py::list names;
     auto* code = reinterpret_cast<PyCodeObject*>(trace_.code.get());
-    for (uint32_t i = 0; i < trace_.inputs; ++i) names.append(object_of(PyTuple_GET_ITEM(code->co_localsplusnames, i)));
+    for (uint32_t i = 0; i < trace_.inputs; ++i) names.append(object_of(input_name(code, i)));
     return names;
   }
 

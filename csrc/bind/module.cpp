@@ -17,7 +17,9 @@
 #include "cpython/objects.h"
 #include "cpython/places.h"
 #include "exec/replay.h"
+#include "exec/side_exit.h"
 #include "hook/automatic.h"
+#include "hook/entries.h"
 #include "hook/events.h"
 #include "hook/hook.h"
 #include "hook/log.h"
@@ -96,6 +98,7 @@ void py_reset(int id) {
   wake_hook();
   if (id >= 0) return reset_root(*root_or_raise(id));
   for (auto& root : all_roots()) reset_root(*root);
+  forget_entries();
   stats() = Stats();
 }
 
@@ -164,6 +167,7 @@ PYBIND11_MODULE(_core, m) {
   using namespace pijit;
   m.doc() = "pijit's engine (private).";
   if (!start_cache()) throw py::error_already_set();
+  set_resume(resume);
   m.attr("checked") = kChecked;  // a check that fails stops the process
   m.def("hook_install", [] {
     build_builtin_table();
@@ -201,6 +205,7 @@ PYBIND11_MODULE(_core, m) {
       py::arg("directories"));
   m.def("outermost", [] { return outermost_view(); });
   m.def("roots", [] { return roots_view(); });
+  m.def("entries", [] { return entries_view(); });
   m.def("root_of", [](py::object object) { return root_of(object.ptr()); }, py::arg("obj"));
   m.def("root_status", [](int id) { return root_status(*root_or_raise(id)); }, py::arg("root"));
   m.def("time_guards", time_guards, py::arg("root"), py::arg("repeats"));

@@ -281,6 +281,16 @@ py::list roots_view() {
   return views;
 }
 
+py::list entries_view() {
+  py::list views;
+  for (const auto& entry : all_entries()) {
+    py::dict view = root_report(*entry);
+    view["instruction"] = entry->entered_at;
+    views.append(view);
+  }
+  return views;
+}
+
 py::list root_traces(const Root& root) {
   py::list views;
   for (auto& trace : root.traces) views.append(trace_view(root, *trace));
@@ -320,14 +330,18 @@ py::dict stats_view() {
   size_t traces = 0, bytes = 0, segments = 0;
   double saved = 0;
   for (auto& root : dead_roots()) saved += seconds_saved(*root);
-  for (auto& root : all_roots()) {
-    traces += root->traces.size();
-    saved += seconds_saved(*root);
-    for (auto& trace : root->traces) {
+  const auto add = [&](const Root& root) {
+    traces += root.traces.size();
+    for (const auto& trace : root.traces) {
       bytes += bytes_of(*trace);
       segments += planned_segments(*trace);
     }
+  };
+  for (auto& root : all_roots()) {
+    saved += seconds_saved(*root);
+    add(*root);
   }
+  for (const auto& entry : all_entries()) add(*entry);
   py::dict view;
   view["codes"] = counters.codes;
   view["replayed_codes"] = counters.replayed_codes;

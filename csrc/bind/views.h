@@ -12,6 +12,8 @@ pybind11::tuple root_status(const Root& root);
 pybind11::list root_traces(const Root& root);
 // The report of each root: those that died, then those that live, in the order in which they were made.
 pybind11::list roots_view();
+// The report of each entry, with the `instruction` of its function where it begins.
+pybind11::list entries_view();
 // Functions that enable() has watched and not recorded, and how many calls it did not look at because of a tracer.
 pybind11::dict outermost_view();
 // What happened to roots, in the order in which it ended: (time, seconds, what, root), and how many more there were.

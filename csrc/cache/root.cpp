@@ -147,6 +147,33 @@ bool any_suspends() noexcept {
   return g_any_suspends;
 }
 
+namespace {
+
+// Immortal; those that are gone are taken off when the next one is made.
+std::vector<std::weak_ptr<Root>>& entries() {
+  static auto* all = new std::vector<std::weak_ptr<Root>>();
+  return *all;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Root>> all_entries() {
+  std::vector<std::shared_ptr<Root>> living;
+  for (const auto& each : entries())
+    if (std::shared_ptr<Root> entry = each.lock()) living.push_back(std::move(entry));
+  return living;
+}
+
+void note_entry(const std::shared_ptr<Root>& entry) {
+  std::erase_if(entries(), [](const auto& each) { return each.expired(); });
+  entries().push_back(entry);
+}
+
+void forget_entries() {
+  for (const auto& entry : all_entries())
+    if (CodeState* state = code_state(entry->code, false)) const auto gone = std::exchange(state->entries, {});
+}
+
 // Immortal, so that nothing is dropped when the process ends.
 Ref& default_market() noexcept {
   static auto* market = new Ref();
@@ -239,6 +266,7 @@ void reset_root(Root& root) {
   root.gave_up = root.closed = root.passes = false;
   root.plain_seconds = root.owed = root.last_cost = 0;
   root.drivers.clear();
+  forget_entries();
   roots_changed();
 }
 
@@ -279,6 +307,7 @@ bool follows(const Trace& trace, PyObject* function) {
 }  // namespace
 
 void forget_followed(PyObject* function) {
+  forget_entries();
   const std::vector<std::shared_ptr<Root>> roots = all_roots();  // what dies meanwhile takes itself off the list
   for (auto& root : roots)
     for (auto& trace : root->traces)

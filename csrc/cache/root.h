@@ -59,6 +59,7 @@ struct Root {
   std::string file;  // where the user wrote it: the function under its decorators, or a method of the object's class
   int line = 0;
   bool strict = false, automatic = false, dead = false;
+  int entered_at = -1;    // the instruction, if it is an entry in the middle of the function (hook/entries.h)
   bool suspends = false;  // of a generator or coroutine function: its body is CPython's, and it has no traces
   uint64_t verify = 0;    // every how many calls one is compared with CPython; 0: as for all
   uint64_t since_verified = 0;
@@ -108,6 +109,16 @@ struct Root {
   }
 };
 
+// A place in the middle of a function to which frames come that replays have left.
+struct EntryPoint {
+  Ref weak;            // of the function
+  PyObject* function;  // borrowed, compared only
+  int index;           // the instruction
+  uint64_t shape;      // which slots of the frame are empty
+  uint32_t arrivals;
+  std::shared_ptr<Root> root;  // null: it has no traces yet
+};
+
 // What the hook keeps on a code object.
 struct CodeState {
   std::vector<std::shared_ptr<Root>> roots;
@@ -123,6 +134,7 @@ struct CodeState {
   uint32_t observed = 0;     // under PIJIT_STRESS=observe: calls that were recorded
   bool passes_on = false;    // what it calls is looked at instead
   double plain_seconds = 0;  // of the last call that was watched
+  std::vector<EntryPoint> entries;
 };
 
 struct Stats {
@@ -167,6 +179,11 @@ const Spent& standard(const Root& root) noexcept;
 double seconds_lost(const Root& root) noexcept;
 double seconds_recording(const Root& root) noexcept;
 double seconds_saved(const Root& root) noexcept;
+// The entries that there are.
+std::vector<std::shared_ptr<Root>> all_entries();
+void note_entry(const std::shared_ptr<Root>& entry);
+// None of them is used any more.
+void forget_entries();
 // Resets the roots whose traces follow this function.
 void forget_followed(PyObject* function);
 

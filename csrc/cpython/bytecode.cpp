@@ -127,6 +127,26 @@ bool find_own_handler(PyCodeObject* code, int index, Handler* handler) noexcept 
   return false;
 }
 
+int loop_end(PyCodeObject* code, int head) noexcept {
+  int end = -1;
+  for (int start = 0, at = 0; start < unit_count(code); start = at = next_index(code, at)) {
+    const Operation now = decode(code, &at).operation;
+    const bool jumps = now == Operation::kJump || now == Operation::kJumpIf || now == Operation::kJumpIfNone;
+    if (jumps && start >= head && jump_target(code, start) == head) end = start;
+  }
+  return end;
+}
+
+std::vector<int> assigned_locals(PyCodeObject* code, int start, int end) {
+  std::vector<int> slots;
+  for (int at = start; at < end; at = next_index(code, at)) {
+    const Instruction now = decode(code, &at);
+    if (now.is(Operation::kStoreLocal)) slots.push_back(now.argument);
+    if (now.then == Operation::kStoreLocal) slots.push_back(now.then_argument);
+  }
+  return slots;
+}
+
 // _PyCode_SetExtra makes room for everybody's slot. Code that dies then calls everybody's free function, with null
 // where nothing was kept; and at the interpreter's end that of a ctypes callback may be gone by then. So there is room
 // only for the slots up to this one.

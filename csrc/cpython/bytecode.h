@@ -147,6 +147,11 @@ inline bool borrows([[maybe_unused]] PyCodeObject* code, [[maybe_unused]] int in
 #endif
 }
 
+// Where the last jump back to this instruction stands; -1: there is none, and it is no loop's head.
+int loop_end(PyCodeObject* code, int head) noexcept;
+// The local variables that the instructions from `start` to `end` assign.
+std::vector<int> assigned_locals(PyCodeObject* code, int start, int end);
+
 // close() of a generator gives what the generator returned on that, not None.
 inline constexpr bool kCloseGivesResult = PY_VERSION_HEX >= 0x030d0000;
 

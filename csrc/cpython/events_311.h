@@ -108,6 +108,8 @@ class EventsInHook {
 inline bool follow_events(_PyInterpreterFrame*) noexcept {
   return true;
 }
+// The same for a frame that stands in its middle: it is told of no call.
+bool follow_events_from_here(_PyInterpreterFrame* frame) noexcept;  // frame.cpp
 // The frame, which runs, has none any more.
 inline void unfollow_events(_PyInterpreterFrame* frame) noexcept {
   restore_trace_flags(frame);

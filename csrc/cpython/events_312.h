@@ -124,6 +124,10 @@ class EventsInHook {
 };
 // The frame, which has not begun, will have events. False: it cannot.
 bool follow_events(_PyInterpreterFrame* frame) noexcept;
+// The same for a frame that stands in its middle.
+inline bool follow_events_from_here(_PyInterpreterFrame* frame) noexcept {
+  return follow_events(frame);
+}
 // The frame, which runs, is not listened to any more; its code may be that of another one.
 inline void unfollow_events(_PyInterpreterFrame*) noexcept {}
 // The instruction of the frame's event begins a handler: an exception arose before it.

@@ -39,6 +39,35 @@ void swap_slots(Frame* frame, PyObject** objects, int count) noexcept {
   set_used_slots(frame, count);
 }
 
+#if PY_VERSION_HEX < 0x030c0000
+bool follow_events_from_here(Frame* frame) noexcept {
+  PyThreadState* ts = PyThreadState_Get();
+  const LinkedFrame link(ts, frame);
+  const Ref object = current_frame_object(ts);
+  if (!object) return PyErr_Clear(), false;
+  want_opcode_events(reinterpret_cast<PyFrameObject*>(object.get()));
+  return true;
+}
+#endif
+
+bool lets_go_quietly(Frame* frame, int index) noexcept {
+  constexpr int kLooks = 256;
+  PyObject* object = slot(frame, index);
+  int looks = kLooks;
+  if (object == nullptr || dies_quietly(object, &looks)) return true;
+  if (looks >= 0) return false;
+  // It holds a lot, as a model does: somebody else holds it, too, and goes on to.
+  Py_ssize_t held = 0;
+  for (int i = 0; i < used_slots(frame); ++i) held += slot(frame, i) == object;
+  return Py_REFCNT(object) > held;
+}
+
+std::vector<Ref> take_stack(Frame* frame) {
+  std::vector<Ref> taken;
+  while (used_slots(frame) > local_count(frame)) taken.push_back(Ref::steal(pop(frame)));
+  return taken;
+}
+
 #if PY_VERSION_HEX >= 0x030c0000
 thread_local Evaluation* Evaluation::innermost_ = nullptr;
 

@@ -510,6 +510,7 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
     }
   }
   left->stopped = node.op == Op::kExit;
+  left->turned = left->stopped && trace_->stop.code == nullptr && &node != trace_->nodes.data();
   const Trace& trace = *trace_;
   const double start = now();
   PyObject* result = leave(trace, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);

@@ -47,6 +47,7 @@ struct Left {
   bool interrupted = false;      // something wanted the evaluator's attention: the trace is not to blame
   const Trace* trace = nullptr;  // null: it came to the end
   bool stopped = false;          // the end that it came to is where the recording had stopped
+  bool turned = false;           // it is the head of a loop, after a turn
   uint32_t node = 0;
   uint32_t opaque_calls = 0;
   double seconds = 0;          // in CPython, from there on

@@ -19,10 +19,21 @@ using cpython::Frame;
 struct Level {
   const FrameState* state;
   PyObject** slots = nullptr;  // locals, then stack
+  std::vector<Ref> stack{};    // what the frame had on its stack before
   Ref function{}, extra{}, generator{}, handled{};
   Frame* frame = nullptr;  // once it is in place
   int count() const noexcept { return static_cast<int>(state->locals + state->stack); }
 };
+
+Resume g_resume = nullptr;
+
+// The frame is as its state says: what becomes of it from there on. In a generator, and while it handles an exception,
+// that is CPython's alone.
+PyObject* resume(const Trace& trace, const FrameState& state, PyThreadState* ts, Frame* frame) {
+  cpython::resume_at(frame, state.resume);
+  const bool alone = g_resume == nullptr || !state.handled.is_null() || cpython::is_generator_frame(frame);
+  return alone ? cpython::eval_default(ts, frame, 0) : g_resume(trace, state, ts, frame);
+}
 
 // The states of a snapshot's frames, root first.
 std::vector<const FrameState*> frames_of(const Trace& trace, uint32_t snapshot) {
@@ -88,6 +99,7 @@ Exit::Exit(const Trace& trace, uint32_t snapshot, uint32_t first, bool raising) 
 
 void Exit::drop_slots(Level* level) noexcept {
   for (int i = 0; i < level->count(); ++i) drop_reference(std::exchange(level->slots[i], nullptr));
+  level->stack.clear();
 }
 
 void Exit::drop_objects() noexcept {
@@ -135,6 +147,7 @@ PyObject* Exit::enter(PyThreadState* ts, Frame* frame) {
   Level* level = &levels_[next_++];
   level->frame = frame;
   if (!level->state->generator.is_null()) cpython::drop_sent(frame);
+  level->stack = cpython::take_stack(frame);
   cpython::swap_slots(frame, level->slots, level->count());
   if (next_ == levels_.size()) return enter_innermost(ts, frame, level);
   if (level->state->continuation == Continuation::kAgain) return enter_generator(ts, frame, level);
@@ -207,8 +220,7 @@ PyObject* Exit::enter_innermost(PyThreadState* ts, Frame* frame, Level* level) {
     raised_.reset();  // sets the error again
     return cpython::eval_raising(ts, frame);
   }
-  cpython::resume_at(frame, level->state->resume);
-  return cpython::eval_default(ts, frame, 0);
+  return resume(trace_, *level->state, ts, frame);
 }
 
 // The operands of the frame's binary operator go when there is a result.
@@ -250,8 +262,7 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
     if (state.continuation == Continuation::kEnter) cpython::push(frame, level->extra.release());
     cpython::push(frame, result.release());
   }
-  cpython::resume_at(frame, state.resume);
-  return cpython::eval_default(ts, frame, 0);
+  return resume(trace_, state, ts, frame);
 }
 
 PyObject* leave_at(const Trace& trace, uint32_t snapshot, Reg* regs, Frame* root, PyThreadState* ts, bool raising) {
@@ -331,6 +342,10 @@ bool show_variables(const Trace& trace, const Node& node, PyObject* made, const 
 }
 
 }  // namespace
+
+void set_resume(Resume resume) noexcept {
+  g_resume = resume;
+}
 
 PyObject* call_in_frames(const Trace& trace, uint32_t snapshot, const Reg* regs, Frame* root, PyThreadState* ts,
                          PyObject* (*perform)(void*), void* context) {

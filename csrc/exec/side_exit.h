@@ -17,6 +17,12 @@
 
 namespace pijit {
 
+// Goes on in a frame that an exit has rebuilt from that state of the trace, and which stands at an instruction; what
+// the frame returns.
+using Resume = PyObject* (*)(const Trace&, const FrameState&, PyThreadState*, cpython::Frame*);
+// Who does that instead of CPython's evaluator.
+void set_resume(Resume resume) noexcept;
+
 // Calls `perform` while every frame of the snapshot stands in the thread's chain of frames at its instruction. Their
 // locals are not filled in: what looks at those is not called this way.
 PyObject* call_in_frames(const Trace& trace, uint32_t snapshot, const Reg* regs, cpython::Frame* root,

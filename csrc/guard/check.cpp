@@ -258,6 +258,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return subject == regs[guard.number].object;
     case GuardOp::kNotSame:
       return subject != regs[guard.number].object;
+    case GuardOp::kUnshared:
+      return Py_REFCNT(subject) == 1;
     case GuardOp::kAbcRegistry:
       return cpython::abc_registrations() == guard.number;
     case GuardOp::kRecursionLimit:

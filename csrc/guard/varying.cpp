@@ -189,13 +189,30 @@ bool learn_instance(const Trace& trace, const Guard& guard, Reg* regs, Varying* 
   Room room;
   const uint64_t way = argument_way(trace, argument->subject);
   PyObject* now = regs[argument->subject.index()].object;
-  return way != 0 && (cpython::shows_memory(now) || instance_fits(now, 0, &room)) && varying->miss_argument(way);
+  if (way == 0) return false;
+  if (cpython::shows_memory(now) || instance_fits(now, 0, &room)) return varying->miss_argument(way);
+  return varying->in_the_middle && varying->take_by_type(way);
+}
+
+// The same for this guard and all inputs that others name. More guards are not looked at: what they rely on does not
+// hold.
+bool learn_instances(const Trace& trace, size_t first, size_t end, Reg* regs, Varying* varying) {
+  bool any = false;
+  for (size_t i = first; i < end; ++i) {
+    const Guard& is = trace.guards[i];
+    if (is.op != GuardOp::kIs || !is.subject.is_reg()) continue;
+    if ((i == first || is.subject.index() < trace.inputs) && !check_guard(trace, is, regs))
+      any = learn_instance(trace, is, regs, varying) || any;
+  }
+  return any;
 }
 
 Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varying* varying, Gone* gone) {
   if (guard.subject.is_reg()) {
-    if (guard.op != GuardOp::kScalar || guard.aux != 0) return Miss::kOther;
+    const bool size = guard.op == GuardOp::kListSize || guard.op == GuardOp::kDictSize;
     const uint64_t way = argument_way(trace, guard.subject);
+    if (size && varying->in_the_middle && way != 0) return varying->take_by_type(way), Miss::kVaries;
+    if (guard.op != GuardOp::kScalar || guard.aux != 0) return Miss::kOther;
     if (way == 0 || !is_other_number(regs[guard.subject.index()].object, guard.expected)) return Miss::kOther;
     return number_miss(varying->miss_argument(way));
   }
@@ -251,7 +268,9 @@ bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs
     const Guard& guard = trace.guards[i];
     if (gone.takes(trace, guard) || check_guard(trace, guard, regs)) continue;
     const Miss miss = learn_guard(trace, guard, regs, varying, &gone);
-    if (miss == Miss::kOther) return !gone.any() && learn_instance(trace, guard, regs, varying);
+    if (miss == Miss::kOther && !varying->in_the_middle)
+      return !gone.any() && learn_instance(trace, guard, regs, varying);
+    if (miss == Miss::kOther) return learn_instances(trace, i, first + count, regs, varying);
     misses = true;
     all = all && miss == Miss::kVaries;
   }
@@ -270,7 +289,7 @@ bool Varying::learns_again() noexcept {
 bool Varying::miss_argument(uint64_t way) {
   if (has_argument(way)) return true;
   if (fixed_.count(way) != 0) return false;
-  return is_second_miss(way) && arguments_.size() < kMaxArguments && arguments_.insert(way).second;
+  return (in_the_middle || is_second_miss(way)) && arguments_.size() < kMaxArguments && arguments_.insert(way).second;
 }
 
 bool Varying::miss(const void* container, PyObject* key) {

@@ -28,6 +28,14 @@ class Varying {
   bool add(const void* container, PyObject* key);
   // The way by which the guards reach an argument, or an item of one; see argument_way.
   bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0; }
+  // That input of the root's traces differs.
+  void open_input(uint32_t index) { arguments_.insert(index + 1); }
+  bool is_open_input(uint32_t index) const noexcept { return has_argument(index + 1); }
+  // The traces begin in the middle of a function: what they find there may be new in each call.
+  bool in_the_middle = false;
+  // Of that input nothing but the class is the same. True: that is news.
+  bool take_by_type(uint64_t way) { return types_.insert(way).second; }
+  bool is_taken_by_type(uint64_t way) const noexcept { return types_.count(way) != 0; }
   // Another number is there than a trace has seen. True: it varies, now or before.
   bool miss_argument(uint64_t way);
   // It cannot be left open.
@@ -57,7 +65,7 @@ class Varying {
   bool is_second_miss(uint64_t place);
 
   Places changed_, missed_;
-  std::unordered_set<uint64_t> arguments_, fixed_, fixed_places_;
+  std::unordered_set<uint64_t> arguments_, fixed_, fixed_places_, types_;
   std::unordered_map<uint64_t, uint64_t> misses_;  // the first call that missed because of a place
   uint64_t call_ = 0;
   int learned_ = 0;

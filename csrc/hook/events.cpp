@@ -24,7 +24,7 @@ void note_events() {
 
 void note_event(const Root& root, Happened what, double seconds) noexcept {
   std::vector<Event>& all = list();
-  if (all.capacity() == 0) return;  // nobody asked
+  if (all.capacity() == 0 || root.entered_at >= 0) return;  // nobody asked
   if (all.size() == all.capacity()) {
     g_left_out += 1;
     return;

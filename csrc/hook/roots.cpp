@@ -11,6 +11,7 @@
 #include "hook/aside.h"
 #include "hook/asked_again.h"
 #include "hook/automatic.h"
+#include "hook/entries.h"
 #include "hook/evaluate.h"
 #include "hook/events.h"
 #include "hook/hook.h"
@@ -97,8 +98,14 @@ void say_farewell(Root& root) {
   if (farewell) tell(Told::kLeft, root, farewell->cause, root.plain.each(), farewell->because);
 }
 
-// CPython runs the call.
+// CPython runs the call, or what is left of it.
+PyObject* evaluate(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
+  return root.entered_at < 0 ? plain(ts, frame, 0) : cpython::eval_default(ts, frame, 0);
+}
+
+// The same, and it is timed.
 PyObject* run_plain(Root& root, PyThreadState* ts, cpython::Frame* frame) {
+  if (root.entered_at >= 0) return evaluate(root, ts, frame);
   const bool alone = root.gave_up && (root.closed || !automatic());
   if (root.plain.times >= kTimed) return alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
   const double start = now();
@@ -207,7 +214,7 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
 PyObject* step_aside(Root& root, PyThreadState* ts, cpython::Frame* frame, StopInfo why) {
   root.aside = std::move(why);
   if (root.strict) return raise_strict(root.aside);
-  if (!cpython::untraced(ts)) return plain(ts, frame, 0);
+  if (!cpython::untraced(ts)) return evaluate(root, ts, frame);
   root.asides += 1;
   if (root.asides == limits().stops) root.farewell = Farewell{root.aside};
   return run_plain(root, ts, frame);
@@ -236,8 +243,9 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));
+  if (root->market || keeps_inputs()) recorder.unroll_loops();  // who compiles or exports it wants all of it
   if (!recorder.start()) return not_started(*root, ts, frame);
-  PyObject* result = plain(ts, frame, 0);
+  PyObject* result = evaluate(*root, ts, frame);
   if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
   {
     SavedError error;
@@ -269,7 +277,7 @@ void note_exit(Root& root, const Left& left) {
     log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython at " + printer.node(node) + ", " +
                                   printer.site(node.site));
   }
-  if (trace.exits % limits().exits != 0 || 2 * trace.exits < trace.replays) return;
+  if (root.entered_at >= 0 || trace.exits % limits().exits != 0 || 2 * trace.exits < trace.replays) return;
   StopInfo cause;
   cause.code = kKeepsLeaving.code;
   cause.reason = kKeepsLeaving.text;
@@ -290,7 +298,8 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
   leaving.times += 1;
   if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;
   if (is_behind_foreign_code(*trace, node)) return false;
-  if (leaving.times < limits().hot) return true;
+  const bool at_once = root.entered_at >= 0 && leaving.tries == 0;  // who made the entry has waited
+  if (!at_once && leaving.times < limits().hot) return true;
   leaving.times = 0;
   leaving.tries += 1;
   root.wanted = {trace, node, leaving.tries - 1};
@@ -317,8 +326,18 @@ void forget_useless(Root& root, size_t index, uint32_t node) {
   forget(root, index);
 }
 
+// A replay of an entry came no further than to where the entry begins.
+bool has_not_moved(const Root& entry, const Left& left) {
+  const uint32_t snapshot = left.trace->nodes[left.node].snapshot;
+  if (snapshot == kNone) return false;
+  const FrameState& state = left.trace->frame_states[left.trace->snapshots[snapshot].frame];
+  return state.parent == kNone && state.resume == entry.entered_at;
+}
+
 void go_on_from(Root& root, const Left& left) {
   note_exit(root, left);
+  // Where an entry's trace is left further on, another entry goes on.
+  if (root.entered_at >= 0 && !left.learned && !has_not_moved(root, left)) return;
   for (size_t i = 0; i < root.traces.size(); ++i)
     if (root.traces[i].get() == left.trace) {
       if (left.learned) return forget(root, i);
@@ -356,7 +375,8 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   root.misses_in_a_row = root.aborts_in_a_row = 0;
   if (left.trace != nullptr) return go_on_from(root, left);
   root.owed = 0;
-  if (!left.interrupted && trace.stop.code != nullptr && trace.replays - trace.exits == limits().stops) {
+  if (root.entered_at < 0 && !left.interrupted && trace.stop.code != nullptr &&
+      trace.replays - trace.exits == limits().stops) {
     tell(Told::kStopped, root, trace.stop, trace.left.each());
   }
 }
@@ -382,6 +402,30 @@ bool verified(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** r
   return false;
 }
 
+// Nobody is told when what the trace takes from variables of the frame dies, which the frame holds a while longer.
+bool lets_go_quietly(const Trace& trace, cpython::Frame* frame) noexcept {
+  return std::all_of(trace.let_go.begin(), trace.let_go.end(),
+                     [&](uint32_t slot) { return cpython::lets_go_quietly(frame, static_cast<int>(slot)); });
+}
+
+// One trace; where it is left, others may go on.
+bool replay(const Trace& trace, PyThreadState* ts, cpython::Frame* frame, PyObject** result, Left* left) {
+  const WithinServed within;
+  if (is_resumed(frame)) {
+    if (!try_replay(trace, frame, ts, result, left)) return false;
+    note_left(frame, left->turned);
+    return true;
+  }
+  Resumed resumed(frame);
+  if (!try_replay(trace, frame, ts, result, left)) return false;
+  note_left(frame, left->turned);
+  const double start = now();
+  if (!resumed.finish(ts, result)) return true;
+  left->seconds += now() - start;
+  trace.left.seconds += now() - start;
+  return true;
+}
+
 // The trace that the root's guards choose runs; false: none.
 bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
   const size_t count = root.traces.size();
@@ -394,10 +438,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     Left left;
     left.varying = &root.varying;
     left.compare_every = verified_each(root, g_stance == Stance::kVerify);
-    {
-      const WithinServed within;
-      if (!try_replay(*trace, frame, ts, result, &left)) continue;
-    }
+    if (!lets_go_quietly(*trace, frame) || !replay(*trace, ts, frame, result, &left)) continue;
     if (i != 0) root.dispatch.taken(signature, place);
     note_replay(root, *trace, left);
     if (root.strict) raise_instead(left_in_replay(root, *trace, left), result);
@@ -440,7 +481,7 @@ void learn_numbers(Root& root, cpython::Frame* frame) {
 // What the stance says instead of recording.
 PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
   const bool fails = g_stance == Stance::kFailOnRecord;
-  if (!fails && !root.strict) return plain(ts, frame, 0);
+  if (!fails && !root.strict) return evaluate(root, ts, frame);
   std::string text = place_text(root.file, root.line, root.name) + "this call would be recorded, and the stance is " +
                      (fails ? "\"fail_on_record\"" : "\"replay_only\"");
   if (!root.last_miss.empty()) text += " (" + root.last_miss + ")";
@@ -486,18 +527,18 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (!root->traces.empty()) share_gil(*root, ts);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) {
     if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
-    return plain(ts, frame, 0);
+    return evaluate(*root, ts, frame);
   }
   if (is_wanted(*root, frame)) {
     const Wanted wanted = std::exchange(root->wanted, Wanted());
-    if (!may_record(*root)) return plain(ts, frame, 0);
+    if (!may_record(*root)) return evaluate(*root, ts, frame);
     result = record(root, ts, frame, wanted);
     return served.ends_recorded(), result;
   }
   if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result))
     return served.ends_replayed(), result;
   if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends_replayed(), result;
-  if (root->ledger.retries()) return plain(ts, frame, 0);
+  if (root->ledger.retries()) return evaluate(*root, ts, frame);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
   if (!root->traces.empty()) note_miss(*root, frame);
@@ -555,6 +596,14 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
     return root->strict ? raise_strict(root->given_up) : run_plain(*root, ts, frame);
   const Ledger::Turn turn = next_turn(*root);
   return turn == Ledger::Turn::kFree ? serve(root, ts, frame) : timed(root, ts, frame, turn);
+}
+
+PyObject* enter_in_the_middle(const std::shared_ptr<Root>& entry, PyThreadState* ts, cpython::Frame* frame) {
+  entry->calls += 1;
+  entry->aside.code = nullptr;
+  PyObject* result = serve(entry, ts, frame);
+  entry->farewell.reset();  // the root that was left has its own
+  return result;
 }
 
 PyObject* observe(PyThreadState* ts, cpython::Frame* frame) {

@@ -33,6 +33,8 @@ void leave_alone(Root& root, const Reason& reason, const std::string& why, StopI
 
 // Replays, records or evaluates a fresh frame of the root, and gives what the frame returns.
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame);
+// What is left of the call of a frame that stands where the entry begins (hook/entries.h).
+PyObject* enter_in_the_middle(const std::shared_ptr<Root>& entry, PyThreadState* ts, cpython::Frame* frame);
 // Records a fresh frame, and throws the trace away.
 PyObject* observe(PyThreadState* ts, cpython::Frame* frame);
 

@@ -42,12 +42,18 @@ const Words& words() {
 
 }  // namespace
 
+PyObject* input_name(PyCodeObject* code, uint32_t index) {
+  const auto locals = static_cast<uint32_t>(code->co_nlocalsplus);
+  if (index < locals) return PyTuple_GET_ITEM(code->co_localsplusnames, index);
+  return word(("<stack " + std::to_string(index - locals) + ">").c_str());
+}
+
 Sources::Sources(const Trace& trace, bool alive, const ObjectSet* proven)
     : trace_(trace), alive_(alive), proven_(proven) {
   for (const Ref& object : trace.owned) owned_.insert(object.get());
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
   for (uint32_t i = 0; code != nullptr && i < trace.inputs; ++i)
-    registers_.emplace(i, make(Step::kArgument, nullptr, PyTuple_GET_ITEM(code->co_localsplusnames, i), i));
+    registers_.emplace(i, make(Step::kArgument, nullptr, input_name(code, i), i));
   if (proven_ != nullptr)
     for (PyObject* object : *proven_)
       if (PyFunction_Check(object) && reinterpret_cast<PyFunctionObject*>(object)->func_code == trace.code.get())

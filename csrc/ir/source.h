@@ -39,6 +39,9 @@ struct Source {
   const Source* key = nullptr;  // kItem: where the key is found, if the guards lead to it
 };
 
+// What a register that the caller fills is called: a local variable, or a place on the stack.
+PyObject* input_name(PyCodeObject* code, uint32_t index);
+
 // The paths of all that the guards of a trace lead to.
 class Sources {
  public:

@@ -206,7 +206,8 @@ struct Trace {
   bool prepared = false;    // for replays
   bool coroutines = false;  // some are made
   uint32_t depth = 1;       // deepest inlined level
-  uint32_t inputs = 0;      // argument slots of the root frame
+  uint32_t inputs = 0;      // argument slots of the root frame; all of its slots, if it begins in the middle
+  Vec<uint32_t> let_go;     // of these, those that then hold something else, or nothing
   mutable size_t room = 0;  // registers that a replay needs, side traces included
   mutable uint64_t replays = 0, exits = 0;
   mutable uint64_t interruptions = 0;    // replays left for signals and other threads

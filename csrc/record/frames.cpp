@@ -126,6 +126,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->mark = here();
     shadow->sp_mark = 0;
     shadow->loads = Loads();
+    shadow->arrivals.clear();
     shadow->changed = false;
     push_frame(std::move(shadow));
     run_prologue(*this, top_frame());

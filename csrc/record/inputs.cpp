@@ -229,7 +229,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     return owned(object);
   }
   const uint64_t way = varying_ != nullptr ? argument_way(*trace_, source) : 0;
-  const bool differs = way != 0 && varying_->has_argument(way);
+  const bool differs = way != 0 && (opening_ || varying_->has_argument(way));
   if ((differs || by_kind_) && cpython::shows_memory(object)) {
     input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     return source;
@@ -239,12 +239,135 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
       return is_found(object) || is_found(cpython::instance_dict(object)) ? Val()
                                                                           : input_instance(object, source, depth);
+    if (differs && in_the_middle_) return varying_->take_by_type(way), by_type(object, source);
     if (differs) varying_->fix_argument(way);
   }
   named_.insert(object);
   input_guard(GuardOp::kIs, source).expected = object;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);
+}
+
+namespace {
+
+bool is_constant_of(PyCodeObject* code, PyObject* object) {
+  PyObject* const* constants = PySequence_Fast_ITEMS(code->co_consts);
+  return std::find(constants, constants + PyTuple_GET_SIZE(code->co_consts), object) !=
+         constants + PyTuple_GET_SIZE(code->co_consts);
+}
+
+// An iterator of C, which is its own iterator: a new one in every call.
+bool is_plain_iterator(PyObject* object) {
+  const PyTypeObject* type = Py_TYPE(object);
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && type->tp_iternext != nullptr &&
+         type->tp_iter == PyObject_SelfIter;
+}
+
+}  // namespace
+
+// What a slot holds where a recording begins in the middle of a function.
+Val Recorder::entry_input(PyObject* object, Val source) {
+  const auto slot = static_cast<int>(source.index());
+  PyCodeObject* code = cpython::code(root_);
+  PyObject* closure = reinterpret_cast<PyFunctionObject*>(cpython::function(root_))->func_closure;
+  const int free = slot - (code->co_nlocalsplus - code->co_nfreevars);
+  if (free >= 0 && slot < code->co_nlocalsplus && closure != nullptr && PyTuple_GET_ITEM(closure, free) == object)
+    return Val::constant(object);
+  if (slot >= code->co_nlocalsplus && is_constant_of(code, object)) {  // instructions look into it
+    input_guard(GuardOp::kIs, source).expected = object;
+    return owned(object);
+  }
+  if (PyCell_Check(object)) return entry_cell(object, source);
+  if (is_plain_iterator(object)) return by_type(object, source);
+  return entry_value(object, source);
+}
+
+Val Recorder::by_type(PyObject* object, Val source) {
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return source;
+}
+
+Val Recorder::entry_cell(PyObject* cell, Val source) {
+  PyObject* content = PyCell_GET(cell);
+  by_type(cell, source);
+  if (Py_REFCNT(cell) > 1) return source;
+  input_guard(GuardOp::kUnshared, source);
+  const Val result = new_virtual(VirtualKind::kCell, &PyCell_Type);
+  model(result).real = cell;
+  model(result).items.resize(1);
+  if (content == nullptr) {
+    input_guard(GuardOp::kCell, source);
+    set_field(result, field::kCell::kContent, Val());
+    return own(real_container(result, source));
+  }
+  const Val value = entry_value(content, load_input(GuardOp::kLoadCell, source, 0, content));
+  if (value.is_null()) return Val();
+  set_field(result, field::kCell::kContent, value);
+  return own(real_container(result, source));
+}
+
+Val Recorder::entry_method(PyObject* method, Val source) {
+  const Val result = new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
+  model(result).real = method;
+  model(result).items.resize(2);
+  opening_ = false;  // whose method it is may well be the same in each call
+  const auto part = [&](uint32_t field, PyObject* object, size_t offset) {
+    const Val value = input(object, load_input(GuardOp::kLoadSlot, source, static_cast<Py_ssize_t>(offset), object), 1);
+    if (!value.is_null()) set_field(result, field, value);
+    return !value.is_null();
+  };
+  const bool whole =
+      part(field::kBoundMethod::kFunction, PyMethod_GET_FUNCTION(method), offsetof(PyMethodObject, im_func)) &&
+      part(field::kBoundMethod::kSelf, PyMethod_GET_SELF(method), offsetof(PyMethodObject, im_self));
+  return whole ? real_container(result, source) : Val();
+}
+
+Val Recorder::own(Val container) {
+  if (container.is_null()) return container;
+  model(container).own = true;
+  std::erase(due_, container.index());
+  return container;
+}
+
+Val Recorder::entry_value(PyObject* object, Val source) {
+  const bool list = PyList_CheckExact(object), dict = PyDict_CheckExact(object), method = PyMethod_Check(object);
+  if (varying_ != nullptr && varying_->is_taken_by_type(argument_way(*trace_, source))) return by_type(object, source);
+  if ((!list && !dict && !method) || Py_REFCNT(object) > 1) return input(object, source, 0);
+  by_type(object, source);
+  input_guard(GuardOp::kUnshared, source);
+  if (method) return entry_method(object, source);
+  return own(list ? input_sequence(object, source, 0, false) : input_dict(object, source, 0, false));
+}
+
+bool Recorder::bind_entry() {
+  auto shadow = std::make_unique<ShadowFrame>();
+  shadow->frame = root_;
+  shadow->code = cpython::code(root_);
+  shadow->function = Val::constant(cpython::function(root_));
+  shadow->locals = shadow->code->co_nlocalsplus;
+  shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
+  shadow->instruction = shadow->operation = cpython::resume_index(root_);
+  const int used = cpython::used_slots(root_);
+  shadow->sp = used - shadow->locals;
+  trace_->inputs = static_cast<uint32_t>(used);
+  for (int i = 0; i < used; ++i) {
+    PyObject* object = cpython::slot(root_, i);
+    add_reg(Rep::kObject, object == nullptr ? nullptr : Py_TYPE(object), object);
+  }
+  for (int i = 0; i < used; ++i) loud_.push_back(!cpython::lets_go_quietly(root_, i));
+  gone_.resize(loud_.size());
+  on_stack_ = trace_->inputs;
+  for (int i = 0; i < used; ++i) {
+    PyObject* object = cpython::slot(root_, i);
+    if (object == nullptr) continue;
+    Val& slot = shadow->slots[static_cast<size_t>(i)];
+    opening_ = varying_ != nullptr && varying_->is_open_input(static_cast<uint32_t>(i));
+    slot = entry_input(object, Val::reg(static_cast<uint32_t>(i)));
+    opening_ = false;
+    if (slot.is_null()) return false;
+  }
+  push_frame(std::move(shadow));
+  return true;
 }
 
 bool Recorder::bind_root() {

@@ -13,6 +13,18 @@ struct RecordLimits {
 
 RecordLimits& record_limits() noexcept;
 
+// What becomes of loops (record/loops.cpp), and whether traces are entered in the middle of functions (hook/entries.h).
+// Value i is word i of LOOPS in pijit/_config.py.
+enum class Loops : uint8_t {
+  kUnrolled,  // all are recorded whole, and no trace is entered in the middle
+  kAuto,      // short ones are recorded whole, long ones get traces of their own
+  kBody,      // all get traces of their own, as soon as two turns were alike
+};
+uint64_t& loops_option() noexcept;  // an option
+inline Loops loops() noexcept {
+  return static_cast<Loops>(loops_option());
+}
+
 // Objects that hold one another are built by recursion: one level of it. `too_deep`: no deeper.
 class Nesting {
  public:

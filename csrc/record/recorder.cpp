@@ -49,6 +49,8 @@ Recorder::Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter
       adapter_(adapter),
       varying_(varying),
       root_(root),
+      in_the_middle_(!cpython::is_fresh(root)),
+      entered_at_(cpython::resume_index(root)),
       trace_(std::make_unique<Trace>()),
       limit_(record_limits().operations) {}
 
@@ -137,7 +139,7 @@ bool Recorder::begin_recording() {
   }
   gc_ = std::make_unique<cpython::GcPause>();
   live_ = true;
-  if (!bind_root()) {
+  if (!(in_the_middle_ ? bind_entry() : bind_root())) {
     live_ = false;
     return false;
   }
@@ -151,7 +153,8 @@ bool Recorder::begin_recording() {
   t_active = this;
   observing_ = cpython::start_events(thread_, on_event);
   for (const auto& shadow : frames_)
-    if (!observing_ || !cpython::follow_events(shadow->frame)) {
+    if (!observing_ ||
+        !(in_the_middle_ ? cpython::follow_events_from_here(shadow->frame) : cpython::follow_events(shadow->frame))) {
       end_events();
       return false;
     }
@@ -464,6 +467,7 @@ void note_loads(ShadowFrame& frame) {
 void Recorder::observe_instruction(ShadowFrame& frame) {
   const bool waits = frame.pending.active || exception_ || stopping_;
   if (waits && !finish_instruction(frame)) return;
+  const int before = frame.instruction;
   frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
   const Instruction now = cpython::decode(frame.code, &frame.operation);
   frame.snapshot = kNone;
@@ -474,8 +478,13 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   if (kChecked) check_shadow(*this, frame);
   if (faults_) inject_fault(frame);
   if (cpython::stack_depth(frame.frame) != frame.sp) return fail("the shadow has another stack depth than the frame");
+  if (in_the_middle_ && frames_.size() == 1) {
+    note_let_go(frame, now);
+    if (!live_) return;
+  }
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
-  if (limit_ != 0 && !epoch_due_ && !exit_points_ && step_move(frame, now)) {
+  const bool back = frame.instruction < before;
+  if (limit_ != 0 && !epoch_due_ && !exit_points_ && !back && step_move(frame, now)) {
     limit_ -= 1;
     frame.changed = true;
     return;
@@ -495,6 +504,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     begin_epoch();
     if (!live_) return;
   }
+  if (back && leaves_loop(frame)) return leave_loop();
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
   const bool attribute = now.is(Operation::kLoadAttribute);
   if (!trace_->epochs.empty() || (attribute && touches_tensor(frame.top()))) {

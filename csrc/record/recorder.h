@@ -32,6 +32,8 @@
 #include "ir/trace.h"
 #include "record/facts.h"
 #include "record/holders.h"
+#include "record/limits.h"
+#include "record/names.h"
 #include "record/places.h"
 #include "record/shadow.h"
 #include "record/usable.h"
@@ -53,6 +55,7 @@ class Recorder final : public RecordApi {
   ~Recorder() override;
 
   // -- life (recorder.cpp)
+  void unroll_loops() { loops_ = Loops::kUnrolled; }
   void set_exit_points(bool on) { exit_points_ = on; }  // under stress: one at each instruction
   void set_faults(bool on) { faults_ = on; }            // under stress: the shadow is made wrong
   bool start() noexcept;                                // false: cannot record this call now
@@ -88,6 +91,7 @@ class Recorder final : public RecordApi {
     return value.is_virtual() && models_[value.index()]->kind == kind;
   }
   Val new_virtual(VirtualKind kind, PyTypeObject* type);
+  Val own(Val container);  // nothing but the trace reaches it, until foreign code is given it
   bool is_fresh(Val object) const { return trace_->virtuals[object.index()].reg_time != 0; }  // no argument
   void log(Val object, LogOp op, Val key, Val value, uint32_t index = 0);
   // The model of `holder` mentions `part` there: what is logged says so itself.
@@ -348,6 +352,16 @@ class Recorder final : public RecordApi {
  private:
   friend void step(Recorder&, ShadowFrame&, Instruction);
   bool bind_root();
+  bool bind_entry();
+  Val entry_input(PyObject* object, Val source);
+  Val entry_cell(PyObject* cell, Val source);
+  Val entry_value(PyObject* object, Val source);
+  Val entry_method(PyObject* method, Val source);
+  Val by_type(PyObject* object, Val source);
+  Py_ssize_t items_left(Val iterator);
+  bool leaves_loop(ShadowFrame& frame);
+  void leave_loop();
+  void note_let_go(const ShadowFrame& frame, Instruction now);
   bool can_build(uint32_t index, uint32_t time);
   void materialize_suspended(uint32_t generator);
   Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
@@ -529,6 +543,11 @@ class Recorder final : public RecordApi {
   };
   Map<uint32_t, Number> numbers_;  // of registers with objects
   cpython::Frame* root_;
+  bool in_the_middle_;  // of the root's frame: the recording begins there
+  int entered_at_;      // the instruction
+  Loops loops_ = loops();
+  std::vector<bool> loud_, gone_;  // by input, in the middle: somebody is told when it dies; its slot has let go of it
+  uint32_t on_stack_ = 0;          // inputs up to the topmost that is on the stack still
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false, faults_ = false;
   uint32_t aside_ = 0;              // times that it stepped aside and has not come back
@@ -626,6 +645,7 @@ class Recorder final : public RecordApi {
   ObjectSet named_;                       // arguments that are these very objects
   uint64_t loaded_items_ = 0;             // of containers that foreign code returned or had
   bool by_kind_ = false;                  // what a place holds is being loaded
+  bool opening_ = false;                  // what is being loaded is new in each call, and so are instances in it
   int adopting_ = 0;                      // instances among them whose attributes are being loaded
   Py_ssize_t adopted_ = 0;                // how many of their attributes so far
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
@@ -653,23 +673,6 @@ auto Recorder::guarded(bool keeps_error, Body body) noexcept -> decltype(body())
 
 // The recorder of this thread that is watching now, or null.
 Recorder* active_recorder() noexcept;
-
-// Interned names that the recorder looks up.
-struct Names {
-  PyObject *getattr, *getattribute, *setattr, *delattr, *call, *init, *new_, *bool_, *len, *iter, *next, *contains,
-      *getitem, *setitem, *delitem, *get, *set, *delete_, *dict, *class_, *enter, *exit, *hash, *eq, *code, *name,
-      *module, *mro, *missing, *classcell, *class_getitem;
-};
-const Names& names() noexcept;
-
-// Functions of the `operator` module, and those that make strings: 0 format, 1 str, 2 repr, 3 ascii, -1 "".join.
-PyObject* operator_function(SiteKind kind, int oparg);
-PyObject* string_function(int conversion);
-PyObject* identity_function(bool invert);
-PyObject* getattr_function();
-PyObject* context_function();   // (exception, object, name): what it was that lacks the attribute
-PyObject* import_function();    // builtins.__import__ as it was at first
-PyObject* finalize_function();  // what becomes of an object when it dies
 
 // Cells and free variables, which CPython sets up without events.
 void run_prologue(Recorder& recorder, ShadowFrame& shadow);

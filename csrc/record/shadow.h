@@ -114,6 +114,15 @@ struct Loads {
   int end = -1;           // the instruction after it, if it is such a load itself
 };
 
+// Jumps back to an instruction: how much the trace had at the first one, the last but one, the last.
+struct Arrival {
+  struct Place {
+    uint32_t nodes, guards, epochs;
+  };
+  int instruction;
+  Place first, before, last;
+};
+
 // The shadow of one Python frame.
 struct ShadowFrame : FromPool {
   cpython::Frame* frame = nullptr;
@@ -130,6 +139,7 @@ struct ShadowFrame : FromPool {
   uint32_t repeatable = 0;    // the nodes before this one, from its first, may run once more
   bool changed = false;       // the shadow was changed by the instruction under way
   Loads loads;
+  std::vector<Arrival> arrivals;
   int call_start = -1;  // where the call under way begins: its kKeywordNames or kPrepareCall
   Vals slots;           // localsplus, then the stack
   Pending pending;
@@ -247,6 +257,7 @@ struct Model : FromPool {
   bool strict = false;                     // zip(strict=True)
   bool any_order = false;                  // an argument whose attributes may come in another order
   bool building = false;                   // being materialised
+  bool own = false;                        // it is real, and nothing but the trace reaches it
   Seldom<TracedFrame> traced;              // exceptions: their traceback, innermost frame first
   Seldom<Val> tracebacks;                  // what stands for the traceback
   std::unique_ptr<ShadowFrame> suspended;  // generators

@@ -86,15 +86,19 @@ bool cell_content(Recorder& recorder, Val cell, Val* value) {
 
 // Null empties the cell.
 void write_cell(Recorder& recorder, Val cell, Val value) {
+  const bool own = cell.is_virtual() && recorder.model(cell).own;
   if (cell.is_virtual()) {
     if (recorder.trace().virtuals[cell.index()].reg == kNone)
       return recorder.set_field(cell, field::kCell::kContent, value);
     recorder.model(cell).items.assign(1, value);
     recorder.mention(cell, value, 0);
-    cell = recorder.materialize(cell);
+    cell = Val::reg(recorder.trace().virtuals[cell.index()].reg);
   }
+  const bool is_new = value.is_virtual() && recorder.trace().virtuals[value.index()].reg == kNone;
+  const Val made = value;
   if (!value.is_null()) value = recorder.materialize(value);
   if (!recorder.live()) return;
+  if (own && is_new) recorder.own(made);
   if (cell.is_const()) recorder.note_write(cell.object(), Py_None, PyCell_GET(cell.object()), value);
   Node& node = recorder.emit_node(Op::kStoreCell);
   node.a = cell;

@@ -609,8 +609,16 @@ Val Recorder::materialize(Val value) {
     return boxed;
   }
   uint32_t index = value.index();
-  if (trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
   Model& content = model(index);
+  if (trace_->virtuals[index].reg != kNone) {
+    if (std::exchange(content.own, false)) {  // and what it holds
+      due_.push_back(index);
+      const Vals items = content.items;
+      for (Val item : items)
+        if (item.is_virtual()) materialize(item);
+    }
+    return Val::reg(trace_->virtuals[index].reg);
+  }
   if (content.owner != kNone) {
     materialize(Val::virtual_object(content.owner));
     if (live_ && trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);

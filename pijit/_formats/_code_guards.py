@@ -5,7 +5,7 @@ that the guards name are held by the function: an address alone proves nothing t
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from pijit import _listing
 from pijit._formats import _code_library as library
@@ -196,6 +196,10 @@ def _parts(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
     yield from ()
 
 
+def _unshared(of: Guards, row: Mapping[str, Any]) -> NoReturn:
+    raise Unsayable("how many references it has is nothing that Python code can tell")
+
+
 def _slot(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
     name, subject = row["attribute"], of.subject(row)
     if row["expected"][0] == "none" and (name == "__dict__" or row["number"] >= _NO_NUMBER):
@@ -314,6 +318,7 @@ _ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
     "load_dict_value_at": lambda of, row: _loaded(of, row, f"at({of.subject(row)}.values(), {row['number']})"),
     "same": lambda of, row: iter([f"{of.subject(row)} is {of.values.text(('reg', row['number']))}"]),
     "not_same": lambda of, row: iter([f"{of.subject(row)} is not {of.values.text(('reg', row['number']))}"]),
+    "unshared": _unshared,
     "abc_registry": _abc,
     "recursion_limit": _recursion,
 }

@@ -1,0 +1,146 @@
+// Finds the entry of a frame, and goes on in the frame until it returns.
+#include "hook/entries.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cpython/places.h"
+#include "hook/roots.h"
+#include "hook/stress.h"
+#include "record/limits.h"
+
+namespace pijit {
+namespace {
+
+// Times that a frame comes to an instruction before the instruction gets an entry, if it is no loop's head; entries of
+// one code object, and places that are counted.
+constexpr uint32_t kOften = 4;
+constexpr size_t kMostEntries = 32, kMostPlaces = 64;
+
+thread_local Resumed* t_innermost = nullptr;
+
+// What a replay returns whose frame is handed back: no object of a program's.
+PyObject g_handed_back{};
+
+// Which slots are in use.
+uint64_t shape_of(cpython::Frame* frame) noexcept {
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15ull;
+  const int used = cpython::used_slots(frame);
+  auto shape = static_cast<uint64_t>(used);
+  for (int i = 0; i < used; ++i) shape = (shape ^ (cpython::slot(frame, i) != nullptr)) * kPrime + (shape >> 61);
+  return shape;
+}
+
+bool is_alive(const EntryPoint& point, PyObject* function) noexcept {
+  return point.weak && PyWeakref_GET_OBJECT(point.weak.get()) == function;
+}
+
+// The place is counted from now on.
+EntryPoint* add_point(CodeState& state, cpython::Frame* frame, int index, uint64_t shape) {
+  PyObject* function = cpython::function(frame);
+  std::erase_if(state.entries, [](const EntryPoint& each) { return PyWeakref_GET_OBJECT(each.weak.get()) == Py_None; });
+  if (state.entries.size() >= kMostPlaces) return nullptr;
+  Ref weak = Ref::steal(PyWeakref_NewRef(function, nullptr));
+  if (!weak) return PyErr_Clear(), nullptr;
+  state.entries.push_back({std::move(weak), function, index, shape, 0, nullptr});
+  return &state.entries.back();
+}
+
+// What the trace that was left has made, or a loop assigns, differs from one time to the other: the first trace of the
+// entry leaves it open.
+std::shared_ptr<Root> make_entry(cpython::Frame* frame, int index, int loop_end, const std::vector<bool>& same) {
+  PyCodeObject* code = cpython::code(frame);
+  auto root = std::make_shared<Root>();
+  root->code = code;
+  root->held_code = Ref::borrow(reinterpret_cast<PyObject*>(code));
+  root->function = cpython::function(frame);
+  root->entered_at = index;
+  const cpython::Place place = cpython::place_of(code, index);
+  root->file = place.file;
+  root->line = place.line;
+  root->name = place.function + ":" + std::to_string(place.line);
+  note_entry(root);
+  root->varying.in_the_middle = true;
+  for (int slot = 0; slot < cpython::used_slots(frame); ++slot)
+    if (static_cast<size_t>(slot) >= same.size() || !same[static_cast<size_t>(slot)])
+      root->varying.open_input(static_cast<uint32_t>(slot));
+  for (int slot : cpython::assigned_locals(code, index, loop_end))
+    root->varying.open_input(static_cast<uint32_t>(slot));
+  return root;
+}
+
+// The entry where the frame stands; null: CPython goes on.
+std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const std::vector<bool>& same) {
+  if (cpython::is_held(frame) || !cpython::untraced(ts)) return nullptr;
+  CodeState* state = code_state(cpython::code(frame), true);
+  if (state == nullptr) return nullptr;
+  PyObject* function = cpython::function(frame);
+  const int index = cpython::resume_index(frame);
+  const uint64_t shape = shape_of(frame);
+  EntryPoint* point = nullptr;
+  for (EntryPoint& each : state->entries)
+    if (each.index == index && each.function == function && each.shape == shape && is_alive(each, function))
+      point = &each;
+  if (point != nullptr && point->root != nullptr) return point->root;
+  if (point == nullptr && (point = add_point(*state, frame, index, shape)) == nullptr) return nullptr;
+  point->arrivals += 1;
+  const auto made = std::count_if(state->entries.begin(), state->entries.end(),
+                                  [](const EntryPoint& each) { return each.root != nullptr; });
+  if (static_cast<size_t>(made) >= kMostEntries) return nullptr;
+  const int loop_end = cpython::loop_end(cpython::code(frame), index);
+  if (point->arrivals < kOften && stress_words() == 0 && loop_end < 0) return nullptr;
+  return point->root = make_entry(frame, index, loop_end, same);
+}
+
+}  // namespace
+
+Resumed::Resumed(cpython::Frame* frame) noexcept : frame_(frame), outer_(std::exchange(t_innermost, this)) {}
+
+Resumed::~Resumed() {
+  t_innermost = outer_;
+}
+
+bool Resumed::finish(PyThreadState* ts, PyObject** result) {
+  if (*result != &g_handed_back) return false;
+  int from = -1;
+  while (*result == &g_handed_back) {
+    const int index = cpython::resume_index(frame_);
+    std::shared_ptr<Root> entry;
+    try {
+      entry = entry_of(ts, frame_, same_);
+    } catch (const std::exception&) {  // memory is short
+    }
+    // An exit that leads to where it came from, and no loop did, would do so for ever; but the other way may be wanted.
+    const bool again = entry != nullptr && !turned_ && index == from && entry->wanted.from == nullptr;
+    if (entry == nullptr || again || !entry->disabled.empty()) {
+      *result = cpython::eval_default(ts, frame_, 0);
+      return true;
+    }
+    from = index;
+    *result = enter_in_the_middle(entry, ts, frame_);
+  }
+  return true;
+}
+
+bool is_resumed(cpython::Frame* frame) noexcept {
+  return t_innermost != nullptr && t_innermost->frame_ == frame;
+}
+
+void note_left(cpython::Frame* frame, bool turned) noexcept {
+  if (is_resumed(frame)) t_innermost->turned_ = turned;
+}
+
+PyObject* resume(const Trace& trace, const FrameState& state, PyThreadState* ts, cpython::Frame* frame) {
+  if (loops() == Loops::kUnrolled) return cpython::eval_default(ts, frame, 0);
+  std::optional<Resumed> own;
+  if (!is_resumed(frame)) own.emplace(frame);
+  std::vector<bool>& same = t_innermost->same_;
+  same.clear();
+  for (uint32_t i = 0; i < state.locals + state.stack; ++i) same.push_back(trace.slots[state.first + i].is_const());
+  PyObject* result = &g_handed_back;
+  if (own) own->finish(ts, &result);
+  return result;
+}
+
+}  // namespace pijit

@@ -1,0 +1,53 @@
+// Traces that are entered in the middle of a function.
+//
+// Where a replay is left, its frames are rebuilt, and CPython goes on in them (exec/side_exit.h). A frame that is left
+// often at the same instruction, or at the head of a loop, gets an entry there: a root of its own, whose inputs are all
+// that the frame holds. What CPython would do from there on is recorded, and replayed when a frame of the same function
+// comes to the instruction again.
+//
+//   a branch   what is behind it is recorded once for each way, however many ways lead to it
+//   a loop     a trace takes one turn and is left at the head, where the next one is entered; a long loop is left to
+//              such traces when it is first recorded (record/loops.cpp)
+//
+// Only under the option loops="auto" or "body" (Loops); without it CPython goes on.
+//
+// 1. An entry belongs to the function and the instruction, and to which of the frame's slots are empty.
+// 2. One frame after the other goes on in a loop, not by recursion: however many turns there are, the C stack stays.
+// 3. A generator's frame, a frame that handles an exception, and one that something else holds go on in CPython.
+// 4. What the frame holds lives until the frame is rebuilt or ends, also where a trace writes its variables. So no
+// trace takes a variable from what says when it dies (Trace::let_go).
+#pragma once
+#include "cache/root.h"
+#include "cpython/frame.h"
+
+namespace pijit {
+
+// While it lives, a frame that a replay of it rebuilds is handed back to whoever made this: resume() goes on then.
+class Resumed {
+ public:
+  explicit Resumed(cpython::Frame* frame) noexcept;
+  ~Resumed();
+  Resumed(const Resumed&) = delete;
+  Resumed& operator=(const Resumed&) = delete;
+  // *result is of the frame's replay, and becomes what the frame returns in the end. False: it was that.
+  bool finish(PyThreadState* ts, PyObject** result);
+
+ private:
+  friend void note_left(cpython::Frame*, bool) noexcept;
+  friend bool is_resumed(cpython::Frame*) noexcept;
+  friend PyObject* resume(const Trace&, const FrameState&, PyThreadState*, cpython::Frame*);
+
+  cpython::Frame* frame_;
+  Resumed* outer_;
+  bool turned_ = false;
+  std::vector<bool> same_;  // by slot of the frame: it holds what it holds in each call
+};
+
+// Some Resumed of this thread takes the frame back.
+bool is_resumed(cpython::Frame* frame) noexcept;
+// A replay of the frame has ended; `turned`: at the head of a loop, after a turn.
+void note_left(cpython::Frame* frame, bool turned) noexcept;
+// What an exit does with a frame that it has rebuilt.
+PyObject* resume(const Trace& trace, const FrameState& state, PyThreadState* ts, cpython::Frame* frame);
+
+}  // namespace pijit

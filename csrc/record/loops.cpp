@@ -1,0 +1,150 @@
+// Where a recording leaves a loop to traces of its own.
+//
+// A short loop is recorded whole: what is known of each turn becomes part of the trace, and compilers see all of it. Of
+// a long one only the first turns are. The recording ends at the head of the loop, or, in an inlined function, CPython
+// runs the function from there on; a trace that begins at the head (hook/entries.h) takes one turn, or a few.
+//
+// A turn is worth a trace of its own if the next one does the same with the same objects: the layers of a model, each
+// of which has weights of its own, stay whole.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "record/limits.h"
+#include "record/recorder.h"
+
+namespace pijit {
+namespace {
+
+// Nodes in the turns that are recorded before a loop is left to its own traces; in those that are still to come, if
+// their number is known; in a trace of its own, which takes more than one turn if they are small.
+constexpr size_t kLeast = 300, kLeastToCome = 1000, kLeastOfOwn = 150;
+
+// Compares two turns of a loop.
+class Turns {
+ public:
+  Turns(const Trace& trace, const Arrival& arrival)
+      : trace_(trace), first_(arrival.before.nodes), second_(arrival.last.nodes) {
+    for (size_t i = arrival.before.guards; i < trace.guards.size(); ++i)
+      if (is_load(trace.guards[i].op)) loads_.emplace(trace.guards[i].out, &trace.guards[i]);
+    if (arrival.before.epochs == 0) note(trace.tensors.get());
+    for (size_t i = std::max(arrival.before.epochs, 1u) - 1; i < trace.epochs.size(); ++i)  // one is under way there
+      note(trace.epochs[i].tensors.get());
+    for (size_t i = first_; i < trace.nodes.size(); ++i) note(trace.nodes[i]);
+  }
+  bool alike() const {
+    const size_t count = second_ - first_;
+    if (count == 0 || trace_.nodes.size() - second_ != count) return false;
+    for (size_t i = 0; i < count; ++i)
+      if (!alike(trace_.nodes[first_ + i], trace_.nodes[second_ + i])) return false;
+    return true;
+  }
+
+ private:
+  void note(const InputGuards* tensors) {
+    for (size_t i = 0; tensors != nullptr && i < tensors->size(); ++i)
+      tensors_.emplace(tensors->register_of(i), tensors->source(i));
+  }
+  void note(const Node& node) {
+    if (node.out != kNone) made_.insert(node.out);
+    for (uint32_t i = 0; i < node.outs_count; ++i) made_.insert(trace_.outs[node.outs_first + i]);
+  }
+  // Numbers and text may differ from turn to turn, and what a turn has made itself.
+  bool alike(Val a, Val b) const {
+    if (a == b || (a.is_virtual() && b.is_virtual())) return true;
+    if (a.is_const() && b.is_const()) return cpython::is_scalar(a.object()) && cpython::is_scalar(b.object());
+    if (!b.is_reg() || made_.count(b.index()) != 0) return b.is_reg();
+    const auto x = a.is_reg() ? tensors_.find(a.index()) : tensors_.end(), y = tensors_.find(b.index());
+    if (x != tensors_.end() && y != tensors_.end()) return alike(x->second, y->second);
+    const Guard *from = load_of(a), *to = load_of(b);
+    return from != nullptr && to != nullptr && from->op == to->op && from->number == to->number &&
+           from->aux == to->aux && from->expected == to->expected && alike(from->subject, to->subject);
+  }
+  const Guard* load_of(Val value) const {
+    const auto found = value.is_reg() ? loads_.find(value.index()) : loads_.end();
+    return found == loads_.end() ? nullptr : found->second;
+  }
+  bool alike(const Node& a, const Node& b) const {
+    const Site &s = trace_.sites[a.site], &t = trace_.sites[b.site];
+    if (a.op != b.op || a.count != b.count || s.code != t.code || s.instruction != t.instruction) return false;
+    if (!alike(a.a, b.a) || !alike(a.b, b.b) || !alike(a.c, b.c)) return false;
+    for (uint32_t i = 0; i < a.count; ++i)
+      if (!alike(trace_.operands[a.first + i], trace_.operands[b.first + i])) return false;
+    return true;
+  }
+
+  const Trace& trace_;
+  size_t first_, second_;
+  std::unordered_set<uint32_t> made_;
+  std::unordered_map<uint32_t, const Guard*> loads_;
+  std::unordered_map<uint32_t, Val> tensors_;  // where those come from
+};
+
+}  // namespace
+
+uint64_t& loops_option() noexcept {
+  static uint64_t value = 0;
+  return value;
+}
+
+// Items that are still to come; -1: not known.
+Py_ssize_t Recorder::items_left(Val iterator) {
+  if (!is_virtual(iterator, VirtualKind::kIterator)) return -1;
+  const Val source = virtual_field(iterator, 0);
+  if (!source.is_const() || !PyRange_Check(source.object())) return 0;
+  return std::max<Py_ssize_t>(PyObject_Size(source.object()) - static_cast<Py_ssize_t>(model(iterator).position), 0);
+}
+
+// The frame has jumped back to the instruction where it stands. True: its loop is to have traces of its own.
+bool Recorder::leaves_loop(ShadowFrame& frame) {
+  if (loops_ == Loops::kUnrolled || frame.generator != kNone || frame.drive || !frame.handled.empty()) return false;
+  const auto nodes = static_cast<uint32_t>(trace_->nodes.size());
+  if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_) return nodes >= kLeastOfOwn;
+  const Arrival::Place now{nodes, static_cast<uint32_t>(trace_->guards.size()),
+                           static_cast<uint32_t>(trace_->epochs.size())};
+  const auto found = std::find_if(frame.arrivals.begin(), frame.arrivals.end(),
+                                  [&](const Arrival& each) { return each.instruction == frame.instruction; });
+  if (found == frame.arrivals.end()) return frame.arrivals.push_back({frame.instruction, now, now, now}), false;
+  const Arrival arrival = *found;
+  found->before = std::exchange(found->last, now);
+  if (arrival.before.nodes == arrival.last.nodes) return false;
+  const bool chosen = loops_ == Loops::kBody;
+  if (!chosen && nodes - arrival.first.nodes < kLeast) return false;
+  if (!chosen && frame.does(Operation::kForIter)) {
+    const Py_ssize_t left = items_left(frame.top());
+    if (left >= 0 && static_cast<size_t>(left) * (nodes - arrival.last.nodes) < kLeastToCome) return false;
+  }
+  return Turns(*trace_, arrival).alike();
+}
+
+// Where the recording began in the middle: which inputs are let go of before the instruction, and by it.
+void Recorder::note_let_go(const ShadowFrame& frame, Instruction now) {
+  const auto let_go = [&](uint32_t slot) {
+    if (slot >= gone_.size() || gone_[slot]) return;
+    gone_[slot] = true;
+    trace_->let_go.push_back(slot);
+    if (loud_[slot]) abandon("an object would die later that says when it dies");
+  };
+  while (on_stack_ > static_cast<uint32_t>(frame.locals + frame.sp)) let_go(--on_stack_);
+  const auto writes = [](Operation operation) {
+    return operation == Operation::kStoreLocal || operation == Operation::kDeleteLocal ||
+           operation == Operation::kTakeLocal || operation == Operation::kMakeCell;
+  };
+  if (writes(now.operation)) let_go(static_cast<uint32_t>(now.argument));
+  if (writes(now.then)) let_go(static_cast<uint32_t>(now.then_argument));
+}
+
+// The rest of the loop is not recorded.
+void Recorder::leave_loop() {
+  const size_t top = frames_.size() - 1;
+  if (top > 0) {
+    if (run_in_cpython(top, top)) return;
+    live_ = true;
+    stopping_ = false;
+    rollback(top_frame());
+  }
+  trace_->stop = StopInfo();
+  end_here();
+}
+
+}  // namespace pijit

@@ -1,0 +1,272 @@
+"""Loops over tensors: long ones get traces of their own, and branches inside them go on natively.
+
+Each test runs a function plainly and jitted with the same inputs, call after call, and compares bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pijit
+from pijit import _core
+
+pytestmark = pytest.mark.torch
+
+TURNS = 120
+
+
+@pytest.fixture(autouse=True, params=["auto", "body"])
+def _options(request: pytest.FixtureRequest) -> Iterator[None]:
+    pijit.reset()
+    before = pijit.config.update({"loops": request.param, "give_up": False})
+    torch.manual_seed(0)
+    yield
+    pijit.config.update(before)
+    pijit.reset()
+
+
+def entry_replays() -> int:
+    return sum(entry["replays"] for entry in _core.entries())
+
+
+def tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        return [each for item in value.values() for each in tensors(item)]
+    if isinstance(value, list | tuple):
+        return [each for item in value for each in tensors(item)]
+    return []
+
+
+def check(fn: Callable[..., Any], calls: list[tuple[Any, ...]], times: int = 4) -> Callable[..., Any]:
+    fast = pijit.jit(fn)
+    for _ in range(times):
+        for args in calls:
+            got, expected = fast(*args), fn(*args)
+            assert len(tensors(got)) == len(tensors(expected)) > 0
+            for a, b in zip(tensors(got), tensors(expected), strict=True):
+                assert a.dtype == b.dtype
+                assert torch.equal(a, b)
+    return fast
+
+
+class Cell(nn.Module):
+    """An LSTM cell by hand."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.x = nn.Linear(size, 4 * size)
+        self.h = nn.Linear(size, 4 * size)
+
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        i, f, o, u = (self.x(x) + self.h(h)).chunk(4, -1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(u)
+        return torch.sigmoid(o) * torch.tanh(c), c
+
+
+class Recurrent(nn.Module):
+    """A Python loop over time steps, which is inlined where `forward` is called."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.cell = Cell(size)
+
+    def forward(self, xs: Tensor) -> tuple[Tensor, Tensor]:
+        h = c = xs.new_zeros(xs.shape[1:])
+        outputs = []
+        for t in range(xs.shape[0]):
+            h, c = self.cell(xs[t], h, c)
+            outputs.append(h)
+        return torch.stack(outputs), c
+
+
+def test_recurrent() -> None:
+    model = Recurrent(4)
+    calls = [(torch.randn(TURNS, 2, 4),), (torch.randn(TURNS, 2, 4),), (torch.randn(TURNS + 7, 2, 4),)]
+    with torch.no_grad():
+        check(model, calls)
+    assert entry_replays() > 0
+
+
+def test_gradients_through_a_loop() -> None:
+    model, twin = Recurrent(4), Recurrent(4)
+    twin.load_state_dict(model.state_dict())
+    fast = pijit.jit(model)
+    for step in range(5):
+        xs = torch.randn(TURNS, 2, 4, generator=torch.Generator().manual_seed(step))
+        for each in (fast, twin):
+            outputs, c = each(xs)
+            each.zero_grad()
+            (outputs.square().mean() + c.sum()).backward()
+        for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(a.grad, b.grad)
+        with torch.no_grad():
+            for each in (model, twin):
+                for parameter in each.parameters():
+                    parameter -= 0.1 * parameter.grad
+    assert entry_replays() > 0
+
+
+def converges(x: Tensor, target: Tensor) -> tuple[Tensor, int]:
+    """A fixed-point iteration, whose end is a question about data."""
+    turns = 0
+    while (x - target).abs().max() > 1e-3:
+        x = x - 0.05 * (x - target) + 0.0
+        x = torch.where(x.isnan(), target, x)
+        x = (x * 2.0 + x) / 3.0
+        turns += 1
+    return x, turns
+
+
+def test_a_loop_until_a_tensor_says_so() -> None:
+    calls = [(torch.full((3,), start), torch.zeros(3)) for start in (4.0, 90.0, 0.0, 4000.0, 17.0)]
+    check(converges, calls)
+    assert entry_replays() > 0
+
+
+def branches(x: Tensor) -> Tensor:
+    """Eight decisions on data in a row: 256 ways."""
+    y = torch.relu(x[0]) if x[0] > 0 else x[0] - 1
+    y = y * x[1] + 1 if x[1] > 0 else y.cos()
+    y = y - x[2] if x[2] > 0 else (y + 1).sigmoid()
+    y = y.sin() if x[3] > 0 else y * y
+    y = y + x[4] if x[4] > 0 else y - 2
+    y = y * 0.5 if x[5] > 0 else y.tanh()
+    y = y.exp() if x[6] > 0 else y + x[6]
+    return y.abs() if x[7] > 0 else -y
+
+
+def test_eight_branches_in_a_row() -> None:
+    ways = [torch.tensor([1.0 if way >> bit & 1 else -1.0 for bit in range(8)]) for way in range(256)]
+    fast = check(branches, [(x,) for x in ways], times=5)
+    left = _core.stats()["exits"]
+    replayed = _core.stats()["replays"]
+    records = _core.stats()["records"]
+    for x in ways:
+        assert torch.equal(fast(x), branches(x))
+    assert _core.stats()["records"] == records
+    replays, exits = _core.stats()["replays"] - replayed, _core.stats()["exits"] - left
+    assert replays - exits == 256  # each call ended in a replay
+    assert _core.stats()["traces"] <= 25
+
+
+def decodes(table: Tensor, weights: Tensor, first: int, n: int, stop: int) -> Tensor:
+    """Token by token, with a cache that grows."""
+    ids = torch.tensor([[first]])
+    cache: list[Tensor] = []
+    keys = table[ids[0]]
+    for _ in range(n):
+        query = table[ids[:, -1]]
+        cache.append(query)
+        keys = torch.cat([keys, query @ weights])
+        scores = torch.softmax(query @ keys.T / 4.0, -1)
+        following = (scores @ keys @ table.T).argmax(-1)
+        ids = torch.cat([ids, following[:, None]], -1)
+        if following.item() == stop:
+            break
+    else:
+        ids = torch.cat([ids, ids.new_full((1, 1), -1)], -1)
+    return torch.cat([ids.float().flatten(), torch.cat(cache).sum(0), keys.sum(0)])
+
+
+def test_token_by_token() -> None:
+    table, weights = torch.randn(40, 8), torch.randn(8, 8)
+    calls = [(table, weights, first, n, stop) for first, n, stop in [(1, 60, -1), (1, 90, -1), (5, 60, 3), (7, 75, -1)]]
+    with torch.no_grad():
+        check(decodes, calls)
+        assert entry_replays() > 0
+        pijit.reset()
+        made = []
+        for n in (150, 400):
+            kept = check(decodes, [(table, weights, 1, n, -1)])
+            made.append(_core.stats()["bytes"])
+            pijit.reset(kept)
+    assert made[1] < 1.5 * made[0]
+
+
+def scans(x: Tensor, table: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Writes what the caller sees, in and after the loop."""
+    for at, row in enumerate(x.unbind(0)):
+        table[f"row{at % 3}"] = row + table.get(f"row{at % 3}", torch.zeros(3))
+        x[at].mul_(0.5)
+    return table
+
+
+def test_writes_in_a_loop() -> None:
+    fast = pijit.jit(scans)
+    for turn in range(5):
+        x = torch.randn(TURNS, 3, generator=torch.Generator().manual_seed(turn))
+        a, b = x.clone(), x.clone()
+        got, expected = fast(a, {}), scans(b, {})
+        assert list(got) == list(expected)
+        assert all(torch.equal(got[key], expected[key]) for key in got)
+        assert torch.equal(a, b)
+
+
+def draws(n: int) -> Tensor:
+    total = torch.zeros(3)
+    for _ in range(n):
+        total = total * 0.9 + torch.randn(3) + torch.rand(3) * 2
+        total = torch.nn.functional.dropout(total, 0.25)
+    return total
+
+
+def test_random_numbers_in_a_loop() -> None:
+    fast = pijit.jit(draws)
+    for n in (TURNS, TURNS, TURNS + 5, TURNS, TURNS + 5):
+        torch.manual_seed(n)
+        got, state = fast(n), torch.get_rng_state()
+        torch.manual_seed(n)
+        assert torch.equal(got, draws(n))
+        assert torch.equal(state, torch.get_rng_state())
+
+
+def fails(x: Tensor, wrong: Tensor, at: int) -> Tensor:
+    for number in range(TURNS):
+        x = torch.tanh(x * 1.5) + x.sin() * 0.1
+        if number == at:
+            x = x + wrong
+    return x
+
+
+def test_an_operator_that_fails_in_a_loop() -> None:
+    fast = pijit.jit(fails)
+    x = torch.randn(3)
+    for at in (TURNS + 1, TURNS + 1, 90, 90, 91, TURNS + 1):
+        for wrong in (torch.ones(3), torch.ones(2)):
+            said = []
+            for each in (fast, fails):
+                try:
+                    said.append(each(x, wrong, at).tolist())
+                except RuntimeError as error:
+                    said.append(str(error))
+            assert said[0] == said[1]
+
+
+@pytest.mark.slow
+def test_generate() -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=128, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=256,
+        )
+    ).eval()  # fmt: skip
+    ids = torch.randint(0, 128, (1, 8))
+
+    def generate(ids: Tensor, n: int) -> Tensor:
+        return model.generate(ids, max_new_tokens=n, do_sample=False, pad_token_id=0)
+
+    fast = pijit.jit(generate)
+    with torch.no_grad():
+        for n in (*[24] * 9, 25, 30, 24):
+            assert torch.equal(fast(ids, n), generate(ids, n))
+    assert entry_replays() > 20
+    assert _core.stats()["traces"] < 12

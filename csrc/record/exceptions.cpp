@@ -29,6 +29,13 @@ bool makes_itself(PyTypeObject* type, size_t args) {
   return !PyType_IsSubtype(type, of_system) || args < 2;
 }
 
+// An error of the system makes itself an object of the class for its number, and leaves the names of files out of its
+// arguments.
+bool decides_by_arguments(PyTypeObject* type, size_t args) {
+  auto* of_system = reinterpret_cast<PyTypeObject*>(PyExc_OSError);
+  return type->tp_new == of_system->tp_new && args >= (type == of_system ? 2 : 3);
+}
+
 // A class of exception groups whose objects are made, and die, as those of CPython.
 bool makes_group(PyTypeObject* type) {
   auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
@@ -445,7 +452,10 @@ Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type
     if (outcome != Invoke::kStarted) frame.pending.active = false;
     return outcome;
   }
-  if (!args.names.empty()) return Invoke::kUnknown;
+  Vals parts;
+  if (!args.names.empty() || decides_by_arguments(type, args.values.size())) return Invoke::kUnknown;
+  if (makes_group(type) && args.values.size() == 2 && !try_items(args.values[1], &parts))
+    return live_ ? Invoke::kUnknown : Invoke::kStopped;
   const Val exception = make_exception(type, args.values);
   if (cpython::builtin_init(type) != base_exception()->tp_init) init_exception(exception, args.values);
   known(frame, pops, exception);

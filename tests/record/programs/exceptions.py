@@ -628,6 +628,70 @@ def args():
     return (1,)
 
 
+# %% class_of_a_system_error_by_its_number
+number = 2
+
+
+def f(x):
+    made = OSError(number + x, "text")
+    try:
+        raise OSError(number, "text", "file")
+    except FileNotFoundError as error:
+        return type(made), made.args, "missing", error.args, error.filename
+    except OSError as error:
+        return type(made), made.args, type(error), error.args, error.filename
+
+
+def args():
+    return (11,)
+
+
+def change():
+    global number
+    number = 13
+
+
+# %% arguments_of_a_system_error
+class Own(OSError):
+    pass
+
+
+names = "file", None, "other"
+
+
+def f(x):
+    made = FileNotFoundError(x, "text", *names), Own(x, "text", "file"), BlockingIOError(x, "text", 5)
+    return [(error.args, len(error.args)) for error in made], x
+
+
+def args():
+    return (3,)
+
+
+def change():
+    global names
+    names = (None,)
+
+
+# %% class_of_a_group_of_a_deque
+from collections import deque
+
+raised = deque([ValueError(1)])
+
+
+def f(x):
+    made = BaseExceptionGroup("text", raised)
+    return type(made), made.exceptions, x
+
+
+def args():
+    return (3,)
+
+
+def change():
+    raised.append(KeyboardInterrupt())
+
+
 # %% attributes_deleted_again
 class Thing:
     kind = "class"

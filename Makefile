@@ -1,5 +1,5 @@
-# What a developer types; `make help` lists it. Needs Python 3.11, 3.12 or 3.13 with its headers, make and a C++ compiler;
-# the rest, cmake and ninja included, is installed into .venv, or .venv-python3.12 and the like for another PYTHON.
+# What a developer types; `make help` lists it. Needs one of PYTHONS in pijit/_version.py with its headers, make and a C++
+# compiler; the rest, cmake and ninja included, is installed into .venv, or .venv-python3.12 and the like for another PYTHON.
 
 PYTHON ?= python3.11
 OF_PYTHON := $(if $(filter python3.11,$(PYTHON)),,-$(notdir $(PYTHON)))
@@ -190,10 +190,15 @@ test-all-torches: ## the same beside each release that adapters are for (long)
 
 # --- several Pythons --------------------------------------------------------------------------
 
+KNOWN := $(addprefix python,$(shell sed -n '/^PYTHONS = /s/[^0-9. ]//gp' pijit/_version.py))
 # Those beside the one that the tests mostly run on.
-OTHERS := python3.12 python3.13
-# Under work: a build for these needs an option.
-UNFINISHED := python3.14
+OTHERS := $(filter-out python3.11,$(KNOWN))
+# A build for a newer one, for work on it, needs an option.
+newer = $(if $(filter-out $(KNOWN),$(1)),-DPIJIT_UNFINISHED_PYTHON=ON)
+# A developer need not have all Pythons: one that is missing is named, and passes.
+on_others = $(foreach python,$(OTHERS),if $(call interpreter,$(python)) -c "" 2> /dev/null; \
+  then $(MAKE) $(1) PYTHON=$(python) || exit 1; \
+  else echo "$@: there is no $(python) here, so nothing is tested on it"; fi;)
 venv_of = $(abspath $(PYTHON_VENVS))/$(1)
 
 # An environment for one Python: what .venv has, but the CUDA wheel of torch, for whose libraries stubs stand in. 3 GB.
@@ -210,7 +215,7 @@ $(PYTHON_VENVS)/%/.deps: requirements/dev.txt requirements/core.txt tests/torch/
 
 $(PYTHON_VENVS)/%/.built: $(PYTHON_VENVS)/%/.deps $(SOURCES) $(PYTHON_SOURCES)
 	PATH=$(call venv_of,$*)/bin:$$PATH cmake -S . -B build/$* -G Ninja -DPIJIT_TORCH=ON \
-	  $(if $(filter $*,$(UNFINISHED)),-DPIJIT_UNFINISHED_PYTHON=ON) -DPython_EXECUTABLE=$(call venv_of,$*)/bin/python
+	  $(call newer,$*) -DPython_EXECUTABLE=$(call venv_of,$*)/bin/python
 	PATH=$(call venv_of,$*)/bin:$$PATH cmake --build build/$* --target checked
 	rm -rf build/$*/stage
 	cmake --install build/$* --component checked --prefix build/$*/stage > /dev/null
@@ -231,7 +236,7 @@ $(PYTHON_VENVS)/%-core/.deps: requirements/core.txt
 
 $(PYTHON_VENVS)/%-core/.built: $(PYTHON_VENVS)/%-core/.deps $(SOURCES) $(PYTHON_SOURCES)
 	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake -S . -B build/$*-core -G Ninja -DPIJIT_TORCH=OFF \
-	  $(if $(filter $*,$(UNFINISHED)),-DPIJIT_UNFINISHED_PYTHON=ON) -DCMAKE_CXX_SCAN_FOR_MODULES=OFF \
+	  $(call newer,$*) -DCMAKE_CXX_SCAN_FOR_MODULES=OFF \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPython_EXECUTABLE=$(call venv_of,$*-core)/bin/python
 	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake --build build/$*-core --target checked
 	rm -rf build/$*-core/stage
@@ -244,11 +249,8 @@ test-core: $(PYTHON_VENVS)/$(PYTHON)-core/.built ## tests of the core, without t
 	  $(call venv_of,$(PYTHON)-core)/bin/$(PYTEST) -p no:cacheprovider -n $(JOBS) --dist worksteal \
 	  -m "not torch and not slow" $(addprefix $(ROOT)/tests/,$(CORE_TESTS))
 
-# A developer need not have all Pythons: one that is missing is named, and passes.
 test-python-core: ## the same on each Python that is there
-	@$(foreach python,$(OTHERS),if $(call interpreter,$(python)) -c "" 2> /dev/null; \
-	  then $(MAKE) test-core PYTHON=$(python) || exit 1; \
-	  else echo "test-python-core: there is no $(python) here, so nothing is tested on it"; fi;)
+	+@$(call on_others,test-core)
 
 # Debian sid has the newest Pythons. What its compiler makes runs only there, so it builds and tests a copy of this tree.
 CHROOT ?= build/chroot
@@ -257,8 +259,8 @@ CHROOT_PYTHON ?= python3.14
 test-chroot: ## test-core on a Python of Debian sid, in a chroot: CHROOT_PYTHON=python3.14 (root and debootstrap; downloads 250 MB once)
 	tests/chroot.sh $(CHROOT) $(CHROOT_PYTHON) "$(MAKE) test-core PYTHON=$(CHROOT_PYTHON) PYTEST_ARGS='$(PYTEST_ARGS)'"
 
-test-all-versions: test-checked ## the same on each Python (long)
-	for python in $(OTHERS); do $(MAKE) test-python PYTHON=$$python || exit 1; done
+test-all-versions: test-checked ## all tests but the slow ones on each Python that is there (long)
+	+@$(call on_others,test-python)
 
 # --- a GPU ------------------------------------------------------------------------------------
 

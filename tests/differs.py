@@ -14,12 +14,8 @@ _FROM_312 = {
     "record/test_lifetime.py::test_nothing_is_collected_between_arguments_and_call": _COLLECTS,
 }
 
-_UNFINISHED = {
-    "pijit/test_built.py::test_doctor": "pijit doctor does not recommend a Python whose support is not whole"
-}
-
 # CPython -> test, from tests/ on, with its parameters or for all of them -> reason
-DIFFERS: dict[str, dict[str, str]] = {"3.12": _FROM_312, "3.13": _FROM_312, "3.14": _UNFINISHED}
+DIFFERS: dict[str, dict[str, str]] = {"3.12": _FROM_312, "3.13": _FROM_312}
 
 
 def reason(nodeid: str) -> str | None:

@@ -6,15 +6,6 @@
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include "common/python.h"
 
-#ifdef PIJIT_UNFINISHED_PYTHON
-#define PIJIT_LAST_PYTHON 0x030f0000
-#else
-#define PIJIT_LAST_PYTHON 0x030e0000
-#endif
-#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= PIJIT_LAST_PYTHON
-#error "this source tree supports CPython 3.11 to 3.13; for work on 3.14, configure with -DPIJIT_UNFINISHED_PYTHON=ON"
-#endif
-
 #define Py_BUILD_CORE
 #undef HAVE_STD_ATOMIC
 #undef _PyGC_FINALIZED

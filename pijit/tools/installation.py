@@ -6,6 +6,7 @@ import sys
 from typing import NamedTuple
 
 from pijit import _built
+from pijit._version import PYTHONS
 
 
 class Check(NamedTuple):
@@ -28,7 +29,8 @@ def checks() -> list[Check]:
 
 def _check_python() -> Check:
     found = f"{platform.python_implementation()} {platform.python_version()}"
-    good = platform.python_implementation() == "CPython" and sys.version_info[:2] in {(3, 11), (3, 12), (3, 13)}
+    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+    good = platform.python_implementation() == "CPython" and minor in PYTHONS
     return Check("Python", good, found, "python3.11 -m venv .venv && .venv/bin/pip install pijit")
 
 

@@ -21,8 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for describe.py
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("cpython", "ir", "opt", "guard", "exec")
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-# The tests run on what the core runs on, CPythons under work included.
-FLAGS = ("-std=c++20", "-O1", "-fPIC", *WARNINGS, "-fvisibility=hidden", "-DPIJIT_UNFINISHED_PYTHON")
+FLAGS = ("-std=c++20", "-O1", "-fPIC", *WARNINGS, "-fvisibility=hidden")
 
 
 def compile_one(compiler: str, source: Path, target: Path) -> None:

@@ -1,13 +1,12 @@
 """Writes docs/versions.md: which releases of Python and torch pijit runs with, and what is not whole there.
 
-Made of the rows of pijit/_torches.py and of pyproject.toml; a test compares it with them.
+Made of the tables in pijit/_torches.py and pijit/_version.py; a test compares it with them.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -19,9 +18,9 @@ import differs  # noqa: E402
 TARGET = ROOT / "docs" / "versions.md"
 
 
-def torches() -> ModuleType:
-    """The table, read without a build of pijit."""
-    spec = importlib.util.spec_from_file_location("pijit_torches", ROOT / "pijit" / "_torches.py")
+def table(name: str) -> ModuleType:
+    """A module of pijit that imports nothing of it (`_torches`, `_version`), read without a build."""
+    spec = importlib.util.spec_from_file_location(f"pijit{name}", ROOT / "pijit" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -30,19 +29,12 @@ def torches() -> ModuleType:
     return module
 
 
-def pythons() -> list[str]:
-    """The minor releases that the classifiers of the package name."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    start = "Programming Language :: Python :: 3."
-    return [f"3.{line.removeprefix(start)}" for line in project["classifiers"] if line.startswith(start)]
-
-
 PAGE = """\
 # Where pijit runs
 
 Made by `python tests/torch/versions/versions_table.py`; a test compares it with the tables in the code.
 
-Linux on x86_64, CPython {pythons}. CPython 3.14 is under work and needs `-DPIJIT_UNFINISHED_PYTHON=ON` of CMake.
+Linux on x86_64, CPython {pythons}, with the GIL.
 
 | torch | tested with | what is replayed otherwise than beside the others |
 | --- | --- | --- |
@@ -62,7 +54,7 @@ adapters are there and which one is used.
 
 `make test-torch TORCH=2.15` runs the tests of `tests/torch` beside one of these, `make test-all-torches` beside each.
 
-## CPython 3.12 and 3.13
+## CPython 3.12 and later
 
 The tests are those of 3.11, beside a torch for CUDA, without a GPU. There transformers has CUDA's runtime say whether a
 stream is captured, which raises: an opaque call. These tests cannot hold on a later CPython:
@@ -81,7 +73,8 @@ stream is captured, which raises: an opaque call. These tests cannot hold on a l
 
 ## CPython 3.14
 
-`make test-chroot` runs the core's tests on it, in a chroot of Debian sid. Otherwise than on 3.13:
+`make test-chroot` runs the core's tests on it, in a chroot of Debian sid; all pass. Tests that need torch are not
+among them. Otherwise than on 3.13:
 
 - A dict counts no changes. One that a guard is about has a watcher, of which CPython has eight for all libraries. Where
   none is left, what reads a dict is not recorded.
@@ -126,9 +119,9 @@ def page() -> str:
     """The whole of docs/versions.md."""
     rows = (
         f"| {row.minor} | {row.tested} | {'; '.join(row.differs) or 'nothing is known to differ'} |"
-        for row in torches().TORCHES
+        for row in table("_torches").TORCHES
     )
-    return PAGE.format(pythons=", ".join(pythons()), rows="\n".join(rows), differs=differing())
+    return PAGE.format(pythons=", ".join(table("_version").PYTHONS), rows="\n".join(rows), differs=differing())
 
 
 if __name__ == "__main__":

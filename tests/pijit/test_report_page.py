@@ -258,22 +258,30 @@ def test_replays_that_were_left_are_counted_at_their_line(tmp_path: Path) -> Non
     assert [row for row in page.tables["traces"][0].rows if f"{root['exits']} replays left here" in row[1]]
 
 
+# Its replays lose, and are given up.
+LOSING = """
+    import bisect, pijit
+    pijit.config.update({"give_up": True})
+
+    @pijit.jit
+    def losing(n):
+        kept = []
+        for number in [(7 * i) % 41 for i in range(40)]:
+            bisect.insort(kept, number)
+        return [*kept, n]
+"""
+
+
+def losing(calls: int) -> str:
+    """The program with so many calls."""
+    return f"""{LOSING}
+    for n in range({calls}):
+        assert losing(n)[-1] == n
+"""
+
+
 def test_the_timeline_has_what_happened(tmp_path: Path) -> None:
-    program = """
-        import bisect, pijit
-        pijit.config.update({"give_up": True})
-
-        @pijit.jit
-        def losing(n):
-            kept = []
-            for number in [(7 * i) % 41 for i in range(40)]:
-                bisect.insort(kept, number)
-            return [*kept, n]
-
-        for n in range(50):
-            assert losing(n)[-1] == n
-    """
-    page, data = run(tmp_path, program)
+    page, data = run(tmp_path, losing(50))
     (root,) = data["functions"]
     assert root["given_up"]["code"] == "PJ106"
     assert root["state"] == "disabled"
@@ -318,20 +326,7 @@ PASSED_ON = """
     assert count(100_000) == 299_995
     assert count(7) == 21
 """
-TAKEN_UP = """
-    import bisect, pijit
-    pijit.config.update({"give_up": True})
-
-    @pijit.jit
-    def losing(n):
-        kept = []
-        for number in [(7 * i) % 41 for i in range(40)]:
-            bisect.insort(kept, number)
-        return [*kept, n]
-
-    for n in range(60_000):
-        assert losing(n)[-1] == n
-"""
+TAKEN_UP = losing(60_000)
 
 
 @pytest.mark.parametrize(

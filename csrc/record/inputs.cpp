@@ -263,6 +263,21 @@ bool is_plain_iterator(PyObject* object) {
          type->tp_iter == PyObject_SelfIter;
 }
 
+// The shadow of a recording's first frame, of which nothing is known yet; its first slots have the first registers.
+std::unique_ptr<ShadowFrame> first_shadow(Recorder& recorder, cpython::Frame* frame, int inputs) {
+  auto shadow = std::make_unique<ShadowFrame>();
+  shadow->frame = frame;
+  shadow->code = cpython::code(frame);
+  shadow->function = Val::constant(cpython::function(frame));
+  shadow->locals = shadow->code->co_nlocalsplus;
+  shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
+  for (int i = 0; i < inputs; ++i) {
+    PyObject* object = cpython::slot(frame, i);
+    recorder.add_reg(Rep::kObject, object == nullptr ? nullptr : Py_TYPE(object), object);
+  }
+  return shadow;
+}
+
 }  // namespace
 
 // What a slot holds where a recording begins in the middle of a function.
@@ -340,20 +355,11 @@ Val Recorder::entry_value(PyObject* object, Val source) {
 }
 
 bool Recorder::bind_entry() {
-  auto shadow = std::make_unique<ShadowFrame>();
-  shadow->frame = root_;
-  shadow->code = cpython::code(root_);
-  shadow->function = Val::constant(cpython::function(root_));
-  shadow->locals = shadow->code->co_nlocalsplus;
-  shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
-  shadow->instruction = shadow->operation = cpython::resume_index(root_);
   const int used = cpython::used_slots(root_);
+  auto shadow = first_shadow(*this, root_, used);
+  shadow->instruction = shadow->operation = cpython::resume_index(root_);
   shadow->sp = used - shadow->locals;
   trace_->inputs = static_cast<uint32_t>(used);
-  for (int i = 0; i < used; ++i) {
-    PyObject* object = cpython::slot(root_, i);
-    add_reg(Rep::kObject, object == nullptr ? nullptr : Py_TYPE(object), object);
-  }
   for (int i = 0; i < used; ++i) loud_.push_back(!cpython::lets_go_quietly(root_, i));
   gone_.resize(loud_.size());
   on_stack_ = trace_->inputs;
@@ -371,20 +377,11 @@ bool Recorder::bind_entry() {
 }
 
 bool Recorder::bind_root() {
-  auto shadow = std::make_unique<ShadowFrame>();
-  shadow->frame = root_;
-  shadow->code = cpython::code(root_);
-  shadow->function = Val::constant(cpython::function(root_));
-  shadow->locals = shadow->code->co_nlocalsplus;
-  shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
-  PyCodeObject* code = shadow->code;
+  PyCodeObject* code = cpython::code(root_);
   int slots = cpython::argument_slots(code), named = code->co_argcount + code->co_kwonlyargcount;
   bool star = (code->co_flags & CO_VARARGS) != 0;
+  auto shadow = first_shadow(*this, root_, slots);
   trace_->inputs = static_cast<uint32_t>(slots);
-  for (int i = 0; i < slots; ++i) {
-    PyObject* object = cpython::slot(root_, i);
-    add_reg(Rep::kObject, object == nullptr ? nullptr : Py_TYPE(object), object);
-  }
   for (int i = 0; i < slots; ++i) {
     PyObject* object = cpython::slot(root_, i);
     Val source = Val::reg(static_cast<uint32_t>(i));

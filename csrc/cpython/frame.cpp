@@ -50,18 +50,6 @@ bool follow_events_from_here(Frame* frame) noexcept {
 }
 #endif
 
-bool lets_go_quietly(Frame* frame, int index) noexcept {
-  constexpr int kLooks = 256;
-  PyObject* object = slot(frame, index);
-  int looks = kLooks;
-  if (object == nullptr || dies_quietly(object, &looks)) return true;
-  if (looks >= 0) return false;
-  // It holds a lot, as a model does: somebody else holds it, too, and goes on to.
-  Py_ssize_t held = 0;
-  for (int i = 0; i < used_slots(frame); ++i) held += slot(frame, i) == object;
-  return Py_REFCNT(object) > held;
-}
-
 std::vector<Ref> take_stack(Frame* frame) {
   std::vector<Ref> taken;
   while (used_slots(frame) > local_count(frame)) taken.push_back(Ref::steal(pop(frame)));

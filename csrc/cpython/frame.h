@@ -104,8 +104,10 @@ inline FrameEval default_eval_frame() noexcept {
 // Puts `count` objects (NULL allowed) into localsplus and stack and hands back what was there in their place. The frame
 // must not hold more than `count` before.
 void swap_slots(Frame* frame, PyObject** objects, int count) noexcept;
-// Nobody would be told if that slot let go of what it holds.
-bool lets_go_quietly(Frame* frame, int slot) noexcept;
+// Empties a slot and gives its reference away; may be null.
+inline PyObject* take_slot(Frame* frame, int index) noexcept {
+  return take(std::exchange(frame->localsplus[index], new_slot(nullptr)));
+}
 // Empties the frame's stack; what was on it.
 std::vector<Ref> take_stack(Frame* frame);
 inline _Py_CODEUNIT*& stands_at(Frame* frame) noexcept {

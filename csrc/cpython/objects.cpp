@@ -498,27 +498,4 @@ bool holds_quiet_items(PyObject* container) noexcept {
   return true;
 }
 
-namespace {
-
-int look_at_dying(PyObject* object, void* looks) {
-  return dies_quietly(object, static_cast<int*>(looks)) ? 0 : 1;
-}
-
-// Classes, modules and functions outlive what refers to them.
-bool outlives(PyObject* object) noexcept {
-  return PyType_Check(object) || PyModule_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) ||
-         PyCode_Check(object);
-}
-
-}  // namespace
-
-bool dies_quietly(PyObject* object, int* looks) noexcept {
-  const PyTypeObject* type = Py_TYPE(object);
-  if (dies_unnoticed(Py_TYPE(object)) || outlives(object)) return true;
-  if (--*looks < 0 || type->tp_finalize != nullptr || type->tp_del != nullptr) return false;
-  if (type->tp_weaklistoffset != 0 && object_at(object, type->tp_weaklistoffset) != nullptr) return false;
-  if (!PyObject_IS_GC(object) || type->tp_traverse == nullptr) return true;
-  return type->tp_traverse(object, look_at_dying, looks) == 0;
-}
-
 }  // namespace pijit::cpython

@@ -305,10 +305,6 @@ bool equal_values(PyObject* a, PyObject* b) noexcept;  // of one such type
 // When this list or set dies nothing is told of any of its items. Tuples of such items are such, too.
 bool holds_quiet_items(PyObject* container) noexcept;
 
-// Nobody is told when the object dies, nor of what may die with it: there is no finalizer and no weak reference. *looks
-// counts down with each object that is looked at; below 0 it is not known, and false.
-bool dies_quietly(PyObject* object, int* looks) noexcept;
-
 // The constructor of the built-in class that a class comes from.
 inline initproc builtin_init(PyTypeObject* type) noexcept {
   while ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) type = type->tp_base;

@@ -167,4 +167,11 @@ PyObject* comparison_truth(int op) noexcept {
   return functions[op];
 }
 
+PyObject* load_method(PyObject* object, PyObject* name) noexcept {
+  PyObject* found = nullptr;
+  if (_PyObject_GetMethod(object, name, &found) == 0) return found;
+  const Ref method = Ref::steal(found);
+  return Py_TYPE(found)->tp_descr_get(found, object, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+}
+
 }  // namespace pijit::cpython

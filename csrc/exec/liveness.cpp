@@ -22,6 +22,11 @@ namespace pijit {
 
 namespace {
 
+// The guard says that an input is the same object in each replay. Where a replay takes it, nothing else need hold it.
+bool is_constant_input(const Trace& trace, const Guard& guard) noexcept {
+  return guard.op == GuardOp::kIs && guard.subject.is_reg() && guard.subject.index() < trace.inputs;
+}
+
 class Liveness {
  public:
   // Without `snapshots`, only those of opaque calls count: what others read is needed where a replay is left only.
@@ -34,7 +39,9 @@ class Liveness {
         states_(trace.frame_states.size()),
         logs_(trace.virtuals.size(), kNone),
         walks_(trace.virtuals.size()),
-        builds_(trace.virtuals.size()) {}
+        builds_(trace.virtuals.size()) {
+    if (trace.takes_inputs) find_constant_inputs();
+  }
 
   void run();
   // The last node that may read each register; kNone: nobody.
@@ -46,6 +53,7 @@ class Liveness {
 
  private:
   void use(Val value, uint32_t time);
+  void find_constant_inputs();
   void use_register(uint32_t index) {
     if (last_[index] != kNone && last_[index] > node_) return;
     last_[index] = node_;
@@ -81,9 +89,21 @@ class Liveness {
   Vec<uint32_t> undone_;            // entries whose end is still to come, the last one last
   uint32_t built_ = 0, build_ = 0;  // how many; the one under way, or 0
   uint32_t node_ = 0;
+  Map<PyObject*, uint32_t> constant_inputs_;  // the registers that hold them
 };
 
+void Liveness::find_constant_inputs() {
+  for (size_t i = 0; i < trace_.entry_guards(); ++i) {
+    const Guard& guard = trace_.guards[i];
+    if (is_constant_input(trace_, guard)) constant_inputs_.emplace(guard.expected, guard.subject.index());
+  }
+}
+
 void Liveness::use(Val value, uint32_t time) {
+  if (value.is_const() && !constant_inputs_.empty()) {
+    const auto found = constant_inputs_.find(value.object());
+    if (found != constant_inputs_.end()) use_register(found->second);
+  }
   if (value.is_reg()) return use_register(value.index());
   if (!value.is_virtual()) return;
   const Virtual& object = trace_.virtuals[value.index()];
@@ -225,7 +245,7 @@ class Holding {
       if (may_let_die(trace.nodes[i].op)) dangers_.push_back(static_cast<uint32_t>(i));
   }
   void run() {
-    if (!dangers_.empty()) {
+    if (trace_.takes_inputs || !dangers_.empty()) {
       find_retained();
       find_pins();
     }
@@ -253,15 +273,17 @@ class Holding {
   uint32_t epoch_ = 0;  // 0: entry
 };
 
-// Registers that guards load, borrowed, and that are read after a node that might let them die.
+// Registers that guards load, borrowed, and that are read after a node that might let them die. Inputs that a replay
+// takes die on the way, and what was loaded from them with them.
 void Holding::find_retained() {
+  const uint32_t danger = trace_.takes_inputs ? 0 : dangers_.front();
   Vec<bool> written(trace_.regs.size());
   for (const Node& node : trace_.nodes) {
     if (node.out != kNone) written[node.out] = true;
     for (uint32_t k = 0; k < node.outs_count; ++k) written[trace_.outs[node.outs_first + k]] = true;
   }
   for (uint32_t r = trace_.inputs; r < trace_.regs.size(); ++r) {
-    if (written[r] || last_[r] == kNone || last_[r] < dangers_.front()) continue;
+    if (written[r] || last_[r] == kNone || last_[r] < danger) continue;
     const uint32_t epoch = trace_.regs[r].epoch;
     (epoch == 0 ? trace_.retained : trace_.epochs[epoch - 1].retained).push_back(r);
   }
@@ -326,6 +348,11 @@ void Holding::see_log(uint32_t time) {
 // checked.
 void Holding::find_pins() {
   for (const Ref& object : trace_.owned) seen_.insert(object.get());
+  if (trace_.takes_inputs)
+    for (size_t i = 0; i < trace_.entry_guards(); ++i) {
+      const Guard& guard = trace_.guards[i];
+      if (is_constant_input(trace_, guard)) seen_.insert(guard.expected);
+    }
   states_.resize(trace_.frame_states.size());
   find_mirrored();
   for (const Node& node : trace_.nodes) {
@@ -343,9 +370,12 @@ void Holding::find_pins() {
 void fill_releases(Trace* trace, const Liveness& liveness) {
   const Vec<uint32_t>&last = liveness.last(), &place = liveness.place();
   const Vec<bool>& late = liveness.late();
+  trace->unread.clear();
   Vec<uint32_t> order;
-  for (uint32_t r = trace->inputs; r < last.size(); ++r)
+  for (uint32_t r = trace->takes_inputs ? 0 : trace->inputs; r < last.size(); ++r) {
     if (last[r] != kNone) order.push_back(r);
+    if (last[r] == kNone && r < trace->inputs) trace->unread.push_back(r);
+  }
   const auto key = [&](uint32_t r) { return std::tuple(last[r], bool{late[r]}, place[r]); };
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
   trace->releases = order;

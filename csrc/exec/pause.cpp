@@ -40,8 +40,10 @@ bool only_computes(const Node& node) noexcept {
   }
 }
 
+// Inputs that were taken out of the frame are not there to be compared with.
 bool may_pause(const Trace& trace, size_t at) noexcept {
-  return std::all_of(trace.nodes.begin(), trace.nodes.begin() + static_cast<ptrdiff_t>(at), only_computes);
+  return !trace.takes_inputs &&
+         std::all_of(trace.nodes.begin(), trace.nodes.begin() + static_cast<ptrdiff_t>(at), only_computes);
 }
 
 // The registers that the arguments and the guards have filled, without those that the replay owned and let go.

@@ -85,6 +85,14 @@ void hold(const Trace& trace, Reg* regs) noexcept {
   retain(trace.retained, regs);
 }
 
+void take_inputs(const Trace& trace, cpython::Frame* frame, Reg* regs) noexcept {
+  for (uint32_t i = 0; i < trace.inputs; ++i) {
+    regs[i].object = cpython::take_slot(frame, static_cast<int>(i));
+    regs[i].owned = regs[i].object != nullptr;
+  }
+  for (uint32_t index : trace.unread) release_register(&regs[index]);
+}
+
 void hold(const Epoch& epoch, Reg* regs) noexcept {
   for (auto [object, index] : epoch.pins) {
     regs[index].object = new_reference(object);
@@ -107,7 +115,8 @@ void release_register(Reg* reg) noexcept {
 }
 
 void release_all(const Trace& trace, Reg* regs) noexcept {
-  for (size_t i = trace.inputs, count = trace.regs.size(); i < count; ++i) release_register(&regs[i]);
+  for (size_t i = trace.takes_inputs ? 0 : trace.inputs, count = trace.regs.size(); i < count; ++i)
+    release_register(&regs[i]);
   for (PyObject* object : trace.pins) drop_reference(object);
 }
 

@@ -416,6 +416,7 @@ class Replay {
   PyObject* run(Left* left) {
     trace_->replays++;
     hold(*trace_, regs_);
+    if (trace_->takes_inputs) take_inputs(*trace_, root_, regs_);
     plans_.compare_every(left->compare_every);
     if (trace_->segments != nullptr) plans_.begin(*trace_, 0);
     for (size_t at = 0;;) {

@@ -70,6 +70,19 @@ std::shared_ptr<Root> make_entry(cpython::Frame* frame, int index, int loop_end,
   return root;
 }
 
+// A replay of an entry's trace that is left at the node has come no further than to where it began.
+bool comes_back(const Trace& trace, uint32_t node) noexcept {
+  const uint32_t snapshot = trace.nodes[node].snapshot;
+  if (!trace.takes_inputs || snapshot == kNone) return false;
+  const auto state_of = [&](uint32_t taken) -> const FrameState& {
+    return trace.frame_states[trace.snapshots[taken].frame];
+  };
+  const FrameState &begin = state_of(0), &end = state_of(snapshot);
+  const auto slots = trace.slots.begin();
+  return end.parent == kNone && end.resume == begin.resume && end.stack == begin.stack &&
+         std::equal(slots + begin.first, slots + begin.first + begin.locals + begin.stack, slots + end.first);
+}
+
 // The entry where the frame stands; null: CPython goes on.
 std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const std::vector<bool>& same) {
   if (cpython::is_held(frame) || !cpython::untraced(ts)) return nullptr;
@@ -103,7 +116,6 @@ Resumed::~Resumed() {
 
 bool Resumed::finish(PyThreadState* ts, PyObject** result) {
   if (*result != &g_handed_back) return false;
-  int from = -1;
   while (*result == &g_handed_back) {
     const int index = cpython::resume_index(frame_);
     std::shared_ptr<Root> entry;
@@ -111,13 +123,13 @@ bool Resumed::finish(PyThreadState* ts, PyObject** result) {
       entry = entry_of(ts, frame_, same_);
     } catch (const std::exception&) {  // memory is short
     }
-    // An exit that leads to where it came from, and no loop did, would do so for ever; but the other way may be wanted.
-    const bool again = entry != nullptr && !turned_ && index == from && entry->wanted.from == nullptr;
+    // What ends a replay where it began, and is no fault of the trace, would do so for ever.
+    const bool again = stuck_ && index == from_;
     if (entry == nullptr || again || !entry->disabled.empty()) {
       *result = cpython::eval_default(ts, frame_, 0);
       return true;
     }
-    from = index;
+    from_ = index;
     *result = enter_in_the_middle(entry, ts, frame_);
   }
   return true;
@@ -127,8 +139,18 @@ bool is_resumed(cpython::Frame* frame) noexcept {
   return t_innermost != nullptr && t_innermost->frame_ == frame;
 }
 
-void note_left(cpython::Frame* frame, bool turned) noexcept {
-  if (is_resumed(frame)) t_innermost->turned_ = turned;
+void note_left(cpython::Frame* frame, const Trace& trace, const Left& left) {
+  if (!is_resumed(frame)) return;
+  t_innermost->stuck_ = left.trace == nullptr && !left.turned;
+  if (left.trace == &trace && comes_back(trace, left.node)) {
+    t_innermost->tried_.push_back(&trace);
+  } else {
+    t_innermost->tried_.clear();
+  }
+}
+
+bool was_tried(cpython::Frame* frame, const Trace& trace) noexcept {
+  return is_resumed(frame) && std::count(t_innermost->tried_.begin(), t_innermost->tried_.end(), &trace) != 0;
 }
 
 PyObject* resume(const Trace& trace, const FrameState& state, PyThreadState* ts, cpython::Frame* frame) {

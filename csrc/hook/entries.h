@@ -14,11 +14,12 @@
 // 1. An entry belongs to the function and the instruction, and to which of the frame's slots are empty.
 // 2. One frame after the other goes on in a loop, not by recursion: however many turns there are, the C stack stays.
 // 3. A generator's frame, a frame that handles an exception, and one that something else holds go on in CPython.
-// 4. What the frame holds lives until the frame is rebuilt or ends, also where a trace writes its variables. So no
-// trace takes a variable from what says when it dies (Trace::let_go).
+// 4. A replay takes what the frame holds out of it (Trace::takes_inputs): it dies when CPython would let it go.
+// 5. An entry's trace that is left where the entry begins leaves the frame to the entry's other traces.
 #pragma once
 #include "cache/root.h"
 #include "cpython/frame.h"
+#include "exec/replay.h"
 
 namespace pijit {
 
@@ -33,20 +34,25 @@ class Resumed {
   bool finish(PyThreadState* ts, PyObject** result);
 
  private:
-  friend void note_left(cpython::Frame*, bool) noexcept;
+  friend void note_left(cpython::Frame*, const Trace&, const Left&);
+  friend bool was_tried(cpython::Frame*, const Trace&) noexcept;
   friend bool is_resumed(cpython::Frame*) noexcept;
   friend PyObject* resume(const Trace&, const FrameState&, PyThreadState*, cpython::Frame*);
 
   cpython::Frame* frame_;
   Resumed* outer_;
-  bool turned_ = false;
-  std::vector<bool> same_;  // by slot of the frame: it holds what it holds in each call
+  int from_ = -1;                    // the instruction at which the last replay began; -1: the function's beginning
+  bool stuck_ = false;               // that replay ended neither at a fault of its trace nor after a turn of a loop
+  std::vector<const Trace*> tried_;  // those that were left where the frame stands, and had begun there
+  std::vector<bool> same_;           // by slot of the frame: it holds what it holds in each call
 };
 
 // Some Resumed of this thread takes the frame back.
 bool is_resumed(cpython::Frame* frame) noexcept;
-// A replay of the frame has ended; `turned`: at the head of a loop, after a turn.
-void note_left(cpython::Frame* frame, bool turned) noexcept;
+// A replay of the frame has ended.
+void note_left(cpython::Frame* frame, const Trace& trace, const Left& left);
+// The trace has come no further than to where the frame stands.
+bool was_tried(cpython::Frame* frame, const Trace& trace) noexcept;
 // What an exit does with a frame that it has rebuilt.
 PyObject* resume(const Trace& trace, const FrameState& state, PyThreadState* ts, cpython::Frame* frame);
 

@@ -3,6 +3,7 @@
 #include "hook/roots.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "exec/links.h"
 #include "exec/registers.h"
@@ -298,8 +299,7 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
   leaving.times += 1;
   if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;
   if (is_behind_foreign_code(*trace, node)) return false;
-  const bool at_once = root.entered_at >= 0 && leaving.tries == 0;  // who made the entry has waited
-  if (!at_once && leaving.times < limits().hot) return true;
+  if (leaving.times < limits().hot) return true;
   leaving.times = 0;
   leaving.tries += 1;
   root.wanted = {trace, node, leaving.tries - 1};
@@ -326,21 +326,12 @@ void forget_useless(Root& root, size_t index, uint32_t node) {
   forget(root, index);
 }
 
-// A replay of an entry came no further than to where the entry begins.
-bool has_not_moved(const Root& entry, const Left& left) {
-  const uint32_t snapshot = left.trace->nodes[left.node].snapshot;
-  if (snapshot == kNone) return false;
-  const FrameState& state = left.trace->frame_states[left.trace->snapshots[snapshot].frame];
-  return state.parent == kNone && state.resume == entry.entered_at;
-}
-
 void go_on_from(Root& root, const Left& left) {
   note_exit(root, left);
-  // Where an entry's trace is left further on, another entry goes on.
-  if (root.entered_at >= 0 && !left.learned && !has_not_moved(root, left)) return;
   for (size_t i = 0; i < root.traces.size(); ++i)
     if (root.traces[i].get() == left.trace) {
       if (left.learned) return forget(root, i);
+      if (root.entered_at >= 0) return;  // another of its traces goes on, or another entry
       if (!want_side_trace(root, root.traces[i], left.node)) forget_useless(root, i, left.node);
       return;
     }
@@ -402,25 +393,15 @@ bool verified(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** r
   return false;
 }
 
-// Nobody is told when what the trace takes from variables of the frame dies, which the frame holds a while longer.
-bool lets_go_quietly(const Trace& trace, cpython::Frame* frame) noexcept {
-  return std::all_of(trace.let_go.begin(), trace.let_go.end(),
-                     [&](uint32_t slot) { return cpython::lets_go_quietly(frame, static_cast<int>(slot)); });
-}
-
 // One trace; where it is left, others may go on.
 bool replay(const Trace& trace, PyThreadState* ts, cpython::Frame* frame, PyObject** result, Left* left) {
   const WithinServed within;
-  if (is_resumed(frame)) {
-    if (!try_replay(trace, frame, ts, result, left)) return false;
-    note_left(frame, left->turned);
-    return true;
-  }
-  Resumed resumed(frame);
+  std::optional<Resumed> own;
+  if (!is_resumed(frame)) own.emplace(frame);
   if (!try_replay(trace, frame, ts, result, left)) return false;
-  note_left(frame, left->turned);
+  note_left(frame, trace, *left);
   const double start = now();
-  if (!resumed.finish(ts, result)) return true;
+  if (!own || !own->finish(ts, result)) return true;
   left->seconds += now() - start;
   trace.left.seconds += now() - start;
   return true;
@@ -438,7 +419,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     Left left;
     left.varying = &root.varying;
     left.compare_every = verified_each(root, g_stance == Stance::kVerify);
-    if (!lets_go_quietly(*trace, frame) || !replay(*trace, ts, frame, result, &left)) continue;
+    if (was_tried(frame, *trace) || !replay(*trace, ts, frame, result, &left)) continue;
     if (i != 0) root.dispatch.taken(signature, place);
     note_replay(root, *trace, left);
     if (root.strict) raise_instead(left_in_replay(root, *trace, left), result);
@@ -523,7 +504,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     for (const auto& trace : root->traces) prepare(*root, *trace);
     root->recorded.seconds += now() - start;
   }
-  if (g_timing.root == root->id) take_times(*root, frame);
+  if (g_timing.root != 0 && g_timing.root == root->id) take_times(*root, frame);
   if (!root->traces.empty()) share_gil(*root, ts);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) {
     if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));

@@ -203,12 +203,12 @@ struct Leaving {
 
 struct Trace {
   // What a replay reads stands together: of many traces, most are not in the processor's caches.
-  bool prepared = false;    // for replays
-  bool coroutines = false;  // some are made
-  uint32_t depth = 1;       // deepest inlined level
-  uint32_t inputs = 0;      // argument slots of the root frame; all of its slots, if it begins in the middle
-  Vec<uint32_t> let_go;     // of these, those that then hold something else, or nothing
-  mutable size_t room = 0;  // registers that a replay needs, side traces included
+  bool prepared = false;      // for replays
+  bool coroutines = false;    // some are made
+  uint32_t depth = 1;         // deepest inlined level
+  uint32_t inputs = 0;        // argument slots of the root frame; all of its slots, if it begins in the middle
+  bool takes_inputs = false;  // it begins in the middle, as snapshots[0] says: a replay empties the frame's slots
+  mutable size_t room = 0;    // registers that a replay needs, side traces included
   mutable uint64_t replays = 0, exits = 0;
   mutable uint64_t interruptions = 0;    // replays left for signals and other threads
   std::unique_ptr<StateGuard> state;     // thread and global modes of the adapter; may be null
@@ -220,9 +220,10 @@ struct Trace {
   Vec<std::unique_ptr<AdapterOp>> adapter_ops;
   Vals operands;
   Vec<uint32_t> releases;  // (filled by prepare_replays)
-  Vec<RegInfo> regs;       // regs[0..inputs): the argument slots of the root frame, borrowed objects
+  Vec<RegInfo> regs;       // regs[0..inputs): the slots of the root frame; borrowed objects, unless it takes them
   Objects pins;            // held from entry to return when not empty
   Vec<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by prepare_replays)
+  Vec<uint32_t> unread;    // inputs that a replay takes and nothing reads (filled by prepare_replays)
 
   Objects guard_items;             // borrowed; kept by owned or proven
   Vec<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)

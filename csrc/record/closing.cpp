@@ -76,8 +76,13 @@ bool Recorder::finalize_popped(cpython::Frame* frame) {
     found = found || is_suspended(at.index(), frame);
     silent = silent && closes_alone(at);
   }
+  if (dying.is_reg()) {
+    PyObject* object = reg_objects_[dying.index()];
+    found = object != nullptr && PyGen_CheckExact(object) && cpython::generator_frame(object) == frame;
+    silent = false;
+  }
   if (!found || silent) return false;
-  model(dying).real = nullptr;
+  if (dying.is_virtual()) model(dying).real = nullptr;
   top.sp += 1;  // as it was before
   top.snapshot = kNone;
   Val unused;

@@ -454,8 +454,11 @@ Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type
   }
   Vals parts;
   if (!args.names.empty() || decides_by_arguments(type, args.values.size())) return Invoke::kUnknown;
-  if (makes_group(type) && args.values.size() == 2 && !try_items(args.values[1], &parts))
-    return live_ ? Invoke::kUnknown : Invoke::kStopped;
+  if (makes_group(type) && args.values.size() == 2) {  // what it holds decides its class
+    const auto is_unknown = [this](Val part) { return type_of(part) == nullptr; };
+    if (!try_items(args.values[1], &parts) || std::any_of(parts.begin(), parts.end(), is_unknown))
+      return live_ ? Invoke::kUnknown : Invoke::kStopped;
+  }
   const Val exception = make_exception(type, args.values);
   if (cpython::builtin_init(type) != base_exception()->tp_init) init_exception(exception, args.values);
   known(frame, pops, exception);

@@ -224,7 +224,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;
   }
-  if (source.index() >= trace_->inputs && cpython::is_value_type(Py_TYPE(object))) {
+  if (source.index() >= trace_->inputs && !in_the_middle_ && cpython::is_value_type(Py_TYPE(object))) {
     input_guard(GuardOp::kEqual, source).expected = object;
     return owned(object);
   }
@@ -360,9 +360,7 @@ bool Recorder::bind_entry() {
   shadow->instruction = shadow->operation = cpython::resume_index(root_);
   shadow->sp = used - shadow->locals;
   trace_->inputs = static_cast<uint32_t>(used);
-  for (int i = 0; i < used; ++i) loud_.push_back(!cpython::lets_go_quietly(root_, i));
-  gone_.resize(loud_.size());
-  on_stack_ = trace_->inputs;
+  trace_->takes_inputs = true;
   for (int i = 0; i < used; ++i) {
     PyObject* object = cpython::slot(root_, i);
     if (object == nullptr) continue;
@@ -373,6 +371,7 @@ bool Recorder::bind_entry() {
     if (slot.is_null()) return false;
   }
   push_frame(std::move(shadow));
+  snapshot();
   return true;
 }
 

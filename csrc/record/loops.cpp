@@ -117,23 +117,6 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
   return Turns(*trace_, arrival).alike();
 }
 
-// Where the recording began in the middle: which inputs are let go of before the instruction, and by it.
-void Recorder::note_let_go(const ShadowFrame& frame, Instruction now) {
-  const auto let_go = [&](uint32_t slot) {
-    if (slot >= gone_.size() || gone_[slot]) return;
-    gone_[slot] = true;
-    trace_->let_go.push_back(slot);
-    if (loud_[slot]) abandon("an object would die later that says when it dies");
-  };
-  while (on_stack_ > static_cast<uint32_t>(frame.locals + frame.sp)) let_go(--on_stack_);
-  const auto writes = [](Operation operation) {
-    return operation == Operation::kStoreLocal || operation == Operation::kDeleteLocal ||
-           operation == Operation::kTakeLocal || operation == Operation::kMakeCell;
-  };
-  if (writes(now.operation)) let_go(static_cast<uint32_t>(now.argument));
-  if (writes(now.then)) let_go(static_cast<uint32_t>(now.then_argument));
-}
-
 // The rest of the loop is not recorded.
 void Recorder::leave_loop() {
   const size_t top = frames_.size() - 1;

@@ -22,7 +22,7 @@ namespace {
 constexpr uint32_t kMaxOpaqueCalls = 1000;  // of one trace
 
 PyObject* finalize(PyObject*, PyObject* object) {
-  PyObject_CallFinalizer(object);
+  if (Py_REFCNT(object) == 1) PyObject_CallFinalizer(object);  // whoever else holds it keeps it alive
   return new_reference(Py_None);
 }
 PyObject* add_context(PyObject*, PyObject* const* args, Py_ssize_t) {
@@ -30,6 +30,12 @@ PyObject* add_context(PyObject*, PyObject* const* args, Py_ssize_t) {
   Py_RETURN_NONE;
 }
 
+PyObject* load_method(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return cpython::load_method(args[0], args[1]);
+}
+
+PyMethodDef method_row = {"getattr", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(load_method)),
+                          METH_FASTCALL, nullptr};
 PyMethodDef context_row = {"add_context", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(add_context)),
                            METH_FASTCALL, nullptr};
 PyMethodDef finalize_row = {"finalize", finalize, METH_O, nullptr};
@@ -37,7 +43,7 @@ PyMethodDef finalize_row = {"finalize", finalize, METH_O, nullptr};
 struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
       *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add,
-      *finalize, *context;
+      *finalize, *context, *method;
   PyObject *look_at_frames[11], *look_at_heap[4], *count_references;
 };
 
@@ -80,6 +86,7 @@ const Functions& functions() {
     f.join = PyObject_GetAttrString(empty.get(), "join");
     f.finalize = PyCFunction_New(&finalize_row, nullptr);
     f.context = PyCFunction_New(&context_row, nullptr);
+    f.method = PyCFunction_New(&method_row, nullptr);
     size_t i = 0;
     for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
       f.look_at_frames[i++] = find_object("builtins", name);
@@ -158,12 +165,23 @@ bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Reques
   return true;
 }
 
+// The object has a property of that name, or the like: loading it runs code that may raise.
+bool is_computed(cpython::Frame* frame, PyObject* name) {
+  PyObject* found = cpython::lookup_type(Py_TYPE(cpython::peek(frame, 1)), name);
+  return found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr;
+}
+
 bool request_attribute(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
   const Functions& f = functions();
   const Val name = recorder.own_const(name_of(frame, now.argument));
   switch (now.operation) {
     case Operation::kLoadAttribute:
-      *out = {function(f.getattr), {frame.top(), name}, nullptr, false, 1, now.flag != 0 ? 2 : 1};
+      *out = {function(now.flag != 0 && is_computed(frame.frame, name.object()) ? f.method : f.getattr),
+              {frame.top(), name},
+              nullptr,
+              false,
+              1,
+              now.flag != 0 ? 2 : 1};
       return true;
     case Operation::kStoreAttribute:
       *out = {function(f.setattr), {frame.top(1), name, frame.top(2)}, nullptr, false, 2, 0};

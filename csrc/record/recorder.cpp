@@ -478,10 +478,6 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   if (kChecked) check_shadow(*this, frame);
   if (faults_) inject_fault(frame);
   if (cpython::stack_depth(frame.frame) != frame.sp) return fail("the shadow has another stack depth than the frame");
-  if (in_the_middle_ && frames_.size() == 1) {
-    note_let_go(frame, now);
-    if (!live_) return;
-  }
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
   const bool back = frame.instruction < before;
   if (limit_ != 0 && !epoch_due_ && !exit_points_ && !back && step_move(frame, now)) {

@@ -114,6 +114,7 @@ class Recorder final : public RecordApi {
   Val address_of(Val value);                                          // id() of a fresh object, or of a scalar
   void note_address(PyObject* object) { addresses_.insert(object); }  // id() was asked for it, it is no scalar
   bool are_other_addresses(Val container, Val object);
+  bool may_be_address(Val container, PyObject* number);
   PyObject* key_in(Val container, Val key);  // key_of() where such a number may be the key
   bool dict_delete(Val dict, PyObject* key);
   bool dict_find(Val dict, PyObject* key, Val* value);  // virtual dict
@@ -361,7 +362,6 @@ class Recorder final : public RecordApi {
   Py_ssize_t items_left(Val iterator);
   bool leaves_loop(ShadowFrame& frame);
   void leave_loop();
-  void note_let_go(const ShadowFrame& frame, Instruction now);
   bool can_build(uint32_t index, uint32_t time);
   void materialize_suspended(uint32_t generator);
   Val input(PyObject* object, Val source, int depth);  // classifies an argument (inputs.cpp)
@@ -546,8 +546,6 @@ class Recorder final : public RecordApi {
   bool in_the_middle_;  // of the root's frame: the recording begins there
   int entered_at_;      // the instruction
   Loops loops_ = loops();
-  std::vector<bool> loud_, gone_;  // by input, in the middle: somebody is told when it dies; its slot has let go of it
-  uint32_t on_stack_ = 0;          // inputs up to the topmost that is on the stack still
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false, faults_ = false;
   uint32_t aside_ = 0;              // times that it stepped aside and has not come back
@@ -626,6 +624,7 @@ class Recorder final : public RecordApi {
   Objects written_;                            // dicts written by the instruction under way
   Map<PyObject*, Val> virtual_keys_;           // fresh objects that are keys
   ObjectSet addresses_;                        // objects, no scalars, whose addresses were taken
+  bool old_addresses_ = false;                 // some may be keys of objects that were there at entry
   Vals arguments_;                             // containers that the caller passed
   struct Read {
     uint64_t version = 0;  // of the dict; no other dict has it

@@ -362,6 +362,7 @@ Val Recorder::address_of(Val value) {
   PyObject* key = trace_->owned.back().get();
   model(address).keys.push_back(key);
   virtual_keys_[key] = address;
+  old_addresses_ = old_addresses_ || !is_fresh(value);
   if (is_built(value) && is_fresh(value)) materialize(address);
   return address;
 }
@@ -387,7 +388,18 @@ PyObject* Recorder::key_in(Val container, Val key) {
     if (!is_fresh(object) && !are_other_addresses(container, object)) return nullptr;
     return model(key).keys[0];
   }
-  return key_of(key);
+  PyObject* plain = key_of(key);
+  return plain != nullptr && may_be_address(container, plain) ? nullptr : plain;
+}
+
+// Whether a key of the container is the address of an object that existed before, and may be this number.
+bool Recorder::may_be_address(Val container, PyObject* number) {
+  if (!old_addresses_ || !container.is_virtual() || !(PyLong_Check(number) || PyFloat_Check(number))) return false;
+  const auto& keys = model(container).keys;
+  return std::any_of(keys.begin(), keys.end(), [&](PyObject* key) {
+    const Val fresh = fresh_key(key);
+    return is_virtual(fresh, VirtualKind::kAddress) && !is_fresh(virtual_field(fresh, 0));
+  });
 }
 
 // A fresh tuple of known items is compared by a copy that the trace keeps, and is itself wherever the key is read.

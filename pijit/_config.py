@@ -83,10 +83,10 @@ class Config:
             is recorded instead; 0: any.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
-        loops: what becomes of a loop: "unroll", the whole of it is recorded; "auto", a short one is, and a long one
-            gets traces of its own, each of which takes a turn or a few; "body", each gets such traces. With the latter
-            two a call goes on natively where a trace was left, too: at a branch on data, say. They are new, and an
-            object that says when it dies may do so a little later.
+        loops: what becomes of a loop: "auto", a short one is recorded whole, and a long one gets traces of its own,
+            each of which takes a turn or a few; "body", each gets such traces; "unroll", all of it is recorded. With
+            the first two a call goes on natively where a trace was left, too: at a branch on data, say. A function
+            that a compiler was asked for has its loops unrolled.
         constant_propagation: what is read of configuration is a constant behind one guard; without it each branch on
             such a number is guarded where it stands.
         verify: every so many replays of a function one that changes nothing is compared with CPython; 0: none.

@@ -279,7 +279,7 @@ class Trace:
         if self.stop is not None:
             yield f"    # {self.stop}; the rest runs in CPython"
         elif self.ends != "return":
-            yield "    # the rest runs in CPython"
+            yield "    # the loop goes on in a trace of its own"
         if all(not line.strip() or line.lstrip().startswith("#") for line in text):
             yield "    pass"
 

@@ -24,7 +24,8 @@ namespace {
 uint64_t g_chosen_exit = kAnywhere, g_left_there = 0;
 // Seconds that another thread may wait for the GIL. CPython's own threads change every 5 ms; what is left of the call
 // takes longer in CPython, where the threads would take turns at each operator.
-constexpr double kPatience = 0.010;
+// A trace in the middle cannot pause, and another thread has its turn when the trace ends, mostly after one of a loop.
+constexpr double kPatience = 0.010, kPatienceInTheMiddle = 0.050;
 
 // An operand as an object: borrowed where the register or the trace has one, else made and kept here.
 class Operand {
@@ -452,7 +453,7 @@ class Replay {
     if (!cpython::attention_can_wait(ts_)) return false;
     const double time = now();
     if (wanted_since_ == 0) wanted_since_ = time;
-    if (time - wanted_since_ < kPatience) return true;
+    if (time - wanted_since_ < (first_->takes_inputs ? kPatienceInTheMiddle : kPatience)) return true;
     wanted_since_ = 0;
     try {
       return trace_ == first_ && pause_.take(*trace_, at, regs_, root_);

@@ -48,6 +48,7 @@ struct Left {
   const Trace* trace = nullptr;  // null: it came to the end
   bool stopped = false;          // the end that it came to is where the recording had stopped
   bool turned = false;           // it is the head of a loop, after a turn
+  bool native = false;           // other traces did the rest
   uint32_t node = 0;
   uint32_t opaque_calls = 0;
   double seconds = 0;          // in CPython, from there on

@@ -126,11 +126,14 @@ bool Resumed::finish(PyThreadState* ts, PyObject** result) {
     // What ends a replay where it began, and is no fault of the trace, would do so for ever.
     const bool again = stuck_ && index == from_;
     if (entry == nullptr || again || !entry->disabled.empty()) {
+      native_ = false;
       *result = cpython::eval_default(ts, frame_, 0);
       return true;
     }
     from_ = index;
+    const uint64_t replays = entry->replays;
     *result = enter_in_the_middle(entry, ts, frame_);
+    native_ = native_ && entry->replays != replays;
   }
   return true;
 }

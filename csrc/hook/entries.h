@@ -32,6 +32,8 @@ class Resumed {
   Resumed& operator=(const Resumed&) = delete;
   // *result is of the frame's replay, and becomes what the frame returns in the end. False: it was that.
   bool finish(PyThreadState* ts, PyObject** result);
+  // CPython had nothing of it to do.
+  bool stayed_native() const noexcept { return native_; }
 
  private:
   friend void note_left(cpython::Frame*, const Trace&, const Left&);
@@ -41,6 +43,7 @@ class Resumed {
 
   cpython::Frame* frame_;
   Resumed* outer_;
+  bool native_ = true;
   int from_ = -1;                    // the instruction at which the last replay began; -1: the function's beginning
   bool stuck_ = false;               // that replay ended neither at a fault of its trace nor after a turn of a loop
   std::vector<const Trace*> tried_;  // those that were left where the frame stands, and had begun there

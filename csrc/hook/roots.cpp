@@ -270,7 +270,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
 void note_exit(Root& root, const Left& left) {
   const Trace& trace = *left.trace;
   root.exits += 1;
-  stats().exits += 1;
+  stats().exits += root.entered_at < 0;
   leaving_at(trace, left.node).all += 1;
   if (logs(Channel::kExits)) {
     const Node& node = trace.nodes[left.node];
@@ -278,7 +278,8 @@ void note_exit(Root& root, const Left& left) {
     log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython at " + printer.node(node) + ", " +
                                   printer.site(node.site));
   }
-  if (root.entered_at >= 0 || trace.exits % limits().exits != 0 || 2 * trace.exits < trace.replays) return;
+  if (root.entered_at >= 0 || left.native || trace.exits % limits().exits != 0 || 2 * trace.exits < trace.replays)
+    return;
   StopInfo cause;
   cause.code = kKeepsLeaving.code;
   cause.reason = kKeepsLeaving.text;
@@ -361,7 +362,7 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   root.stopped += left.stopped;
   root.opaque_calls += left.opaque_calls;
   root.after += left.seconds;
-  stats().replays += 1;
+  stats().replays += root.entered_at < 0;  // calls are counted
   stats().opaque_calls += left.opaque_calls;
   root.misses_in_a_row = root.aborts_in_a_row = 0;
   if (left.trace != nullptr) return go_on_from(root, left);
@@ -402,6 +403,8 @@ bool replay(const Trace& trace, PyThreadState* ts, cpython::Frame* frame, PyObje
   note_left(frame, trace, *left);
   const double start = now();
   if (!own || !own->finish(ts, result)) return true;
+  left->native = own->stayed_native();
+  if (left->native) return true;
   left->seconds += now() - start;
   trace.left.seconds += now() - start;
   return true;

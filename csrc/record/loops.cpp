@@ -16,9 +16,18 @@
 namespace pijit {
 namespace {
 
-// Nodes in the turns that are recorded before a loop is left to its own traces; in those that are still to come, if
-// their number is known; in a trace of its own, which takes more than one turn if they are small.
-constexpr size_t kLeast = 300, kLeastToCome = 1000, kLeastOfOwn = 150;
+// What turns are made of.
+struct Size {
+  uint64_t nodes, bytecodes;
+};
+
+// What is recorded before a loop is left to its own traces; what is still to come, if that is known; what a trace of
+// its own has, which takes more than one turn if they are small. The bytecodes are what recording takes time for.
+constexpr Size kLeast = {300, 6000}, kLeastToCome = {1000, 20000}, kLeastOfOwn = {150, 3000};
+
+bool is_less(Size size, Size than) noexcept {
+  return size.nodes < than.nodes && size.bytecodes < than.bytecodes;
+}
 
 // Compares two turns of a loop.
 class Turns {
@@ -83,7 +92,7 @@ class Turns {
 }  // namespace
 
 uint64_t& loops_option() noexcept {
-  static uint64_t value = 0;
+  static auto value = static_cast<uint64_t>(Loops::kAuto);
   return value;
 }
 
@@ -99,9 +108,11 @@ Py_ssize_t Recorder::items_left(Val iterator) {
 bool Recorder::leaves_loop(ShadowFrame& frame) {
   if (loops_ == Loops::kUnrolled || frame.generator != kNone || frame.drive || !frame.handled.empty()) return false;
   const auto nodes = static_cast<uint32_t>(trace_->nodes.size());
-  if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_) return nodes >= kLeastOfOwn;
+  const uint64_t bytecodes = record_limits().operations - limit_;
+  if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_)
+    return !is_less({nodes, bytecodes}, kLeastOfOwn);
   const Arrival::Place now{nodes, static_cast<uint32_t>(trace_->guards.size()),
-                           static_cast<uint32_t>(trace_->epochs.size())};
+                           static_cast<uint32_t>(trace_->epochs.size()), bytecodes};
   const auto found = std::find_if(frame.arrivals.begin(), frame.arrivals.end(),
                                   [&](const Arrival& each) { return each.instruction == frame.instruction; });
   if (found == frame.arrivals.end()) return frame.arrivals.push_back({frame.instruction, now, now, now}), false;
@@ -109,10 +120,15 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
   found->before = std::exchange(found->last, now);
   if (arrival.before.nodes == arrival.last.nodes) return false;
   const bool chosen = loops_ == Loops::kBody;
-  if (!chosen && nodes - arrival.first.nodes < kLeast) return false;
+  const auto since = [&](const Arrival::Place& place) {
+    return Size{nodes - place.nodes, bytecodes - place.bytecodes};
+  };
+  if (!chosen && is_less(since(arrival.first), kLeast)) return false;
   if (!chosen && frame.does(Operation::kForIter)) {
     const Py_ssize_t left = items_left(frame.top());
-    if (left >= 0 && static_cast<size_t>(left) * (nodes - arrival.last.nodes) < kLeastToCome) return false;
+    const auto turns = static_cast<uint64_t>(left);
+    const Size turn = since(arrival.last);
+    if (left >= 0 && is_less({turns * turn.nodes, turns * turn.bytecodes}, kLeastToCome)) return false;
   }
   return Turns(*trace_, arrival).alike();
 }

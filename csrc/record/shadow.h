@@ -118,6 +118,7 @@ struct Loads {
 struct Arrival {
   struct Place {
     uint32_t nodes, guards, epochs;
+    uint64_t bytecodes;
   };
   int instruction;
   Place first, before, last;

@@ -83,7 +83,7 @@ def _rows(trace: Trace, body: Sequence[Line], left: Mapping[int, int]) -> Iterat
             [_line(f"    # {trace.stop}; the rest runs in CPython", "left")],
         )
     elif trace.ends != "return":
-        yield "", [_line("    # the rest runs in CPython", "left")]
+        yield "", [_line("    # the loop goes on in a trace of its own", "soft")]
 
 
 def _marked(line: Line, trace: Trace, left: Mapping[int, int]) -> str:

@@ -329,10 +329,14 @@ def over_budget():
 
 
 OPTIONS = {
+    "PJ103": {"loops": "unroll"},
     "PJ104": {"verify": 1},
     "PJ106": {"give_up": True},
     "PJ107": {"record_budget": 1},
+    "PJ202": {"loops": "unroll"},
     "PJ208": {"max_operations": 500},
+    "PJ209": {"loops": "unroll"},
+    "PJ214": {"loops": "unroll"},
     "PJ218": {"stress": "faults"},
     "PJ219": {"record_budget": 1},
 }

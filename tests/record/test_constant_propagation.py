@@ -59,10 +59,9 @@ def guards_of(function: Callable[..., Any], *arguments: Any) -> int:
 
 @pytest.fixture
 def without() -> Iterator[None]:
-    before = pijit.config.constant_propagation
-    pijit.config.constant_propagation = False
+    before = pijit.config.update({"constant_propagation": False, "loops": "unroll"})
     yield
-    pijit.config.constant_propagation = before
+    pijit.config.update(before)
 
 
 def test_rounds_add_no_guards() -> None:

@@ -647,6 +647,14 @@ def steps(function: Callable[[int], Any], n: int) -> tuple[int, int]:
     return done[1] - done[0], done[3] - done[1]
 
 
+@pytest.fixture(autouse=True)
+def _whole_loops() -> Iterator[None]:
+    """Turns that are not recorded would be no work."""
+    before = pijit.config.update({"loops": "unroll"})
+    yield
+    pijit.config.update(before)
+
+
 @pytest.mark.parametrize(("function", "size"), PROGRAMS, ids=[function.__name__ for function, _ in PROGRAMS])
 def test_linear(function: Callable[[int], Any], size: int) -> None:
     steps(function, size)  # what is done once

@@ -1751,3 +1751,47 @@ k = 1
 def change():
     global k
     k = 5
+
+
+# %% addresses_of_arguments_among_keys
+def f(x):
+    table = {id(x): n, "x": 2}
+    number = noted.pop()
+    return number in table, number in {id(x)}, table.get(number), float(number) in table
+
+
+def args():
+    noted.append(id(only))
+    return (only,)
+
+
+only = [1]
+noted = []
+n = 1
+
+
+def change():
+    global n
+    n = 2
+
+
+# %% groups_of_what_a_class_makes
+import pickle
+
+
+def f(n):
+    kind = pickle.loads(chosen[0])
+    made = [kind(n), kind(2)]
+    group = BaseExceptionGroup("g", made)
+    return type(group), [type(each) for each in group.exceptions]
+
+
+def args():
+    return (1,)
+
+
+chosen = [pickle.dumps(ValueError)]
+
+
+def change():
+    chosen[0] = pickle.dumps(KeyboardInterrupt)

@@ -167,11 +167,22 @@ PyObject* comparison_truth(int op) noexcept {
   return functions[op];
 }
 
-PyObject* load_method(PyObject* object, PyObject* name) noexcept {
+namespace {
+
+PyObject* load_method(PyObject*, PyObject* const* arguments, Py_ssize_t) {
   PyObject* found = nullptr;
-  if (_PyObject_GetMethod(object, name, &found) == 0) return found;
+  if (_PyObject_GetMethod(arguments[0], arguments[1], &found) == 0) return found;
   const Ref method = Ref::steal(found);
-  return Py_TYPE(found)->tp_descr_get(found, object, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  return Py_TYPE(found)->tp_descr_get(found, arguments[0], reinterpret_cast<PyObject*>(Py_TYPE(arguments[0])));
+}
+
+}  // namespace
+
+PyObject* method_loader() noexcept {
+  static PyMethodDef definition = {"getattr", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(load_method)),
+                                   METH_FASTCALL, nullptr};
+  static PyObject* const function = PyCFunction_New(&definition, nullptr);  // lives as long as the process
+  return function;
 }
 
 }  // namespace pijit::cpython

@@ -43,9 +43,9 @@ namespace cpython {
 // raised.
 PyObject* finish_binary(int op, PyObject* left, PyObject* right) noexcept;
 
-// The attribute that an instruction loads to call it, bound. Otherwise than getattr(), it does not tell the
-// AttributeError of a property what was sought. New reference; null: raised.
-PyObject* load_method(PyObject* object, PyObject* name) noexcept;
+// A function of C that takes an object and a name and gives the attribute that an instruction loads to call it, bound.
+// Otherwise than getattr(), it does not tell the AttributeError of a property what was sought. Borrowed.
+PyObject* method_loader() noexcept;
 
 // A function of C that takes two objects and gives the truth of what their comparison gives; borrowed.
 PyObject* comparison_truth(int op) noexcept;

@@ -30,12 +30,6 @@ PyObject* add_context(PyObject*, PyObject* const* args, Py_ssize_t) {
   Py_RETURN_NONE;
 }
 
-PyObject* load_method(PyObject*, PyObject* const* args, Py_ssize_t) {
-  return cpython::load_method(args[0], args[1]);
-}
-
-PyMethodDef method_row = {"getattr", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(load_method)),
-                          METH_FASTCALL, nullptr};
 PyMethodDef context_row = {"add_context", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(add_context)),
                            METH_FASTCALL, nullptr};
 PyMethodDef finalize_row = {"finalize", finalize, METH_O, nullptr};
@@ -86,7 +80,7 @@ const Functions& functions() {
     f.join = PyObject_GetAttrString(empty.get(), "join");
     f.finalize = PyCFunction_New(&finalize_row, nullptr);
     f.context = PyCFunction_New(&context_row, nullptr);
-    f.method = PyCFunction_New(&method_row, nullptr);
+    f.method = cpython::method_loader();
     size_t i = 0;
     for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
       f.look_at_frames[i++] = find_object("builtins", name);
@@ -175,14 +169,11 @@ bool request_attribute(Recorder& recorder, ShadowFrame& frame, Instruction now, 
   const Functions& f = functions();
   const Val name = recorder.own_const(name_of(frame, now.argument));
   switch (now.operation) {
-    case Operation::kLoadAttribute:
-      *out = {function(now.flag != 0 && is_computed(frame.frame, name.object()) ? f.method : f.getattr),
-              {frame.top(), name},
-              nullptr,
-              false,
-              1,
-              now.flag != 0 ? 2 : 1};
+    case Operation::kLoadAttribute: {
+      const bool method = now.flag != 0 && is_computed(frame.frame, name.object());
+      *out = {function(method ? f.method : f.getattr), {frame.top(), name}, nullptr, false, 1, now.flag != 0 ? 2 : 1};
       return true;
+    }
     case Operation::kStoreAttribute:
       *out = {function(f.setattr), {frame.top(1), name, frame.top(2)}, nullptr, false, 2, 0};
       return true;

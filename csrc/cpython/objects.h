@@ -211,6 +211,11 @@ inline size_t int_bits(PyObject* number) noexcept {
 inline PyObject* lookup_type(PyTypeObject* type, PyObject* name) noexcept {
   return _PyType_Lookup(type, name);
 }
+// Its class has a property of that name, or the like: loading it runs code that may raise.
+inline bool has_property(PyObject* object, PyObject* name) noexcept {
+  PyObject* found = lookup_type(Py_TYPE(object), name);
+  return found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr;
+}
 // The dict of a class (borrowed); null: it has none yet.
 inline PyObject* type_dict(PyTypeObject* type) noexcept {
 #if PY_VERSION_HEX >= 0x030c0000

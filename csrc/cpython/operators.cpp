@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/ref.h"
+#include "cpython/internals.h"
 
 namespace pijit::cpython {
 namespace {

@@ -159,18 +159,12 @@ bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Reques
   return true;
 }
 
-// The object has a property of that name, or the like: loading it runs code that may raise.
-bool is_computed(cpython::Frame* frame, PyObject* name) {
-  PyObject* found = cpython::lookup_type(Py_TYPE(cpython::peek(frame, 1)), name);
-  return found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr;
-}
-
 bool request_attribute(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
   const Functions& f = functions();
   const Val name = recorder.own_const(name_of(frame, now.argument));
   switch (now.operation) {
     case Operation::kLoadAttribute: {
-      const bool method = now.flag != 0 && is_computed(frame.frame, name.object());
+      const bool method = now.flag != 0 && cpython::has_property(cpython::peek(frame.frame, 1), name.object());
       *out = {function(method ? f.method : f.getattr), {frame.top(), name}, nullptr, false, 1, now.flag != 0 ? 2 : 1};
       return true;
     }

@@ -87,6 +87,8 @@ class Config:
             each of which takes a turn or a few; "body", each gets such traces; "unroll", all of it is recorded. With
             the first two a call goes on natively where a trace was left, too: at a branch on data, say. A function
             that a compiler was asked for has its loops unrolled.
+        memory_limit: bytes that all traces may have together, 1 GiB by default; over it, those that were replayed least
+            for their size make room, and come back by being recorded; 0: any number.
         constant_propagation: what is read of configuration is a constant behind one guard; without it each branch on
             such a number is guarded where it stands.
         verify: every so many replays of a function one that changes nothing is compared with CPython; 0: none.
@@ -122,6 +124,7 @@ class Config:
     max_nodes: int
     max_traces: int
     loops: str
+    memory_limit: int
     constant_propagation: bool
     verify: int
     give_up: bool

@@ -12,6 +12,7 @@
 #include "bind/layout.h"
 #include "bind/plans.h"
 #include "bind/views.h"
+#include "cache/memory.h"
 #include "cache/root.h"
 #include "common/work.h"
 #include "cpython/objects.h"

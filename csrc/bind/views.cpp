@@ -2,6 +2,7 @@
 #include "bind/views.h"
 
 #include "bind/plans.h"
+#include "cache/memory.h"
 #include "cpython/bytecode.h"
 #include "cpython/places.h"
 #include "guard/proven.h"
@@ -97,16 +98,6 @@ py::list exit_points_view(const Trace& trace) {
     views.append(py::make_tuple(node.imm, continuations));
   }
   return views;
-}
-
-size_t bytes_of(const Trace& trace) {
-  return trace.guards.capacity() * sizeof(Guard) + trace.guard_items.capacity() * sizeof(PyObject*) +
-         trace.nodes.capacity() * sizeof(Node) + trace.operands.capacity() * sizeof(Val) +
-         trace.regs.capacity() * sizeof(RegInfo) + trace.virtuals.capacity() * sizeof(Virtual) +
-         trace.log.capacity() * sizeof(LogEntry) + trace.undone.capacity() * sizeof(uint32_t) +
-         trace.frame_states.capacity() * sizeof(FrameState) + trace.slots.capacity() * sizeof(Val) +
-         trace.snapshots.capacity() * sizeof(Snapshot) + trace.sites.capacity() * sizeof(Site) +
-         trace.followed.capacity() * sizeof(Followed) + trace.owned.capacity() * sizeof(Ref);
 }
 
 // "self, *args, **kwargs"
@@ -332,10 +323,8 @@ py::dict stats_view() {
   for (auto& root : dead_roots()) saved += seconds_saved(*root);
   const auto add = [&](const Root& root) {
     traces += root.traces.size();
-    for (const auto& trace : root.traces) {
-      bytes += bytes_of(*trace);
-      segments += planned_segments(*trace);
-    }
+    bytes += bytes_of(root);
+    for (const auto& trace : root.traces) segments += planned_segments(*trace);
   };
   for (auto& root : all_roots()) {
     saved += seconds_saved(*root);

@@ -257,6 +257,8 @@ void reset_root(Root& root) {
   root.misses_in_a_row = root.aborts_in_a_row = root.forgotten = 0;
   root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;
   root.stopped = root.opaque_calls = root.asides = 0;
+  root.evictions = 0;
+  root.waits_until = root.replays_before = 0;
   root.last_miss.clear();
   root.last_stop = root.aside = root.given_up = StopInfo();
   root.farewell.reset();

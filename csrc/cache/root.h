@@ -83,6 +83,10 @@ struct Root {
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;
   uint64_t stopped = 0, opaque_calls = 0;  // replays that came to where the recording had stopped; calls they made
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
+  // Of the budget of bytes (cache/memory.h): times that its traces gave way; the calls before the next recording; the
+  // replays of its traces when some root last had to give way.
+  int evictions = 0;
+  uint64_t waits_until = 0, replays_before = 0;
   StopInfo last_stop;
   StopInfo aside;     // why the last call was CPython's, because of what was on meanwhile; no code: it was not
   StopInfo given_up;  // why all are, while `disabled`

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cache/memory.h"
 #include "exec/links.h"
 #include "exec/registers.h"
 #include "exec/replay.h"
@@ -152,9 +153,15 @@ Leaving& leaving_at(const Trace& trace, uint32_t node) {
 }
 
 void add_trace(Root& root, std::shared_ptr<Trace> trace) {
+  if (exceeds_memory(*trace)) {
+    root.traces.clear();
+    return leave_alone(root, kTooLarge, std::to_string(bytes_of(*trace)) + " bytes");
+  }
   root.depth = std::max(root.depth, trace->depth);
   root.coroutines = root.coroutines || trace->coroutines;
-  root.traces.push_back(std::move(trace));
+  root.traces.push_back(trace);
+  const size_t gone = make_room(root, *trace);
+  if (gone > 0) log_line(Channel::kRecord, "memory: the traces of " + std::to_string(gone) + " functions made room");
 }
 
 // A recording that was made because a trace kept being left is of use where it goes on from there.
@@ -527,7 +534,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
   if (!root->traces.empty()) note_miss(*root, frame);
   if (!records()) return not_recorded(*root, ts, frame);
-  if (!may_record(*root)) return run_plain(*root, ts, frame);
+  if (waits_for_memory(*root) || !may_record(*root)) return run_plain(*root, ts, frame);
   learn_numbers(*root, frame);
   result = record(root, ts, frame);
   return served.ends_recorded(), result;

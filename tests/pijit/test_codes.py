@@ -116,6 +116,11 @@ def bytecode():
     return types.FunctionType(compile("None", __file__, "single"), {}), [()] * 3
 
 
+@produces("PJ108")
+def larger_than_the_budget():
+    return lambda: [number * 2 for number in range(MANY)], [()] * 3
+
+
 @produces("PJ202")
 def attribute():
     view = memoryview(b"four")
@@ -333,6 +338,7 @@ OPTIONS = {
     "PJ104": {"verify": 1},
     "PJ106": {"give_up": True},
     "PJ107": {"record_budget": 1},
+    "PJ108": {"memory_limit": 1000},
     "PJ202": {"loops": "unroll"},
     "PJ208": {"max_operations": 500},
     "PJ209": {"loops": "unroll"},

@@ -343,6 +343,12 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       hold(epoch, regs);
       return Outcome::kNext;
     }
+    case Op::kAdvance: {
+      const Ref item = Ref::steal(PyRangeIter_Type.tp_iternext(regs[node.a.index()].object));
+      if (item) unbox(item.get(), &regs[node.out]);
+      if (!item && PyErr_Occurred() != nullptr) return Outcome::kRaise;
+      return static_cast<bool>(item) == (node.aux != 0) ? Outcome::kNext : Outcome::kOtherWay;
+    }
     case Op::kLoadCell: {
       Operand cell(trace, regs, node, node.a);
       PyObject* content = cell.failed() ? nullptr : PyCell_GET(cell.get());

@@ -247,6 +247,8 @@ std::string PythonText::expression(const Node& node) const {
     case Op::kNext:
       if (node.count == 0) return "next(" + value(node.a, node.time) + ")";
       return value(node.a, node.time) + ".send(" + value(trace_.operands[node.first], node.time) + ")";
+    case Op::kAdvance:
+      return "next(" + value(node.a, node.time) + ")";
     case Op::kScalar:
       return scalar(node);
     case Op::kRun:

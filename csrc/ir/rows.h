@@ -208,7 +208,7 @@ constexpr bool ops_agree() noexcept {
     const OpRow& row = kOpRows[i];
     const bool other_way = row.imm == column::Imm::snapshot;
     if (row.frees == column::Frees::anything && row.effect != column::Effect::write) return false;
-    if (other_way && row.frees != column::Frees::anything) return false;  // only foreign code does something else
+    if (other_way && row.effect != column::Effect::write) return false;  // what only looks can be done again
     if (row.frees == column::Frees::anything && !other_way && static_cast<Op>(i) != Op::kOpaque) return false;
     if (row.exit == column::Exit::stays && row.frees != column::Frees::nothing) return false;
     if ((row.aux == column::Aux::named) != (row.b != nullptr && std::string_view(row.b) == "keywords")) return false;

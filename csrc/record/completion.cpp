@@ -30,7 +30,7 @@ bool goes_on_after(const ShadowFrame& frame) noexcept {
 // A generator or __next__ in FOR_ITER or SEND: fell through with a value, or jumped to the end.
 void Recorder::complete_next(ShadowFrame& frame) {
   Pending& pending = frame.pending;
-  if (pending.opaque) finish_next(frame);
+  if (pending.opaque || pending.advances) finish_next(frame);
   if (!live_) return;
   const bool sends = pending.then == Then::kSend;
   if (pending.has_result != goes_on_after(frame))

@@ -43,7 +43,7 @@ class Turns {
   }
   bool alike() const {
     const size_t count = second_ - first_;
-    if (count == 0 || trace_.nodes.size() - second_ != count) return false;
+    if (count == 0 || trace_.nodes.size() - second_ != count) return false;  // what is constant stays so
     for (size_t i = 0; i < count; ++i)
       if (!alike(trace_.nodes[first_ + i], trace_.nodes[second_ + i])) return false;
     return true;
@@ -118,7 +118,7 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
   if (found == frame.arrivals.end()) return frame.arrivals.push_back({frame.instruction, now, now, now}), false;
   const Arrival arrival = *found;
   found->before = std::exchange(found->last, now);
-  if (arrival.before.nodes == arrival.last.nodes) return false;
+  if (arrival.before.bytecodes == arrival.last.bytecodes) return false;
   const bool chosen = loops_ == Loops::kBody;
   const auto since = [&](const Arrival::Place& place) {
     return Size{nodes - place.nodes, bytecodes - place.bytecodes};

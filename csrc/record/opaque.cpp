@@ -551,48 +551,6 @@ Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val re
   return pending;
 }
 
-// A loop or `yield from` over who knows what.
-bool Recorder::go_opaque_next(ShadowFrame& frame) {
-  Val result;
-  if (!snapshot_usable(snapshot())) return false;
-  const bool sends = frame.does(Operation::kSend);
-  Vals sent;
-  if (sends) sent.push_back(frame.top());
-  if (!opaque_node(frame, Op::kNext, frame.top(sends ? 2 : 1), sent, nullptr, false, &result)) return false;
-  await_opaque(frame, 0, 1, result).then = sends ? Then::kSend : Then::kNext;
-  return true;
-}
-
-// The loop goes on or is over; a replay that finds the other goes on there.
-void Recorder::finish_next(ShadowFrame& frame) {
-  gc_ = std::make_unique<cpython::GcPause>();
-  epoch_due_ = true;
-  if (locals_were_seen()) return;
-  Pending& pending = frame.pending;
-  const bool sends = pending.then == Then::kSend;
-  pending.has_result = goes_on_after(frame);
-  pending.result = pending.y = Val::reg(pending.run_out);
-  if (pending.has_result || sends) {
-    reg_objects_[pending.run_out] = stack_real(1);
-    note_holders(pending.run_out, stack_real(1));
-    epoch_result_ = pending.result;
-  }
-  const int next = cpython::next_index(frame.code, frame.operation);
-  FrameState other = trace_->frame_states[trace_->snapshots[frame.snapshot].frame];
-  other.resume = pending.has_result ? cpython::jump_target(frame.code, frame.instruction) : next;
-  const bool keeps = sends ? cpython::kEndedReceiverStays : cpython::kEndedIteratorStays;
-  const int others = pending.has_result ? (keeps ? 0 : -1) : (sends ? 0 : 1);
-  other.stack = static_cast<uint32_t>(frame.sp + others);
-  const Vals slots = frame.slots;
-  if (sends || !pending.has_result) frame.slots[other.locals + other.stack - 1] = pending.result;
-  const uint32_t state = add_state(frame, other, nullptr);
-  frame.slots = slots;
-  trace_->snapshots.push_back({state, trace_->clock});
-  Node& node = trace_->nodes.back();
-  node.aux = pending.has_result;
-  node.imm = trace_->snapshots.size() - 1;
-}
-
 // What the frames hold is to be found among all objects.
 void Recorder::make_real() {
   for (const auto& frame : frames_) {

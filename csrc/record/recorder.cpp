@@ -510,7 +510,18 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   }
   if (exit_points_) emit_exit_point();
   step(*this, frame, now);
-  if (stopping_ && fix_operands(frame)) step(*this, frame, now);
+  if (stopping_) {
+    const auto mark = frame.mark;
+    const Vals slots = frame.slots;
+    if (fix_operands(frame)) step(*this, frame, now);
+    if (stopping_ && !stop_final_ && !stop_changed_ && lasting_ == mark.lasting) {  // it did not help: they stay open
+      rollback(frame);
+      frame.mark = mark;
+      rollback(frame);
+      frame.slots = slots;
+      frame.snapshot = kNone;
+    }
+  }
   if (live_) frame.changed = !frame.pending.active;
 }
 

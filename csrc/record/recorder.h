@@ -281,6 +281,7 @@ class Recorder final : public RecordApi {
   Val stop_value() const;                // of the StopIteration under way; Null: not known
   Val stop_value(Val exception) const;   // of one that is virtual
   // It is to be resumed: `sent` (Null: None) is sent to it. The pending result may be changed to throw.
+  bool go_advance(ShadowFrame& frame);  // a loop takes a number out of the iterator of a range
   Pending& expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent = Val());
 
   // -- completion

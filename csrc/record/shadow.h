@@ -65,6 +65,7 @@ struct Pending {
   bool adapter = false;           // the adapter's finish_call decides
   bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
   cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed
+  bool advances = false;          // takes a number out of the iterator of a range
   uint32_t run_out = kNone;       // the register that takes what `run` returns
   Then then = Then::kPush;
   uint8_t pushes =

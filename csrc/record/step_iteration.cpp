@@ -139,7 +139,7 @@ void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterator = frame.top();
   if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.may_resume(iterator))
     return static_cast<void>(recorder.expect_generator(frame, iterator, Then::kNext, 0));
-  if (await_item(recorder, frame, iterator, Then::kNext)) return;
+  if (await_item(recorder, frame, iterator, Then::kNext) || recorder.go_advance(frame)) return;
   if (drive(recorder, frame, next_of, only(iterator), 0, Completion::kLoop) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
 }

@@ -45,6 +45,7 @@ _LEFT = {
     "run": "the rest of a function, whose recording stopped, runs in CPython",
     "run_raise": "the rest of a function, whose recording stopped, runs in CPython",
     "next": "an iterator of the program gives its next item",
+    "advance": "an iterator of the program gives its next item",
     "opaque_raise": "a call raises that nobody looks into",
 }
 

@@ -45,7 +45,7 @@ _SCALARS = {
     "not": "scalar_not",
 }
 # Operations of Python that the recorder knows: what they do is their effect on objects, and nothing else.
-_FOLLOWED = {"call", "pure", "setattr", "delattr", "setitem", "delitem", "setcell", "getcell", "next"}
+_FOLLOWED = {"call", "pure", "setattr", "delattr", "setitem", "delitem", "setcell", "getcell", "next", "advance"}
 # Operators whose result depends on the form of their tensors only.
 _OF_FORM = {"size", "ndim", "numel", "zeros_like", "ones_like", "full_like", "empty_like"} | {
     f"new_{kind}" for kind in ("zeros", "ones", "full", "empty")

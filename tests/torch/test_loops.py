@@ -270,7 +270,9 @@ def test_generate() -> None:
 
     fast = pijit.jit(generate)
     with torch.no_grad():
-        for n in (*[24] * 9, 25, 30, 24):
+        made = []
+        for n in (*[24] * 12, 25, 30, 24, 40):
             assert torch.equal(fast(ids, n), generate(ids, n))
+            made.append(_core.stats()["traces"])
     assert entry_replays() > 20
-    assert _core.stats()["traces"] < 12
+    assert made[-1] - made[11] <= 4  # a length has a trace of what is before the loop

@@ -595,6 +595,7 @@ def test_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pijit.config, "loops", "unroll")  # else what is left often enough is recorded from there
     model, x = pijit.jit(Layers()), data(1)
     calls = [usual(), usual(), unusual(flips, 5), usual()]
+    pijit.reset(model)  # of traces that begin in the middle each reset forgets all
     before = pijit.stats()
     for switches in calls:
         model(x, flips, switches)

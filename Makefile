@@ -218,7 +218,7 @@ $(PYTHON_VENVS)/%/.built: $(PYTHON_VENVS)/%/.deps $(SOURCES) $(PYTHON_SOURCES)
 	  $(call newer,$*) -DPython_EXECUTABLE=$(call venv_of,$*)/bin/python
 	PATH=$(call venv_of,$*)/bin:$$PATH cmake --build build/$* --target checked
 	rm -rf build/$*/stage
-	cmake --install build/$* --component checked --prefix build/$*/stage > /dev/null
+	PATH=$(call venv_of,$*)/bin:$$PATH cmake --install build/$* --component checked --prefix build/$*/stage > /dev/null
 	touch $@
 
 test-python: $(PYTHON_VENVS)/$(PYTHON)/.built ## all tests but the slow ones on another Python: PYTHON=python3.12 (downloads 1 GB once)

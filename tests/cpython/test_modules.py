@@ -60,9 +60,11 @@ DIFFERENCES = Path(__file__).parents[2] / "docs" / "cpython.md"
 
 
 def differences(module: str) -> set[str]:
-    """The tests of a module that are in the list of those that differ."""
-    rows = (line.split("|") for line in DIFFERENCES.read_text().splitlines() if line.startswith("| test_"))
-    return {row[2].strip() for row in rows if row[1].strip() == module}
+    """The tests of a module that are in the list of those that differ, on this version."""
+    rows = ([cell.strip() for cell in line.split("|")] for line in DIFFERENCES.read_text().splitlines())
+    rows = (row[1:4] for row in rows if len(row) > 4 and row[1] == module)
+    minor = sys.version_info[1]
+    return {test for _, test, on in rows if on == "all" or minor >= int(on.removeprefix("3."))}
 
 
 def unexplained(module: str, mode: str) -> dict[str, str]:

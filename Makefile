@@ -255,9 +255,10 @@ test-python-core: ## the same on each Python that is there
 # Debian sid has the newest Pythons. What its compiler makes runs only there, so it builds and tests a copy of this tree.
 CHROOT ?= build/chroot
 CHROOT_PYTHON ?= python3.14
+CHROOT_TARGET ?= test-core
 
-test-chroot: ## test-core on a Python of Debian sid, in a chroot: CHROOT_PYTHON=python3.14 (root and debootstrap; downloads 250 MB once)
-	tests/chroot.sh $(CHROOT) $(CHROOT_PYTHON) "$(MAKE) test-core PYTHON=$(CHROOT_PYTHON) PYTEST_ARGS='$(PYTEST_ARGS)'"
+test-chroot: ## test-core, or CHROOT_TARGET=test-python, on a Python of Debian sid: CHROOT_PYTHON=python3.14 (root and debootstrap; downloads 250 MB once)
+	tests/chroot.sh $(CHROOT) $(CHROOT_PYTHON) "$(MAKE) $(CHROOT_TARGET) PYTHON=$(CHROOT_PYTHON) PYTEST_ARGS='$(PYTEST_ARGS)'"
 
 test-all-versions: test-checked ## all tests but the slow ones on each Python that is there (long)
 	+@$(call on_others,test-python)

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "cpython/bytecode.h"
 #include "cpython/places.h"
 #include "hook/roots.h"
 #include "hook/stress.h"
@@ -91,6 +92,8 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
   if (state == nullptr) return nullptr;
   PyObject* function = cpython::function(frame);
   const int index = cpython::resume_index(frame);
+  // The function on the stack has not all its parts, and is no constant of a trace.
+  if (cpython::instruction_at(cpython::code(frame), index).is(cpython::Operation::kSetFunctionPart)) return nullptr;
   const uint64_t shape = shape_of(frame);
   EntryPoint* point = nullptr;
   for (EntryPoint& each : state->entries)

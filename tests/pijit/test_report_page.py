@@ -475,7 +475,7 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     text.write_text("first\n  second\n")
     assert page_listing._text(str(text), 2) == "second"
     assert page_listing._text(str(text), 3) == ""
-    for file in (fifo, tmp_path, tmp_path / "none", "\0", "", "<string>"):
+    for file in (fifo, tmp_path, tmp_path / "none", "\0", "", "<nothing>"):  # 3.13 knows the lines of -c as <string>
         assert page_listing._text(str(file), 1) == ""
 
 

@@ -8,7 +8,8 @@ namespace {
 
 // What is freed is an eighth more than what is needed: not each new trace has to look at all roots.
 constexpr uint64_t kSpare = 8;
-// Calls that a root waits when it has lost its traces for the second time; twice as many each time, up to 2^10 times.
+// A root waits twice as many calls when it has lost its traces for the second time, and twice as many as before each
+// time after that, up to 2^10 times as many.
 constexpr uint64_t kWait = 8;
 constexpr int kMostDoublings = 10;
 

@@ -137,15 +137,6 @@ int loop_end(PyCodeObject* code, int head) noexcept {
   return end;
 }
 
-bool is_in_loop(PyCodeObject* code, int index) noexcept {
-  for (int start = 0, at = 0; start < unit_count(code); start = at = next_index(code, at)) {
-    const Operation now = decode(code, &at).operation;
-    const bool jumps = now == Operation::kJump || now == Operation::kJumpIf || now == Operation::kJumpIfNone;
-    if (jumps && start >= index && jump_target(code, start) <= index) return true;
-  }
-  return false;
-}
-
 std::vector<int> assigned_locals(PyCodeObject* code, int start, int end) {
   std::vector<int> slots;
   for (int at = start; at < end; at = next_index(code, at)) {

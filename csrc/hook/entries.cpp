@@ -14,10 +14,9 @@
 namespace pijit {
 namespace {
 
-// Times that a frame comes to an instruction before the instruction gets an entry, if it is no loop's head: where a
-// loop goes on from there all its turns are CPython's until then; entries of one code object, and places that are
-// counted.
-constexpr uint32_t kOften = 4, kOftenInLoop = 2;
+// Times that a frame comes to an instruction before the instruction gets an entry, if it is no loop's head; entries of
+// one code object, and places that are counted.
+constexpr uint32_t kOften = 4;
 constexpr size_t kMostEntries = 32, kMostPlaces = 64;
 
 thread_local Resumed* t_innermost = nullptr;
@@ -105,11 +104,8 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
   const auto made = std::count_if(state->entries.begin(), state->entries.end(),
                                   [](const EntryPoint& each) { return each.root != nullptr; });
   if (static_cast<size_t>(made) >= kMostEntries) return nullptr;
-  PyCodeObject* frame_code = cpython::code(frame);
-  const int loop_end = cpython::loop_end(frame_code, index);
-  if (stress_words() == 0 && loop_end < 0 && point->arrivals < kOften &&
-      (point->arrivals < kOftenInLoop || !cpython::is_in_loop(frame_code, index)))
-    return nullptr;
+  const int loop_end = cpython::loop_end(cpython::code(frame), index);
+  if (point->arrivals < kOften && stress_words() == 0 && loop_end < 0) return nullptr;
   return point->root = make_entry(frame, index, loop_end, same);
 }
 

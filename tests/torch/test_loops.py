@@ -270,9 +270,7 @@ def test_generate() -> None:
 
     fast = pijit.jit(generate)
     with torch.no_grad():
-        made = []
-        for n in (*[24] * 12, 25, 30, 24, 40):
+        for n in (*[24] * 9, 25, 30, 24):
             assert torch.equal(fast(ids, n), generate(ids, n))
-            made.append(_core.stats()["traces"])
     assert entry_replays() > 20
-    assert made[-1] - made[11] <= 4  # a length has a trace of what is before the loop
+    assert _core.stats()["traces"] < 12

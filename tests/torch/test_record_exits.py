@@ -591,8 +591,7 @@ def test_disable_leaves_what_was_found() -> None:
     assert pijit.traces(step)[0].replays == before
 
 
-def test_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pijit.config, "loops", "unroll")  # else what is left often enough is recorded from there
+def test_counts() -> None:
     model, x = pijit.jit(Layers()), data(1)
     calls = [usual(), usual(), unusual(flips, 5), usual()]
     pijit.reset(model)  # of traces that begin in the middle each reset forgets all

@@ -7,7 +7,6 @@ import sys
 _AUDITS = "filelock has an audit hook in Python, and the format cannot hold that no more come"
 _SPECIALISED = "a load that CPython has specialised asks no key of the same hash; a replay does as before that"
 _COLLECTS = "CPython collects garbage between two instructions; a replay does where it has called back into Python"
-_ENTRIES = "no trace begins in the middle of a function there"
 _FROM_312 = {
     "formats/test_code.py::test_a_small_bert": _AUDITS,
     "formats/test_training_steps.py::test_code": _AUDITS,
@@ -19,7 +18,6 @@ _FROM_312 = {
 DIFFERS: dict[str, dict[str, str]] = {
     "3.12": _FROM_312,
     "3.13": _FROM_312,
-    "3.14": {"hook/test_entries.py": _ENTRIES, "torch/test_loops.py": _ENTRIES},
 }
 
 

@@ -141,8 +141,6 @@ inline PyObject* generator_of(Frame* frame) noexcept {
 inline constexpr bool kEndedGeneratorsHaveCallers = PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000;
 // A frame that ends lets its last variable go first.
 inline constexpr bool kFramesClearFromTheirEnd = PY_VERSION_HEX >= 0x030e0000;
-// What a frame holds can be taken out of it, and the frame goes on elsewhere. On 3.14 that has not been made to work.
-inline constexpr bool kFramesCanBeEmptied = PY_VERSION_HEX < 0x030e0000;
 // The index of RETURN_GENERATOR in the prologue of a generator's code.
 int start_of_generator(PyCodeObject* code) noexcept;
 // No instruction of the frame has run yet.

@@ -2,8 +2,6 @@
 #pragma once
 #include <cstdint>
 
-#include "cpython/frame_view.h"
-
 namespace pijit {
 
 struct RecordLimits {
@@ -24,7 +22,7 @@ enum class Loops : uint8_t {
 };
 uint64_t& loops_option() noexcept;  // an option
 inline Loops loops() noexcept {
-  return cpython::kFramesCanBeEmptied ? static_cast<Loops>(loops_option()) : Loops::kUnrolled;
+  return static_cast<Loops>(loops_option());
 }
 
 // Objects that hold one another are built by recursion: one level of it. `too_deep`: no deeper.

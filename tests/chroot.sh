@@ -16,14 +16,18 @@ fi
 mkdir -p "$directory"
 directory=$(cd "$directory" && pwd)
 
-if [ ! -x "$directory/usr/bin/$python" ]; then
-  packages=$python,$python-dev,$python-venv,g++,make,ccache,git,ca-certificates
+packages=$python,$python-dev,$python-venv,g++,make,ccache,git,ca-certificates
+if [ ! -x "$directory/usr/bin/apt-get" ]; then
   debootstrap --variant=minbase --include="$packages" sid "$directory" > "$directory.log"
 fi
 # What pip and the resolver know here.
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
   if [ -e "$file" ]; then cp "$file" "$directory$file"; fi
 done
+# A chroot that was made for another Python gets this one beside it.
+if [ ! -x "$directory/usr/bin/$python" ]; then
+  chroot "$directory" apt-get install --quiet --yes --no-install-recommends ${packages//,/ } >> "$directory.log" 2>&1
+fi
 # What was built there stays; times are kept, so that only what has changed is built again.
 mkdir -p "$directory/src"
 rm -rf "$directory"/src/{csrc,pijit,tests}

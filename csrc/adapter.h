@@ -13,6 +13,7 @@
 // references.
 // 3. All of it runs with the GIL held, on the recording thread.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 13;
+inline constexpr int kAdapterVersion = 14;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -75,10 +76,23 @@ struct RegFacts {
   PyTypeObject* type;  // exact, or null
 };
 
+// Which sizes of tensors become constants of a trace, which are checked; the others are numbers that it reads anew.
+struct SizePolicy {
+  bool fixed = false;                             // those that vary stay numbers all the same
+  const std::vector<int64_t>* varying = nullptr;  // those, and multiples of them, are known to vary
+  bool fixes(int64_t size) const noexcept {
+    if (!fixed) return false;
+    return varying == nullptr || std::none_of(varying->begin(), varying->end(), [&](int64_t each) {
+             return each > 1 ? size >= each && size % each == 0 : size == each;
+           });
+  }
+};
+
 // What the recorder offers to an adapter. Val parameters are shadows of the recording under way.
 class RecordApi {
  public:
   virtual ~RecordApi() = default;
+  SizePolicy sizes;  // of the root
   virtual RegFacts facts(Val reg) const = 0;
   // A fresh register of this representation. `type` is the exact Python type that the value has when boxed.
   virtual Val new_reg(Rep rep, PyTypeObject* type) = 0;

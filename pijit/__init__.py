@@ -7,6 +7,7 @@ fast(batch)                 # replayed, bit for bit the same
 
 from pijit import _built, _interpreter, errors, graph  # noqa: F401  the first two before the core is loaded
 from pijit._config import config
+from pijit._dynamic import dynamic
 from pijit._export import export, formats
 from pijit._marks import constant, opaque, skip
 from pijit._region import region
@@ -27,6 +28,7 @@ __all__ = [
     "config",
     "constant",
     "disable",
+    "dynamic",
     "enable",
     "enabled",
     "errors",

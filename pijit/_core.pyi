@@ -284,9 +284,18 @@ def hook_rests() -> bool:
     """Whether the hook is out since nothing wanted it, and comes back by itself."""
 
 def add_root(
-    code: CodeType, function: FunctionType | None, instance: object | None, name: str, strict: bool, verify: int
+    code: CodeType,
+    function: FunctionType | None,
+    instance: object | None,
+    name: str,
+    strict: bool,
+    verify: int,
+    fixed_sizes: bool,
 ) -> int:
     """Record frames of `code` whose function is `function`, or whose first local is `instance`; held weakly."""
+
+def set_varying_sizes(sizes: list[int]) -> None:
+    """Sizes of tensors that vary, and multiples of them: numbers where `fixed_sizes` makes others constants."""
 
 def remove_root(root: int) -> None:
     """Forget a root and its traces."""

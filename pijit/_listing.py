@@ -10,13 +10,14 @@ import linecache
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 _REGISTER = re.compile(r"\br\d+\b")
 _TARGETS = re.compile(r"^\(?((?:(?:r\d+|_)(?:, )?)+),?\)? = ")
 _DIMENSIONS = re.compile(r"^assert (.+)\.dim\(\) == (\d+)$")
+_FIRST_SIZE = re.compile(r"^r\d+ = (.+)\.size\(0\)$")
 _TRUTH = re.compile(r"^assert (r\d+) is (True|False)$")
 _SUBSCRIPT = re.compile(r"(?<=[\w\])])\[(\d+)\]")
 _PARTS = (
@@ -50,9 +51,9 @@ def readable(text: str) -> str:
     return text
 
 
-def body(lines: Iterable[Line]) -> list[Line]:
-    """The lines, shortened."""
-    return _fold(_merge([replace(line, text=readable(line.text)) for line in lines if line.text]))
+def body(lines: Iterable[Line], ranks: Mapping[str, int] | None = None) -> list[Line]:
+    """The lines, shortened; `ranks`: how many dimensions tensors are known to have, by their names."""
+    return _fold(_merge([replace(line, text=readable(line.text)) for line in lines if line.text], ranks or {}))
 
 
 def with_sources(lines: Iterable[Line]) -> Iterator[str]:
@@ -72,24 +73,27 @@ def _nodes(lines: Iterable[Line]) -> tuple[int, ...]:
     return tuple(node for line in lines for node in line.nodes)
 
 
-def _merge(lines: list[Line]) -> list[Line]:
+def _merge(lines: list[Line], ranks: Mapping[str, int]) -> list[Line]:
     """Sizes that are read one by one, and conditions and their checks, as one line each."""
     uses = Counter(register for line in lines for register in _REGISTER.findall(line.text))
     made: list[Line] = []
     at = 0
     while at < len(lines):
         line = lines[at]
-        if dimensions := _DIMENSIONS.match(line.text):
-            tensor, count = dimensions[1], int(dimensions[2])
+        dimensions = _DIMENSIONS.match(line.text)
+        if asks := dimensions or _FIRST_SIZE.match(line.text):
+            tensor = asks[1]
+            count = int(asks[2]) if dimensions else ranks.get(tensor, 0)
+            start = at + 1 if dimensions else at
             reads = [re.match(rf"^(r\d+) = {re.escape(tensor)}\.size\({i}\)$", each.text)
-                     for i, each in enumerate(lines[at + 1 : at + 1 + count])]  # fmt: skip
+                     for i, each in enumerate(lines[start : start + count])]  # fmt: skip
             if count and len(reads) == count and all(reads):
                 names = [read[1] if uses[read[1]] > 1 else "_" for read in reads if read]
                 if any(name != "_" for name in names):
                     listed = ", ".join(names) if count > 1 else f"({names[0]},)"
                     line = replace(line, text=f"{listed} = {tensor}.shape")
-                line = replace(line, nodes=_nodes(lines[at : at + 1 + count]))
-                at += count
+                line = replace(line, nodes=_nodes(lines[at : start + count]))
+                at = start + count - 1
         elif (truth := _TRUTH.match(line.text)) and made and uses[truth[1]] == 2:
             if made[-1].text.startswith(f"{truth[1]} = "):
                 asked = made.pop()

@@ -18,7 +18,6 @@ _NO_MODES = "native replay has no modes; leave it out"
 FOREIGN = {
     "fullgraph": _STEPS_ASIDE,
     "mode": _NO_MODES,
-    "dynamic": _FOUND_OUT,
     "disable": "`pijit.skip(fn)` leaves a function to CPython, `pijit.unjit(fn)` gives one back, "
     "`pijit.disable()` stops all",
     "static_argnums": _FOUND_OUT,

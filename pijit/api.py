@@ -28,7 +28,7 @@ State = Literal["cold", "recorded", "replaying", "disabled"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 _TRY = "jit a Python function that calls it"
-_JIT_OPTIONS = ("backend", "options", "strict", "verify", "name")
+_JIT_OPTIONS = ("backend", "options", "dynamic", "strict", "verify", "name")
 _LEFT_OUT: Any = type("_LeftOut", (), {"__repr__": lambda self: "None", "__slots__": ()})()
 _NOT_KNOWN = "neither jitted nor found under enable()"
 
@@ -54,6 +54,7 @@ class _Options(NamedTuple):
     verify: int
     name: str | None
     market: Any = None  # `pijit.compilers.market.Market`; None: native replay alone
+    fixed_sizes: bool = False  # traces are for the sizes of their first call
 
 
 @overload
@@ -62,6 +63,7 @@ def jit(
     *,
     backend: str | Sequence[str] | None = ...,
     options: Mapping[str, Any] | None = ...,
+    dynamic: bool | None = ...,
     strict: bool = ...,
     verify: int | None = ...,
     name: str | None = ...,
@@ -74,6 +76,7 @@ def jit(
     *,
     backend: str | Sequence[str] | None = ...,
     options: Mapping[str, Any] | None = ...,
+    dynamic: bool | None = ...,
     strict: bool = ...,
     verify: int | None = ...,
     name: str | None = ...,
@@ -85,6 +88,7 @@ def jit(
     *,
     backend: str | Sequence[str] | None = None,
     options: Mapping[str, Any] | None = None,
+    dynamic: bool | None = None,
     strict: bool = False,
     verify: int | None = None,
     name: str | None = None,
@@ -107,6 +111,10 @@ def jit(
             the fastest stays. "auto" leaves calls to native replay of which gradients may be asked for later.
         options: for the backends: `fold` (weights become part of the code, which is dropped when they change),
             `threads`, and the backend's own.
+        dynamic: of the sizes of tensors. None and True: traces hold for all sizes for which the program does the same.
+            Plans of compilers are for the sizes of one call under None, until several calls differ in sizes only; under
+            True, the sizes that the program leaves free are so in the first plan already. False: traces and plans are
+            for the sizes of one call, but for those that `pijit.dynamic` names; other sizes are recorded again.
         strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is
             done: a stop, an opaque call, frames that are not followed, a replay that is left; a function that was given
             up, a tracer, profiler or mode raises before the call. Its first call may be recorded.
@@ -135,17 +143,22 @@ def jit(
     check_keywords(unknown, _JIT_OPTIONS)
     if not isinstance(strict, bool):
         raise UsageError(f"pijit.jit(): strict is True or False, not {strict!r}")
+    if dynamic is not None and not isinstance(dynamic, bool):
+        raise UsageError(
+            f"pijit.jit(): dynamic is True, False or None, not {dynamic!r}; "
+            "pijit.dynamic(tensor, 0) says that one dimension varies"
+        )
     if verify is not None and (not isinstance(verify, int) or isinstance(verify, bool) or not 0 < verify < 2**63):
         raise UsageError(f"pijit.jit(): verify is a whole number from 1 on, or None, not {verify!r}")
     if name is not None and not isinstance(name, str):
         raise UsageError(f"pijit.jit(): name is text, not {name!r}")
-    asked = _Options(strict, verify or 0, name, market_for(backend, options, "jit"))
+    asked = _Options(strict, verify or 0, name, market_for(backend, options, "jit", dynamic), dynamic is False)
     if fn is _LEFT_OUT:
         return lambda fn: _jit(fn, asked)
     return _jit(fn, asked)
 
 
-def market_for(backend: Any, options: Any, function: str) -> Any:
+def market_for(backend: Any, options: Any, function: str, dynamic: bool | None = None) -> Any:
     """Who is asked for plans, by what `pijit.<function>()` was given; None: native replay alone."""
     asked, backend = backend, config.backend if backend is None else backend
     if options is not None and not isinstance(options, Mapping):
@@ -162,8 +175,8 @@ def market_for(backend: Any, options: Any, function: str) -> Any:
     from pijit.compilers import later, market
 
     if asked is None:
-        return later.Later(backend)
-    return market.market(backend, options)
+        return later.Later(backend, dynamic)
+    return market.market(backend, options, dynamic)
 
 
 def unjit(fn: Callee) -> Callee:
@@ -438,7 +451,9 @@ def _add_root(code: Any, function: FunctionType | None, instance: object | None,
     _adapters.ensure()
     if options.strict and (why := _adapters.refused()):
         raise AdapterError(f"strict=True cannot be had: {why}")
-    root = _core.add_root(code, function, instance, options.name or name, options.strict, options.verify)
+    root = _core.add_root(
+        code, function, instance, options.name or name, options.strict, options.verify, options.fixed_sizes
+    )
     if options.market is not None:
         _core.set_market(root, options.market)
     switch_on_by_name()

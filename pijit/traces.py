@@ -286,10 +286,16 @@ class Trace:
     def _body(self) -> list[_listing.Line]:
         """The nodes as Python."""
         numbers = dict(self.literals)
-        return _listing.body(
+        lines = (
             _listing.Line(_marked(node, at if at in numbers else None), node.file, node.line, nodes=(at,))
             for at, node in enumerate(self.nodes)
         )
+        ranks = {
+            _listing.readable(name): len(sizes[1].split(", ")) if sizes[1] else 0
+            for name, _, facts, _ in self.loaded
+            if (sizes := re.search(r"\[([^]]*)\]", facts))
+        }
+        return _listing.body(lines, ranks)
 
     def _loads(self, text: Sequence[str]) -> Iterator[str]:
         """What this text takes from where the guards have found it."""

@@ -50,7 +50,7 @@ std::shared_ptr<Root> root_or_raise(int id) {
 }
 
 int py_add_root(py::object code, py::object function, py::object instance, std::string name, bool strict,
-                uint64_t verify) {
+                uint64_t verify, bool fixed_sizes) {
   if (!PyCode_Check(code.ptr())) throw py::type_error("code must be a code object");
   PyObject* f = function.is_none() ? nullptr : function.ptr();
   PyObject* i = instance.is_none() ? nullptr : instance.ptr();
@@ -59,6 +59,7 @@ int py_add_root(py::object code, py::object function, py::object instance, std::
   int id = add_root(reinterpret_cast<PyCodeObject*>(code.ptr()), f, i, std::move(name), strict, false);
   if (id < 0) throw py::error_already_set();
   find_root(id)->verify = verify;
+  find_root(id)->fixed_sizes = fixed_sizes;
   if (f != nullptr) give_entrance(f);
   roots_changed();
   settle_hook();
@@ -182,8 +183,9 @@ PYBIND11_MODULE(_core, m) {
     return std::string(name == nullptr ? "" : name);
   });
   m.def("add_root", &py_add_root, py::arg("code"), py::arg("function"), py::arg("instance"), py::arg("name"),
-        py::arg("strict"), py::arg("verify"));
+        py::arg("strict"), py::arg("verify"), py::arg("fixed_sizes"));
   m.def("remove_root", &py_remove_root, py::arg("root"));
+  m.def("set_varying_sizes", [](std::vector<int64_t> sizes) { varying_sizes() = std::move(sizes); }, py::arg("sizes"));
   m.def(
       "set_auto",
       [](bool on) {

@@ -59,9 +59,10 @@ struct Root {
   std::string file;  // where the user wrote it: the function under its decorators, or a method of the object's class
   int line = 0;
   bool strict = false, automatic = false, dead = false;
-  int entered_at = -1;    // the instruction, if it is an entry in the middle of the function (hook/entries.h)
-  bool suspends = false;  // of a generator or coroutine function: its body is CPython's, and it has no traces
-  uint64_t verify = 0;    // every how many calls one is compared with CPython; 0: as for all
+  int entered_at = -1;       // the instruction, if it is an entry in the middle of the function (hook/entries.h)
+  bool suspends = false;     // of a generator or coroutine function: its body is CPython's, and it has no traces
+  bool fixed_sizes = false;  // of tensors (SizePolicy)
+  uint64_t verify = 0;       // every how many calls one is compared with CPython; 0: as for all
   uint64_t since_verified = 0;
   std::vector<std::shared_ptr<Trace>> traces;
   bool unprepared = false;  // for replays: some of them

@@ -44,6 +44,8 @@ class Pool {
 
   static constexpr size_t kStep = 16, kChunk = size_t{256} << 10;
   static constexpr bool is_large(size_t bytes) { return bytes >= kChunk / 4; }
+  // A piece of the first size takes less memory than one of the second.
+  static constexpr bool is_less(size_t bytes, size_t than) { return place(bytes) < place(than); }
 
  private:
 #ifdef __SANITIZE_ADDRESS__
@@ -139,10 +141,12 @@ template <class T>
 void make_room(Vec<T>* items, size_t bytes) {
   items->reserve(bytes / sizeof(T));
 }
-// Nothing more is added to the vector: a short one goes where there is less room.
+// Nothing more is added to the vector: it goes where there is less room, and the next recording has the room that this
+// one leaves.
 template <class T>
 void give_back_room(Vec<T>* items) {
-  if (Pool::is_large(items->capacity() * sizeof(T)) && !Pool::is_large(items->size() * sizeof(T)))
+  if (Pool::is_large(items->capacity() * sizeof(T)) &&
+      Pool::is_less(items->size() * sizeof(T), items->capacity() * sizeof(T)))
     items->shrink_to_fit();
 }
 

@@ -249,6 +249,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   const HookForFrames hook;
   begin_recording(*root);
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
+  recorder.sizes = {root->fixed_sizes, &varying_sizes()};
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));
   if (root->market || keeps_inputs()) recorder.unroll_loops();  // who compiles or exports it wants all of it

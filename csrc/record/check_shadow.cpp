@@ -19,6 +19,11 @@ namespace {
 
 }  // namespace
 
+std::vector<int64_t>& varying_sizes() noexcept {
+  static std::vector<int64_t> value;
+  return value;
+}
+
 RecordLimits& record_limits() noexcept {
   static RecordLimits limits;
   return limits;

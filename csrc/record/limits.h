@@ -1,6 +1,7 @@
 // Limits of one recording, and what it leaves out.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 namespace pijit {
 
@@ -12,6 +13,9 @@ struct RecordLimits {
 };
 
 RecordLimits& record_limits() noexcept;
+
+// Sizes of tensors that the user has said to vary (pijit.dynamic), the newest last.
+std::vector<int64_t>& varying_sizes() noexcept;
 
 // What becomes of loops (record/loops.cpp), and whether traces are entered in the middle of functions (hook/entries.h).
 // Value i is word i of LOOPS in pijit/_config.py.

@@ -139,16 +139,10 @@ bool Recorder::begin_recording() {
   }
   gc_ = std::make_unique<cpython::GcPause>();
   live_ = true;
-  if (!(in_the_middle_ ? bind_entry() : bind_root())) {
-    live_ = false;
+  adapter_on_ = adapter_ != nullptr && adapter_->begin_recording(*this);  // which notes what is known of the inputs
+  if (adapter_on_ != (adapter_ != nullptr) || !(in_the_middle_ ? bind_entry() : bind_root())) {
+    end_events();
     return false;
-  }
-  if (adapter_ != nullptr) {
-    if (!adapter_->begin_recording(*this)) {
-      live_ = false;
-      return false;
-    }
-    adapter_on_ = true;
   }
   t_active = this;
   observing_ = cpython::start_events(thread_, on_event);
@@ -212,6 +206,11 @@ std::unique_ptr<Trace> Recorder::end_recording() {
   close_abc_guards();
   trace_->record_seconds = now() - started_;
   trace_->operations = record_limits().operations - limit_;
+  give_back_room(&trace_->guards);
+  give_back_room(&trace_->operands);
+  give_back_room(&trace_->regs);
+  give_back_room(&trace_->snapshots);
+  give_back_room(&trace_->sites);
   give_back_room(&trace_->log);
   give_back_room(&trace_->virtuals);
   give_back_room(&trace_->nodes);

@@ -1,6 +1,7 @@
 // Checks and loads tensor inputs.
 #include "torch/guards.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "torch/literals.h"
@@ -19,6 +20,10 @@ void TensorInputs::add(Val source, PyObject* tensor, uint32_t out) {
                       source.is_reg() ? source.index() : 0, out, c10::typeMetaToScalarType(impl->dtype()),
                       impl->device(), static_cast<int32_t>(impl->dim())});
   size_ = entries_.size();
+}
+
+void TensorInputs::fix_size(int64_t dim, int64_t size) {
+  fixed_.push_back({entries_.size() - 1, dim, size});
 }
 
 bool TensorInputs::matches(const Entry& entry, PyObject* object) noexcept {
@@ -45,6 +50,8 @@ bool TensorInputs::check(Reg* regs) noexcept {
     reg.rep = Rep::kTensor;
     reg.owned = 0;
   }
+  for (const FixedSize& fixed : fixed_)
+    if (!matches(fixed, static_cast<const Impl*>(regs[entries_[fixed.entry].out].tensor))) return false;
   return true;
 }
 
@@ -55,14 +62,21 @@ TensorFacts TensorInputs::facts(size_t index) const {
   facts.dtype = type_words(entry.dtype);
   facts.device = entry.device.str();
   facts.sizes.assign(static_cast<size_t>(entry.dim), TensorFacts::kAnySize);
+  for (const FixedSize& fixed : fixed_)
+    if (fixed.entry == index) facts.sizes[static_cast<size_t>(fixed.dim)] = fixed.size;
   facts.more = entry.keys;
   return facts;
 }
 
 std::string TensorInputs::explain(Reg* regs, Val* source) {
-  for (const Entry& entry : entries_) {
+  for (size_t at = 0; at < entries_.size(); ++at) {
+    const Entry& entry = entries_[at];
     PyObject* tensor = object(entry, regs);
-    if (matches(entry, tensor)) continue;
+    const bool alike = matches(entry, tensor);
+    if (alike && std::all_of(fixed_.begin(), fixed_.end(), [&](const FixedSize& fixed) {
+          return fixed.entry != at || matches(fixed, impl_of(tensor));
+        }))
+      continue;
     *source = entry.constant != nullptr ? Val::constant(entry.constant) : Val::reg(entry.source);
     std::ostringstream text;
     if (Py_TYPE(tensor) != entry.type) {
@@ -74,7 +88,14 @@ std::string TensorInputs::explain(Reg* regs, Val* source) {
     bool other_device = impl->device() != entry.device;
     if (other_device) text << " on " << impl->device();
     text << " now, " << type_words(entry.dtype) << "[";
-    for (int32_t i = 0; i < entry.dim; ++i) text << (i != 0 ? ", *" : "*");
+    const std::vector<int64_t> sizes = facts(at).sizes;
+    for (size_t dim = 0; dim < sizes.size(); ++dim) {
+      if (dim != 0) text << ", ";
+      if (sizes[dim] == TensorFacts::kAnySize)
+        text << "*";
+      else
+        text << sizes[dim];
+    }
     text << "]";
     if (other_device) text << " on " << entry.device;
     text << " before";

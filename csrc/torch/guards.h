@@ -3,7 +3,7 @@
 // Checked are those properties on which rules relied or that decide which kernels are meant at all: class, dispatch
 // keys (backend, layout, conjugate and negative bits, inference tensors), dtype, device, number of dimensions. Sizes,
 // strides, requires_grad are checked where something looked at them (metadata.h): operators themselves read them anew
-// at every replay.
+// at every replay. Under a policy of fixed sizes (SizePolicy) those of inputs are checked here.
 #pragma once
 #include "adapter.h"
 #include "torch/tensor.h"
@@ -16,10 +16,12 @@ uint64_t kind_of(PyObject* tensor) noexcept;
 class TensorInputs final : public InputGuards {
  public:
   void add(Val source, PyObject* tensor, uint32_t out);
+  void fix_size(int64_t dim, int64_t size);  // of the input that was added last
 
   bool check(Reg* regs) noexcept override;
   void truncate(size_t count) override {
     entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(count), entries_.end());
+    while (!fixed_.empty() && fixed_.back().entry >= count) fixed_.pop_back();
     size_ = count;
   }
   Val source(size_t index) const override {
@@ -45,7 +47,16 @@ class TensorInputs final : public InputGuards {
     return entry.constant != nullptr ? entry.constant : regs[entry.source].object;
   }
 
+  struct FixedSize {
+    size_t entry;
+    int64_t dim, size;
+  };
+  static bool matches(const FixedSize& fixed, const Impl* tensor) noexcept {
+    return tensor->sizes()[static_cast<size_t>(fixed.dim)] == fixed.size;
+  }
+
   std::vector<Entry> entries_;
+  std::vector<FixedSize> fixed_;  // in the order of their entries
 };
 
 }  // namespace pijit::torch_adapter

@@ -143,6 +143,14 @@ Val integer(Recording& recording, int64_t value) {
   return number ? recording.api.own_const(number.get()) : Val();
 }
 
+// A number of sizes: read at every replay, or a constant that is checked.
+Val read_size(Recording& recording, const Arg& tensor, Fact fact, int64_t dim = 0) {
+  const int64_t now = read_fact(tensor.tensor, fact, dim);
+  if (!recording.api.sizes.fixes(now)) return read_value(recording, tensor, fact, dim);
+  require(recording, tensor, fact, dim);
+  return integer(recording, now);
+}
+
 Val boolean(bool value) {
   return Val::constant(value ? Py_True : Py_False);
 }
@@ -243,9 +251,20 @@ void require(Recording& recording, const Arg& tensor, Fact fact, int64_t dim) {
 Val size_value(Recording& recording, const Arg& tensor, int64_t dim) {
   for (const auto& [known, value] : recording.known(tensor.value).sizes)
     if (known == dim) return value;
-  const Val value = read_value(recording, tensor, Fact::kSize, dim);
+  const Val value = read_size(recording, tensor, Fact::kSize, dim);
   recording.known(tensor.value).sizes.emplace_back(dim, value);
   return value;
+}
+
+void fix_sizes(Recording& recording, TensorInputs& inputs, const Impl* tensor, Known& known) {
+  if (!recording.api.sizes.fixed) return;
+  for (int64_t dim = 0; dim < tensor->dim(); ++dim) {
+    const int64_t size = tensor->sizes()[static_cast<size_t>(dim)];
+    if (!recording.api.sizes.fixes(size)) continue;
+    inputs.fix_size(dim, size);
+    const Val number = integer(recording, size);
+    if (!number.is_null()) known.sizes.emplace_back(dim, number);
+  }
 }
 
 CallFate begin_sizes(Recording& recording, Val* result) {
@@ -305,7 +324,7 @@ CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
       require(recording, self, Fact::kDim);
       return done(recording, integer(recording, tensor->dim()), result);
     case Rule::kNumel:
-      return done(recording, read_value(recording, self, Fact::kNumel), result);
+      return done(recording, read_size(recording, self, Fact::kNumel), result);
     case Rule::kStorageOffset:
       require(recording, self, Fact::kOffset);
       return done(recording, integer(recording, tensor->storage_offset()), result);

@@ -5,6 +5,7 @@
 // shapes a trace holds.
 #pragma once
 #include "ir/call.h"
+#include "torch/guards.h"
 #include "torch/recording.h"
 
 namespace pijit::torch_adapter {
@@ -36,6 +37,10 @@ OperatorCall check_call(uint32_t reg, const char* fact, Ref expected, Ref detail
 
 // The size of a dimension (0 <= dim < number of dimensions, which is checked) as a value of the trace.
 Val size_value(Recording& recording, const Arg& tensor, int64_t dim);
+
+// The sizes of the input that was added last that are constants under the policy of the recording: its guards check
+// them, and no node does.
+void fix_sizes(Recording& recording, TensorInputs& inputs, const Impl* tensor, Known& known);
 
 // Methods that only look: size, dim, stride, is_contiguous, ...; called before CPython executes the call.
 CallFate begin_query(Recording& recording, const CallSite& site, Val* result);

@@ -76,6 +76,7 @@ class TorchAdapter final : public Adapter {
     if (t_recording == nullptr || t_recording->has_forgotten_layouts()) return;
     Known& known = t_recording->known(Val::reg(out));
     known.dtype = known.device = known.keys = known.dim = true;
+    fix_sizes(*t_recording, static_cast<TensorInputs&>(inputs), impl_of(tensor), known);
   }
 
   bool begin_recording(RecordApi& api) override {

@@ -1,7 +1,9 @@
 """Which forms of a segment may have one plan: those that differ in sizes only.
 
-After `ENOUGH` such forms the market asks the backends that can leave sizes free for one plan. Rules:
-1. Free are the sizes that differed. The others are fixed, and so are those that the operators fix or relate.
+After `ENOUGH` such forms the market asks the backends that can leave sizes free for one plan; at the first form, if
+sizes are expected to vary. Rules:
+1. Free are the sizes that differed, or are expected to. The others are fixed, and so are those that the operators fix
+   or relate.
 2. A size of 0 or 1 is never free: kernels treat it in a way of its own.
 3. A number that comes in has to be the same each time, or a multiple of a size of an input and a number.
 4. The plan answers under no form of which this is all that is known: the engine has replayed it natively once, and has
@@ -9,7 +11,7 @@ After `ENOUGH` such forms the market asks the backends that can leave sizes free
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -91,10 +93,12 @@ class Free:
     Attributes:
         axes: that are symbols in it.
         numbers: by register, how it follows from a size.
+        expected: the sizes are expected to differ; those that an operator fixes are not free. Else they did differ.
     """
 
     axes: frozenset[Axis]
     numbers: Mapping[int, "Derived"]
+    expected: bool = False
 
 
 def free_of(forms: Sequence[Form]) -> Free | None:
@@ -113,6 +117,28 @@ def free_of(forms: Sequence[Form]) -> Free | None:
             return None
         numbers[register] = found
     return Free(axes, numbers)
+
+
+def expected_of(form: Form, varying: Collection[int] | None) -> Free | None:
+    """What is to be left open at the first form; None: nothing.
+
+    Args:
+        form: the first of its kind.
+        varying: sizes that vary, and so do multiples of them; None: all do.
+    """
+    axes = {
+        (at, axis)
+        for at, sizes in enumerate(form.sizes)
+        for axis, size in enumerate(sizes)
+        if size > 1 and (varying is None or any(each > 1 and size % each == 0 for each in varying))
+    }
+    numbers = {
+        register: Derived(axis, 1, 0)
+        for axis in sorted(axes, reverse=True)
+        for register, number in form.numbers.items()
+        if type(number) is int and number == form.at(axis)
+    }
+    return Free(frozenset(axes), numbers, expected=True) if axes else None
 
 
 def _derived(register: int, axis: Axis, forms: Sequence[Form]) -> Derived | None:
@@ -147,10 +173,19 @@ class Plans:
     segment: "SegmentGraph"
     made: list[Made] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        symbols = [self.segment.graph.inputs[at].shape[axis] for at, axis in self.free.axes]  # type: ignore[index]
-        if any(isinstance(symbol, int) for symbol in symbols):
+    @classmethod
+    def of(cls, example: Form, free: Free, segment: "SegmentGraph") -> "Plans":
+        """Those of a graph, none of which is made yet.
+
+        Raises:
+            ExportError: operators fix a size that differed, or all that were expected to.
+        """
+        inputs = segment.graph.inputs
+        left = frozenset(axis for axis in free.axes if not isinstance(inputs[axis[0]].shape[axis[1]], int))  # type: ignore[index]
+        if not left or (left != free.axes and not free.expected):
             raise ExportError("a size that differs from call to call is fixed by an operator of this segment")
+        numbers = {register: number for register, number in free.numbers.items() if number.axis in left}
+        return cls(example, Free(left, numbers, free.expected), segment)
 
     def admit(self, form: Form, inputs: Sequence[Any]) -> bool:
         """They are for this form: it differs from the example in free sizes only, and those are as the graph says."""

@@ -17,10 +17,12 @@ class Later:
 
     Args:
         names: as `pijit.config.backend`.
+        dynamic: as for `pijit.jit`.
     """
 
-    def __init__(self, names: str | tuple[str, ...]) -> None:
+    def __init__(self, names: str | tuple[str, ...], dynamic: bool | None = None) -> None:
         self.names = names
+        self.dynamic = dynamic
         self._market: Any = None
         self._failed = False
 
@@ -39,7 +41,7 @@ class Later:
             from pijit.compilers import market
 
             try:
-                self._market = market.market(self.names)
+                self._market = market.market(self.names, dynamic=self.dynamic)
             except BackendError as error:
                 self._failed = True
                 _log.warning("pijit: option 'backend': %s", error)

@@ -12,7 +12,8 @@ Rules:
    any longer, since a compiler that works beside them changes their times; the fastest stays.
 4. "auto" begins nothing that cannot repay: a segment that is small and quick, or that was replayed once only. Hot
    segments go first, and of a segment the compiler that is quickest to compile.
-5. Where forms differ in sizes only, they get one plan of free sizes of each backend that can make one (`_free_sizes`).
+5. Where forms differ in sizes only, they get one plan of free sizes of each backend that can make one (`_free_sizes`);
+   the first form already, if the user has said that sizes vary.
 """
 
 import logging
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pijit import _core, compilers
+from pijit import _core, _dynamic, compilers
 from pijit.compilers import _free_sizes, pool
 from pijit.compilers._base import Backend, Options
 from pijit.compilers._compared import Differs, Made, difference, told
@@ -74,6 +75,8 @@ class Market:
         turns: plans and native replay take turns, and the fastest stays; else the first plan answers.
         outcomes: what became of each offer.
         automatic: nothing is begun that cannot repay; with `options.fold` weights are folded and bound.
+        dynamic: True: sizes are free from the first form on, where the program leaves them free. False: they never are.
+            None: where forms differed in them, or `pijit.dynamic` says that they vary.
     """
 
     backends: Sequence[Backend]
@@ -81,6 +84,7 @@ class Market:
     turns: bool = False
     outcomes: list[Outcome] = field(default_factory=list)
     automatic: bool = False
+    dynamic: bool | None = None
 
     def candidates(self) -> Iterator[tuple[str, Backend, Options]]:
         """What is tried for a segment, in this order: name, backend, options."""
@@ -255,7 +259,8 @@ class Market:
 
     def _is_for_free_sizes(self, offer: "_Offer") -> bool:
         """The form gets a plan of free sizes, now or when it has been compiled."""
-        backends = [] if self.options.fold else [backend for backend in self.backends if backend.symbolic]
+        fixed = self.options.fold or self.dynamic is False
+        backends = [] if fixed else [backend for backend in self.backends if backend.symbolic]
         if not backends:
             return False
         place = offer.place
@@ -271,6 +276,8 @@ class Market:
             self._share(offer, kind.plans)
             return True
         free = kind.wants_plans(form)
+        if free is None and not kind.tried:
+            free = _free_sizes.expected_of(form, None if self.dynamic else _dynamic.sizes())
         return free is not None and self._compile_free(offer, kind, form, free, backends)
 
     def _compile_free(
@@ -287,7 +294,7 @@ class Market:
         try:
             with quietly:
                 segment = graph_of_segment(offer.place, offer.inputs, free)
-            plans = _free_sizes.Plans(form, free, segment)
+            plans = _free_sizes.Plans.of(form, free, segment)
         except ExportError as error:
             _log.info("pijit: no plan of free sizes: %s", error)
             return False
@@ -422,12 +429,15 @@ def of(fn: object) -> Any:
     return _core.market_of(root) if root >= 0 else None
 
 
-def market(backend: str | Sequence[str], options: Mapping[str, Any] | None = None) -> Market | None:
+def market(
+    backend: str | Sequence[str], options: Mapping[str, Any] | None = None, dynamic: bool | None = None
+) -> Market | None:
     """The market that `jit(backend=..., options=...)` asks for; None: native replay alone.
 
     Args:
         backend: "native", "auto", a name of `pijit.backends()`, or several names.
         options: fields of `Options`, and the backend's own settings.
+        dynamic: as for `pijit.jit`.
 
     Raises:
         BackendError: there is no such backend, or it is not installed; the message names what is, or the command.
@@ -441,9 +451,9 @@ def market(backend: str | Sequence[str], options: Mapping[str, Any] | None = Non
         return None
     if backend == "auto":
         usable = [each for each in map(compilers.get, compilers.OWN) if each.name != "native" and each.is_for_auto()]
-        return Market(usable, made, turns=True, automatic=True)
+        return Market(usable, made, turns=True, automatic=True, dynamic=dynamic)
     names = [backend] if isinstance(backend, str) else list(backend)
     found = [compilers.get(name) for name in names if name != "native"]
     for each in found:
         each.check(made)
-    return Market(found, made, turns=not isinstance(backend, str))
+    return Market(found, made, turns=not isinstance(backend, str), dynamic=dynamic)

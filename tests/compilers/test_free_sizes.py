@@ -15,7 +15,7 @@ from counted import Counted, in_threads
 from torch import nn
 
 import pijit
-from pijit import compilers
+from pijit import _dynamic, compilers
 from pijit.compilers import _compared, _free_sizes, market
 from pijit.compilers._queue import Job
 
@@ -73,6 +73,55 @@ def test_one_plan_for_many_sizes(flexible: Counted) -> None:
     for size in (7, 19, 4, 12):
         called(fast, fn, torch.randn(size, 8), times=1)
     assert flexible.runs == runs + 4
+
+
+@pytest.fixture
+def no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dynamic, "_sizes", {})
+
+
+@pytest.mark.usefixtures("no_marks")
+def test_sizes_that_are_said_to_vary_are_free_from_the_first_form_on(flexible: Counted) -> None:
+    module = layers()
+
+    def fn(x: Any) -> Any:
+        return module(x).exp() * 2
+
+    for dynamic, marked in ((True, False), (None, True)):
+        flexible.compiled.clear()
+        fast = pijit.jit(fn, backend="flexible", dynamic=dynamic)
+        for size in (2, 3, 6, 9):
+            x = torch.randn(size, 8)
+            called(fast, fn, pijit.dynamic(x, 0) if marked else x)
+        assert flexible.compiled == [True]  # 8 is what the weights say, though a multiple of 2 is said to vary
+        assert [key.form for key in keys(fast) if key.shared] == [f"Float[{size}, 8]" for size in (2, 3, 6, 9)]
+        runs = flexible.runs
+        called(fast, fn, torch.randn(6, 8), times=1)
+        assert flexible.runs == runs + 1
+
+
+def test_sizes_are_never_free_where_they_are_fixed(flexible: Counted) -> None:
+    module = layers()
+
+    def fn(x: Any) -> Any:
+        return module(x).exp() * 2
+
+    fast = pijit.jit(fn, backend="flexible", dynamic=False)
+    for size in (2, 3, 4, 5, 6):
+        called(fast, fn, torch.randn(size, 8))
+    assert flexible.compiled == [False] * 5
+    assert len(pijit.traces(fast)) == 5
+
+
+def test_nothing_is_free_where_operators_fix_all(flexible: Counted) -> None:
+    weight = torch.randn(8, 8)
+
+    def fn(x: Any) -> Any:
+        return (weight @ x).exp() * 2 + weight
+
+    fast = pijit.jit(fn, backend="flexible", dynamic=True)
+    called(fast, fn, torch.randn(8, 8))
+    assert flexible.compiled == [False]
 
 
 def test_a_size_that_is_new_is_replayed_natively_and_compared_first(flexible: Counted) -> None:

@@ -295,8 +295,8 @@ class TestRefusals:
     def test_options(self):
         with pytest.raises(pijit.errors.UsageError, match="no option 'stict' .*nearest is 'strict'"):
             pijit.jit(plain, stict=True)
-        with pytest.raises(pijit.errors.UsageError, match="no option 'dynamic' .*finds out by itself which"):
-            pijit.jit(dynamic=True)
+        with pytest.raises(pijit.errors.UsageError, match="no option 'static_argnums' .*finds out by itself which"):
+            pijit.jit(static_argnums=0)
         with pytest.raises(pijit.errors.UsageError, match="strict is True or False"):
             pijit.jit(plain, strict="yes")
         with pytest.raises(pijit.errors.UsageError, match="name is text"):

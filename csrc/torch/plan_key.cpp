@@ -16,12 +16,20 @@ uint32_t version_of(const Impl* tensor) {
 
 // A tensor whose content the code may know.
 struct Bound {
+  // Held, so that no later storage has its address: memory that was given back is soon another tensor's.
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   const void* data;
   uint32_t version;
   bool requires_grad;
 
   explicit Bound(const Impl* tensor)
-      : data(tensor->data()), version(version_of(tensor)), requires_grad(tensor->requires_grad()) {}
+      : storage(tensor->storage().getWeakStorageImpl()),
+        data(tensor->data()),
+        version(version_of(tensor)),
+        requires_grad(tensor->requires_grad()) {}
+  bool is_moved(const Impl* tensor) const {
+    return tensor->unsafe_storage().unsafeGetStorageImpl() != storage._unsafe_get_target() || tensor->data() != data;
+  }
 };
 
 bool same_number(const Reg& a, const Reg& b) noexcept {
@@ -119,7 +127,7 @@ class TorchPlanKey final : public PlanKey {
       const Bound& was = bound_[i];
       if (!has_content(tensor) || tensor->requires_grad() != was.requires_grad) return Match::kNo;
       if (effects_ != nullptr && effects_->writes_to(tensor)) continue;  // it is an input of the code
-      moved |= tensor->data() != was.data;
+      moved |= was.is_moved(tensor);
       written |= version_of(tensor) != was.version;
     }
     if (effects_ != nullptr ? !effects_->match(regs) : is_recorded() != recorded_) return Match::kNo;

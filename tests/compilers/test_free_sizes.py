@@ -15,7 +15,7 @@ from counted import Counted, in_threads
 from torch import nn
 
 import pijit
-from pijit import _dynamic, compilers
+from pijit import _core, _dynamic, compilers
 from pijit.compilers import _compared, _free_sizes, market
 from pijit.compilers._queue import Job
 
@@ -76,8 +76,10 @@ def test_one_plan_for_many_sizes(flexible: Counted) -> None:
 
 
 @pytest.fixture
-def no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_marks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(_dynamic, "_sizes", {})
+    yield
+    _core.set_varying_sizes([])
 
 
 @pytest.mark.usefixtures("no_marks")
@@ -266,6 +268,25 @@ def test_weights_are_those_of_now_under_every_form(flexible: Counted) -> None:
         called(fast, fn, torch.randn(size, 8))
     for key in keys(fast):
         assert not any("dropped" in why for why in key.refused.values())
+
+
+def test_weights_whose_memory_had_other_weights_before(flexible: Counted) -> None:
+    """As an allocator hands memory that was given back to the next tensor of its size."""
+    module = layers()
+    memory = bytearray(4 * 16 * 4)
+
+    def fn(x: Any) -> Any:
+        return module(x).exp() * 2
+
+    fast = pijit.jit(fn, backend="flexible")
+    for size in range(2, 8):
+        called(fast, fn, torch.randn(size, 8))
+    for at in range(12):
+        module[2].weight.data = torch.randn(4, 16)
+        memory[:] = torch.randn(4, 16).numpy().tobytes()
+        module[2].weight.data = torch.frombuffer(memory, dtype=torch.float32).view(4, 16)
+        called(fast, fn, torch.randn((4, 5, 6)[at % 3], 8), times=1)
+    assert all(key.plans for key in keys(fast))
 
 
 def test_weights_that_are_written_between_offer_and_comparison(flexible: Counted) -> None:

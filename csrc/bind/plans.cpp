@@ -86,7 +86,10 @@ class Place {
   double seconds() const { return first_of(keyed_->native_times); }
 
   // What is read of bound tensors from now on is that of these writes, or of later ones.
-  std::pair<uint64_t, uint64_t> writes() const { return {keyed_->writes.written, keyed_->writes.moved}; }
+  std::pair<uint64_t, uint64_t> writes() const {
+    const Writes& now = segment().keys.writes();
+    return {now.written, now.moved};
+  }
 
   // More contenders. `shared`: they are of free sizes; `trial`: each is compared once more before it answers.
   void install(const py::list& plans, bool turns, bool shared, bool trial) {

@@ -102,21 +102,15 @@ size_t Plans::enter(size_t at) {
   if (segment.effects && !look(segment)) return look_ahead(at + 1), at;
   inputs_ = Ref();  // those of a segment before that was left
   compared_.reset();
-  PlanKey::Match match;
-  std::shared_ptr<Keyed> keyed = segment.keys.arrive(regs_, &match);
+  std::shared_ptr<Keyed> keyed = segment.keys.arrive(regs_);
   fresh_ = keyed == nullptr;
   if (fresh_) keyed = remember(segment);
   if (keyed == nullptr) return look_ahead(at + 1), at;
-  if (match == PlanKey::Match::kWritten || match == PlanKey::Match::kMoved) {
-    keyed->writes.written += 1;
-    keyed->writes.moved += match == PlanKey::Match::kMoved;
-    keyed->key->refresh(regs_);
-  }
   if (segment.keys.is_to_offer(*keyed)) {
     inputs_ = copy_inputs(segment, *keyed);
     keyed->unfit = !inputs_;
   } else if (std::shared_ptr<Plan> plan = keyed->next()) {
-    if (!tell_writes(*keyed, *plan)) return drop(*keyed, *plan), look_ahead(at + 1), at;
+    if (!tell_writes(segment, *plan)) return drop(*keyed, *plan), look_ahead(at + 1), at;
     const double start = now();
     if (plan->is_to_compare(compare_every_)) {
       inputs_ = copy_inputs(segment, *keyed);
@@ -148,9 +142,9 @@ std::shared_ptr<Keyed> Plans::remember(const Segment& segment) {
 }
 
 // False: the plan cannot follow.
-bool Plans::tell_writes(Keyed& keyed, Plan& plan) {
-  if (!plan.is_stale(keyed.writes)) return true;
-  const Writes told = keyed.writes;
+bool Plans::tell_writes(const Segment& segment, Plan& plan) {
+  const Writes told = segment.keys.writes();
+  if (!plan.is_stale(told)) return true;
   const Ref done = Ref::steal(PyObject_CallNoArgs(plan.rebind.get()));
   if (done) plan.knows = told;
   return static_cast<bool>(done);

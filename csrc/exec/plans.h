@@ -57,7 +57,7 @@ class Plans {
   void look_ahead(size_t at) noexcept;
   size_t enter(size_t at);
   std::shared_ptr<Keyed> remember(const Segment& segment);
-  bool tell_writes(Keyed& keyed, Plan& plan);
+  bool tell_writes(const Segment& segment, Plan& plan);
   bool run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& plan);
   bool take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
   void drop(Keyed& keyed, const Plan& plan) { keyed.remove(plan, reason()); }

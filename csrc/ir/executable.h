@@ -80,6 +80,8 @@ class PlanKey {
   };
   virtual ~PlanKey() = default;
   virtual Match match(const Reg* regs) noexcept = 0;
+  // The part of it that is about the content of bound tensors: not kNo.
+  virtual Match match_bound(const Reg* regs) noexcept = 0;
   // Native replay has given the outputs: later ones have their form.
   virtual void note_outputs(const Reg* regs) = 0;
   // The code has been told of what was written.

@@ -78,7 +78,6 @@ struct Keyed {
   std::vector<std::pair<uint32_t, Reg>> given;    // inputs that are numbers
   std::vector<std::pair<uint32_t, Reg>> numbers;  // outputs that are numbers: the same under the key
   std::vector<std::shared_ptr<Plan>> plans;
-  Writes writes;  // since the key was made
   State state = State::kOffered;
   uint64_t turn = 0;
   uint64_t native_runs = 0;

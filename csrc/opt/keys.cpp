@@ -31,18 +31,29 @@ bool has_own_plan(const Keyed& keyed) noexcept {
 
 }  // namespace
 
-std::shared_ptr<Keyed> Keys::arrive(const Reg* regs, PlanKey::Match* match) noexcept {
+void Keys::note_writes(PlanKey::Match match) noexcept {
+  writes_.written += match != PlanKey::Match::kYes;
+  writes_.moved += match == PlanKey::Match::kMoved;
+}
+
+std::shared_ptr<Keyed> Keys::arrive(const Reg* regs) noexcept {
   arrivals_ += 1;
   for (size_t i = 0; i < all_.size(); ++i) {
     const size_t at = i == 0 ? likely_ : i - (i <= likely_);
-    *match = all_[at]->key->match(regs);
-    if (*match == PlanKey::Match::kNo) continue;
+    const PlanKey::Match match = all_[at]->key->match(regs);
+    if (match == PlanKey::Match::kNo) continue;
     likely_ = at;
     Keyed& found = *all_[at];
     found.uses[found.uses_count++ % kUses] = arrivals_;
+    note_writes(last_ == nullptr || last_ == all_[at] ? match : last_->key->match_bound(regs));
+    last_ = all_[at];
+    if (match != PlanKey::Match::kYes) found.key->refresh(regs);
     return all_[at];
   }
-  *match = PlanKey::Match::kNo;
+  if (last_ != nullptr) {
+    note_writes(last_->key->match_bound(regs));
+    last_->key->refresh(regs);
+  }
   return nullptr;
 }
 
@@ -56,6 +67,7 @@ void Keys::note_replaced() noexcept {
 }
 
 void Keys::add(std::shared_ptr<Keyed> keyed) {
+  if (last_ == nullptr) last_ = keyed;
   keyed->uses[keyed->uses_count++ % kUses] = arrivals_;
   if (all_.size() < kForms) return all_.push_back(std::move(keyed));
   const auto oldest = std::min_element(all_.begin(), all_.end(), is_older);

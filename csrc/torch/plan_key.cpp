@@ -82,14 +82,32 @@ class TorchPlanKey final : public PlanKey {
         const Reg& now = regs[numbers_at_[i]];
         if (!same_number(now, numbers_[i])) return Match::kNo;
       }
-      return match_bound(regs);
+      return has_bound(regs) ? match_bound(regs) : Match::kNo;
     } catch (...) {
       return Match::kNo;
     }
   }
+  Match match_bound(const Reg* regs) noexcept override {
+    bool written = false, moved = false;
+    try {
+      for (size_t i = 0; i < bound_.size(); ++i) {
+        const Impl* tensor = impl(regs, bound_at_[i]);
+        if (effects_ != nullptr && effects_->writes_to(tensor)) continue;  // it is an input of the code
+        moved |= !has_content(tensor) || bound_[i].is_moved(tensor);
+        written |= moved || version_of(tensor) != bound_[i].version;
+      }
+    } catch (...) {
+      moved = true;
+    }
+    return moved ? Match::kMoved : written ? Match::kWritten : Match::kYes;
+  }
   void refresh(const Reg* regs) noexcept override {
     try {
-      for (size_t i = 0; i < bound_.size(); ++i) bound_[i] = Bound(impl(regs, bound_at_[i]));
+      for (size_t i = 0; i < bound_.size(); ++i) {
+        Bound now(impl(regs, bound_at_[i]));
+        now.requires_grad = bound_[i].requires_grad;  // it belongs to the form
+        bound_[i] = std::move(now);
+      }
     } catch (...) {
     }
   }
@@ -120,18 +138,12 @@ class TorchPlanKey final : public PlanKey {
     return std::any_of(free_.begin(), free_.end(), trained) || std::any_of(bound_.begin(), bound_.end(), trained);
   }
   // The tensors require gradients as they did, so that the mode alone decides whether they are recorded.
-  Match match_bound(const Reg* regs) const {
-    bool written = false, moved = false;
+  bool has_bound(const Reg* regs) const {
     for (size_t i = 0; i < bound_.size(); ++i) {
       const Impl* tensor = impl(regs, bound_at_[i]);
-      const Bound& was = bound_[i];
-      if (!has_content(tensor) || tensor->requires_grad() != was.requires_grad) return Match::kNo;
-      if (effects_ != nullptr && effects_->writes_to(tensor)) continue;  // it is an input of the code
-      moved |= was.is_moved(tensor);
-      written |= version_of(tensor) != was.version;
+      if (!has_content(tensor) || tensor->requires_grad() != bound_[i].requires_grad) return false;
     }
-    if (effects_ != nullptr ? !effects_->match(regs) : is_recorded() != recorded_) return Match::kNo;
-    return moved ? Match::kMoved : written ? Match::kWritten : Match::kYes;
+    return effects_ != nullptr ? effects_->match(regs) : is_recorded() == recorded_;
   }
 
   Vec<uint32_t> bound_at_, free_at_, numbers_at_, outputs_at_;

@@ -270,10 +270,11 @@ def test_weights_are_those_of_now_under_every_form(flexible: Counted) -> None:
         assert not any("dropped" in why for why in key.refused.values())
 
 
-def test_weights_whose_memory_had_other_weights_before(flexible: Counted) -> None:
-    """As an allocator hands memory that was given back to the next tensor of its size."""
+def test_weights_that_another_form_has_seen_in_between(flexible: Counted) -> None:
+    """One form meets the first weights again, or others at their place, while the plan holds the second ones."""
     module = layers()
-    memory = bytearray(4 * 16 * 4)
+    memories = [bytearray(4 * 16 * 4) for _ in range(2)]
+    kept = [torch.randn(4, 16) for _ in range(2)]
 
     def fn(x: Any) -> Any:
         return module(x).exp() * 2
@@ -282,11 +283,16 @@ def test_weights_whose_memory_had_other_weights_before(flexible: Counted) -> Non
     for size in range(2, 8):
         called(fast, fn, torch.randn(size, 8))
     for at in range(12):
-        module[2].weight.data = torch.randn(4, 16)
-        memory[:] = torch.randn(4, 16).numpy().tobytes()
-        module[2].weight.data = torch.frombuffer(memory, dtype=torch.float32).view(4, 16)
-        called(fast, fn, torch.randn((4, 5, 6)[at % 3], 8), times=1)
+        memories[at % 2][:] = torch.randn(4, 16).numpy().tobytes()  # as an allocator gives memory to another tensor
+        module[2].weight.data = torch.frombuffer(memories[at % 2], dtype=torch.float32).view(4, 16)
+        called(fast, fn, torch.randn((4, 5)[at % 2], 8), times=1)
+    for at in range(12):
+        module[2].weight.data = kept[at % 2]
+        called(fast, fn, torch.randn((4, 5)[at % 2], 8), times=1)
     assert all(key.plans for key in keys(fast))
+    runs = flexible.runs
+    called(fast, fn, torch.randn(4, 8), times=1)
+    assert flexible.runs == runs + 1
 
 
 def test_weights_that_are_written_between_offer_and_comparison(flexible: Counted) -> None:

@@ -419,6 +419,7 @@ bool replay(const Trace& trace, PyThreadState* ts, cpython::Frame* frame, PyObje
 
 // The trace that the root's guards choose runs; false: none.
 bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
+  const Serves serves(root);
   const size_t count = root.traces.size();
   const uint64_t signature = count > 1 ? call_signature(frame, root.code, current_adapter()) : 0;
   const size_t likely = count > 1 ? std::min(root.dispatch.guess(signature), count - 1) : 0;

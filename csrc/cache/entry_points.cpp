@@ -79,6 +79,10 @@ void forget_entries() {
   forget_if([](const EntryPoint&) { return true; });
 }
 
+void forget_entry(const Root& entry) {
+  forget_if([&](const EntryPoint& point) { return point.root.get() == &entry; });
+}
+
 void forget_entries_of(const Root& root) {
   const std::vector<std::shared_ptr<Root>> its = entries_of(root);
   forget_if([&](const EntryPoint& point) {

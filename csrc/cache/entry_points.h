@@ -20,8 +20,9 @@ void note_entry(const std::shared_ptr<Root>& entry);
 // A call of the root came to the entry.
 void note_entered(Root& root, const std::shared_ptr<Root>& entry);
 
-// No entry, and no count of a place, is used any more: of none, or of those that calls of the root came to.
+// No entry, and no count of a place, is used any more: none at all, this one, or those that calls of the root came to.
 void forget_entries();
+void forget_entry(const Root& entry);
 void forget_entries_of(const Root& root);
 
 }  // namespace pijit

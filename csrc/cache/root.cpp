@@ -290,14 +290,15 @@ bool follows(const Trace& trace, PyObject* function) {
 }  // namespace
 
 void forget_followed(PyObject* function) {
-  forget_entries();
+  const auto follows_it = [&](const Root& root) {
+    return std::any_of(root.traces.begin(), root.traces.end(),
+                       [&](const auto& trace) { return follows(*trace, function); });
+  };
+  for (const auto& entry : all_entries())
+    if (follows_it(*entry)) forget_entry(*entry);
   const std::vector<std::shared_ptr<Root>> roots = all_roots();  // what dies meanwhile takes itself off the list
   for (auto& root : roots)
-    for (auto& trace : root->traces)
-      if (follows(*trace, function)) {
-        reset_root(*root);
-        break;
-      }
+    if (follows_it(*root)) reset_root(*root);
 }
 
 }  // namespace pijit

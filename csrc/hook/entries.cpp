@@ -76,6 +76,7 @@ std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame,
   root->name = place.function + ":" + std::to_string(place.line);
   note_entry(root);
   root->varying.in_the_middle = true;
+  root->varying.compiled = static_cast<bool>(root->market);
   for (int slot = 0; slot < cpython::used_slots(frame); ++slot)
     if (static_cast<size_t>(slot) >= same.size() || !same[static_cast<size_t>(slot)])
       root->varying.open_input(static_cast<uint32_t>(slot));

@@ -22,8 +22,10 @@ struct Size {
 };
 
 // What is recorded before a loop is left to its own traces; what is still to come, if that is known; what a trace of
-// its own has, which takes more than one turn if they are small. The bytecodes are what recording takes time for.
-constexpr Size kLeast = {300, 6000}, kLeastToCome = {1000, 20000}, kLeastOfOwn = {150, 3000};
+// its own has, which takes more than one turn if they are small, and fewer where compilers have to compile each. The
+// bytecodes are what recording takes time for.
+constexpr Size kLeast = {300, 6000}, kLeastToCome = {1000, 20000}, kLeastOfOwn = {150, 3000},
+               kLeastCompiled = {10, 3000};
 
 bool is_less(Size size, Size than) noexcept {
   return size.nodes < than.nodes && size.bytecodes < than.bytecodes;
@@ -109,8 +111,10 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
   if (loops_ == Loops::kUnrolled || frame.generator != kNone || frame.drive || !frame.handled.empty()) return false;
   const auto nodes = static_cast<uint32_t>(trace_->nodes.size());
   const uint64_t bytecodes = record_limits().operations - limit_;
-  if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_)
-    return !is_less({nodes, bytecodes}, kLeastOfOwn);
+  if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_) {
+    const bool compiled = varying_ != nullptr && varying_->compiled;
+    return !is_less({nodes, bytecodes}, compiled ? kLeastCompiled : kLeastOfOwn);
+  }
   const Arrival::Place now{nodes, static_cast<uint32_t>(trace_->guards.size()),
                            static_cast<uint32_t>(trace_->epochs.size()), bytecodes};
   const auto found = std::find_if(frame.arrivals.begin(), frame.arrivals.end(),

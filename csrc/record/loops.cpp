@@ -6,6 +6,12 @@
 //
 // A turn is worth a trace of its own if the next one does the same with the same objects: the layers of a model, each
 // of which has weights of its own, stay whole.
+//
+// Two loops stay whole because nothing could go on in their frames (hook/entries.h):
+//
+//   in a generator   what resumes it enters its frame without the hook, and a replay would have to end in a frame that
+//                    is suspended
+//   in a handler     the traceback of the exception holds the frame, whose variables a replay takes out of it
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>

@@ -53,6 +53,7 @@ class TraceInfo(TypedDict):
     file: str
     line: int
     signature: str
+    entry: str  # "loop" or "rest": it begins in the middle of its function, and `line` is where; "" else
     modes: str
     loaded: list[tuple[str, str, str, bool]]
     guards: list[GuardInfo]
@@ -228,6 +229,8 @@ class RootInfo(TypedDict):
     spent: dict[str, tuple[float, int]]  # by kind of call: seconds, how many calls; as Root's in csrc/cache/root.h
     traces: int
     segments: int
+    entry: str  # of an entry "loop" or "rest", else ""
+    entries: list[int]  # those in the middle of functions that its calls came to, for root_report and root_traces
     last_miss: str | None
 
 class ToldInfo(TypedDict):

@@ -22,7 +22,7 @@ from pijit._config import OFF, WHY_OFF, config
 from pijit._switch import SUSPENDABLE, switch_on_by_name, why_off
 from pijit._wrong import check_keywords, check_thing, describe
 from pijit.errors import AdapterError, UsageError
-from pijit.traces import Traces, place, view
+from pijit.traces import Traces, entries_of, entry_place, place, view
 
 State = Literal["cold", "recorded", "replaying", "disabled"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
@@ -218,7 +218,8 @@ def status(fn: object) -> Status:
         fn: what `jit` returned, or a function that ran under `enable()`.
 
     Returns:
-        `Status` with `.state` and `.reason`.
+        `Status` with `.state` and `.reason`. Where the function itself has no reason to give, that of a loop of its own
+        traces that was left to CPython.
 
     Raises:
         UsageError: `fn` is nothing that can be called, such as a name.
@@ -242,6 +243,10 @@ def status(fn: object) -> Status:
     if why_off() and not _core.root_report(root)["automatic"]:
         return Status("disabled", why_off())
     state, reason = _core.root_status(root)
+    left = [entry for entry in entries_of(root) if entry["disabled"]] if not reason else []
+    if left:
+        where = entry_place(left[0]["entry"], left[0]["file"], left[0]["line"])
+        reason = f"{where}: left to CPython: {left[0]['disabled']}"
     return Status(state, reason)  # type: ignore[arg-type]
 
 
@@ -252,7 +257,8 @@ def stats() -> Mapping[str, int | float]:
         `records`, `aborts`, `replays`, `exits`, `guard_failures`, `opaque_calls` (made by replays), `traces`,
         `segments` (for which there is a plan), `bytes` and `seconds_saved`: how much less all replays took than CPython
         would have (seconds). That is measured under `python -m pijit --report` only, which lets CPython run a call now
-        and then; else 0.
+        and then; else 0. Traces that begin in the middle of functions, such as those of loops, count in all but
+        `replays`, `exits` and `seconds_saved`, which are about calls.
 
     Example:
         >>> import pijit
@@ -263,7 +269,9 @@ def stats() -> Mapping[str, int | float]:
 
 
 def reset(fn: object = None) -> None:
-    """Forget the traces of `fn`, or all; the next call records again. With all, messages may be said again.
+    """Forget the traces of `fn`, those of its loops included, or all; the next call records again.
+
+    With all, messages may be said again.
 
     Args:
         fn: what `jit` returned, or a function that ran under `enable()`; None is everything.
@@ -294,7 +302,8 @@ def traces(fn: object) -> Traces:
 
     Returns:
         A tuple of traces with `.guards`, `.nodes`, `.snapshots`, `.segments`, and `.graph()`; empty if nothing was
-        recorded.
+        recorded. Behind those of the function come those that begin in the middle of it, or of functions that it calls:
+        of loops, and of what follows branches. Their `.entry` says where.
 
     Raises:
         UsageError: `fn` is nothing that can be called, such as a name.
@@ -306,9 +315,11 @@ def traces(fn: object) -> Traces:
     """
     check_thing(fn, function_of(fn), "traces")
     root = root_of(fn)
-    found = _core.root_traces(root) if root >= 0 else []
+    roots = [root, *(entry["root"] for entry in entries_of(root))] if root >= 0 else []
     return Traces(
-        view(trace, root, _core.trace_data(root, at), _core.guard_data(root, at)) for at, trace in enumerate(found)
+        view(trace, each, _core.trace_data(each, at), _core.guard_data(each, at))
+        for each in roots
+        for at, trace in enumerate(_core.root_traces(each))
     )
 
 
@@ -320,7 +331,8 @@ def why(fn: object) -> str:
 
     Returns:
         The value that differs, as it is now and as it was before; "" if no guard has failed. Of what pijit does not
-        know, or does not replay, it says that.
+        know, or does not replay, it says that. A line for each loop, or other place, with traces of its own follows
+        where none of these took what came: "loop at train.py:42: ...".
 
     Raises:
         UsageError: `fn` is nothing that can be called, such as a name.
@@ -337,7 +349,11 @@ def why(fn: object) -> str:
     """
     check_thing(fn, function_of(fn), "why")
     root = root_of(fn)
-    return status(fn).reason if root < 0 else _core.root_report(root)["last_miss"] or ""
+    if root < 0:
+        return status(fn).reason
+    missed = [entry for entry in entries_of(root) if entry["last_miss"]]
+    lines = [f"{entry_place(each['entry'], each['file'], each['line'])}: {each['last_miss']}" for each in missed]
+    return "\n".join(filter(None, [_core.root_report(root)["last_miss"], *lines]))
 
 
 def function_of(fn: object) -> object:

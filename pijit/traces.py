@@ -3,6 +3,7 @@
 A view is a copy: it keeps no trace, tensor or function alive and does not change when the trace does.
 """
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pijit.errors import UsageError
 from pijit.segments import Segment, views
 
 if TYPE_CHECKING:
-    from pijit._core import GuardData, GuardInfo, NodeInfo, SnapshotInfo, StopInfo, TraceData, TraceInfo
+    from pijit._core import GuardData, GuardInfo, NodeInfo, RootInfo, SnapshotInfo, StopInfo, TraceData, TraceInfo
     from pijit.graph import Graph
 
 # Codes of what has a call left to CPython while it lasts: a mode, a tracer.
@@ -164,6 +165,10 @@ class Trace:
     What cannot be imported, such as a local class or a variable around the function, must be in that namespace, and so
     must `torch`, if that is all that the text needs.
 
+    A long loop, and what follows a branch where replays are left often, have traces of their own, which begin in the
+    middle of the function: `entry` says where ("loop at train.py:42", "from train.py:42 on"; else it is ""), and the
+    variables and the stack of the function there are its arguments.
+
     `ends` is "return" or "exit"; `stop` says why a trace that ends in an exit does. `operations` are the bytecodes that
     were observed, `record_seconds` what observing cost, `bytes` the memory held; `replays` and `exits` count its uses.
     """
@@ -185,6 +190,7 @@ class Trace:
     replays: int
     exits: int
     signature: str = "*arguments"
+    entry: str = ""
     modes: str = ""
     loaded: tuple[tuple[str, str, str, bool], ...] = field(default=(), repr=False)
     root: int = field(default=-1, repr=False)
@@ -267,7 +273,7 @@ class Trace:
         return ", ".join([*parts, plural(self.opaque_calls, "opaque calls")])
 
     def _lines(self, guards: str) -> Iterator[str]:
-        yield f"# {place(self.file, self.line)}: {self.sizes()}"
+        yield f"# {self.entry or place(self.file, self.line)}: {self.sizes()}"
         yield f"def {identifier(self.name)}({self.signature}):"
         if guards == "all":
             yield from (f"    # {guard}" for guard in self.guards)
@@ -279,9 +285,13 @@ class Trace:
         if self.stop is not None:
             yield f"    # {self.stop}; the rest runs in CPython"
         elif self.ends != "return":
-            yield "    # the loop goes on in a trace of its own"
+            yield f"    # {self._goes_on()}"
         if all(not line.strip() or line.lstrip().startswith("#") for line in text):
             yield "    pass"
+
+    def _goes_on(self) -> str:
+        """What comes where a trace ends that neither returns nor was stopped."""
+        return f"{'what follows' if self.entry else 'the loop'} goes on in a trace of its own"
 
     def _body(self) -> list[_listing.Line]:
         """The nodes as Python."""
@@ -343,7 +353,10 @@ def _html(text: str) -> str:
 
 
 class Traces(tuple[Trace, ...]):
-    """The traces of one root, in the order in which they are tried; `print()` gives them all."""
+    """The traces of one root, in the order in which they are tried, then those that begin in the middle of functions.
+
+    `print()` gives them all.
+    """
 
     __slots__ = ()
 
@@ -386,11 +399,34 @@ def view(
         replays=trace["replays"],
         exits=trace["exits"],
         signature=trace["signature"],
+        entry=entry_place(trace["entry"], trace["file"], trace["line"]),
         modes=trace["modes"],
         loaded=tuple(trace["loaded"]),
         imports=() if data is None or guards is None else tuple(_names.imports(data, guards).items()),
         literals=() if data is None else tuple(_names.literals(data, [node.text for node in nodes]).items()),
     )
+
+
+def entry_place(entry: str, file: str, line: int) -> str:
+    """Where traces begin in the middle of a function, in words; "" if they do not.
+
+    Args:
+        entry: as the core has it: "loop", "rest" or "".
+        file: the user's.
+        line: where it is.
+    """
+    if not entry:
+        return ""
+    return f"loop at {place(file, line)}" if entry == "loop" else f"from {place(file, line)} on"
+
+
+def entries_of(root: int) -> "list[RootInfo]":
+    """The reports of the entries in the middle of functions that calls of the root came to."""
+    found = []
+    for entry in _core.root_report(root)["entries"]:
+        with contextlib.suppress(ValueError):  # its function died meanwhile
+            found.append(_core.root_report(entry))
+    return found
 
 
 def stop_view(stop: "StopInfo | None") -> Stop | None:

@@ -411,7 +411,7 @@ class TraceData {
 
 py::dict trace_data(const Root& root, const Trace& trace) {
   const cpython::GcPause pause;  // what is known to be alive stays so
-  const ObjectSet proven = proven_objects(trace, root.dead ? nullptr : start_of(root));
+  const ObjectSet proven = proven_objects(trace, start_of(root));
   const Printer printer(trace, false, &proven);
   TraceData data(trace, printer);
   py::dict view;

@@ -12,6 +12,7 @@
 #include "bind/layout.h"
 #include "bind/plans.h"
 #include "bind/views.h"
+#include "cache/entry_points.h"
 #include "cache/memory.h"
 #include "cache/root.h"
 #include "common/work.h"

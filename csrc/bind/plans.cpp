@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bind/data.h"
+#include "cache/entry_points.h"
 #include "cpython/collector.h"
 #include "exec/plans.h"
 #include "exec/replay.h"
@@ -163,7 +164,9 @@ Ref market_of(const Segment& segment, const Root& root) noexcept {
 
 // The call that is offered has returned: nothing that the market raises is its concern.
 void take_offer(Offer offer) {
-  for (const auto& root : all_roots()) {
+  std::vector<std::shared_ptr<Root>> roots = all_roots();
+  for (const auto& entry : all_entries()) roots.push_back(entry);
+  for (const auto& root : roots) {
     const auto found = std::find_if(root->traces.begin(), root->traces.end(),
                                     [&](const auto& trace) { return trace.get() == offer.trace; });
     if (found == root->traces.end()) continue;
@@ -223,6 +226,7 @@ void set_market(int id, const py::object& market) {
   const std::shared_ptr<Root> root = find_root(id);
   if (root == nullptr) throw py::value_error("there is no such root; it was removed, or its function died");
   Ref before = std::exchange(root->market, market.is_none() ? Ref() : Ref::borrow(market.ptr()));
+  forget_entries_of(*root);
   for (const auto& trace : root->traces) {
     const bool had = static_cast<bool>(before);
     if (trace->prepared && (market.is_none() || !had)) find_segments(*trace, static_cast<bool>(root->market));

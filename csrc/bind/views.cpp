@@ -2,6 +2,7 @@
 #include "bind/views.h"
 
 #include "bind/plans.h"
+#include "cache/entry_points.h"
 #include "cache/memory.h"
 #include "cpython/bytecode.h"
 #include "cpython/places.h"
@@ -10,6 +11,7 @@
 #include "hook/events.h"
 #include "ir/print.h"
 #include "ir/python.h"
+#include "ir/source.h"
 #include "opt/segment.h"
 
 namespace py = pybind11;
@@ -123,16 +125,36 @@ std::string signature_of(PyCodeObject* code) {
   return text;
 }
 
+// What sort of place its traces begin at; "": they begin with the function.
+const char* entry_word(const Root& root) noexcept {
+  return root.entered_at < 0 ? "" : root.is_loop ? "loop" : "rest";
+}
+
+// "x, total, stack_0": what the frame holds where the trace begins, but for the variables around the function.
+std::string entry_signature(const Trace& trace) {
+  auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
+  const auto locals = static_cast<uint32_t>(code->co_nlocalsplus), free = static_cast<uint32_t>(code->co_nfreevars);
+  const FrameState& state = trace.frame_states[trace.snapshots[0].frame];
+  std::string text;
+  for (uint32_t i = 0; i < trace.inputs; ++i) {
+    const bool around = i >= locals - free && i < locals;
+    if (around || trace.slots[state.first + i].is_null()) continue;
+    text += (text.empty() ? "" : ", ") + std::string(text_of(input_name(code, i)));
+  }
+  return text;
+}
+
 py::dict trace_view(const Root& root, const Trace& trace) {
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
-  const ObjectSet proven = proven_objects(trace, root.dead ? nullptr : start_of(root));
+  const ObjectSet proven = proven_objects(trace, start_of(root));
   const Printer printer(trace, false, &proven);
   PythonText python(trace, printer);
   py::dict view;
   view["name"] = root.name;
   view["code"] = text_of(code->co_qualname);
   add_end(root, trace, &view);
-  view["signature"] = signature_of(code);
+  view["signature"] = trace.takes_inputs ? entry_signature(trace) : signature_of(code);
+  view["entry"] = entry_word(root);
   view["modes"] = trace.state != nullptr ? trace.state->summary() : "";
   py::list loaded;
   for (const Loaded& each : python.loaded())
@@ -205,12 +227,14 @@ constexpr const char* kHappened[] = {"recorded",  "nothing kept", "first replay"
 }  // namespace
 
 PyObject* start_of(const Root& root) {
+  const bool gone = root.dead || (root.weak && PyWeakref_GET_OBJECT(root.weak.get()) == Py_None);
+  if (gone) return nullptr;
   return root.function != nullptr ? root.function : root.instance;
 }
 
 void add_end(const Root& root, const Trace& trace, py::dict* view) {
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
-  const bool written = root.instance != nullptr;
+  const bool written = root.instance != nullptr || root.entered_at >= 0;
   (*view)["file"] = written ? py::str(root.file) : text_of(code->co_filename);
   (*view)["line"] = written ? root.line : code->co_firstlineno;
   size_t opaque = 0;
@@ -261,6 +285,10 @@ py::dict root_report(const Root& root) {
   view["spent"] = spent_view(root);
   view["traces"] = root.traces.size();
   view["segments"] = segments_of(root);
+  view["entry"] = entry_word(root);
+  py::list entries;
+  for (const auto& entry : entries_of(root)) entries.append(entry->id);
+  view["entries"] = entries;
   view["last_miss"] = root.last_miss.empty() ? py::object(py::none()) : py::object(py::str(root.last_miss));
   return view;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cache/entry_points.h"
+
 namespace pijit {
 namespace {
 

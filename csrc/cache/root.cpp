@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "adapter.h"
+#include "cache/entry_points.h"
 #include "cpython/objects.h"
 #include "cpython/places.h"
 #include "ir/adapter_slot.h"
@@ -19,6 +20,7 @@ bool g_any_suspends = false;
 bool g_changed = true, g_any_live = false, g_any_needs_frames = false;
 
 void free_state(void* state) {
+  forget_points(static_cast<CodeState*>(state));
   delete static_cast<CodeState*>(state);
 }
 
@@ -147,33 +149,6 @@ bool any_suspends() noexcept {
   return g_any_suspends;
 }
 
-namespace {
-
-// Immortal; those that are gone are taken off when the next one is made.
-std::vector<std::weak_ptr<Root>>& entries() {
-  static auto* all = new std::vector<std::weak_ptr<Root>>();
-  return *all;
-}
-
-}  // namespace
-
-std::vector<std::shared_ptr<Root>> all_entries() {
-  std::vector<std::shared_ptr<Root>> living;
-  for (const auto& each : entries())
-    if (std::shared_ptr<Root> entry = each.lock()) living.push_back(std::move(entry));
-  return living;
-}
-
-void note_entry(const std::shared_ptr<Root>& entry) {
-  std::erase_if(entries(), [](const auto& each) { return each.expired(); });
-  entries().push_back(entry);
-}
-
-void forget_entries() {
-  for (const auto& entry : all_entries())
-    if (CodeState* state = code_state(entry->code, false)) const auto gone = std::exchange(state->entries, {});
-}
-
 // Immortal, so that nothing is dropped when the process ends.
 Ref& default_market() noexcept {
   static auto* market = new Ref();
@@ -188,7 +163,7 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
     return -1;
   }
   auto root = std::make_shared<Root>();
-  root->id = g_next++;
+  root->id = next_root();
   Ref number = Ref::steal(PyLong_FromLong(root->id));
   Ref callback = Ref::steal(PyCFunction_New(&g_on_death, number.get()));
   if (!callback) return -1;
@@ -237,7 +212,13 @@ void remove_root(int id) {
 std::shared_ptr<Root> find_root(int id) {
   for (auto& root : all_roots())
     if (root->id == id) return root;
+  for (const auto& entry : all_entries())
+    if (entry->id == id) return entry;
   return nullptr;
+}
+
+int next_root() noexcept {
+  return g_next++;
 }
 
 int root_of(PyObject* object) noexcept {
@@ -268,7 +249,7 @@ void reset_root(Root& root) {
   root.gave_up = root.closed = root.passes = false;
   root.plain_seconds = root.owed = root.last_cost = 0;
   root.drivers.clear();
-  forget_entries();
+  forget_entries_of(root);
   roots_changed();
 }
 
@@ -309,14 +290,15 @@ bool follows(const Trace& trace, PyObject* function) {
 }  // namespace
 
 void forget_followed(PyObject* function) {
-  forget_entries();
+  const auto follows_it = [&](const Root& root) {
+    return std::any_of(root.traces.begin(), root.traces.end(),
+                       [&](const auto& trace) { return follows(*trace, function); });
+  };
+  for (const auto& entry : all_entries())
+    if (follows_it(*entry)) forget_entry(*entry);
   const std::vector<std::shared_ptr<Root>> roots = all_roots();  // what dies meanwhile takes itself off the list
   for (auto& root : roots)
-    for (auto& trace : root->traces)
-      if (follows(*trace, function)) {
-        reset_root(*root);
-        break;
-      }
+    if (follows_it(*root)) reset_root(*root);
 }
 
 }  // namespace pijit

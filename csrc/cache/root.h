@@ -59,7 +59,10 @@ struct Root {
   std::string file;  // where the user wrote it: the function under its decorators, or a method of the object's class
   int line = 0;
   bool strict = false, automatic = false, dead = false;
-  int entered_at = -1;       // the instruction, if it is an entry in the middle of the function (hook/entries.h)
+  int entered_at = -1;   // the instruction, if it is an entry in the middle of the function (hook/entries.h)
+  bool is_loop = false;  // of an entry: that is the head of a loop
+  int entered_for = 0;   // of an entry: the root whose call came to it last
+  std::vector<std::weak_ptr<Root>> entries;  // to which its calls came (cache/entry_points.h)
   bool suspends = false;     // of a generator or coroutine function: its body is CPython's, and it has no traces
   bool fixed_sizes = false;  // of tensors (SizePolicy)
   uint64_t verify = 0;       // every how many calls one is compared with CPython; 0: as for all
@@ -120,6 +123,7 @@ struct EntryPoint {
   PyObject* function;  // borrowed, compared only
   int index;           // the instruction
   uint64_t shape;      // which slots of the frame are empty
+  int counted_for;     // the root whose call came to it last
   uint32_t arrivals;
   std::shared_ptr<Root> root;  // null: it has no traces yet
 };
@@ -173,7 +177,10 @@ Ref& default_market() noexcept;
 // Adds a root; -1 with an error set.
 int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::string name, bool strict, bool automatic);
 void remove_root(int id);
+// An entry, too.
 std::shared_ptr<Root> find_root(int id);
+// The number of a root that is made.
+int next_root() noexcept;
 int root_of(PyObject* object) noexcept;
 void reset_root(Root& root);
 // Calls that CPython ran, and that stand for what it takes for any call; no times: none was measured. In the first
@@ -184,11 +191,6 @@ const Spent& standard(const Root& root) noexcept;
 double seconds_lost(const Root& root) noexcept;
 double seconds_recording(const Root& root) noexcept;
 double seconds_saved(const Root& root) noexcept;
-// The entries that there are.
-std::vector<std::shared_ptr<Root>> all_entries();
-void note_entry(const std::shared_ptr<Root>& entry);
-// None of them is used any more.
-void forget_entries();
 // Resets the roots whose traces follow this function.
 void forget_followed(PyObject* function);
 

@@ -29,7 +29,8 @@ bool is_constant_input(const Trace& trace, const Guard& guard) noexcept {
 
 class Liveness {
  public:
-  // Without `snapshots`, only those of opaque calls count: what others read is needed where a replay is left only.
+  // Without `snapshots`, only those of opaque calls and of the trace's end count: what others read is needed where a
+  // replay is left before its end only.
   explicit Liveness(Trace& trace, bool snapshots = true)
       : trace_(trace),
         snapshots_(snapshots),
@@ -73,7 +74,8 @@ class Liveness {
   void use_epoch(const Epoch& epoch);
 
   bool reads_snapshot(const Node& node) const noexcept {
-    return node.snapshot != kNone && (snapshots_ || is_opaque(node.op) || node.op == Op::kBuild);
+    const bool always = is_opaque(node.op) || node.op == Op::kBuild || node.op == Op::kExit;
+    return node.snapshot != kNone && (snapshots_ || always);
   }
 
   Trace& trace_;

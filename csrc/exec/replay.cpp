@@ -444,8 +444,8 @@ class Replay {
         release(*trace_, node, regs_);
         at += 1;
       } else {
-        if (outcome != Outcome::kReturn && outcome != Outcome::kFail && !restored())
-          return fail_short_of_memory(*trace_, regs_);
+        const bool restores = outcome != Outcome::kReturn && outcome != Outcome::kFail && node.op != Op::kExit;
+        if (restores && !restored()) return fail_short_of_memory(*trace_, regs_);
         if (outcome != Outcome::kLeave || !change_over(at)) return end(node, outcome, left);
       }
     }

@@ -33,6 +33,8 @@ class Varying {
   bool is_open_input(uint32_t index) const noexcept { return has_argument(index + 1); }
   // The traces begin in the middle of a function: what they find there may be new in each call.
   bool in_the_middle = false;
+  // Compilers are asked for what they do: of a loop one turn is enough, which is compiled once.
+  bool compiled = false;
   // Of that input nothing but the class is the same. True: that is news.
   bool take_by_type(uint64_t way) { return types_.insert(way).second; }
   bool is_taken_by_type(uint64_t way) const noexcept { return types_.count(way) != 0; }

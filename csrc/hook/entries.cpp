@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "cache/entry_points.h"
 #include "cpython/bytecode.h"
 #include "cpython/places.h"
 #include "hook/roots.h"
@@ -20,6 +21,7 @@ constexpr uint32_t kOften = 4;
 constexpr size_t kMostEntries = 32, kMostPlaces = 64;
 
 thread_local Resumed* t_innermost = nullptr;
+thread_local Root* t_root = nullptr;  // whose call it is
 
 // What a replay returns whose frame is handed back: no object of a program's.
 PyObject g_handed_back{};
@@ -37,22 +39,35 @@ bool is_alive(const EntryPoint& point, PyObject* function) noexcept {
   return point.weak && PyWeakref_GET_OBJECT(point.weak.get()) == function;
 }
 
+// Who asked for native replay gets that, whoever else comes to the place.
+bool asks_as(const EntryPoint& point, const Root& root) noexcept {
+  return point.root == nullptr ||
+         (point.root->market.get() == root.market.get() && point.root->fixed_sizes == root.fixed_sizes);
+}
+
 // The place is counted from now on.
-EntryPoint* add_point(CodeState& state, cpython::Frame* frame, int index, uint64_t shape) {
+EntryPoint* add_place(CodeState& state, cpython::Frame* frame, int index, uint64_t shape) {
   PyObject* function = cpython::function(frame);
   std::erase_if(state.entries, [](const EntryPoint& each) { return PyWeakref_GET_OBJECT(each.weak.get()) == Py_None; });
   if (state.entries.size() >= kMostPlaces) return nullptr;
   Ref weak = Ref::steal(PyWeakref_NewRef(function, nullptr));
   if (!weak) return PyErr_Clear(), nullptr;
-  state.entries.push_back({std::move(weak), function, index, shape, 0, nullptr});
-  return &state.entries.back();
+  return &add_point(state, {std::move(weak), function, index, shape, t_root->id, 0, nullptr});
 }
 
 // What the trace that was left has made, or a loop assigns, differs from one time to the other: the first trace of the
 // entry leaves it open.
-std::shared_ptr<Root> make_entry(cpython::Frame* frame, int index, int loop_end, const std::vector<bool>& same) {
+std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame, int loop_end,
+                                 const std::vector<bool>& same) {
+  const int index = point.index;
   PyCodeObject* code = cpython::code(frame);
   auto root = std::make_shared<Root>();
+  root->id = next_root();
+  root->weak = Ref::borrow(point.weak.get());
+  root->verify = t_root->verify;
+  root->market = Ref::borrow(t_root->market.get());
+  root->fixed_sizes = t_root->fixed_sizes;
+  root->is_loop = loop_end >= 0;
   root->code = code;
   root->held_code = Ref::borrow(reinterpret_cast<PyObject*>(code));
   root->function = cpython::function(frame);
@@ -63,6 +78,7 @@ std::shared_ptr<Root> make_entry(cpython::Frame* frame, int index, int loop_end,
   root->name = place.function + ":" + std::to_string(place.line);
   note_entry(root);
   root->varying.in_the_middle = true;
+  root->varying.compiled = static_cast<bool>(root->market);
   for (int slot = 0; slot < cpython::used_slots(frame); ++slot)
     if (static_cast<size_t>(slot) >= same.size() || !same[static_cast<size_t>(slot)])
       root->varying.open_input(static_cast<uint32_t>(slot));
@@ -86,7 +102,7 @@ bool comes_back(const Trace& trace, uint32_t node) noexcept {
 
 // The entry where the frame stands; null: CPython goes on.
 std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const std::vector<bool>& same) {
-  if (cpython::is_held(frame) || !cpython::untraced(ts)) return nullptr;
+  if (t_root == nullptr || cpython::is_held(frame) || !cpython::untraced(ts)) return nullptr;
   CodeState* state = code_state(cpython::code(frame), true);
   if (state == nullptr) return nullptr;
   PyObject* function = cpython::function(frame);
@@ -96,20 +112,30 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
   const uint64_t shape = shape_of(frame);
   EntryPoint* point = nullptr;
   for (EntryPoint& each : state->entries)
-    if (each.index == index && each.function == function && each.shape == shape && is_alive(each, function))
+    if (each.index == index && each.function == function && each.shape == shape && is_alive(each, function) &&
+        asks_as(each, *t_root))
       point = &each;
   if (point != nullptr && point->root != nullptr) return point->root;
-  if (point == nullptr && (point = add_point(*state, frame, index, shape)) == nullptr) return nullptr;
+  if (point == nullptr && (point = add_place(*state, frame, index, shape)) == nullptr) return nullptr;
+  point->counted_for = t_root->id;
   point->arrivals += 1;
   const auto made = std::count_if(state->entries.begin(), state->entries.end(),
                                   [](const EntryPoint& each) { return each.root != nullptr; });
   if (static_cast<size_t>(made) >= kMostEntries) return nullptr;
   const int loop_end = cpython::loop_end(cpython::code(frame), index);
   if (point->arrivals < kOften && stress_words() == 0 && loop_end < 0) return nullptr;
-  return point->root = make_entry(frame, index, loop_end, same);
+  return point->root = make_entry(*point, frame, loop_end, same);
 }
 
 }  // namespace
+
+Serves::Serves(Root& root) noexcept : outer_(t_root) {
+  if (root.entered_at < 0) t_root = &root;
+}
+
+Serves::~Serves() {
+  t_root = outer_;
+}
 
 Resumed::Resumed(cpython::Frame* frame) noexcept : frame_(frame), outer_(std::exchange(t_innermost, this)) {}
 
@@ -134,6 +160,7 @@ bool Resumed::finish(PyThreadState* ts, PyObject** result) {
       return true;
     }
     from_ = index;
+    note_entered(*t_root, entry);
     const uint64_t replays = entry->replays;
     *result = enter_in_the_middle(entry, ts, frame_);
     native_ = native_ && entry->replays != replays;

@@ -9,6 +9,9 @@
 //   a loop     a trace takes one turn and is left at the head, where the next one is entered; a long loop is left to
 //              such traces when it is first recorded (record/loops.cpp)
 //
+// An entry's traces are those of the roots whose calls come to it, in all that people are told; compilers are asked for
+// their segments as for those of the root.
+//
 // Only under the option loops="auto" or "body" (Loops); without it CPython goes on.
 //
 // 1. An entry belongs to the function and the instruction, and to which of the frame's slots are empty.
@@ -22,6 +25,18 @@
 #include "exec/replay.h"
 
 namespace pijit {
+
+// While it lives, calls of the root come to the entries; of an entry itself nothing changes.
+class Serves {
+ public:
+  explicit Serves(Root& root) noexcept;
+  ~Serves();
+  Serves(const Serves&) = delete;
+  Serves& operator=(const Serves&) = delete;
+
+ private:
+  Root* outer_;
+};
 
 // While it lives, a frame that a replay of it rebuilds is handed back to whoever made this: resume() goes on then.
 class Resumed {

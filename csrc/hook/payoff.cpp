@@ -72,6 +72,8 @@ bool awaits_plans(const Root& root) noexcept {
       for (const auto& keyed : segment.keys)
         if (keyed->is_undecided()) return true;
   }
+  for (const auto& each : root.entries)
+    if (const std::shared_ptr<Root> entry = each.lock(); entry != nullptr && awaits_plans(*entry)) return true;
   return false;
 }
 

@@ -184,8 +184,9 @@ size_t left_over(const Trace* trace) noexcept {
 }
 
 // Numbers are better left to be constants: with them open, this recording came to less than one before that was of use.
+// Of a loop a trace with constants is of use for one turn.
 bool refuse_numbers(Root& root, const Trace* trace) {
-  if (!root.varying.has_missed() || left_over(trace) == 0) return false;
+  if (root.is_loop || !root.varying.has_missed() || left_over(trace) == 0) return false;
   const bool worse = std::any_of(root.traces.begin(), root.traces.end(), [&](const auto& other) {
     return other->replays > 0 && left_over(other.get()) < left_over(trace);
   });
@@ -252,7 +253,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   recorder.sizes = {root->fixed_sizes, &varying_sizes()};
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));
-  if (root->market || keeps_inputs()) recorder.unroll_loops();  // who compiles or exports it wants all of it
+  if (keeps_inputs()) recorder.unroll_loops();  // who exports it wants all of it
   if (!recorder.start()) return not_started(*root, ts, frame);
   PyObject* result = evaluate(*root, ts, frame);
   if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
@@ -420,6 +421,7 @@ bool replay(const Trace& trace, PyThreadState* ts, cpython::Frame* frame, PyObje
 
 // The trace that the root's guards choose runs; false: none.
 bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
+  const Serves serves(root);
   const size_t count = root.traces.size();
   const uint64_t signature = count > 1 ? call_signature(frame, root.code, current_adapter()) : 0;
   const size_t likely = count > 1 ? std::min(root.dispatch.guess(signature), count - 1) : 0;

@@ -45,7 +45,7 @@ const Words& words() {
 PyObject* input_name(PyCodeObject* code, uint32_t index) {
   const auto locals = static_cast<uint32_t>(code->co_nlocalsplus);
   if (index < locals) return PyTuple_GET_ITEM(code->co_localsplusnames, index);
-  return word(("<stack " + std::to_string(index - locals) + ">").c_str());
+  return word(("stack_" + std::to_string(index - locals)).c_str());
 }
 
 Sources::Sources(const Trace& trace, bool alive, const ObjectSet* proven)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cpython/bytecode.h"
 #include "opt/effects.h"
 #include "opt/regions.h"
 #include "opt/steps.h"
@@ -30,9 +31,10 @@ class Finder {
     return reg;
   }
   bool is_tensor(uint32_t reg) const noexcept { return trace_.regs[reg].rep == Rep::kTensor; }
-  // A number that an operation has read from the data of a tensor differs from call to call: a key that had it would
-  // hardly ever come again.
+  // A number that an operation has read from the data of a tensor differs from call to call, and one that a turn of a
+  // loop sets from turn to turn: a key that had it would hardly ever come again.
   void end_at_data();
+  Vec<bool> numbers_of_turns() const;
   void note_memory();
   uint32_t end_of(uint32_t first, uint32_t limit) const;
   // The first node at which the run [first, last) has to end; `last` if there is none.
@@ -56,8 +58,23 @@ class Finder {
   uint32_t last_write_ = 0;   // the last node that writes to what exists, or runs foreign code
 };
 
+// By register: what an iterator gives, and the variables that a loop assigns at whose head the trace begins.
+Vec<bool> Finder::numbers_of_turns() const {
+  Vec<bool> found(trace_.regs.size());
+  if (!trace_.takes_inputs) return found;
+  auto* code = reinterpret_cast<PyCodeObject*>(trace_.code.get());
+  const auto head = static_cast<int>(trace_.frame_states[trace_.snapshots[0].frame].resume);
+  const std::vector<int> assigned = cpython::assigned_locals(code, head, cpython::loop_end(code, head));
+  for (const Node& node : trace_.nodes) {
+    const bool of_loop = node.op == Op::kUnbox && node.a.is_reg() &&
+                         std::count(assigned.begin(), assigned.end(), static_cast<int>(node.a.index())) != 0;
+    if (node.op == Op::kAdvance || of_loop) found[node.out] = true;
+  }
+  return found;
+}
+
 void Finder::end_at_data() {
-  Vec<bool> of_data(trace_.regs.size());
+  Vec<bool> of_data = numbers_of_turns();
   for (uint32_t i = 0; i < steps_.size(); ++i) {
     Step& step = steps_[i];
     const bool reads = std::any_of(step.reads.begin(), step.reads.end(), [&](uint32_t reg) { return of_data[reg]; });

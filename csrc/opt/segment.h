@@ -4,9 +4,9 @@
 //
 // 1. Nodes of a segment are operators without effects outside of it, and what depends on the form of tensors only:
 //    sizes, checks of metadata, arithmetic on numbers. The key of a plan fixes that form, so the latter hold again.
-// 2. A plan gives the outputs: what nodes behind the segment and the result read. What only a snapshot reads is
-// computed
-//    natively from the inputs when a replay is left there (exec/plans.h).
+// 2. A plan gives the outputs: what nodes behind the segment and the result read, or the frames that a trace without a
+//    result ends in. What only another snapshot reads is computed natively from the inputs when a replay is left there
+//    (exec/plans.h).
 // 3. All members are guarded by the GIL.
 #pragma once
 #include <cstdint>
@@ -56,7 +56,7 @@ struct Offer {
 
 // Finds the segments of a trace. `read`: by register, the last node that reads it, or whose snapshot does where foreign
 // code may have written its inputs; `seen`: the last node that reads it or whose snapshot may. Without a market of the
-// root, those of regions are found alone.
+// root, those of regions are found alone. What the snapshot at the trace's end reads counts as read.
 std::shared_ptr<Segments> find_segments(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen,
                                         bool has_market);
 

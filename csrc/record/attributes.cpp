@@ -546,6 +546,8 @@ Invoke Recorder::find_attribute(ShadowFrame& frame, Val object, PyObject* name, 
     *missing = true;
     return Invoke::kUnknown;
   }
+  if (has_name(name, "append") && is_own_list(*this, object))
+    return bind(lookup, method_of_list("append"), object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
   if (object.is_reg()) return Invoke::kUnknown;
   getattrofunc getter = type->tp_getattro;
   const cpython::SlotFunctions& slots = cpython::slot_functions();

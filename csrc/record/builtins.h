@@ -37,6 +37,11 @@ void add_class_builtins();       // builtins_classes.cpp
 void find_opaque_functions();  // opaque.cpp
 void find_group_class();       // exception_groups.cpp
 
+// The list came in where the recording began in the middle of a function, and nothing but the frame holds it.
+bool is_own_list(Recorder& recorder, Val value);
+// Borrowed.
+PyObject* method_of_list(const char* name);
+
 // What C tells of a virtual generator; Null: not known.
 Val generator_attribute(Recorder& recorder, Val generator, PyObject* name);
 // The StopIteration of a generator that returned this.

@@ -43,6 +43,10 @@ bool read_index(Recorder& recorder, Val value, Py_ssize_t* index) {
 
 Task<Val> list_append(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
+  if (args.names.empty() && args.values.size() == 2 && is_own_list(recorder, args.values[0])) {
+    if (!recorder.call_known(method_of_list("append"), args.values)) co_await drive.unknown();
+    co_return none();
+  }
   Val list = written_list(recorder, args, 1, 1);
   if (list.is_null()) co_await drive.unknown();
   const Vals more(1, args.values[1]);

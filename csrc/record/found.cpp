@@ -17,6 +17,7 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/instances.h"
+#include "record/builtins.h"
 #include "record/limits.h"
 #include "record/recorder.h"
 
@@ -266,6 +267,7 @@ Val Recorder::found_container(PyObject* object, Val source) {
 
 // What is in the register becomes known, if it was there when the epoch began.
 bool Recorder::adopt(Val reg, PyObject* object) {
+  if (is_own_list(*this, reg)) return false;
   const RegInfo& info = trace_->regs[reg.index()];
   if (info.rep != Rep::kObject || (info.epoch >= trace_->epochs.size() && !is_loaded(reg))) return false;
   Val found;

@@ -7,7 +7,7 @@
 
 #include "cpython/keys.h"
 #include "guard/instances.h"
-#include "record/recorder.h"
+#include "record/builtins.h"
 
 namespace pijit {
 namespace {
@@ -346,12 +346,41 @@ Val Recorder::own(Val container) {
 
 Val Recorder::entry_value(PyObject* object, Val source) {
   const bool list = PyList_CheckExact(object), dict = PyDict_CheckExact(object), method = PyMethod_Check(object);
-  if (varying_ != nullptr && varying_->is_taken_by_type(argument_way(*trace_, source))) return by_type(object, source);
-  if ((!list && !dict && !method) || Py_REFCNT(object) > 1) return input(object, source, 0);
+  const bool shared = (!list && !dict && !method) || Py_REFCNT(object) > 1;
+  if (varying_ != nullptr && varying_->is_taken_by_type(argument_way(*trace_, source))) {
+    if (list && !shared) input_guard(GuardOp::kUnshared, source);
+    return by_type(object, source);
+  }
+  if (shared) return input(object, source, 0);
   by_type(object, source);
   input_guard(GuardOp::kUnshared, source);
   if (method) return entry_method(object, source);
   return own(list ? input_sequence(object, source, 0, false) : input_dict(object, source, 0, false));
+}
+
+PyObject* method_of_list(const char* name) {
+  const Ref key = Ref::steal(PyUnicode_InternFromString(name));
+  return cpython::lookup_type(&PyList_Type, key.get());
+}
+
+// In a loop such a list is what turns add to, and is longer in each: it is never looked into.
+bool is_own_list(Recorder& recorder, Val value) {
+  constexpr Py_ssize_t kOfFrame = 2;  // the variable, and the stack
+  const Trace& trace = recorder.trace();
+  if (!trace.takes_inputs || !value.is_reg() || value.index() >= trace.inputs) return false;
+  PyObject* list = recorder.real(value);
+  if (list == nullptr || !PyList_CheckExact(list) || Py_REFCNT(list) > kOfFrame) return false;
+  const auto guards = trace.guards.begin(), end = guards + static_cast<ptrdiff_t>(trace.entry_guards());
+  if (std::none_of(guards, end,
+                   [&](const Guard& guard) { return guard.op == GuardOp::kUnshared && guard.subject == value; }))
+    return false;
+  PyObject* append = method_of_list("append");
+  return std::all_of(trace.nodes.begin(), trace.nodes.end(), [&](const Node& node) {
+    const auto operands = trace.operands.begin() + node.first;
+    const bool given = node.a == value || node.b == value || node.c == value ||
+                       std::find(operands, operands + node.count, value) != operands + node.count;
+    return !given || (node.op == Op::kCall && node.a.object() == append && operands[1] != value);
+  });
 }
 
 bool Recorder::bind_entry() {

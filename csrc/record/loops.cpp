@@ -6,6 +6,12 @@
 //
 // A turn is worth a trace of its own if the next one does the same with the same objects: the layers of a model, each
 // of which has weights of its own, stay whole.
+//
+// Two loops stay whole because nothing could go on in their frames (hook/entries.h):
+//
+//   in a generator   what resumes it enters its frame without the hook, and a replay would have to end in a frame that
+//                    is suspended
+//   in a handler     the traceback of the exception holds the frame, whose variables a replay takes out of it
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,8 +28,10 @@ struct Size {
 };
 
 // What is recorded before a loop is left to its own traces; what is still to come, if that is known; what a trace of
-// its own has, which takes more than one turn if they are small. The bytecodes are what recording takes time for.
-constexpr Size kLeast = {300, 6000}, kLeastToCome = {1000, 20000}, kLeastOfOwn = {150, 3000};
+// its own has, which takes more than one turn if they are small, and fewer where compilers have to compile each. The
+// bytecodes are what recording takes time for.
+constexpr Size kLeast = {300, 6000}, kLeastToCome = {1000, 20000}, kLeastOfOwn = {150, 3000},
+               kLeastCompiled = {10, 3000};
 
 bool is_less(Size size, Size than) noexcept {
   return size.nodes < than.nodes && size.bytecodes < than.bytecodes;
@@ -109,8 +117,10 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
   if (loops_ == Loops::kUnrolled || frame.generator != kNone || frame.drive || !frame.handled.empty()) return false;
   const auto nodes = static_cast<uint32_t>(trace_->nodes.size());
   const uint64_t bytecodes = record_limits().operations - limit_;
-  if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_)
-    return !is_less({nodes, bytecodes}, kLeastOfOwn);
+  if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_) {
+    const bool compiled = varying_ != nullptr && varying_->compiled;
+    return !is_less({nodes, bytecodes}, compiled ? kLeastCompiled : kLeastOfOwn);
+  }
   const Arrival::Place now{nodes, static_cast<uint32_t>(trace_->guards.size()),
                            static_cast<uint32_t>(trace_->epochs.size()), bytecodes};
   const auto found = std::find_if(frame.arrivals.begin(), frame.arrivals.end(),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pijit import _core
 from pijit.segments import Key, Segment
-from pijit.traces import duration, place, plural, view
+from pijit.traces import duration, entries_of, place, plural, view
 
 if TYPE_CHECKING:
     from pijit._core import RootInfo
@@ -65,7 +65,7 @@ def found(roots: "Sequence[RootInfo]") -> Compiled:
     """What became of the segments of these roots."""
     made, refused = Compiled(), dict[tuple[str, str], Refusal]()
     asked: dict[int, tuple[Any, RootInfo]] = {}
-    for root in roots:
+    for root in (each for of in roots for each in _with_entries(of)):
         rows = _core.root_traces(root["root"]) if root["alive"] and root["segments"] else []
         markets = [_core.market_of(root["root"])] if root["alive"] else []
         markets += [row["region"].market for trace in rows for row in trace["segments"] if row["region"] is not None]
@@ -74,7 +74,8 @@ def found(roots: "Sequence[RootInfo]") -> Compiled:
         segments = [segment for trace in traces for segment in trace.segments]
         if segments:
             share = sum(segment.share for segment in segments) / sum(bool(trace.segments) for trace in traces)
-            made.functions.append(Function(root["name"], root["file"], root["line"], segments, share))
+            name = f"{root['name'].partition(':')[0]}, {root['entry']}" if root["entry"] else root["name"]
+            made.functions.append(Function(name, root["file"], root["line"], segments, share))
     for market, root in asked.values():
         for outcome in getattr(market, "outcomes", ()):
             if outcome.seconds:
@@ -86,6 +87,11 @@ def found(roots: "Sequence[RootInfo]") -> Compiled:
                 refused.setdefault((outcome.backend, why), Refusal(outcome.backend, why)).times += 1
     made.refused = sorted(refused.values(), key=lambda each: -each.times)
     return made
+
+
+def _with_entries(root: "RootInfo") -> "list[RootInfo]":
+    """The root, and the entries in the middle of functions to which its calls came."""
+    return [root, *(entries_of(root["root"]) if root["alive"] else ())]
 
 
 def _has_line(why: str) -> bool:

@@ -4,13 +4,14 @@ import dataclasses
 import inspect
 import json
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from pijit import _core
 from pijit.api import Status, jit, root_of, status, traces
 from pijit.errors import UsageError
-from pijit.traces import Stop, Traces, plural, stop_view
+from pijit.traces import Stop, Trace, Traces, entries_of, plural, stop_view
 
 # The counters of a root that one call may move, in the order in which they are shown.
 _COUNTERS = ("records", "aborts", "replays", "exits", "guard_failures")
@@ -21,7 +22,8 @@ class Report:
     """What `explain` found; `print()` it, or take `.to_json()` or `.to_html()`.
 
     `result` is what the call returned, `seconds` what it took, `counts` what it moved (records, aborts, replays, exits,
-    guard failures), `stop` where its recording stopped, `miss` the guard that failed, `traces` what there is now.
+    guard failures), `inside` the same of traces that begin in the middle of functions, such as those of loops, `stop`
+    where its recording stopped, `miss` the guard that failed, `traces` what there is now.
 
     Example:
         >>> import pijit
@@ -34,6 +36,7 @@ class Report:
     status: Status
     seconds: float
     counts: dict[str, int]
+    inside: dict[str, int]
     stop: Stop | None
     advice: str
     miss: str | None
@@ -42,18 +45,19 @@ class Report:
 
     def __str__(self) -> str:
         reason = f" ({self.status.reason})" if self.status.reason else ""
-        moved = ", ".join(plural(count, name.replace("_", " ")) for name, count in self.counts.items() if count)
         lines = [f"{self.name}: {self.status.state}{reason}"]
-        lines.append(f"  this call: {1e3 * self.seconds:.2f} ms, {moved or 'in CPython'}")
+        lines.append(f"  this call: {1e3 * self.seconds:.2f} ms, {_moved(self.counts) or 'in CPython'}")
+        if inside := _moved(self.inside):
+            lines.append(f"  inside it, at loops and behind branches: {inside}")
         if self.stop is not None:
             lines += [f"  {self.stop}", *([f"    {self.advice}"] if self.advice else [])]
         if self.miss:
             lines.append(f"  not replayed because of {self.miss}")
-        for number, trace in enumerate(self.traces):
+        for name, trace in named(self.traces):
             end = "a return" if trace.ends == "return" else "an exit"
             observed = f"{plural(trace.operations, 'operations')} observed in {1e3 * trace.record_seconds:.2f} ms"
             used = f"{plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
-            lines.append(f"  trace {number}: {trace.sizes()}, ends in {end}")
+            lines.append(f"  {name}: {trace.sizes()}, ends in {end}")
             lines.append(f"    cost: {observed}, {trace.bytes:,} bytes; used: {used}")
             if trace.stop is not None and trace.stop != self.stop:
                 lines.append(f"    {trace.stop}")
@@ -89,8 +93,8 @@ class Report:
         import html  # a table of entities that few processes need
 
         bodies = [
-            f"<details><summary>trace {number}</summary><pre>{html.escape(str(trace))}</pre></details>"
-            for number, trace in enumerate(self.traces)
+            f"<details><summary>{html.escape(name)}</summary><pre>{html.escape(str(trace))}</pre></details>"
+            for name, trace in named(self.traces)
         ]
         return "\n".join([f"<pre>{html.escape(str(self))}</pre>", *bodies])
 
@@ -123,6 +127,7 @@ def explain(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     root = root_of(target)
     try:
         before = _core.root_report(root) if root >= 0 else None
+        inside_before = _inside(root)
         start = time.perf_counter()
         result = target(*args, **kwargs)
         seconds = time.perf_counter() - start
@@ -135,10 +140,30 @@ def explain(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
             stop = stop_view(after["last_stop"]) if told else None
             miss = after["last_miss"] if counts["guard_failures"] else None
         name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
-        return Report(name, status(target), seconds, counts, stop, _advice(stop), miss, traces(target), result)
+        inside = {name: count - inside_before[name] for name, count in _inside(root).items()}
+        return Report(name, status(target), seconds, counts, inside, stop, _advice(stop), miss, traces(target), result)
     finally:
         if not known and root >= 0:
             _core.remove_root(root)
+
+
+def named(traces: Traces) -> Iterator[tuple[str, Trace]]:
+    """Traces with what people call them: "trace 0", "loop at train.py:42, trace 0"."""
+    counts = Counter[tuple[int, str]]()
+    for trace in traces:
+        number = counts[trace.root, trace.entry]
+        counts[trace.root, trace.entry] += 1
+        yield f"{trace.entry}, trace {number}" if trace.entry else f"trace {number}", trace
+
+
+def _moved(counts: Mapping[str, int]) -> str:
+    return ", ".join(plural(count, name.replace("_", " ")) for name, count in counts.items() if count)
+
+
+def _inside(root: int) -> dict[str, int]:
+    """The counters of all entries of a root; of those that are gone nothing is known."""
+    found = entries_of(root) if root >= 0 else []
+    return {name: sum(entry[name] for entry in found) for name in _COUNTERS}  # type: ignore[literal-required]
 
 
 def _check_arguments(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -318,10 +318,11 @@ def _traces(rows: Sequence[Row], most: _Most, *, in_full: bool) -> Iterator[str]
         row.anchor = f"function-{functions}"
         yield f'<h3 id="{row.anchor}">{heading}</h3>'
         for root in roots[: most.objects]:
-            with contextlib.suppress(ValueError):  # its function died meanwhile
-                for number, info in enumerate(_core.root_traces(root["root"])):
-                    nodes -= len(info["nodes"])
-                    yield listing(number, info, root["root"], in_full=in_full)
+            for each in (root["root"], *root["entries"]):
+                with contextlib.suppress(ValueError):  # its function died meanwhile
+                    for number, info in enumerate(_core.root_traces(each)):
+                        nodes -= len(info["nodes"])
+                        yield listing(number, info, each, in_full=in_full)
         if len(roots) > most.objects:
             yield f'<p class="soft">{plural(len(roots) - most.objects, "objects")} more of this class have traces.</p>'
     if left_out:

@@ -29,17 +29,18 @@ LEGEND = (
 
 
 def listing(number: int, info: "TraceInfo", root: int, *, in_full: bool) -> str:
-    """One trace of a function, in HTML.
+    """One trace of a function, or of an entry in the middle of one, in HTML.
 
     Args:
-        number: its place among the traces of the function.
+        number: its place among the traces of the function or entry.
         info: as the core describes it.
-        root: of the function.
+        root: of the function or entry.
         in_full: with each guard, not only with what is asked of the arguments.
     """
     trace = view(info, root)
     used = f"{plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
-    summary = f"trace {number}: {used}; {trace.sizes()}; {trace.operations:,} bytecodes observed"
+    where = f"{trace.entry}, " if trace.entry else ""
+    summary = f"{where}trace {number}: {used}; {trace.sizes()}; {trace.operations:,} bytecodes observed"
     parts = [_table(trace, info["left"])]
     if trace.segments:
         parts.append(f"<pre>{escaped(_segments(trace), most=20_000)}</pre>")
@@ -83,7 +84,7 @@ def _rows(trace: Trace, body: Sequence[Line], left: Mapping[int, int]) -> Iterat
             [_line(f"    # {trace.stop}; the rest runs in CPython", "left")],
         )
     elif trace.ends != "return":
-        yield "", [_line("    # the loop goes on in a trace of its own", "soft")]
+        yield "", [_line(f"    # {trace._goes_on()}", "soft")]
 
 
 def _marked(line: Line, trace: Trace, left: Mapping[int, int]) -> str:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from pijit import _adapters, _core
 from pijit._config import OFF, WHY_OFF
 from pijit.tools import compiled, tables
-from pijit.traces import duration, place, plural, stop_view, view
+from pijit.traces import duration, entries_of, entry_place, place, plural, stop_view, view
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pijit._core import RootInfo
     from pijit.traces import Stop
 
@@ -67,12 +69,16 @@ def _write(out: TextIO, file: str, time: Time, *, in_full: bool) -> None:
 
 
 def data(time: Time) -> dict[str, object]:
-    """The report for programs: what the process took, `stats`, `functions` with their counters, and `events`."""
+    """The report for programs: what the process took, `stats`, `functions` and `entries` with counters, and `events`.
+
+    Entries are loops, and places behind branches, with traces of their own; a function has the numbers of its entries.
+    """
     roots = _core.roots()
     return {
         "seconds": time.seconds,
         "stats": _core.stats(),
         "functions": roots,
+        "entries": [dict(entry) for entry in _core.entries()],
         "events": [event._asdict() for event in events(time)],
         "events_left_out": _core.events()["left_out"],
         "compilers": compiled.data(compiled.found(roots)),
@@ -260,14 +266,23 @@ def reasons_of(roots: "list[RootInfo]") -> list[Reason]:
 
 
 def _details(root: "RootInfo") -> list[str]:
-    """What there is of a function: its traces, and the guard that failed last."""
-    lines = []
-    for number, trace in enumerate(map(view, _core.root_traces(root["root"])) if root["alive"] else ()):
-        lines.append(
-            f"trace {number}: {trace.sizes()}, {plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
-        )
-        if trace.stop is not None:
-            lines += [f"  {trace.stop}", f"  what to try: {tables.row(trace.stop.code).advice}"]
-    if root["last_miss"]:
-        lines.append(f"the guard that failed last: {root['last_miss']}")
+    """What there is of a function: its traces, those of its loops, and the guard that failed last."""
+    if not root["alive"]:
+        return _missed(root)
+    lines = [*_trace_lines(root, ""), *_missed(root)]
+    for entry in entries_of(root["root"]):
+        where = entry_place(entry["entry"], entry["file"], entry["line"])
+        lines += [*_trace_lines(entry, f"{where}, "), *(f"{where}: {line}" for line in _missed(entry))]
     return lines
+
+
+def _trace_lines(root: "RootInfo", where: str) -> "Iterator[str]":
+    for number, trace in enumerate(map(view, _core.root_traces(root["root"]))):
+        used = f"{plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
+        yield f"{where}trace {number}: {trace.sizes()}, {used}"
+        if trace.stop is not None:
+            yield from (f"  {trace.stop}", f"  what to try: {tables.row(trace.stop.code).advice}")
+
+
+def _missed(root: "RootInfo") -> list[str]:
+    return [f"the guard that failed last: {root['last_miss']}"] if root["last_miss"] else []

@@ -53,7 +53,7 @@ def test_forms():
     report = pijit.explain(lambda x: x, object())
     assert report.name in str(report)
     data = json.loads(report.to_json())
-    assert set(data) == {"name", "status", "seconds", "counts", "stop", "advice", "miss", "traces"}
+    assert set(data) == {"name", "status", "seconds", "counts", "inside", "stop", "advice", "miss", "traces"}
     assert "<pre>" in report.to_html()
     assert report._repr_html_() == report.to_html()
     assert "&lt;lambda&gt;" in report.to_html()

@@ -224,7 +224,7 @@ def test_reasons_have_codes_and_advice(tmp_path: Path) -> None:
 def test_traces_stand_beside_their_source(tmp_path: Path) -> None:
     page, data = run(tmp_path, LOOP)
     listings = page.tables["traces"]
-    assert len(listings) == sum(root["traces"] for root in data["functions"])
+    assert len(listings) == sum(root["traces"] for root in (*data["functions"], *data["entries"]))
     lines = [tuple(cell.strip() for cell in row) for table in listings for row in table.rows]
     assert any(source == "program.py:6 y = x + 1" and "x + 1" in trace for source, trace in lines)
     assert any(source.startswith("program.py:7") and "stopped recording" in trace for source, trace in lines)

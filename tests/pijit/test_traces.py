@@ -22,6 +22,7 @@ def described(file, **changes):
         "file": str(file),
         "line": 1,
         "signature": "self, x",
+        "entry": "",
         "modes": "grad on",
         "loaded": [("x", "x", "float32[*] on cpu", False), ("self.w", "self.w", "float32[*] on cpu", True)],
         "guards": [

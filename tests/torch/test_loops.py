@@ -100,6 +100,19 @@ def test_recurrent() -> None:
     assert entry_replays() > 0
 
 
+def test_a_list_that_grows_is_not_looked_into() -> None:
+    model = Recurrent(4)
+    with torch.no_grad():
+        fast = check(model, [(torch.randn(TURNS, 2, 4),), (torch.randn(TURNS + 7, 2, 4),)], times=8)
+        (loop, *_) = [trace for trace in pijit.traces(fast) if trace.entry.startswith("loop") and trace.replays]
+        assert loop.opaque_calls == 0
+        before = entry_replays()
+        xs = torch.randn(TURNS, 2, 4)
+        expected = model.forward(xs)
+        assert all(torch.equal(a, b) for a, b in zip(fast(xs), expected, strict=True))
+        assert entry_replays() > before + 10
+
+
 def test_gradients_through_a_loop() -> None:
     model, twin = Recurrent(4), Recurrent(4)
     twin.load_state_dict(model.state_dict())

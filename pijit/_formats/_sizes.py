@@ -13,6 +13,7 @@ from typing import Any
 
 from pijit._wrong import describe, nearest
 from pijit.errors import ExportError, UsageError
+from pijit.graph.branches import graphs_of
 from pijit.graph.model import Graph, Node, Region, Size, Value, replaced, values_of
 from pijit.graph.torch_calls import NUMBERS
 
@@ -208,6 +209,7 @@ class _Rewriter:
         places: dict[int, int] = {}
         for at, node in enumerate(graph.nodes):
             arguments = {name: replaced(argument, self.new) for name, argument in node.arguments.items()}
+            arguments |= {name: _Rewriter(self.size).rewritten(each, {}) for name, each in graphs_of(node).items()}
             if node.op == "check" and not any(True for _ in values_of(arguments)):
                 continue  # it was right at the capture
             number = self.number(node, arguments)

@@ -14,8 +14,9 @@ from typing import Any
 
 from pijit._formats._checks import check_whole
 from pijit._formats._sizes import example_shape
-from pijit._formats.fx import Lowering
+from pijit._formats.fx import Lowering, check_branches
 from pijit.errors import ExportError
+from pijit.graph.branches import all_nodes, check_dtypes, is_branch
 from pijit.graph.model import Graph, Value
 
 NAME = "exported_program"
@@ -40,6 +41,9 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
     from torch.utils._pytree import tree_flatten
 
     check_whole(graph, NAME)
+    check_branches(graph, NAME)
+    for node in filter(is_branch, all_nodes(graph)):
+        check_dtypes(node, "torch.export")
     leaves, structure = tree_flatten(graph.outputs)
     flat = tuple(leaf if isinstance(leaf, Value | int | float) else None for leaf in leaves)
     module = Lowering(replace(graph, outputs=flat), NAME).module()

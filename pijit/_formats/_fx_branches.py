@@ -1,0 +1,133 @@
+"""Nodes with graphs in them as torch's higher order operators `cond` and `while_loop`.
+
+torch.compile and torch.export take these.
+
+1. A graph in a node becomes a GraphModule of its own, an attribute of the one around it.
+2. The operators take tensors, and ints that are the same in each turn. A number that data decides, or that is carried,
+   is a tensor of one element there: int64, float64 or bool. It is read (`aten.item`) where something needs the number.
+3. The gradient of `cond` exists for results of floats only. So in a GraphModule that torch runs as it is, a decision
+   gives the bits of ints as floats.
+4. They allow no result that shares memory with what they are given, or with another result: such ones are copied. So
+   a graph that writes to one of these afterwards has no form here.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pijit._formats.fx import Lowering
+from pijit.errors import ExportError
+from pijit.graph.branches import BRANCHES, given, is_branch, kind_of, outputs_shared, shared
+from pijit.graph.model import Graph, Node, Value
+from pijit.graph.run import place_of
+from pijit.graph.torch_calls import function_at
+from pijit.passes._memory import Memory, written_by
+
+
+def check_writes(graph: Graph, format: str) -> None:
+    """`ExportError` where something is written that may be the result of a branch, too."""
+    memory, known = Memory(graph), set()
+    for node in graph.nodes:
+        for name in written_by(node):
+            value = node.arguments.get(name)
+            if isinstance(value, Value) and memory.root(value) in known:
+                raise ExportError(
+                    f"{place_of(node)}{node.op} writes to {value.name!r}, which a decision before may have given, or "
+                    f"kept; format {format!r} copies it there: write `x = x.clone()` before it"
+                )
+        if is_branch(node):
+            known |= {memory.root(value) for pair in shared(node) for value in pair}
+
+
+def lower(lowering: Lowering, node: Node) -> None:
+    """Makes the nodes of FX for one that has graphs in it."""
+    higher_order = lowering.torch.ops.higher_order
+    places = [*_places(lowering, node)]
+    modules = []
+    for name in BRANCHES[node.op]:
+        graph: Any = node.arguments[name]
+        module = _Inner(graph, lowering, node, places).module()
+        modules.append(lowering.fx.get_attr(lowering.hold(name, module)))
+    if node.op == "cond":
+        operands = tuple(made for how, made in places if how != "literal")
+        condition = lowering.numbers.tensor(node.arguments["condition"], "bool")
+        made = lowering.call(higher_order.cond, (condition, *modules, operands), {}, "cond")
+    else:
+        count = len(node.results)
+        carried = tuple(made for _, made in places[:count])
+        operands = tuple(made for how, made in places[count:] if how != "literal")
+        made = lowering.call(higher_order.while_loop, (*modules, carried, operands), {}, "while_loop")
+    for at, value in enumerate(node.results):
+        if value is not None:
+            item = lowering.call(function_at("operator.getitem"), (made, at), {}, value.name)
+            back = _as_float(lowering, node, value)
+            lowering.enter(value, item if back is None else lowering.call(*back[1](item)))
+
+
+# Dtypes, and the floats of so many bits.
+_FLOATS = {"int64": "float64", "int32": "float32", "int16": "float16"}
+_DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
+
+
+def _as_float(lowering: Lowering, node: Node, value: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]] | None:
+    """The calls that make a float of a result of a decision, and the result of the float; None: it stays what it is."""
+    torch, aten = lowering.torch, lowering.torch.ops.aten
+    kind = kind_of(value)
+    dtype = value.dtype if kind == "tensor" else _DTYPES[str(kind)]
+    if node.op != "cond" or lowering.traced:
+        return None
+    if dtype in _FLOATS:
+        own, other = getattr(torch, dtype), getattr(torch, _FLOATS[dtype])
+        return (lambda x: (aten.view.dtype, (x, other))), (lambda x: (aten.view.dtype, (x, own)))
+    if dtype in {"bool", "uint8", "int8"}:
+        own = getattr(torch, dtype)
+        return (lambda x: (aten.to.dtype, (x, torch.float16))), (lambda x: (aten.to.dtype, (x, own)))
+    return None
+
+
+def _places(lowering: Lowering, node: Node) -> Iterator[tuple[str, Any]]:
+    """How each input of the graphs comes in, and what is given for it: "array", "size", "number" or "literal"."""
+    count = len(node.results) if node.op == "while" else 0
+    for at, each in enumerate(given(node)):
+        kind = kind_of(each)
+        if kind == "tensor":
+            yield "array", lowering.argument(each)
+        elif at >= count and not isinstance(each, Value):
+            yield "literal", each
+        elif at >= count and kind == "int" and each not in lowering.numbers:
+            yield "size", lowering.argument(each)
+        else:
+            yield "number", lowering.numbers.tensor(each, str(kind))
+
+
+class _Inner(Lowering):
+    """Makes the module of a graph in a node."""
+
+    def __init__(self, graph: Graph, around: Lowering, node: Node, places: list[tuple[str, Any]]) -> None:
+        self.of, self.places = node, places
+        numbers = {value.name for value, (how, _) in zip(graph.inputs, places, strict=True) if how == "number"}
+        super().__init__(graph, around.format, numbers)
+        self.around = around.around
+        self.late = self.numbers.detached = True
+
+    def enter_inputs(self) -> None:
+        for value, (how, literal) in zip(self.graph.inputs, self.places, strict=True):
+            if how == "literal":
+                self.made[value.name] = literal
+            elif how == "number":
+                self.enter(value, self.fx.placeholder(value.name))
+            else:
+                self.made[value.name] = self.fx.placeholder(value.name)
+
+    def outputs(self) -> Any:
+        held: Any = self.graph.outputs
+        if isinstance(held, Value):
+            return self.numbers.tensor(held, "bool")
+        made: list[Any] = []
+        for each, places in zip(held, outputs_shared(self.graph), strict=True):
+            kind = kind_of(each)
+            one = self.argument(each) if kind == "tensor" else self.numbers.tensor(each, str(kind))
+            if places or one in made or one.op in {"placeholder", "get_attr"}:
+                one = self.call(self.torch.ops.aten.clone.default, (one,))
+            there = _as_float(self, self.of, each)
+            made.append(one if there is None else self.call(*there[0](one)))
+        return tuple(made)

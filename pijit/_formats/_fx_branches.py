@@ -41,20 +41,20 @@ def check_writes(graph: Graph, format: str) -> None:
 def lower(lowering: Lowering, node: Node) -> None:
     """Makes the nodes of FX for one that has graphs in it."""
     higher_order = lowering.torch.ops.higher_order
-    places = [*_places(lowering, node)]
+    places = _each_once(lowering, node, [*_places(lowering, node)])
     modules = []
     for name in BRANCHES[node.op]:
         graph: Any = node.arguments[name]
         module = _Inner(graph, lowering, node, places).module()
         modules.append(lowering.fx.get_attr(lowering.hold(name, module)))
     if node.op == "cond":
-        operands = tuple(made for how, made in places if how != "literal")
+        operands = tuple(made for how, made in places if how in _HANDED)
         condition = lowering.numbers.tensor(node.arguments["condition"], "bool")
         made = lowering.call(higher_order.cond, (condition, *modules, operands), {}, "cond")
     else:
         count = len(node.results)
         carried = tuple(made for _, made in places[:count])
-        operands = tuple(made for how, made in places[count:] if how != "literal")
+        operands = tuple(made for how, made in places[count:] if how in _HANDED)
         made = lowering.call(higher_order.while_loop, (*modules, carried, operands), {}, "while_loop")
     for at, value in enumerate(node.results):
         if value is not None:
@@ -84,6 +84,24 @@ def _as_float(lowering: Lowering, node: Node, value: Any) -> tuple[Callable[[Any
     return None
 
 
+_HANDED = ("array", "size", "number")
+
+
+def _each_once(lowering: Lowering, node: Node, places: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The same with "as" and a position for what is there already: torch.export takes nothing twice."""
+    carried = len(node.results) if node.op == "while" else 0
+    made: list[tuple[str, Any]] = []
+    for at, (how, each) in enumerate(places):
+        before = next((i for i, (other, held) in enumerate(made) if other == how and held is each), None)
+        if before is None or how == "literal":
+            made.append((how, each))
+        elif before < carried or at < carried:  # what is carried becomes another thing
+            made.append((how, lowering.call(lowering.torch.ops.aten.clone.default, (each,))))
+        else:
+            made.append(("as", before))
+    return made
+
+
 def _places(lowering: Lowering, node: Node) -> Iterator[tuple[str, Any]]:
     """How each input of the graphs comes in, and what is given for it: "array", "size", "number" or "literal"."""
     count = len(node.results) if node.op == "while" else 0
@@ -104,7 +122,11 @@ class _Inner(Lowering):
 
     def __init__(self, graph: Graph, around: Lowering, node: Node, places: list[tuple[str, Any]]) -> None:
         self.of, self.places = node, places
-        numbers = {value.name for value, (how, _) in zip(graph.inputs, places, strict=True) if how == "number"}
+        numbers = {
+            value.name
+            for value, (how, at) in zip(graph.inputs, places, strict=True)
+            if how == "number" or (how == "as" and places[at][0] == "number")
+        }
         super().__init__(graph, around.format, numbers)
         self.around = around.around
         self.late = self.numbers.detached = True
@@ -113,17 +135,25 @@ class _Inner(Lowering):
         for value, (how, literal) in zip(self.graph.inputs, self.places, strict=True):
             if how == "literal":
                 self.made[value.name] = literal
+            elif how == "as":
+                self.same(value, self.graph.inputs[literal])
             elif how == "number":
                 self.enter(value, self.fx.placeholder(value.name))
             else:
                 self.made[value.name] = self.fx.placeholder(value.name)
 
+    def same(self, value: Value, other: Value) -> None:
+        """An input is another one, too."""
+        if other in self.numbers:
+            self.numbers.give(value, self.numbers.tensor(other, other.kind))
+        else:
+            self.made[value.name] = self.made[other.name]
+
     def outputs(self) -> Any:
-        held: Any = self.graph.outputs
-        if isinstance(held, Value):
-            return self.numbers.tensor(held, "bool")
+        if not isinstance(self.graph.outputs, tuple):
+            return self.numbers.tensor(self.graph.outputs, "bool")
         made: list[Any] = []
-        for each, places in zip(held, outputs_shared(self.graph), strict=True):
+        for each, places in zip(self.graph.outputs, outputs_shared(self.graph), strict=True):
             kind = kind_of(each)
             one = self.argument(each) if kind == "tensor" else self.numbers.tensor(each, str(kind))
             if places or one in made or one.op in {"placeholder", "get_attr"}:

@@ -17,6 +17,7 @@ _SCALARS = {
     for name in (
         "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative", "abs", "equal", "not_equal",
         "less", "less_equal", "greater", "greater_equal", "not", "truth", "int", "float", "and", "or", "xor",
+        "min", "max",
     )
 }  # fmt: skip
 
@@ -130,6 +131,10 @@ class DataNumbers:
             return self._call(aten.ne.Scalar, (made[0], 0))
         if node.op == "scalar_not":
             return self._call(aten.eq.Scalar, (made[0], 0))
+        if node.op in {"scalar_min", "scalar_max"}:  # as Python has it: the first one, unless the second is beyond it
+            x, y = (self.tensor(side, kind) for side, kind in zip(sides, kinds, strict=True))
+            beyond = self._call((aten.lt if node.op == "scalar_min" else aten.gt).Tensor, (y, x))
+            return self._call(aten.where.self, (beyond, y, x))
         if node.op in {"scalar_int", "scalar_float"}:
             return self._call(aten.to.dtype, (made[0], torch.int64 if node.op == "scalar_int" else torch.float64))
         return self._call(function_at(path_of(NUMBERS[node.op])), tuple(made))

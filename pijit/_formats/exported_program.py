@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
-from pijit._formats._sizes import example_shape
+from pijit._formats._sizes import example_shape, folded
 from pijit._formats.fx import Lowering, check_branches
 from pijit.errors import ExportError
-from pijit.graph.branches import all_nodes, check_dtypes, is_branch
+from pijit.graph.branches import all_nodes, check_dtypes, has_branches, is_branch
 from pijit.graph.model import Graph, Value
 
 NAME = "exported_program"
@@ -44,6 +44,8 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
     check_branches(graph, NAME)
     for node in filter(is_branch, all_nodes(graph)):
         check_dtypes(node, "torch.export")
+    if has_branches(graph):  # a number that is known is given to no operator of a branch
+        graph = folded(graph)
     leaves, structure = tree_flatten(graph.outputs)
     flat = tuple(leaf if isinstance(leaf, Value | int | float) else None for leaf in leaves)
     module = Lowering(replace(graph, outputs=flat), NAME).module()

@@ -203,7 +203,7 @@ class Lowering:
     def read(self, value: Value) -> None:
         """A number that data decides is needed as a number."""
         node = self.numbers.makers[value.name]
-        if node is not None:
+        if node is not None and node.op in _OF_INTS and value.kind == "int":
             self.now(node)
         else:
             item = self.torch.ops.aten.item.default
@@ -280,6 +280,8 @@ class Lowering:
         return meta
 
 
+# What torch.export follows for ints that data decides.
+_OF_INTS = {"scalar_add", "scalar_subtract", "scalar_multiply", "scalar_negative"}
 _OF_DATA = {"item", "item_bool", "item_not", "item_int"}
 
 

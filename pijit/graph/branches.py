@@ -11,7 +11,7 @@ Rules, which `check` looks at when a node is made:
 1. A graph in a node is closed: its values are its own, whatever they are called, and all comes in through its inputs.
    So it has no parameters and no arrays; those of the graph around it come in as operands.
 2. It writes to nothing, draws no random numbers, and is not split.
-3. It gives a flat tuple of values and numbers; the condition of a "while" gives one value. What is carried keeps its
+3. It gives a flat tuple of values and numbers; the condition of a "while" gives one number. What is carried keeps its
    kind.
 4. A result may be an operand, or a view of one: nothing is copied. `shared` says which.
 5. Sizes in its types are expressions of the symbols of the graph around it.
@@ -208,8 +208,8 @@ class _Check:
     def _while(self, kinds: list[str | None]) -> None:
         carried: Any = self._node.arguments["carried"]
         condition = graphs_of(self._node)["condition"].outputs
-        if not isinstance(condition, Value) or condition.kind != "bool":
-            self._bad(f"condition gives {_word(condition)}, not one value of kind 'bool'")
+        if kind_of(condition) != "bool":
+            self._bad(f"condition gives {_word(condition)}, not one number of kind 'bool'")
         if len(self._node.results) != len(carried):
             self._bad(f"it carries {len(carried)}, and has {len(self._node.results)} results; there is one for each")
         self._outputs("body", graphs_of(self._node)["body"], kinds[: len(carried)])

@@ -107,6 +107,7 @@ class Writer:
         self.types = dict(_regions(graph))
         self.region, self.place = "", ""
         self.condition = ""
+        self.within = False
 
     # --- the whole
 
@@ -145,7 +146,7 @@ class Writer:
 
     def heading(self, node: Node) -> Iterator[str]:
         """Comments: the module, where another one begins, and the user's line, where it is another one."""
-        if node.region != self.region:
+        if node.region != self.region and (node.region or not self.within):
             self.region = node.region
             kind = self.types.get(node.region, "")
             yield ""
@@ -223,10 +224,10 @@ class Writer:
             values: for its inputs: names that Python knows, or what stands in the graph around it.
             names: what takes its outputs; None: `condition` is the expression of its only one.
         """
-        around, own = self.names, {}
+        around, within, own = self.names, self.within, {}
         for value, held in zip(graph.inputs, values, strict=True):
             own[value.name] = held if isinstance(held, str) else self.expression(held)
-        self.names = own
+        self.names, self.within = own, True
         for inner in graph.nodes:
             yield from self.heading(inner)
             yield from self.statements(inner)
@@ -235,7 +236,7 @@ class Writer:
         else:
             outputs: Any = graph.outputs
             yield from self.set(names, list(map(self.expression, outputs)))
-        self.names = around
+        self.names, self.within = around, within
 
     def set(self, names: list[str], made: list[str], said: str = "") -> Iterator[str]:
         """An assignment of all at once, without those that are as they were, or that nobody takes."""

@@ -258,6 +258,45 @@ def test_a_dtype_that_changes_is_an_error(format: str) -> None:
     assert torch.equal(namespace["f"](torch.tensor([1, 2]))[0], torch.tensor([3.375, 6.75]))
 
 
+def checked(of_data: bool) -> Graph:
+    """A side that has a decision of its own, which has to go as in the recorded call."""
+
+    def checking(b: Lines, x: Value) -> Any:
+        size = b.scalar_less(x=b.size(x=x, axis=0), y=9)
+        held = b.decides("less", b.sum(x=x), 50) if of_data else size
+        origin = "python::decision" if of_data else ""
+        b.nodes.append(Node("check", {"x": held, "expected": True}, (), origin, file="f.py", line=4))
+        return (b.multiply(x=x, y=2),)
+
+    then = inner("then", checking, x=TENSOR)
+    otherwise = inner("otherwise", lambda b, x: (b.add(x=x, y=1),), x=TENSOR)
+    lines = Lines("f", x=TENSOR)
+    (x,) = lines.inputs
+    up = lines.decides("greater", lines.sum(x=x), 0)
+    sides = {"condition": up, "then": then, "otherwise": otherwise, "operands": (x,)}
+    return lines.graph(lines.branch("cond", (TENSOR,), **sides)[0], symbols={"n": 3})
+
+
+@pytest.mark.parametrize(("of_data", "wrong"), [(True, [60.0, 1.0]), (False, [1.0] * 9)])
+def test_what_a_side_assumes_is_checked_or_said(of_data: bool, wrong: list[float]) -> None:
+    graph = checked(of_data)
+    assert [node.line for node in graph.assumptions] == ([4] if of_data else [])
+    made = {format: pijit.export(graph, format=format) for format in ("fx", "exported_program", "python")}
+    namespace: dict[str, Any] = {"__name__": "exported"}
+    exec(made["python"], namespace)
+    for run in (graph.run, made["fx"], made["exported_program"].module(), namespace["f"]):
+        for _ in range(2):
+            assert run(torch.tensor([1.0, 2.0])).tolist() == [2, 4]
+            assert run(torch.tensor([-1.0, 0.5])).tolist() == [0, 1.5]
+            with pytest.raises(Exception, match="f.py:4|Guard failed"):
+                run(torch.tensor(wrong))
+    if pytest.importorskip("onnx"):
+        notes = {each.key: each.value for each in pijit.export(graph, format="onnx").metadata_props}
+        assert notes["pijit.holds_where"].startswith("f.py:4 ")
+    if pytest.importorskip("jax"):
+        assert "// Holds where f.py:4 " in pijit.export(graph, format="stablehlo").text
+
+
 def test_a_decision_that_is_known_is_taken_in_onnx() -> None:
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -16,10 +16,11 @@ import pijit
 from pijit import passes
 from pijit._formats._sizes import fixed
 from pijit.errors import ExportError, UsageError
-from pijit.graph import Graph, Node, Slice, Value, autograd, forms
+from pijit.graph import Graph, Node, Region, Slice, Value, autograd, forms
 from pijit.graph.branches import all_nodes, graphs_of, shared
 from pijit.graph.text import function_name, parameters
 from pijit.graph.types import typed
+from pijit.passes.equal_regions import outlined
 
 pytestmark = pytest.mark.torch
 
@@ -182,7 +183,7 @@ def graph_of(*nodes: Node, outputs: Any = (Y,), inputs: Any = (X,), **more: Any)
         ("cond", {"then": graph_of(inputs=(X, X))}, "the graph then has two inputs of one name"),
         ("cond", {"then": graph_of(parameters=(Y,))}, "the graph then has parameters; what it needs comes in as oper"),
         ("while", {"carried": ()}, "takes 1 inputs, and is given 0"),
-        ("while", {"condition": THEN}, "condition gives .*, not one value of kind 'bool'"),
+        ("while", {"condition": THEN}, "condition gives .*, not one number of kind 'bool'"),
         ("while", {"body": graph_of(outputs=(0,))}, "output 0 of body is of kind 'int', where 'tensor' is wanted"),
         ("while", {"body": graph_of(outputs=())}, "body gives 0, where 1 are wanted"),
         ("while", {"carried": (X, 0)}, "takes 1 inputs, and is given 2"),
@@ -307,6 +308,9 @@ def test_sizes_are_fixed_within() -> None:
         for _ in range(2):
             same_bits(made.run(*program.calls[0]), program.plain(*program.calls[0]))
         assert any("n" in (value.shape or ()) for node in all_nodes(program.graph) for value in node.results if value)
+    node = fixed(PROGRAMS["keeps"].graph, {"n": 3}).nodes[-3]  # the size is a number, also within
+    assert node.arguments["operands"][2] == 3
+    assert [graph.outputs[2] for graph in graphs_of(node).values()] == [3, 10]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -433,6 +437,24 @@ def test_views_within_are_followed() -> None:
         assert graph.run(torch.tensor([1.0, 2.0]), up).tolist() == expected
 
 
+def test_equal_modules_with_branches_are_one_function() -> None:
+    nodes: list[Node] = []
+    x = TENSOR
+    for at in range(3):
+        y, z = (dataclasses.replace(TENSOR, name=f"{name}{at}", role="result") for name in "yz")
+        arguments = {"condition": C, "then": THEN, "otherwise": THEN, "operands": (z,)}
+        nodes.append(Node("add", {"x": x, "y": 1}, (z,), "aten::add.Scalar", region=f"layers.{at}"))
+        nodes.append(Node("cond", arguments, (y,), region=f"layers.{at}"))
+        x = y
+    inside = tuple(Region(f"layers.{at}", "Layer", (2 * at, 2 * at + 1)) for at in range(3))
+    graph = Graph("f", (TENSOR, C), (), tuple(nodes), x, region=Region("", "F", (), inside))
+    outline = outlined(graph)
+    assert (len(outline.functions), len(outline.steps)) == (1, 3)
+    for up in (True, False):
+        assert torch.equal(outline.run(torch.ones(2), up), graph.run(torch.ones(2), up))
+    assert str(outline).count("# --- ") == 1  # what is in a node is in the module of the node
+
+
 # --- pictures -----------------------------------------------------------------------------------
 
 
@@ -455,7 +477,6 @@ def test_a_picture_has_boxes_for_both_ways(name: str) -> None:
 
 def test_equal_layers_with_branches_are_one_box() -> None:
     def graph(factor: float) -> Graph:
-        region = pijit.graph.Region
         nodes, x = [], TENSOR
         for at in range(3):
             then = inner("then", lambda b, x, at=at: (b.multiply(x=x, y=2 if at < 2 else factor),), x=TENSOR)
@@ -463,8 +484,8 @@ def test_equal_layers_with_branches_are_one_box() -> None:
             arguments = {"condition": C, "then": then, "otherwise": THEN, "operands": (x,)}
             nodes += [Node("cond", arguments, (y,), region=f"layers.{at}")]
             x = y
-        inside = tuple(region(f"layers.{at}", "Layer", (at,)) for at in range(3))
-        return Graph("f", (TENSOR, C), (), tuple(nodes), x, region=region("", "F", (), inside))
+        inside = tuple(Region(f"layers.{at}", "Layer", (at,)) for at in range(3))
+        return Graph("f", (TENSOR, C), (), tuple(nodes), x, region=Region("", "F", (), inside))
 
     assert "\u00d7 3" in graph(2).to_svg()
     assert "\u00d7 2" in graph(3).to_svg()

@@ -7,7 +7,7 @@ branch takes. Python computes with ints of any size and doubles; here they are i
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pijit.graph.branches import is_branch
+from pijit.graph.branches import is_branch, kind_of
 from pijit.graph.model import Graph, Node, Value, values_of
 from pijit.graph.torch_calls import NUMBERS, function_at, path_of
 
@@ -44,6 +44,7 @@ class DataNumbers:
 
         self._torch, self._call, self._argument = torch, call, argument
         self.makers: dict[str, Node | None] = dict.fromkeys(given)
+        self._scalars: dict[str, Node] = {}  # also those that follow from sizes
         self._made: dict[str, Any] = {}
         for node in graph.nodes:
             if is_branch(node):
@@ -52,6 +53,8 @@ class DataNumbers:
             result = node.results[0] if len(node.results) == 1 else None
             if result is None:
                 continue
+            if node.op in _SCALARS:
+                self._scalars[result.name] = node
             of_data = any(value.name in self.makers for value in node.operands)
             if node.op in _ITEMS or (node.op in _SCALARS and of_data):
                 self.makers[result.name] = node
@@ -79,6 +82,11 @@ class DataNumbers:
 
     def tensor(self, argument: Any, kind: str) -> Any:
         """Any number as a tensor of one element."""
+        if kind == "bool" and isinstance(argument, Value) and argument not in self and argument.name in self._scalars:
+            # torch.export takes a size for what it is, but a decision on it for the one that it sees
+            node = self._scalars[argument.name]
+            sides = node.arguments.values()
+            return self._scalar(node, [self.tensor(side, str(kind_of(side))) for side in sides])
         made = self._tensor(argument)
         if argument in self:
             return made
@@ -117,14 +125,15 @@ class DataNumbers:
         kind = {"item_int": "int", "item_float": "float"}.get(node.op, "float" if result is None else result.kind)
         return self._call(aten.to.dtype, (made, kinds.get(kind, torch.float64)))
 
-    def _scalar(self, node: Node) -> Any:
+    def _scalar(self, node: Node, given: list[Any] | None = None) -> Any:
+        """The result of a scalar operator; `given`: its arguments, all of them tensors."""
         torch, aten = self._torch, self._torch.ops.aten
         sides = list(node.arguments.values())
         kinds = [side.kind if isinstance(side, Value) else type(side).__name__ for side in sides]
-        made = [self._tensor(side) for side in sides]
+        made = given or [self._tensor(side) for side in sides]
         if node.op == "scalar_divide" or ("float" in kinds and len(kinds) > 1):  # as doubles, not as the default dtype
             made = [
-                self._call(aten.to.dtype, (each, torch.float64)) if side in self else each
+                self._call(aten.to.dtype, (each, torch.float64)) if given or side in self else each
                 for each, side in zip(made, sides, strict=True)
             ]
         if node.op == "scalar_truth":

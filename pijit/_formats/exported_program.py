@@ -69,9 +69,21 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
 
 
 def write(made: Any, path: Path) -> None:
-    """As `torch.export.save` writes it."""
-    import torch
+    """As `torch.export.save` writes it.
 
+    Raises:
+        ExportError: a result is a number of kind bool.
+    """
+    import torch
+    from torch.export.graph_signature import SymBoolArgument
+
+    for at, spec in enumerate(made.graph_signature.output_specs, 1):
+        if isinstance(spec.arg, SymBoolArgument):
+            place = {1: "1st", 2: "2nd", 3: "3rd"}.get(at, f"{at}th")
+            raise ExportError(
+                f"torch.export.save has no result of kind bool, such as the {place} of the program; give it as a "
+                "tensor, or leave out path= for the program itself"
+            )
     with open(path, "wb") as file:
         torch.export.save(made, file)
 

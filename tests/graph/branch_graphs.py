@@ -238,9 +238,44 @@ def loops_in_a_side() -> Program:
     )
 
 
+def asks_for_the_size() -> Program:
+    """Decisions on sizes, as a condition, as what is carried, and as a result."""
+    carried = {"x": TENSOR, "n": INT, "go": BOOL, "size": INT}
+    condition = inner(
+        "condition", lambda b, x, n, go, size: b.scalar_and(x=go, y=b.scalar_less(x=n, y=size)), **carried
+    )
+
+    def turn(b: Lines, x: Value, n: Value, go: Value, size: Value) -> Any:
+        return b.multiply(x=x, y=0.5), b.scalar_add(x=n, y=1), b.scalar_less(x=size, y=100)
+
+    body = inner("body", turn, **carried)
+    then = inner("then", lambda b, x, size: (b.add(x=x, y=1), b.scalar_greater(x=size, y=3)), x=TENSOR, size=INT)
+    otherwise = inner("otherwise", lambda b, x, size: (x, False), x=TENSOR, size=INT)
+
+    def make(b: Lines, x: Value) -> Any:
+        size = b.size(x=x, axis=0)
+        large = b.scalar_greater(x=size, y=2)
+        more = {"condition": condition, "body": body, "carried": (x, 1, large), "operands": (size,)}
+        y, n, _ = b.branch("while", (TENSOR, INT, BOOL), **more)
+        sides = {"condition": large, "then": then, "otherwise": otherwise, "operands": (y, size)}
+        z, longer = b.branch("cond", (TENSOR, BOOL), **sides)
+        return z, n, longer
+
+    def plain(x: torch.Tensor) -> Any:
+        size, n = x.shape[0], 1
+        go = large = size > 2
+        while go and n < size:
+            x, n, go = x * 0.5, n + 1, size < 100
+        return (x + 1, n, size > 3) if large else (x, n, False)
+
+    return whole("asks_for_the_size", make, plain, [1.0, 2.0, 3.0], [1.0, -2.0], [0.1, 0.2, 0.3, 0.4], [4.0] * 5)
+
+
 def programs() -> dict[str, Program]:
     """All of them by name."""
-    return {make.__name__: make() for make in (grows, chooses, keeps, decides_in_a_loop, loops_in_a_side)}
+    return {
+        make.__name__: make() for make in (grows, chooses, keeps, decides_in_a_loop, loops_in_a_side, asks_for_the_size)
+    }
 
 
 def flat(found: Any) -> list[Any]:

@@ -243,7 +243,7 @@ def test_types_are_filled_in_also_within(name: str) -> None:
     known = dataclasses.replace(bare, inputs=(dataclasses.replace(bare.inputs[0], shape=(3,)),))
     whole_sizes = typed(known, {"x": torch.ones(3)}, dynamic=False)
     values = [value for node in all_nodes(whole_sizes) for value in node.results if value is not None]
-    assert {value.shape for value in values if value.kind == "tensor"} == {(), (3,)}
+    assert (3,) in {value.shape for value in values if value.kind == "tensor"} <= {(), (3,)}
     runs(program, whole_sizes)
 
 

@@ -156,7 +156,7 @@ class _Inner(Lowering):
         for each, places in zip(self.graph.outputs, outputs_shared(self.graph), strict=True):
             kind = kind_of(each)
             one = self.argument(each) if kind == "tensor" else self.numbers.tensor(each, str(kind))
-            if places or one in made or one.op in {"placeholder", "get_attr"}:
+            if (places and kind == "tensor") or one in made or one.op in {"placeholder", "get_attr"}:
                 one = self.call(self.torch.ops.aten.clone.default, (one,))
             there = _as_float(self, self.of, each)
             made.append(one if there is None else self.call(*there[0](one)))

@@ -23,7 +23,7 @@ from pijit.errors import ExportError
 from pijit.graph.branches import has_branches, is_branch
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
 from pijit.graph.run import computes_gradients
-from pijit.graph.torch_calls import function_at, torch_call
+from pijit.graph.torch_calls import NUMBERS, function_at, torch_call
 
 NAME = "fx"
 PACKAGES = ("torch",)
@@ -107,7 +107,9 @@ class Lowering:
         self.numbers = DataNumbers(graph, self.call, self.argument, given)
         self.traced = format != NAME  # torch.export runs the module without data
         self.held: dict[str, Any] = {}
-        # With branches a number that data decides is a tensor as long as nothing needs the number.
+        # With branches a number that data decides is a tensor as long as nothing needs the number. Of no other number
+        # is made what nothing needs: torch.export fixes a size where something asks for what it decides.
+        self.waiting: dict[str, Node] = {}
         self.late = self.numbers.detached = has_branches(graph)
 
     def enter_inputs(self) -> None:
@@ -162,9 +164,11 @@ class Lowering:
 
             _fx_branches.lower(self, node)
             return
-        if self.late and node.results and all(value is None or value in self.numbers for value in node.results):
-            return
-        self.now(node)
+        result = node.results[0] if len(node.results) == 1 else None
+        if self.late and result is not None and (result in self.numbers or node.op in NUMBERS):
+            self.waiting[result.name] = node
+        else:
+            self.now(node)
 
     def now(self, node: Node) -> None:
         """A node that is an operator."""
@@ -201,9 +205,9 @@ class Lowering:
                 self.made[value.name] = self.call(function_at("operator.getitem"), (made, at), {}, value.name)
 
     def read(self, value: Value) -> None:
-        """A number that data decides is needed as a number."""
-        node = self.numbers.makers[value.name]
-        if node is not None and node.op in _OF_INTS and value.kind == "int":
+        """A number is needed that was not made yet."""
+        node = self.waiting.get(value.name)
+        if node is not None and (value not in self.numbers or (node.op in _OF_INTS and value.kind == "int")):
             self.now(node)
         else:
             item = self.torch.ops.aten.item.default
@@ -256,7 +260,7 @@ class Lowering:
     def argument(self, argument: Any) -> Any:
         """An argument or structure with nodes of FX in the place of values."""
         if isinstance(argument, Value):
-            if argument.name not in self.made and argument in self.numbers:
+            if argument.name not in self.made:
                 self.read(argument)
             return self.made[argument.name]
         if isinstance(argument, Token):

@@ -1,19 +1,18 @@
 """Nodes with graphs in them as torch's higher order operators `cond` and `while_loop`.
 
-torch.compile and torch.export take these.
+torch.export takes these; a GraphModule calls them through `pijit._formats._fx_run`.
 
 1. A graph in a node becomes a GraphModule of its own, an attribute of the one around it.
 2. The operators take tensors, and ints that are the same in each turn. A number that data decides, or that is carried,
    is a tensor of one element there: int64, float64 or bool. It is read (`aten.item`) where something needs the number.
-3. The gradient of `cond` exists for results of floats only. So in a GraphModule that torch runs as it is, a decision
-   gives the bits of ints as floats.
-4. They allow no result that shares memory with what they are given, or with another result: such ones are copied. So
+3. They allow no result that shares memory with what they are given, or with another result: such ones are copied. So
    a graph that writes to one of these afterwards has no form here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from pijit._formats import _fx_run
 from pijit._formats.fx import Lowering
 from pijit.errors import ExportError
 from pijit.graph.branches import BRANCHES, given, is_branch, kind_of, outputs_shared, shared
@@ -40,48 +39,26 @@ def check_writes(graph: Graph, format: str) -> None:
 
 def lower(lowering: Lowering, node: Node) -> None:
     """Makes the nodes of FX for one that has graphs in it."""
-    higher_order = lowering.torch.ops.higher_order
+    functions: Any = lowering.torch.ops.higher_order if lowering.traced else _fx_run
     places = _each_once(lowering, node, [*_places(lowering, node)])
     modules = []
     for name in BRANCHES[node.op]:
         graph: Any = node.arguments[name]
-        module = _Inner(graph, lowering, node, places).module()
+        module = _Inner(graph, lowering, places).module()
         modules.append(lowering.fx.get_attr(lowering.hold(name, module)))
     if node.op == "cond":
         operands = tuple(made for how, made in places if how in _HANDED)
         condition = lowering.numbers.tensor(node.arguments["condition"], "bool")
-        made = lowering.call(higher_order.cond, (condition, *modules, operands), {}, "cond")
+        made = lowering.call(functions.cond, (condition, *modules, operands), {}, "cond")
     else:
         count = len(node.results)
         carried = tuple(made for _, made in places[:count])
         operands = tuple(made for how, made in places[count:] if how in _HANDED)
-        made = lowering.call(higher_order.while_loop, (*modules, carried, operands), {}, "while_loop")
+        made = lowering.call(functions.while_loop, (*modules, carried, operands), {}, "while_loop")
     for at, value in enumerate(node.results):
         if value is not None:
             item = lowering.call(function_at("operator.getitem"), (made, at), {}, value.name)
-            back = _as_float(lowering, node, value)
-            lowering.enter(value, item if back is None else lowering.call(*back[1](item)))
-
-
-# Dtypes, and the floats of so many bits.
-_FLOATS = {"int64": "float64", "int32": "float32", "int16": "float16"}
-_DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
-
-
-def _as_float(lowering: Lowering, node: Node, value: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]] | None:
-    """The calls that make a float of a result of a decision, and the result of the float; None: it stays what it is."""
-    torch, aten = lowering.torch, lowering.torch.ops.aten
-    kind = kind_of(value)
-    dtype = value.dtype if kind == "tensor" else _DTYPES[str(kind)]
-    if node.op != "cond" or lowering.traced:
-        return None
-    if dtype in _FLOATS:
-        own, other = getattr(torch, dtype), getattr(torch, _FLOATS[dtype])
-        return (lambda x: (aten.view.dtype, (x, other))), (lambda x: (aten.view.dtype, (x, own)))
-    if dtype in {"bool", "uint8", "int8"}:
-        own = getattr(torch, dtype)
-        return (lambda x: (aten.to.dtype, (x, torch.float16))), (lambda x: (aten.to.dtype, (x, own)))
-    return None
+            lowering.enter(value, item)
 
 
 _HANDED = ("array", "size", "number")
@@ -120,8 +97,8 @@ def _places(lowering: Lowering, node: Node) -> Iterator[tuple[str, Any]]:
 class _Inner(Lowering):
     """Makes the module of a graph in a node."""
 
-    def __init__(self, graph: Graph, around: Lowering, node: Node, places: list[tuple[str, Any]]) -> None:
-        self.of, self.places = node, places
+    def __init__(self, graph: Graph, around: Lowering, places: list[tuple[str, Any]]) -> None:
+        self.places = places
         numbers = {
             value.name
             for value, (how, at) in zip(graph.inputs, places, strict=True)
@@ -158,6 +135,5 @@ class _Inner(Lowering):
             one = self.argument(each) if kind == "tensor" else self.numbers.tensor(each, str(kind))
             if (places and kind == "tensor") or one in made or one.op in {"placeholder", "get_attr"}:
                 one = self.call(self.torch.ops.aten.clone.default, (one,))
-            there = _as_float(self, self.of, each)
-            made.append(one if there is None else self.call(*there[0](one)))
+            made.append(one)
         return tuple(made)

@@ -6,6 +6,9 @@ free in the graph are free in it; where an operator or a check allows only some 
 there is one size only. That is an error where the user asked for free sizes.
 
 Its file gives tensors and numbers. A word in the outputs, such as a dtype or a text, becomes None.
+
+Decisions on data and loops are torch's `cond` and `while_loop`. Their gradients are torch's: that of a loop which runs
+no turn is zero (torch 2.13).
 """
 
 from dataclasses import replace

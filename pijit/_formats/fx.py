@@ -6,7 +6,7 @@ Rules:
 3. Sizes that are free are read by `aten.sym_size` and computed by Python's operators.
 4. A graph that computes gradients itself, such as a training step, is no part of what autograd follows: its operators
    take parameters detached, which share their memory.
-5. A decision on data, or a loop, is an operator of torch with GraphModules in it; see `pijit._formats._fx_branches`.
+5. A decision on data, or a loop, is a function that is given GraphModules; see `pijit._formats._fx_run`.
 6. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
    them.
 """
@@ -59,7 +59,9 @@ def write(made: Any, path: Path) -> None:
     """
     import torch
 
-    if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in made.graph.nodes):
+    from pijit._formats._fx_run import FUNCTIONS
+
+    if any(node.target in FUNCTIONS for node in made.graph.nodes):
         raise ExportError(
             "torch does not read back a GraphModule with decisions or loops from a file; take format "
             "'exported_program' or 'python', or leave out path= for the module itself"

@@ -128,12 +128,14 @@ class _Inner(Lowering):
 
     def outputs(self) -> Any:
         if not isinstance(self.graph.outputs, tuple):
-            return self.numbers.tensor(self.graph.outputs, "bool")
-        made: list[Any] = []
+            made = self.numbers.tensor(self.graph.outputs, "bool")
+            given = made.op == "placeholder"
+            return self.call(self.torch.ops.aten.clone.default, (made,)) if given else made
+        several: list[Any] = []
         for each, places in zip(self.graph.outputs, outputs_shared(self.graph), strict=True):
             kind = kind_of(each)
             one = self.argument(each) if kind == "tensor" else self.numbers.tensor(each, str(kind))
-            if (places and kind == "tensor") or one in made or one.op in {"placeholder", "get_attr"}:
+            if (places and kind == "tensor") or one in several or one.op in {"placeholder", "get_attr"}:
                 one = self.call(self.torch.ops.aten.clone.default, (one,))
-            made.append(one)
-        return tuple(made)
+            several.append(one)
+        return tuple(several)

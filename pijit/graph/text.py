@@ -199,11 +199,10 @@ class Writer:
             if names:
                 yield from self.set(names, list(map(self.expression, start)), f"  # {said}" if said else "")
             now = [*names, *given(node)[len(names) :]]
-            yield "while True:"
             stop = [*self.inlined(graphs["condition"], now, None)]
-            test = self.condition
-            inner = [*stop, f"if not {test}:", "    break", *self.inlined(graphs["body"], now, names)]
-            yield from map(_indented, inner)
+            yield f"while {'True' if stop else self.condition}:"
+            stop += [f"if not {self.condition}:", "    break"] if stop else []
+            yield from map(_indented, [*stop, *self.inlined(graphs["body"], now, names)] or ["pass"])
         for value, name in zip(node.results, names, strict=True):
             if value is not None:
                 self.names[value.name] = name

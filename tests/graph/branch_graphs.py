@@ -271,11 +271,36 @@ def asks_for_the_size() -> Program:
     return whole("asks_for_the_size", make, plain, [1.0, 2.0, 3.0], [1.0, -2.0], [0.1, 0.2, 0.3, 0.4], [4.0] * 5)
 
 
+def until_told() -> Program:
+    """A loop whose condition is what it carries; a turn hands on what was before."""
+    carried = {"x": TENSOR, "last": TENSOR, "go": BOOL}
+    condition = inner("condition", lambda b, x, last, go: go, **carried)
+
+    def turn(b: Lines, x: Value, last: Value, go: Value) -> Any:
+        y = b.multiply(x=x, y=2)
+        return y, x, b.decides("less", b.sum(x=y), 20)
+
+    body = inner("body", turn, **carried)
+
+    def make(b: Lines, x: Value) -> Any:
+        go = b.decides("less", b.sum(x=x), 20)
+        more = {"condition": condition, "body": body, "carried": (x, x, go), "operands": ()}
+        return b.branch("while", (TENSOR, TENSOR, BOOL), **more)[:2]
+
+    def plain(x: torch.Tensor) -> Any:
+        last, go = x, bool(x.sum() < 20)
+        while go:
+            x, last = x * 2, x
+            go = bool(x.sum() < 20)
+        return x, last
+
+    return whole("until_told", make, plain, [1.0, 2.0, 3.0], [30.0, -2.0], [12.0, 1.0, 0.5, 0.5], [0.1, 0.2])
+
+
 def programs() -> dict[str, Program]:
     """All of them by name."""
-    return {
-        make.__name__: make() for make in (grows, chooses, keeps, decides_in_a_loop, loops_in_a_side, asks_for_the_size)
-    }
+    made = (grows, chooses, keeps, decides_in_a_loop, loops_in_a_side, asks_for_the_size, until_told)
+    return {make.__name__: make() for make in made}
 
 
 def flat(found: Any) -> list[Any]:

@@ -95,6 +95,9 @@ def test_the_text_has_decisions_and_loops_of_python() -> None:
     text = str(PROGRAMS["chooses"].graph)
     assert text.index("    if v2:") < text.index("    else:") < text.index("return")
     assert 'p["layer.w"]' in text
+    text = str(PROGRAMS["until_told"].graph)
+    assert "    b3_0, b3_1, b3_2 = x, x, v2  # float32[n], float32[n], bool\n    while b3_2:\n" in text
+    assert "        b3_0, b3_1, b3_2 = v0_1, b3_0, v3\n    return (b3_0, b3_1)\n" in text
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pijit._formats._forms_source import source_of
 from pijit._formats.python import PythonFile
 from pijit.errors import ExportError
+from pijit.graph.branches import all_nodes, is_branch
 from pijit.graph.forms import form_of, load
 from pijit.graph.model import Graph, Node, Token
 from pijit.graph.run import lacking
@@ -24,8 +25,8 @@ class ArrayFile(PythonFile):
         self.forms = load(framework)
         super().__init__(graph.functional(), weights)
         self.used: set[str] = set()
-        for node in self.graph.nodes:
-            if node.op != "check" and node.op not in NUMBERS:
+        for node in all_nodes(self.graph):
+            if node.op != "check" and node.op not in NUMBERS and not is_branch(node):
                 if node.is_foreign or form_of(self.forms, node.op) is None:
                     raise lacking(node, framework)
                 self.used.add(node.op)

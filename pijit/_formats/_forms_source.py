@@ -73,12 +73,13 @@ class _Collector:
         self.definitions: list[str] = []
         self.spaces: dict[str, set[str]] = {}  # modules of pijit that are used by name, and what is used of them
         self.seen: set[tuple[str, str]] = set()
+        self.pending: list[str] = []  # methods, also those that a function outside of the class calls
 
     def collect(self, names: Iterable[str]) -> Source:
         members: dict[str, str] = {}
-        pending = list(names)
-        while pending:
-            name = pending.pop()
+        self.pending += names
+        while self.pending:
+            name = self.pending.pop()
             owner = next((kind for kind in self.forms.__mro__ if name in vars(kind)), None)
             if name in members or owner is None or owner is object:
                 continue
@@ -86,11 +87,6 @@ class _Collector:
             statement = module.classes[owner.__name__][name]
             members[name] = module.source(statement)
             self.needs(module, statement)
-            pending += [
-                each.attr
-                for each in ast.walk(statement)
-                if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self"
-            ]
         # Constants first; methods in the order of their names.
         ordered = sorted(members.items(), key=lambda item: ("def " in item[1], item[0].lstrip("_"), item[0]))
         body = "\n\n".join(textwrap.indent(text, "    ") for _, text in ordered)
@@ -104,6 +100,11 @@ class _Collector:
 
     def needs(self, module: _Module, statement: ast.stmt) -> None:
         """Copies what a statement names."""
+        self.pending += [
+            each.attr
+            for each in ast.walk(statement)
+            if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self"
+        ]
         for each in ast.walk(statement):
             if isinstance(each, ast.Name) and each.id in module.bound:
                 self.name(module, each.id)

@@ -4,8 +4,9 @@
 a constant of the dtype of the first tensor. `arithmetic` casts both operands to the dtype that torch takes.
 """
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -198,6 +199,16 @@ class Builder:
                         names[at] = renamed[name]
         self.nodes += new
         return new
+
+    @contextlib.contextmanager
+    def within(self) -> Iterator[list[NodeProto]]:
+        """Nodes go into a graph of their own, the list that is given; what stands for them is forgotten afterwards."""
+        kept = self.nodes, self._pending, self._memo, self._sizes
+        self.nodes, self._pending, self._memo, self._sizes = [], [], dict(self._memo), dict(self._sizes)
+        try:
+            yield self.nodes
+        finally:
+            self.nodes, self._pending, self._memo, self._sizes = kept
 
     # ---- Dtypes
 

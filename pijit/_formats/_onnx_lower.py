@@ -7,7 +7,7 @@
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from onnx import NodeProto, TensorProto, helper
 from pijit._formats import (
     _onnx_activations,
     _onnx_arrays,
+    _onnx_branches,
     _onnx_complex,
     _onnx_creation,
     _onnx_elementwise,
@@ -34,6 +35,7 @@ from pijit._formats._onnx_types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
 from pijit._formats._results import checks, named_results, needed
 from pijit._version import __version__
 from pijit.errors import ExportError, UsageError
+from pijit.graph.branches import is_branch
 from pijit.graph.forms import form_of
 from pijit.graph.model import Graph, Node, Region, Value
 from pijit.graph.run import lacking, resolve
@@ -166,6 +168,9 @@ class _Lowering:
         builder.node = node
         if missing := [value.name for value in node.operands if value.name not in self.values]:
             builder.fail(f"{missing[0]!r} is a result that the operator before does not give in ONNX")
+        if is_branch(node):
+            self.enter(node, _onnx_branches.lower(self, node))
+            return
         arguments = {name: resolve(argument, self.values) for name, argument in node.arguments.items()}
         lower = form(node.op, any(map(has_complex, arguments.values())))
         if lower is None:
@@ -178,6 +183,10 @@ class _Lowering:
             builder.fail(f"{type(error).__name__}: {error}")
         if not isinstance(results, tuple | list) or (len(node.results) == 1 and len(results) != 1):
             results = (results,)
+        self.enter(node, results)
+
+    def enter(self, node: Node, results: Sequence[Any]) -> None:
+        """Enters what a node has become, under the names of its results."""
         named = {}
         for value, result in zip(node.results, results, strict=False):
             if value is not None and result is not None:  # None: a gradient that is not asked for
@@ -208,6 +217,11 @@ class _Lowering:
             made.shape = tuple(a if isinstance(a, int) else b for a, b in zip(shape, own, strict=True))
             made.shape = tuple(b if a is None else a for a, b in zip(made.shape, shape, strict=True))
         return made
+
+    @staticmethod
+    def info(tensor: Tensor) -> onnx.ValueInfoProto:
+        """The name and type of a tensor."""
+        return _info(tensor)
 
     def finish(self, node: Node, named: Mapping[str, Tensor]) -> None:
         """Names the nodes of ONNX that a node has become, and notes where they come from."""
@@ -250,11 +264,8 @@ class _Lowering:
                     NodeProto(op_type="Identity", name=output, input=[self.builder._use(made)], output=[output])
                 )
             infos.append(_info(made, output))
-        for proto in self.builder.nodes if renamed else ():
-            for names in (proto.input, proto.output):
-                for at, each in enumerate(names):
-                    if each in renamed:
-                        names[at] = renamed[each]
+        if renamed:
+            _onnx_branches.renamed(self.builder.nodes, renamed)
         self.known = [each for each in self.known if each.name not in renamed]
         return infos
 

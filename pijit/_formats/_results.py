@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pijit.graph.branches import graphs_of
 from pijit.graph.model import Graph, Node, Value, values_of
 
 
@@ -21,6 +22,8 @@ def checks(graph: Graph) -> Iterator[str]:
     """The decisions on sizes that the program makes, each with its line: a format without them holds where they do."""
     made_by = {value.name: node for node in graph.nodes for value in node.results if value is not None}
     for node in graph.nodes:
+        for inner in graphs_of(node).values():
+            yield from checks(inner)
         if node.op != "check":
             continue
         tested = node.arguments["x"]

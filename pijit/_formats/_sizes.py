@@ -13,6 +13,7 @@ from typing import Any
 
 from pijit._wrong import describe, nearest
 from pijit.errors import ExportError, UsageError
+from pijit.graph.branches import graphs_of
 from pijit.graph.model import Graph, Node, Region, Size, Value, replaced, values_of
 from pijit.graph.torch_calls import NUMBERS
 
@@ -198,16 +199,20 @@ def _renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
 class _Rewriter:
     """Makes a graph again with other sizes in its types."""
 
-    def __init__(self, size: Callable[[Size], Size]) -> None:
+    def __init__(self, size: Callable[[Size], Size], known: Mapping[str, Any] | None = None) -> None:
         self.size = size
         self.new: dict[str, Any] = {}
+        self.known = known or {}  # numbers that stand for inputs
 
     def rewritten(self, graph: Graph, symbols: Mapping[str, int]) -> Graph:
         inputs, parameters = (tuple(map(self.value, values)) for values in (graph.inputs, graph.parameters))
+        self.new |= self.known
         nodes: list[Node] = []
         places: dict[int, int] = {}
         for at, node in enumerate(graph.nodes):
             arguments = {name: replaced(argument, self.new) for name, argument in node.arguments.items()}
+            for name, each in graphs_of(node).items():
+                arguments[name] = self.inner(each, arguments)
             if node.op == "check" and not any(True for _ in values_of(arguments)):
                 continue  # it was right at the capture
             number = self.number(node, arguments)
@@ -230,6 +235,14 @@ class _Rewriter:
             region=_at_places(graph.region, places),
             symbols=symbols,
         )
+
+    def inner(self, graph: Graph, arguments: Mapping[str, Any]) -> Graph:
+        """A graph in a node, with the numbers that it is given and that stay what they are."""
+        places = [*arguments.get("carried", ()), *arguments.get("operands", ())]
+        stay = len(arguments.get("carried", ()))
+        pairs = [*zip(graph.inputs, places, strict=True)][stay:]
+        known = {value.name: each for value, each in pairs if not isinstance(each, Value)}
+        return _Rewriter(self.size, known).rewritten(graph, {})
 
     def value(self, value: Value) -> Value:
         shape = None if value.shape is None else tuple(map(self.size, value.shape))

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from pijit._formats._results import checks, named_results, needed
 from pijit._formats.stablehlo import Module
 from pijit._version import __version__
 from pijit.errors import ExportError
+from pijit.graph.branches import check_dtypes, graphs_of, has_branches, is_branch
 from pijit.graph.forms import form_of, load
 from pijit.graph.forms.arrays import functions
 from pijit.graph.forms.jax import Jax
@@ -69,6 +70,7 @@ class _Lowering:
         self.graph = graph
         self.forms: Any = load("jax")
         self.free = functions(_Free()) if graph.symbols else {}
+        self.branches = has_branches(graph)
         self.constants = constants
         self.parameters: dict[str, Value] = {}
         for value in graph.parameters:
@@ -111,14 +113,33 @@ class _Lowering:
         else:
             values, given = {}, (*self.parameters.values(), *graph.inputs)
         values.update(zip((value.name for value in given), arrays, strict=True))
-        for node in self.nodes:
-            bind(node, self.call(node, values), values)
-            for value in node.results:
-                if value is not None and value.shape is not None:
-                    self.compare(value.shape, values[value.name])
+        self.steps(self.nodes, values)
         wanted = list(named_results(graph))
         self.results = [name for name, _ in wanted]
         return [_array(values[value.name], value) for _, value in wanted]
+
+    def steps(self, nodes: Iterable[Node], values: dict[str, Any]) -> None:
+        """What the nodes give, under the names of their results."""
+        for node in nodes:
+            bind(node, self.call(node, values), values)
+            for value in node.results:
+                if value is None:
+                    continue
+                made = values[value.name]
+                if self.branches and value.dtype is not None and getattr(made, "dtype", value.dtype) != value.dtype:
+                    values[value.name] = made.astype(value.dtype)  # a number of a branch is an array, and counts as one
+                if value.shape is not None:
+                    self.compare(value.shape, values[value.name])
+
+    def inner(self, graph: Graph) -> Callable[..., Any]:
+        """A graph in a node as a function."""
+
+        def function(*given: Any) -> Any:
+            values = dict(zip((value.name for value in graph.inputs), given, strict=True))
+            self.steps(needed(graph), values)
+            return resolve(graph.outputs, values)
+
+        return function
 
     def compare(self, known: tuple[Any, ...], made: Any) -> None:
         """Learns from a size that the graph knows better than JAX: where it is `n`, `min(64, n)` says that n <= 64."""
@@ -137,6 +158,9 @@ class _Lowering:
         if form is None:
             raise lacking(node, "JAX")
         arguments = {name: resolve(argument, values) for name, argument in node.arguments.items()}
+        if is_branch(node):
+            check_dtypes(node, "StableHLO")
+            arguments |= {name: self.inner(graph) for name, graph in graphs_of(node).items()}
         with jax.named_scope(node.region or self.graph.name or "graph"):
             try:
                 return form(**arguments)

@@ -6,6 +6,9 @@ free in the graph are free in it; where an operator or a check allows only some 
 there is one size only. That is an error where the user asked for free sizes.
 
 Its file gives tensors and numbers. A word in the outputs, such as a dtype or a text, becomes None.
+
+Decisions on data and loops are torch's `cond` and `while_loop`. Their gradients are torch's: that of a loop which runs
+no turn is zero (torch 2.13).
 """
 
 from dataclasses import replace
@@ -13,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
-from pijit._formats._sizes import example_shape
-from pijit._formats.fx import Lowering
+from pijit._formats._sizes import example_shape, folded
+from pijit._formats.fx import Lowering, check_branches
 from pijit.errors import ExportError
+from pijit.graph.branches import all_nodes, check_dtypes, has_branches, is_branch
 from pijit.graph.model import Graph, Value
 
 NAME = "exported_program"
@@ -40,6 +44,11 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
     from torch.utils._pytree import tree_flatten
 
     check_whole(graph, NAME)
+    check_branches(graph, NAME)
+    for node in filter(is_branch, all_nodes(graph)):
+        check_dtypes(node, "torch.export")
+    if has_branches(graph):  # a number that is known is given to no operator of a branch
+        graph = folded(graph)
     leaves, structure = tree_flatten(graph.outputs)
     flat = tuple(leaf if isinstance(leaf, Value | int | float) else None for leaf in leaves)
     module = Lowering(replace(graph, outputs=flat), NAME).module()
@@ -63,9 +72,21 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
 
 
 def write(made: Any, path: Path) -> None:
-    """As `torch.export.save` writes it."""
-    import torch
+    """As `torch.export.save` writes it.
 
+    Raises:
+        ExportError: a result is a number of kind bool.
+    """
+    import torch
+    from torch.export.graph_signature import SymBoolArgument
+
+    for at, spec in enumerate(made.graph_signature.output_specs, 1):
+        if isinstance(spec.arg, SymBoolArgument):
+            place = {1: "1st", 2: "2nd", 3: "3rd"}.get(at, f"{at}th")
+            raise ExportError(
+                f"torch.export.save has no result of kind bool, such as the {place} of the program; give it as a "
+                "tensor, or leave out path= for the program itself"
+            )
     with open(path, "wb") as file:
         torch.export.save(made, file)
 

@@ -6,22 +6,24 @@ Rules:
 3. Sizes that are free are read by `aten.sym_size` and computed by Python's operators.
 4. A graph that computes gradients itself, such as a training step, is no part of what autograd follows: its operators
    take parameters detached, which share their memory.
-5. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
+5. A decision on data, or a loop, is a function that is given GraphModules; see `pijit._formats._fx_run`.
+6. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
    them.
 """
 
 import linecache
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
 from pijit._formats._numbers import DataNumbers
 from pijit.errors import ExportError
+from pijit.graph.branches import has_branches, is_branch
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
 from pijit.graph.run import computes_gradients
-from pijit.graph.torch_calls import function_at, torch_call
+from pijit.graph.torch_calls import NUMBERS, function_at, torch_call
 
 NAME = "fx"
 PACKAGES = ("torch",)
@@ -37,13 +39,33 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
         ExportError: the graph is split, or has an operator that torch has not.
     """
     check_whole(graph, NAME)
+    check_branches(graph, NAME)
     return Lowering(graph, NAME).module()
 
 
+def check_branches(graph: Graph, format: str) -> None:
+    """`ExportError` for branches that torch's operators do not take."""
+    if has_branches(graph):
+        from pijit._formats._fx_branches import check_writes
+
+        check_writes(graph, format)
+
+
 def write(made: Any, path: Path) -> None:
-    """As `torch.save` writes modules, which is a pickle: the formats exported_program and python have none."""
+    """As `torch.save` writes modules, which is a pickle: the formats exported_program and python have none.
+
+    Raises:
+        ExportError: the graph has branches.
+    """
     import torch
 
+    from pijit._formats._fx_run import FUNCTIONS
+
+    if any(node.target in FUNCTIONS for node in made.graph.nodes):
+        raise ExportError(
+            "torch does not read back a GraphModule with decisions or loops from a file; take format "
+            "'exported_program' or 'python', or leave out path= for the module itself"
+        )
     torch.save(made, path)
 
 
@@ -72,7 +94,7 @@ def targets(graph: Graph) -> dict[str, str]:
 class Lowering:
     """Makes the GraphModule of one graph."""
 
-    def __init__(self, graph: Graph, format: str) -> None:
+    def __init__(self, graph: Graph, format: str, given: Iterable[str] = ()) -> None:
         import torch
 
         self.torch = torch
@@ -84,13 +106,23 @@ class Lowering:
         self.around = _module_stacks(graph.region)
         self.meta: dict[str, Any] = {}
         self.deciding = deciding(graph)
-        self.numbers = DataNumbers(graph, self.call, self.argument)
+        self.numbers = DataNumbers(graph, self.call, self.argument, given)
         self.traced = format != NAME  # torch.export runs the module without data
+        self.held: dict[str, Any] = {}
+        # With branches a number that data decides is a tensor as long as nothing needs the number. Of no other number
+        # is made what nothing needs: torch.export fixes a size where something asks for what it decides.
+        self.waiting: dict[str, Node] = {}
+        self.late = self.numbers.detached = has_branches(graph)
 
-    def module(self) -> Any:
+    def enter_inputs(self) -> None:
         for value in self.graph.inputs:
             self.made[value.name] = self.fx.placeholder(value.name)
-        held = {}
+
+    def outputs(self) -> Any:
+        return self.argument(self.graph.outputs)
+
+    def module(self) -> Any:
+        self.enter_inputs()
         used = used_names(self.graph)
         for value in self.graph.parameters:
             if value.name not in used:
@@ -99,7 +131,7 @@ class Lowering:
                 raise ExportError(
                     f"parameter {value.path or value.name!r} has no array; read the graph with its weights"
                 )
-            held[self.targets[value.name]] = self.graph.data[value.name]
+            self.held[self.targets[value.name]] = self.graph.data[value.name]
             attribute = self.fx.get_attr(self.targets[value.name])
             own = self.graph.data[value.name].requires_grad and computes_gradients(self.graph)
             self.made[value.name] = self.call(self.torch.ops.aten.detach.default, (attribute,)) if own else attribute
@@ -109,12 +141,39 @@ class Lowering:
         self.meta = {}
         for name, value in self.graph.updates:
             self.call(self.torch.ops.aten.copy_.default, (self.made[name], self.made[value.name]))
-        self.fx.output(self.argument(self.graph.outputs))
+        self.fx.output(self.outputs())
         self.fx.lint()
         name = re.sub(r"\W", "_", self.graph.name)
-        return self.torch.fx.GraphModule(held, self.fx, class_name=name if name.isidentifier() else "Graph")
+        return self.torch.fx.GraphModule(self.held, self.fx, class_name=name if name.isidentifier() else "Graph")
+
+    def hold(self, name: str, module: Any) -> str:
+        """A module becomes an attribute; the name that it gets."""
+        taken = {target.partition(".")[0] for target in (*self.targets.values(), *self.held)}
+        found = next(each for at in range(len(taken) + 1) if (each := f"{name}_{at}") not in taken)
+        self.held[found] = module
+        return found
+
+    def enter(self, value: Value, made: Any) -> None:
+        """A result that an operator of a branch has given: numbers are tensors there."""
+        if value.kind == "tensor":
+            self.made[value.name] = made
+        else:
+            self.numbers.give(value, made)
 
     def node(self, node: Node) -> None:
+        if is_branch(node):
+            from pijit._formats import _fx_branches
+
+            _fx_branches.lower(self, node)
+            return
+        result = node.results[0] if len(node.results) == 1 else None
+        if self.late and result is not None and (result in self.numbers or node.op in NUMBERS):
+            self.waiting[result.name] = node
+        else:
+            self.now(node)
+
+    def now(self, node: Node) -> None:
+        """A node that is an operator."""
         if node.op == "check":
             self.check(node)
             return
@@ -146,6 +205,15 @@ class Lowering:
         else:
             for at, value in given:
                 self.made[value.name] = self.call(function_at("operator.getitem"), (made, at), {}, value.name)
+
+    def read(self, value: Value) -> None:
+        """A number is needed that was not made yet."""
+        node = self.waiting.get(value.name)
+        if node is not None and (value not in self.numbers or (node.op in _OF_INTS and value.kind == "int")):
+            self.now(node)
+        else:
+            item = self.torch.ops.aten.item.default
+            self.made[value.name] = self.call(item, (self.numbers.tensor(value, value.kind),), {}, value.name)
 
     def check(self, node: Node) -> None:
         """The program decided on this number: other sizes, or other data, need another graph."""
@@ -194,6 +262,8 @@ class Lowering:
     def argument(self, argument: Any) -> Any:
         """An argument or structure with nodes of FX in the place of values."""
         if isinstance(argument, Value):
+            if argument.name not in self.made:
+                self.read(argument)
             return self.made[argument.name]
         if isinstance(argument, Token):
             return token(argument)
@@ -216,6 +286,8 @@ class Lowering:
         return meta
 
 
+# What torch.export follows for ints that data decides.
+_OF_INTS = {"scalar_add", "scalar_subtract", "scalar_multiply", "scalar_negative"}
 _OF_DATA = {"item", "item_bool", "item_not", "item_int"}
 
 

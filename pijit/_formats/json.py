@@ -2,7 +2,7 @@
 
 Schema "pijit.graph/1", an object of:
 
-    schema      "pijit.graph/1"; a reader refuses another number
+    schema      "pijit.graph/1", or "pijit.graph/2" where an argument is a graph; a reader refuses another number
     name        of the function or module
     framework   whose arrays `data` had: "torch", "numpy", "jax", "mindspore", or ""
     symbols     {"batch": 4}: sizes that are free, with the size that was seen
@@ -31,6 +31,8 @@ Arguments and structures are null, true, false, numbers, strings, lists (for tup
     {"float": "nan"}                    nan, inf, -inf
     {"list": [...]}                     a list (in structures)
     {"dict": [[key, item], ...]}        a dict (in structures)
+    {"graph": {...}}                    a graph, in the nodes "cond" and "while": an object with "name", "values",
+                                        "inputs", "nodes", "outputs" and "region" as above. Its values are its own
 """
 
 import base64
@@ -44,6 +46,7 @@ from typing import Any, NamedTuple, NoReturn
 from pijit._formats._arrays import Raw, array, framework_of, raw, read_file, write_file
 from pijit._wrong import describe
 from pijit.errors import ExportError, UsageError
+from pijit.graph.branches import has_branches
 from pijit.graph.forms import FRAMEWORKS
 from pijit.graph.model import Effect, Graph, Node, Region, Slice, Token, Value
 
@@ -54,6 +57,8 @@ SUFFIX = ".json"
 DOC = "the graph as JSON of a documented schema, read back by Graph.from_json()"
 
 SCHEMA = "pijit.graph/1"
+# With graphs in nodes, which a reader of the first one does not know.
+NESTED = "pijit.graph/2"
 WEIGHTS = ("inline", "none", "safetensors")
 # For a graph that is to be written with its arrays in a file beside: `write` knows the name of that file.
 _BESIDE = "<beside>"
@@ -107,21 +112,34 @@ def write(made: "str | WithArrays", path: Path) -> None:
 def _document(graph: Graph) -> dict[str, Any]:
     """All but the arrays."""
     framework = next(filter(None, map(framework_of, graph.data.values())), "")
+    own = _own(graph)
     return {
-        "schema": SCHEMA,
-        "name": graph.name,
+        "schema": NESTED if has_branches(graph) else SCHEMA,
+        "name": own["name"],
         "framework": framework,
         "symbols": dict(graph.symbols),
-        "values": {value.name: _value(value) for value in _values(graph)},
-        "inputs": [value.name for value in graph.inputs],
+        "values": own["values"],
+        "inputs": own["inputs"],
         "parameters": [value.name for value in graph.parameters],
-        "nodes": [_node(node) for node in graph.nodes],
-        "outputs": _encoded(graph.outputs, "the outputs"),
+        "nodes": own["nodes"],
+        "outputs": own["outputs"],
         "updates": [[name, value.name] for name, value in graph.updates],
         "effects": [
             {"what": each.what, "values": [value.name for value in each.values], "file": each.file, "line": each.line}
             for each in graph.effects
         ],
+        "region": own["region"],
+    }
+
+
+def _own(graph: Graph) -> dict[str, Any]:
+    """What a graph in a node has, too."""
+    return {
+        "name": graph.name,
+        "values": {value.name: _value(value) for value in _values(graph)},
+        "inputs": [value.name for value in graph.inputs],
+        "nodes": [_node(node) for node in graph.nodes],
+        "outputs": _encoded(graph.outputs, "the outputs"),
         "region": _region(graph.region),
     }
 
@@ -190,6 +208,8 @@ def _encoded(argument: Any, where: str) -> Any:
         return {"slice": [_encoded(part, where) for part in (argument.start, argument.stop, argument.step)]}
     if argument is ...:
         return {"ellipsis": True}
+    if isinstance(argument, Graph):
+        return {"graph": _own(argument)}
     if type(argument) is complex:
         return {"complex": [_encoded(argument.real, where), _encoded(argument.imag, where)]}
     if type(argument) is list:
@@ -233,19 +253,21 @@ def read(text: "str | bytes", *, beside: Path | None = None, framework: str | No
         raise ExportError(f"this is no JSON, or is cut off: {error}") from None
     if not isinstance(document, dict) or "schema" not in document:
         raise ExportError(f'this JSON is no graph: it has no "schema": "{SCHEMA}"')
-    if document["schema"] != SCHEMA:
-        raise ExportError(f"the graph has the schema {document['schema']!r}; this version of pijit reads {SCHEMA!r}")
+    if document["schema"] not in (SCHEMA, NESTED):
+        raise ExportError(
+            f"the graph has the schema {document['schema']!r}; this version of pijit reads {SCHEMA!r} and {NESTED!r}"
+        )
     return _Reader(document, beside, framework).graph()
 
 
 class _Reader:
     """Reads one document, and knows where it is in it."""
 
-    def __init__(self, document: dict[str, Any], beside: Path | None, framework: str | None) -> None:
+    def __init__(self, document: dict[str, Any], beside: Path | None, framework: str | None, where: str = "") -> None:
         self.document = document
         self.beside = beside
         self.framework = framework if framework is not None else str(document.get("framework") or "numpy")
-        self.where = ""
+        self.where = where
         self.values: dict[str, Value] = {}
         self.files: dict[str, dict[str, Raw]] = {}
 
@@ -268,8 +290,16 @@ class _Reader:
         self.check(graph)
         return graph
 
+    def inner(self) -> Graph:
+        """The graph of an argument."""
+        known = {"name", "values", "inputs", "nodes", "outputs", "region"}
+        if wrong := self.document.keys() - known:
+            self.bad(min(wrong), "a graph in a node has none")
+        self.document = {"parameters": [], "updates": [], "effects": [], "symbols": {}, **self.document}
+        return self.graph()
+
     def bad(self, where: str, what: str) -> NoReturn:
-        raise ExportError(f"the graph is damaged: {where}: {what}")
+        raise ExportError(f"the graph is damaged: {self.where}{where}: {what}")
 
     def checked(self, held: Any, kind: type, where: str) -> Any:
         if not isinstance(held, kind) or (kind is int and isinstance(held, bool)):
@@ -323,12 +353,13 @@ class _Reader:
         for name in kinds & entry.keys():
             held = self.checked(entry[name], kinds[name], f"{where}.{name}")
             fields[name] = tuple(held) if kinds[name] is list else held
-        return Node(
-            op=self.checked(entry["op"], str, f"{where}.op"),
-            arguments={name: self.argument(each, f"{where}.arguments.{name}") for name, each in arguments.items()},
-            results=tuple(name if name is None else self.named(name, f"{where}.results") for name in results),
-            **fields,
-        )
+        op = self.checked(entry["op"], str, f"{where}.op")
+        held = {name: self.argument(each, f"{where}.arguments.{name}") for name, each in arguments.items()}
+        given = tuple(name if name is None else self.named(name, f"{where}.results") for name in results)
+        try:
+            return Node(op=op, arguments=held, results=given, **fields)
+        except UsageError as error:  # a branch that is none
+            self.bad(where, str(error))
 
     def update(self, pair: Any) -> tuple[str, Value]:
         if not isinstance(pair, list) or len(pair) != 2:
@@ -371,6 +402,8 @@ class _Reader:
             return self.named(inner, where)
         if key == "ellipsis":
             return ...
+        if key == "graph" and self.document.get("schema", NESTED) == NESTED:
+            return _Reader(self.checked(inner, dict, where), None, self.framework, f"{self.where}{where}: ").inner()
         if key == "float" and inner in {"nan", "inf", "-inf"}:
             return float(inner)
         if isinstance(inner, list):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pijit._formats._checks import check_whole
 from pijit._formats._sizes import fixed
 from pijit.errors import ExportError
+from pijit.graph.branches import decline
 from pijit.graph.model import Graph
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def make(graph: Graph, *, dynamic: Any = None) -> "mindspore.nn.Cell":
         dynamic: None or False: a cell has no free sizes.
 
     Raises:
-        ExportError: the graph is split, an operator has no form in MindSpore or needs data, or sizes are to be free.
+        ExportError: the graph is split or has branches, an operator has no form in MindSpore or needs data, or sizes
+            are to be free.
     """
     if dynamic and graph.symbols:
         raise ExportError(
@@ -47,6 +49,7 @@ def make(graph: Graph, *, dynamic: Any = None) -> "mindspore.nn.Cell":
             "or take format 'onnx' or 'exported_program'"
         )
     check_whole(graph, NAME)
+    decline(graph, f"format {NAME!r}")
     from pijit._formats import _mindspore_lower
 
     return _mindspore_lower.cell(fixed(graph, graph.symbols).functional())

@@ -7,6 +7,7 @@ Rules:
 4. Random numbers are those of the runtime, not of torch. ONNX Runtime's largest of a NaN and a number is the number.
 5. ONNX Runtime has some operators in float32 only (convolution, erf, tan, sinh, ...): float64 is computed in float32
    there.
+6. A decision on data is an If, a loop that data ends a Loop; numbers are int64 and float64 there.
 """
 
 from pathlib import Path

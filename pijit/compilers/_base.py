@@ -21,6 +21,7 @@ from typing import Any
 
 from pijit._wrong import nearest
 from pijit.errors import BackendError, PijitError, UsageError
+from pijit.graph.branches import decline
 from pijit.graph.model import Graph, Node
 from pijit.graph.run import place_of
 
@@ -205,12 +206,14 @@ class Backend:
         Raises:
             BackendError: it is not installed, or cannot take the graph; where operators that it lacks are the reason,
                 the message has the line of the first.
+            ExportError: the graph has branches.
             UsageError: it has no such option.
         """
         from pijit.compilers import _pieces, _prepare
 
         options = options or Options()
         self.check(options)
+        decline(graph, f"backend {self.name!r}")
         with reported(self.name):
             parts = _prepare.parts(graph, self, options)
             missing = _prepare.missing(parts.core, self, options)

@@ -291,4 +291,15 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("scalar_float(x)", "float(x)"),
         ("check(x, expected)", "nothing; an error if the number x is not what the recorded call decided on"),
     ],
+    "decisions on data": [
+        (
+            "cond(condition, then, otherwise, operands=())",
+            "what the graph `then` gives for the operands if the number `condition` is True; else that of `otherwise`",
+        ),
+        (
+            "while(condition, body, carried, operands=())",
+            "`carried` after turns of the graph `body`, as long as the graph `condition` gives True for it; both take "
+            "`carried` and the operands",
+        ),
+    ],
 }

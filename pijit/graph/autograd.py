@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from pijit.errors import ExportError
 from pijit.graph import _torch, regions, steps, vocabulary
+from pijit.graph.branches import is_branch
 from pijit.graph.model import Argument, Graph, Node, Value, replaced, values_of
 from pijit.graph.names import Names
 from pijit.graph.run import bind, torch_caller
@@ -63,6 +64,8 @@ def expanded(graph: Graph, call: Call) -> Graph:
     for node in graph.nodes:
         if node.op.startswith("python::"):
             raise Unable(f"{node.place or graph.name}: {node.op.removeprefix('python::')} stands in the step")
+        if is_branch(node):
+            raise Unable(f"{node.place or graph.name}: the step has a {node.op!r}, of which no gradients are made")
     try:
         with torch.autograd.set_multithreading_enabled(False):
             return Expansion(graph, call).run()

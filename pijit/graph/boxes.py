@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pijit.graph.branches import is_branch
 from pijit.graph.model import Graph, Node, Region, Slice, Value
 
 # Modules that only hold others: nobody calls them.
@@ -85,7 +86,7 @@ def nodes_in(box: Box) -> Iterator[Node]:
 
 def is_of_sizes(node: Node) -> bool:
     """It computes with sizes, or checks one."""
-    if node.op.startswith("python::") or node.writes:
+    if node.op.startswith("python::") or node.writes or is_branch(node):
         return False
     given = [value for value in node.results if value is not None]
     return node.op == "check" or (bool(given) and all(value.kind in {"int", "bool"} for value in given))
@@ -156,4 +157,7 @@ def _word(argument: Any, names: dict[str, str]) -> str:
         return _word((argument.start, argument.stop, argument.step), names)
     if isinstance(argument, tuple | list):
         return f"({', '.join(_word(item, names) for item in argument)})"
+    if isinstance(argument, Graph):
+        own = {value.name: f"%{at}" for at, value in enumerate(argument.inputs)}
+        return f"{_shape_of(boxes_of(argument), own)} -> {_word(argument.outputs, own)}"
     return repr(argument)

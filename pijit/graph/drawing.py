@@ -14,6 +14,7 @@ from typing import Any
 
 from pijit.graph import _svg, vocabulary
 from pijit.graph.boxes import Box, boxes_of, is_of_sizes, nodes_in
+from pijit.graph.branches import given, graphs_of, is_branch
 from pijit.graph.model import Graph, Node, Slice, Value, values_of
 
 _FONT = 12
@@ -129,15 +130,41 @@ def _row(values: Iterable[tuple[str, Value]], *, takes: bool) -> _Item:
 
 def _item(thing: Box | Node, graph: Graph) -> _Item:
     if isinstance(thing, Node):
-        return _operator(thing, "")
+        return _branch(thing) if is_branch(thing) else _operator(thing, "")
     inner = [_item(each, graph) for each in thing.items]
-    if len(thing.items) == 1 and isinstance(thing.items[0], Node) and thing.times == 1:
-        return _operator(thing.items[0], f"{thing.path.rpartition('.')[2]}: {thing.type}")
+    if len(thing.items) == 1 and isinstance(only := thing.items[0], Node) and thing.times == 1 and not is_branch(only):
+        return _operator(only, f"{thing.path.rpartition('.')[2]}: {thing.type}")
     nodes = list(nodes_in(thing))
     gives = {value.name for node in nodes for value in node.results if value is not None}
     takes = {value.name: value for node in nodes for value in node.operands if value.name not in gives}
     made = _Item([thing.title], thing.title, "#ffffff", "#868e96", gives, _arrays(takes), times=thing.times)
     made.column = _column(inner, _used_outside(gives, thing, graph), top=False)
+    return made
+
+
+def _branch(node: Node) -> _Item:
+    """A decision or a loop: a box for each of its graphs, with edges from and to the edge of the whole."""
+    taken = {value.name: value for value in node.operands}
+    gives = {value.name for value in node.results if value is not None}
+    hint = "\n".join(filter(None, (node.op, node.region, os.path.basename(node.place))))
+    made = _Item([node.op], hint, "#ffffff", "#868e96", gives, _arrays(taken))
+    inner = [_side(name, graph, given(node)) for name, graph in graphs_of(node).items()]
+    made.column = _column(inner, set(), top=False)
+    if gives:
+        for at, (name, _) in enumerate(graphs_of(node).items()):
+            if name != "condition":
+                made.column.edges[at, len(inner), ""] = []
+    return made
+
+
+def _side(name: str, graph: Graph, values: tuple[Any, ...]) -> _Item:
+    """A graph in a node; it takes what the node is given for those of its inputs that something in it takes."""
+    box = boxes_of(graph)
+    used = {value.name for node in graph.nodes for value in node.operands} | {value.name for value in graph.results}
+    pairs = zip(graph.inputs, values, strict=True)
+    takes = {each.name: each for value, each in pairs if value.name in used and isinstance(each, Value)}
+    made = _Item([name], graph.name, "#fafbfc", "#adb5bd", set(), _arrays(takes))
+    made.column = _column([_item(each, graph) for each in box.items], {each.name for each in graph.results}, top=False)
     return made
 
 

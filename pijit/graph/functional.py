@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pijit.errors import ExportError
-from pijit.graph import regions
+from pijit.graph import branches, regions
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.vocabulary import hidden_writes, rows
 
@@ -51,6 +51,7 @@ class _Functional:
         self._seen: dict[str, int] = {}  # of a value: the version of its base that `_current` has
         self._current: dict[str, Value] = {}  # what stands for a value now
         self._own = {value.name: value for value in (*graph.inputs, *graph.parameters)}
+        self._joined: dict[str, str] = {}  # bases that may share memory, or not, as a branch decides: its place
 
     def run(self) -> Graph:
         for node in self._graph.nodes:
@@ -109,6 +110,8 @@ class _Functional:
 
     def _read(self, node: Node) -> None:
         self._nodes.append(replace(node, arguments=self._arguments(node)))
+        for pair in branches.shared(node) if branches.is_branch(node) else ():
+            self._joined |= dict.fromkeys(map(self._root, pair), node.place or node.op)
         source = node.arguments.get("x")
         if node.op not in VIEWS or not isinstance(source, Value) or (node.op == "getitem" and _copies(node)):
             return
@@ -157,6 +160,10 @@ class _Functional:
     def _store(self, writer: Node, target: Value, new: Value) -> None:
         """`target` holds `new` from now on, and so does what it is a view of."""
         root = self._root(target)
+        if root in self._joined:
+            raise self._no_way(
+                writer, f"writes to what {self._joined[root]} may have given, or kept, as its data decides"
+            )
         value, at = new, target
         while at.name != root:
             node = self._made_by[at.name]

@@ -11,12 +11,14 @@ Rules:
    call again, so that nothing is lost for that framework.
 3. A node that writes to an argument says so in `writes`, and its first result is what the argument holds from then on.
    `pijit.graph.functional` makes a graph without such nodes.
+4. The nodes "cond" and "while" have graphs among their arguments, for decisions on data that both ways were seen of;
+   `pijit.graph.branches` says what such a graph may hold. What looks for the values of a node does not look into it.
 """
 
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from pijit.graph.vocabulary import hidden_writes
 
@@ -89,16 +91,16 @@ class Value:
         return f"{self.dtype or 'tensor'}[{sizes}]"
 
 
-# A tuple stands for a list, too. Ellipsis and None stand in indices.
-Argument = (
-    Value | Token | Slice | int | float | complex | bool | str | None | types.EllipsisType | tuple["Argument", ...]
-)
+# A tuple stands for a list, too. Ellipsis and None stand in indices. A graph stands in the nodes "cond" and "while".
+Argument = Union[
+    Value, Token, Slice, int, float, complex, bool, str, None, types.EllipsisType, tuple["Argument", ...], "Graph"
+]
 # What a graph returns: values and literals in tuples, lists and dicts.
 Structure = Argument | list["Structure"] | dict[Any, "Structure"]
 
 
 def values_of(argument: Any) -> Iterator[Value]:
-    """The values in an argument or structure, in order."""
+    """The values in an argument or structure, in order; those in a graph are its own, and none of them."""
     if isinstance(argument, Value):
         yield argument
     elif isinstance(argument, Slice):
@@ -141,6 +143,9 @@ class Node:
         region: path of the innermost module that called it ("layers.3.attention"), "" if none.
         file: the user's source file.
         line: the line in it, from 1; 0: not known.
+
+    Raises:
+        UsageError: it is "cond" or "while", and not as `pijit.graph.branches` says.
     """
 
     op: str
@@ -156,6 +161,10 @@ class Node:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", types.MappingProxyType(dict(self.arguments)))
+        if self.op in {"cond", "while"}:
+            from pijit.graph.branches import check
+
+            check(self)
 
     @property
     def is_foreign(self) -> bool:
@@ -242,7 +251,9 @@ class Graph:
     @property
     def foreign(self) -> tuple[str, ...]:
         """Names of the operators that only their own framework has, each once."""
-        return tuple(dict.fromkeys(node.op for node in self.nodes if node.is_foreign))
+        from pijit.graph.branches import all_nodes
+
+        return tuple(dict.fromkeys(node.op for node in all_nodes(self) if node.is_foreign))
 
     @property
     def is_neutral(self) -> bool:
@@ -252,15 +263,20 @@ class Graph:
     @property
     def written(self) -> tuple[str, ...]:
         """Names of the inputs and parameters that the call writes to."""
-        base: dict[str, str] = {}  # of a value: what it shares memory with
+        from pijit.graph.branches import is_branch, shared
+
+        base: dict[str, tuple[str, ...]] = {}  # of a value: what it shares memory with
         found = [name for name, _ in self.updates]
         for node in self.nodes:
             for name in (*node.writes, *hidden_writes(node.op, node.arguments)):
-                found += [base.get(value.name, value.name) for value in values_of(node.arguments.get(name))]
+                for value in values_of(node.arguments.get(name)):
+                    found += base.get(value.name, (value.name,))
             for result, name in zip(node.results, node.aliases or node.writes[:1], strict=False):
                 for value in values_of(node.arguments.get(name)):
                     if result is not None:
-                        base[result.name] = base.get(value.name, value.name)
+                        base[result.name] = base.get(value.name, (value.name,))
+            for result, value in shared(node) if is_branch(node) else ():
+                base[result.name] = (*base.get(result.name, ()), *base.get(value.name, (value.name,)))
         own = {value.name for value in (*self.inputs, *self.parameters)}
         return tuple(name for name in dict.fromkeys(found) if name in own)
 
@@ -277,7 +293,9 @@ class Graph:
     @property
     def assumptions(self) -> tuple[Node, ...]:
         """Decisions on data that the graph assumes to go as in the captured call: it is right for such data only."""
-        return tuple(node for node in self.nodes if node.op == "check" and node.origin == "python::decision")
+        from pijit.graph.branches import all_nodes
+
+        return tuple(node for node in all_nodes(self) if node.op == "check" and node.origin == "python::decision")
 
     @property
     def parts(self) -> tuple["Graph | Node", ...]:

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from pijit.graph.boxes import Box, boxes_of, nodes_in
+from pijit.graph.branches import graphs_of, is_branch
 from pijit.graph.model import Graph, Node, Slice, Token, Value
 from pijit.graph.text import literal
 
@@ -50,6 +51,14 @@ class _Page:
         ]
         return "\n".join(lines)
 
+    def inner(self, name: str) -> Iterator[str]:
+        """The graph as a part of another one's page: what its node calls it, what it takes, does and gives."""
+        count = sum(1 for _ in nodes_in(self.box))
+        yield f"<details><summary><b>{escape(name)}</b>, {count} operators</summary>"
+        yield from self.values("inputs", self.graph.inputs, is_open=False)
+        yield from self.contents(self.box)
+        yield f"<div>gives <code>{self.shown_argument(self.graph.outputs)}</code></div></details>"
+
     def values(self, title: str, values: tuple[Value, ...], *, is_open: bool) -> Iterator[str]:
         if not values:
             return
@@ -67,6 +76,11 @@ class _Page:
         times = f" <b>&times; {box.times}</b>" if box.times > 1 else ""
         said = f"<b>{escape(box.title)}</b>{times}, {count} operators"
         yield f"<details{' open' if is_open else ''}><summary>{said}</summary>"
+        yield from self.contents(box)
+        yield "</details>"
+
+    def contents(self, box: Box) -> Iterator[str]:
+        """What is in a module, and places for the values of its twins."""
         in_table = False
         for item in box.items:
             is_node = isinstance(item, Node)
@@ -75,13 +89,17 @@ class _Page:
                 in_table = is_node
             if isinstance(item, Node):
                 yield self.row(item)
+                if is_branch(item):
+                    yield "</table>"
+                    in_table = False
+                    for name, graph in graphs_of(item).items():
+                        yield from _Page(graph).inner(name)
             else:
                 yield from self.part(item, is_open=False)
         if in_table:
             yield "</table>"
         for twin in box.twins:
             yield "".join(f'<span id="{self.id(value)}"></span>' for node in nodes_in(twin) for value in _given(node))
-        yield "</details>"
 
     def row(self, node: Node) -> str:
         given = _given(node)
@@ -112,6 +130,8 @@ class _Page:
         if isinstance(argument, dict):
             items = (f"{escape(repr(name))}: {self.shown_argument(item)}" for name, item in argument.items())
             return f"{{{', '.join(items)}}}"
+        if isinstance(argument, Graph):
+            return f"<i>{escape(argument.name)}</i>"
         return escape(str(argument) if isinstance(argument, Token) else literal(argument))
 
     def id(self, value: Value) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from pijit._wrong import nearest
 from pijit.errors import ExportError, UsageError
-from pijit.graph.forms import form_of, load
+from pijit.graph.branches import graphs_of, is_branch
+from pijit.graph.forms import form_of, load, numbers
 from pijit.graph.functional import functional
 from pijit.graph.model import Graph, Node, Slice, Token, Value
 
@@ -64,6 +65,25 @@ def evaluate(graph: Graph, values: dict[str, Any], call: Callable[[Node, Mapping
     for node in graph.nodes:
         bind(node, call(node, values), values)
     return resolve(graph.outputs, values)
+
+
+def run_branch(node: Node, values: Mapping[str, Any], call: Callable[[Node, Mapping[str, Any]], Any], form: Any) -> Any:
+    """What a node with graphs gives.
+
+    Args:
+        node: "cond" or "while".
+        values: what is known where it stands; the graphs in it see nothing of this but what is given to them.
+        call: makes the call of a node in its graphs.
+        form: of its row.
+    """
+
+    def function(graph: Graph) -> Callable[..., Any]:
+        names = [value.name for value in graph.inputs]
+        return lambda *given: evaluate(graph, dict(zip(names, given, strict=True)), call)
+
+    functions = {name: function(graph) for name, graph in graphs_of(node).items()}
+    rest = {name: resolve(each, values) for name, each in node.arguments.items() if name not in functions}
+    return form(**functions, **rest)
 
 
 def torch_caller() -> Callable[[Node, Mapping[str, Any]], Any]:
@@ -122,6 +142,10 @@ def caller(framework: str) -> Callable[[Node, Mapping[str, Any]], Any]:
     def call(node: Node, values: Mapping[str, Any]) -> Any:
         if node.op == "check":
             return check(node, values)
+        if is_branch(node):  # but in JAX a decision is one of Python
+            return run_branch(
+                node, values, call, form_of(forms, node.op) if framework == "jax" else numbers.FORMS[node.op]
+            )
         if own is not None:
             return own(node, values)
         form = form_of(forms, node.op)

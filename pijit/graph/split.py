@@ -23,6 +23,7 @@ from pijit._formats._sizes import folded
 from pijit.errors import ExportError
 from pijit.graph import _torch, autograd, regions
 from pijit.graph.autograd import Expansion, Unable
+from pijit.graph.branches import decline
 from pijit.graph.functional import VIEWS
 from pijit.graph.model import Graph, Node, Value, replaced
 from pijit.graph.names import Names
@@ -84,6 +85,7 @@ def split(graph: Graph, call: autograd.Call, roots: Sequence[int], shown: Iterab
     """
     import torch
 
+    decline(graph, "a split into forward and backward pass")
     try:
         with torch.autograd.set_multithreading_enabled(False):
             return _Joint(graph, call, roots).split(shown)

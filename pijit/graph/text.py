@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pijit.graph.branches import all_nodes, given, graphs_of, is_branch
 from pijit.graph.model import Graph, Node, Slice, Token, Value
 from pijit.graph.torch_calls import NUMBERS, TorchCall, path_of, torch_call
 
@@ -105,6 +106,8 @@ class Writer:
             self.names[value.name] = _identifier(value.name, self.taken)
         self.types = dict(_regions(graph))
         self.region, self.place = "", ""
+        self.condition = ""
+        self.within = False
 
     # --- the whole
 
@@ -121,7 +124,7 @@ class Writer:
 
     def summary(self) -> str:
         """The graph in a line."""
-        count = len(self.graph.nodes)
+        count = sum(1 for _ in all_nodes(self.graph))
         foreign = f", {', '.join(self.graph.foreign)} foreign" if self.graph.foreign else ""
         return f"{count} operator{'' if count == 1 else 's'}{foreign}"
 
@@ -143,7 +146,7 @@ class Writer:
 
     def heading(self, node: Node) -> Iterator[str]:
         """Comments: the module, where another one begins, and the user's line, where it is another one."""
-        if node.region != self.region:
+        if node.region != self.region and (node.region or not self.within):
             self.region = node.region
             kind = self.types.get(node.region, "")
             yield ""
@@ -170,11 +173,75 @@ class Writer:
             said = f"{node.place or self.graph.name}: the program goes another way than in the recorded call"
             condition = {True: value, False: f"not {value}"}.get(expected) if isinstance(expected, bool) else None
             yield f"assert {condition or f'{value} == {literal(expected)}'}, {quoted(said)}"
+        elif is_branch(node):
+            yield from self.branch(node)
         elif node.op in NUMBERS:
             made = self.python(path_of(NUMBERS[node.op]), tuple(node.arguments.values()))
             yield from self.assignment(node, made)
         else:
             yield from self.called(node)
+
+    def branch(self, node: Node) -> Iterator[str]:
+        """A decision, or a loop: the lines of its graphs stand in it."""
+        said = ", ".join(value.type for value in node.results if value is not None)
+        if node.op == "cond":
+            words = ["if", "else"]
+            names = self.new_names(node.results)
+            for word, graph in zip(words, graphs_of(node).values(), strict=True):
+                test = f" {self.expression(node.arguments['condition'])}" if word == "if" else ""
+                yield f"{word}{test}:{f'  # {said}' if test and said else ''}"
+                inner = [*self.inlined(graph, given(node), names)]
+                yield from map(_indented, inner or ["pass"])
+        else:
+            graphs = graphs_of(node)
+            start: Any = node.arguments["carried"]
+            names = self.new_names(node.results, every=[value.name for value in graphs["body"].inputs])
+            if names:
+                yield from self.set(names, list(map(self.expression, start)), f"  # {said}" if said else "")
+            now = [*names, *given(node)[len(names) :]]
+            stop = [*self.inlined(graphs["condition"], now, None)]
+            yield f"while {'True' if stop else self.condition}:"
+            stop += [f"if not {self.condition}:", "    break"] if stop else []
+            yield from map(_indented, [*stop, *self.inlined(graphs["body"], now, names)] or ["pass"])
+        for value, name in zip(node.results, names, strict=True):
+            if value is not None:
+                self.names[value.name] = name
+
+    def new_names(self, results: Iterable[Value | None], every: Iterable[str] = ()) -> list[str]:
+        """A name for each result; `every`: also for those that nobody takes, these ones."""
+        words = [value.name if value is not None else "" for value in results]
+        for at, word in enumerate(every):
+            if at < len(words):
+                words[at] = words[at] or word
+        return [_identifier(word, self.taken) if word else "_" for word in words]
+
+    def inlined(self, graph: Graph, values: Iterable[Any], names: list[str] | None) -> Iterator[str]:
+        """The lines of a graph in a node.
+
+        Args:
+            graph: its values are its own, so that those of the graph around it are out of sight.
+            values: for its inputs: names that Python knows, or what stands in the graph around it.
+            names: what takes its outputs; None: `condition` is the expression of its only one.
+        """
+        around, within, own = self.names, self.within, {}
+        for value, held in zip(graph.inputs, values, strict=True):
+            own[value.name] = held if isinstance(held, str) else self.expression(held)
+        self.names, self.within = own, True
+        for inner in graph.nodes:
+            yield from self.heading(inner)
+            yield from self.statements(inner)
+        if names is None:
+            self.condition = self.expression(graph.outputs)
+        else:
+            outputs: Any = graph.outputs
+            yield from self.set(names, list(map(self.expression, outputs)))
+        self.names, self.within = around, within
+
+    def set(self, names: list[str], made: list[str], said: str = "") -> Iterator[str]:
+        """An assignment of all at once, without those that are as they were, or that nobody takes."""
+        kept = [(name, each) for name, each in zip(names, made, strict=True) if name not in (each, "_")]
+        if kept:
+            yield from _wrapped_with(f"{', '.join(a for a, _ in kept)} = {', '.join(b for _, b in kept)}", said)
 
     def called(self, node: Node) -> Iterator[str]:
         if node.is_foreign or node.writes:
@@ -299,6 +366,11 @@ def literal(thing: Any) -> str:
     if isinstance(thing, str):
         return quoted(thing)
     return "..." if thing is ... else repr(thing)
+
+
+def _wrapped_with(line: str, said: str) -> Iterator[str]:
+    """A line with a comment, where there is room for it."""
+    yield f"{line}{said}" if len(line) + len(said) <= _WIDTH - 8 else line
 
 
 def _regions(graph: Graph) -> Iterator[tuple[str, str]]:

@@ -9,10 +9,11 @@ stands for every other of its form. Some calls tell them apart: `squeeze_` chang
 size that the data decides. Then the graph is run again, each call for itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pijit.graph.branches import given, graphs_of, is_branch, kind_of, outputs_of
 from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.run import bind, torch_caller
 
@@ -150,6 +151,18 @@ def _whole_number(node: Node, values: Mapping[str, Any]) -> Any:
     return array.to(torch.int64).item()
 
 
+def _form_of_both(tensor: Any) -> Any:
+    return tensor.dtype, tensor.device, tuple(_expression(size) for size in tensor.shape)
+
+
+class _Scope:
+    """What is known in a graph: tensors without data and numbers, and the scopes of the graphs in its nodes."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.inner: dict[tuple[int, str], _Scope] = {}  # by the number of the node, and the name of its argument
+
+
 def _expression(size: Any) -> Any:
     return size if isinstance(size, int) else size.node.expr
 
@@ -165,7 +178,8 @@ class _Typing:
         self._env = ShapeEnv(duck_shape=equal)
         self._mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
         self._mode.cache_enabled = False  # `_Forms` is one
-        self._values: dict[str, Any] = {}
+        self._scope = _Scope()
+        self._values = self._scope.values
         self._names: dict[Any, str] = {}
         self._first: dict[Any, str] = {}
         self._axes: dict[Any, tuple[str, int]] = {}
@@ -213,40 +227,95 @@ class _Typing:
 
         call = torch_caller()
         with torch.no_grad(), self._mode, enable_python_dispatcher():
-            for node in self._graph.nodes:
-                self._step(node, call)
-        return self._filled()
+            self._steps(self._graph, self._scope, call)
+        for symbol, name in list(self._names.items()):  # of sizes that are one, the first gives the name
+            same = self._env.simplify(symbol)
+            if same.is_symbol:
+                self._first.setdefault(same, name)
+        return self._filled(self._graph, self._scope)
 
-    def _step(self, node: Node, call: Any) -> None:
-        unknown = any(self._values.get(value.name) is None for value in node.operands)
+    def _steps(self, graph: Graph, scope: _Scope, call: Any) -> None:
+        for at, node in enumerate(graph.nodes):
+            if is_branch(node):
+                self._branch(at, node, scope, call)
+            else:
+                self._step(node, scope.values, call)
+
+    def _step(self, node: Node, values: dict[str, Any], call: Any) -> None:
+        unknown = any(values.get(value.name) is None for value in node.operands)
         if unknown or node.op.startswith("python::"):  # it comes from what the graph does not hold
             for value in node.results:
                 if value is not None:
-                    self._values[value.name] = None
+                    values[value.name] = None
             return
         if node.op in {"item_bool", "item_not"}:  # only decisions take them
-            bind(node, True, self._values)
+            bind(node, True, values)
         elif node.op in {"item", "item_float"} and node.results[0] is not None and node.results[0].kind == "float":
-            bind(node, _NUMBERS["float"], self._values)  # no size depends on it
+            bind(node, _NUMBERS["float"], values)  # no size depends on it
         elif node.op != "check":
-            self._run(node, _whole_number if node.op == "item_int" else call)
+            self._run(node, values, _whole_number if node.op == "item_int" else call)
 
-    def _run(self, node: Node, call: Any) -> None:
+    def _run(self, node: Node, values: dict[str, Any], call: Any) -> None:
         """Of what the numbers in a tensor decide, such as how often a loop is run, nothing is known."""
         from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
         try:
-            made = self._forms.call(node, self._values, call)
-        except GuardOnDataDependentSymNode:
-            self._values.update((value.name, None) for value in node.results if value is not None)
+            made = self._forms.call(node, values, call)
+        except (GuardOnDataDependentSymNode, ZeroDivisionError):
+            values.update((value.name, None) for value in node.results if value is not None)
             return
-        bind(node, made, self._values)
+        bind(node, made, values)
         for value in node.results:
-            self._look(value)
+            self._look(value, values)
 
-    def _look(self, value: Value | None) -> None:
+    def _branch(self, at: int, node: Node, scope: _Scope, call: Any) -> None:
+        """Both sides of a decision are run, and the turn of a loop; what is not the same in both is not known."""
+        held = [scope.values.get(each.name) if isinstance(each, Value) else each for each in given(node)]
+
+        def run(name: str) -> list[Any]:
+            graph = graphs_of(node)[name]
+            inner = scope.inner[at, name] = _Scope()
+            inner.values.update(zip((value.name for value in graph.inputs), held, strict=True))
+            self._steps(graph, inner, call)
+            made = outputs_of(graph)
+            return [inner.values.get(each.name) if isinstance(each, Value) else each for each in made]
+
+        if node.op == "cond":
+            sides = zip(run("then"), run("otherwise"), strict=True)
+            made = [self._either(a, b) for a, b in sides]
+        else:
+            made = self._turns(node, held, run)
+            run("condition")
+        scope.values.update((value.name, each) for value, each in zip(node.results, made, strict=True) if value)
+
+    def _turns(self, node: Node, held: list[Any], run: Callable[[str], list[Any]]) -> list[Any]:
+        """What a loop carries; of a tensor that changes its type from turn to turn nothing is known."""
+        kinds = [kind_of(each) for each in given(node)[: len(node.results)]]
+        for at, kind in enumerate(kinds):
+            if kind != "tensor":
+                held[at] = self._env.create_unbacked_symint() if kind == "int" else _NUMBERS.get(str(kind), True)
+        before: list[Any] = []
+        while before != [each is None for each in held]:
+            before = [each is None for each in held]
+            turn = run("body")
+            for at, kind in enumerate(kinds):
+                if kind == "tensor":
+                    held[at] = self._either(held[at], turn[at])
+        return held[: len(kinds)]
+
+    def _either(self, a: Any, b: Any) -> Any:
+        """What stands for one or the other; None: nothing can."""
+        if a is None or b is None:
+            return None
+        if hasattr(a, "layout"):
+            return a if _form_of_both(a) == _form_of_both(b) else None
+        if isinstance(a, float | bool) or type(a).__name__ in {"SymBool", "SymFloat"}:
+            return a
+        return a if isinstance(a, int) and isinstance(b, int) and a == b else self._env.create_unbacked_symint()
+
+    def _look(self, value: Value | None, values: Mapping[str, Any]) -> None:
         """Ends the pass where a size has become a long expression: simplifying those takes minutes."""
-        made: Any = None if value is None else self._values.get(value.name)
+        made: Any = None if value is None else values.get(value.name)
         for size in getattr(made, "shape", ()):
             if not isinstance(size, int) and size.node.expr.count_ops() > _LONGEST:
                 axes = {self._axes[symbol] for symbol in size.node.expr.free_symbols if symbol in self._axes}
@@ -276,36 +345,30 @@ class _Typing:
             self._types[id(made)] = str(made.dtype).removeprefix("torch."), shape, str(made.device)
         return self._types[id(made)]
 
-    def _filled(self) -> Graph:
-        for symbol, name in list(self._names.items()):  # of sizes that are one, the first gives the name
-            same = self._env.simplify(symbol)
-            if same.is_symbol:
-                self._first.setdefault(same, name)
+    def _filled(self, graph: Graph, scope: _Scope) -> Graph:
         new = {}
-        for value in self._all():
-            made: Any = self._values.get(value.name)
+        for value in _all(graph):
+            made: Any = scope.values.get(value.name)
             if value.kind == "tensor" and hasattr(made, "dtype"):
                 dtype, shape, device = self._type(made)
                 new[value.name] = replace(value, dtype=dtype, shape=shape, device=device)
-        graph = self._graph
-        nodes = tuple(
-            replace(
-                node,
-                arguments={name: replaced(argument, new) for name, argument in node.arguments.items()},
-                results=replaced(node.results, new),
-            )
-            for node in graph.nodes
-        )
+        nodes = []
+        for at, node in enumerate(graph.nodes):
+            arguments = {name: replaced(argument, new) for name, argument in node.arguments.items()}
+            for name, inner in graphs_of(node).items():
+                arguments[name] = self._filled(inner, scope.inner[at, name])
+            nodes.append(replace(node, arguments=arguments, results=replaced(node.results, new)))
         return replace(
             graph,
             inputs=replaced(graph.inputs, new),
             parameters=replaced(graph.parameters, new),
-            nodes=nodes,
+            nodes=tuple(nodes),
             outputs=replaced(graph.outputs, new),
             effects=tuple(replace(each, values=replaced(each.values, new)) for each in graph.effects),
-            symbols=self._sizes,
+            symbols=self._sizes if graph is self._graph else {},
         )
 
-    def _all(self) -> list[Value]:
-        results = [value for node in self._graph.nodes for value in node.results if value is not None]
-        return [*self._graph.inputs, *self._graph.parameters, *results]
+
+def _all(graph: Graph) -> list[Value]:
+    results = [value for node in graph.nodes for value in node.results if value is not None]
+    return [*graph.inputs, *graph.parameters, *results]

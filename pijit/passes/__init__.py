@@ -3,6 +3,7 @@
 A pass is a module with `DOC`, `CONSENT` (it is run only where weights may be taken for constants) and
 `run(graph) -> Graph`. All run in the order of `ORDER`. `PIJIT_PASSES=-no_ops,-identities` switches some off,
 `PIJIT_PASSES=dead_code` all others; `PIJIT_DUMP=passes` prints the graph before and after each that changes it.
+The graphs in the nodes "cond" and "while" go through them as well.
 
 Results keep what the program can see of them: their bits, and with what they share memory.
 """
@@ -15,6 +16,7 @@ from typing import TextIO
 
 from pijit._wrong import nearest
 from pijit.errors import ConfigError, UsageError
+from pijit.graph.branches import inside
 from pijit.graph.model import Graph
 
 ORDER = ("no_ops", "identities", "constant_folding", "common_subexpressions", "dead_code")
@@ -75,7 +77,7 @@ def run(graph: Graph, *, fold: bool = False, only: Iterable[str] | None = None) 
 
 def _one(name: str, graph: Graph, dump: TextIO | None) -> Graph:
     make: Callable[[Graph], Graph] = importlib.import_module(f"{__name__}.{name}").run
-    made = make(graph)
+    made = inside(make(graph), lambda inner: _one(name, inner, None))
     if dump is not None:
         if made is graph:
             print(f"# pijit: pass {name} has changed nothing in {graph.name}", file=dump)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pijit.graph import regions
+from pijit.graph import branches, regions
 from pijit.graph.functional import VIEWS
 from pijit.graph.model import Argument, Graph, Node, Value, replaced, values_of
 from pijit.graph.vocabulary import hidden_writes
@@ -13,7 +13,10 @@ SAME = frozenset({"dropout", "feature_dropout", "aten::alpha_dropout", "aten::fe
 
 
 def sharing(node: Node) -> Iterator[tuple[Value, Value]]:
-    """Pairs of a result of a node, and the argument with which it may share memory."""
+    """Pairs of a result of a node, and an argument with which it may share memory; a branch may have several."""
+    if branches.is_branch(node):
+        yield from branches.shared(node)
+        return
     names = node.aliases or node.writes[:1]
     if not any(names) and (node.op in VIEWS or node.op in SAME):
         names = ("x",) * len(node.results)
@@ -35,6 +38,8 @@ class Memory:
         self._root: dict[str, str] = {}
         for node in graph.nodes:
             for result, source in sharing(node):
+                if result.name in self._root:  # it may share memory with one or the other
+                    self._join(self._root[result.name], self.root(source))
                 self._root[result.name] = self.root(source)
         self.written: set[str] = set()
         for node in graph.nodes:
@@ -75,6 +80,12 @@ class Memory:
         for name, root in self._root.items():
             if root == old:
                 self._root[name] = new
+
+    def _join(self, old: str, new: str) -> None:
+        """The group of the one root is part of that of the other."""
+        if old != new:
+            self._root[old] = new
+            self._root.update({name: new for name, root in self._root.items() if root == old})
 
 
 def written_by(node: Node) -> tuple[str, ...]:

@@ -4,12 +4,13 @@ Rules:
 1. Between the two nothing may have written to what they read: each write makes a new version of its group of views.
 2. The two results become one tensor. So nothing may write to either, and the program may have only one of them, or
    views of one of them, afterwards.
-3. What draws random numbers is computed each time.
+3. What draws random numbers is computed each time, and so are branches: their graphs are not compared.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from pijit.graph.branches import is_branch
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, values_of
 from pijit.passes._memory import Memory, rewritten, written_by
 
@@ -34,7 +35,7 @@ class _Merger:
             for value in values_of(node.arguments.get(name)):
                 root = self._memory.root(value)
                 self._versions[root] = self._versions.get(root, 0) + 1
-        if written or node.random or not node.results or node.op == "check" or "::" in node.op:
+        if written or node.random or not node.results or node.op == "check" or "::" in node.op or is_branch(node):
             return node, {}
         key = (node.op, node.origin, tuple((name, self._form(each)) for name, each in node.arguments.items()))
         first = self._known.get(key)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pijit.graph.branches import is_branch
 from pijit.graph.model import Argument, Graph, Node, Value
 from pijit.graph.run import bind, torch_caller
 from pijit.passes import dead_code
@@ -64,7 +65,7 @@ class _Folder:
         operands = node.operands
         if not operands or any(value.name not in self.values for value in operands):
             return node, {}
-        if written_by(node) or node.random or not node.results or node.op == "check":
+        if written_by(node) or node.random or not node.results or node.op == "check" or is_branch(node):
             return node, {}
         results = [value for value in node.results if value is not None]
         if any(value.kind != "tensor" or not self._is_free(value) for value in results):

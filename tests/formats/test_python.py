@@ -51,6 +51,21 @@ def check(folder, module, name, arguments):
             next(module.parameters()).mul_(1.5)
 
 
+@pytest.mark.parametrize("framework", ["numpy", "jax"])
+def test_a_file_has_what_its_only_operator_needs(framework):
+    pytest.importorskip(framework)
+    x = Value("x", "tensor", "input", "float32", (2,))
+    y = Value("y", "tensor", "result", "float32", (2,))
+    for op in ("tanh", "exp", "round", "logical_not"):
+        namespace = {"__name__": "exported"}
+        graph = Graph("f", (x,), (), (Node(op, {"x": x}, (y,)),), y)
+        exec(pijit.export(graph, format="python", framework=framework), namespace)
+        for numbers in ([0.5, -1.0], [0.0, 2.0]):
+            array = numpy.array(numbers, "float32")
+            found, expected = namespace["f"](array), graph.run(torch.from_numpy(array))
+            numpy.testing.assert_allclose(numpy.asarray(found), expected.numpy(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("weights", ["inline", "safetensors"])
 def test_the_same_bits_without_pijit(tmp_path, weights):
     module, args = stack()

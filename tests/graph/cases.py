@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from cases_arrays import ARRAYS
+from cases_branches import BRANCHES
 from cases_layers import LAYERS
 from cases_maths import MATHS
 from cases_training import TRAINING
 
-CASES: dict[str, list[dict[str, Any]]] = {**MATHS, **ARRAYS, **LAYERS, **TRAINING}
+CASES: dict[str, list[dict[str, Any]]] = {**MATHS, **ARRAYS, **LAYERS, **TRAINING, **BRANCHES}

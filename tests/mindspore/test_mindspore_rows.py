@@ -107,7 +107,10 @@ def as_graph(name: str, case: dict[str, Any], expected: Any) -> tuple[Graph, lis
     return Graph(name, inputs, (), (Node(name, arguments, results),), outputs), arrays
 
 
-@pytest.mark.parametrize("name", [name for name in rows() if not name.startswith("scalar_") and name != "check"])
+NO_CELLS = ("check", "cond", "while")
+
+
+@pytest.mark.parametrize("name", [name for name in rows() if not name.startswith("scalar_") and name not in NO_CELLS])
 def test_a_compiled_cell_gives_what_torch_gives(name: str, expected: Any) -> None:
     for case, wanted in list(zip(CASES[name], expected[name], strict=True))[:2]:
         if not any(isinstance(each, np.ndarray | np.generic) for each in case.values()) and "arrays" not in case:

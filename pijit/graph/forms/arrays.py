@@ -4,6 +4,7 @@ A framework's class gives what the namespaces do not have in common: `xp`, `erf`
 `_kernel_gradient`. Results have the dtypes of torch.
 """
 
+import keyword
 from collections.abc import Callable
 from typing import Any
 
@@ -22,5 +23,6 @@ class Arrays(Convolution, Resampling, Training, Indexing, Algebra, Fourier):
 
 def functions(forms: Arrays) -> dict[str, Callable[..., Any]]:
     """The function of each row that has a form, by name."""
-    found = {name: getattr(forms, name, None) or numbers.FORMS.get(name) for name in rows()}
+    own = {name: getattr(forms, f"{name}_" if keyword.iskeyword(name) else name, None) for name in rows()}
+    found = {name: form or numbers.FORMS.get(name) for name, form in own.items()}
     return {name: form for name, form in found.items() if form is not None}

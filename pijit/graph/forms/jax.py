@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pijit.graph.forms._jax_branches import Branches
 from pijit.graph.forms.arrays import Arrays, functions
 from pijit.graph.forms.items import Items
 
@@ -24,7 +25,7 @@ def wide() -> AbstractContextManager[Any]:
     return context
 
 
-class Jax(Items, Arrays):
+class Jax(Branches, Items, Arrays):
     """What JAX does in its own way."""
 
     xp = jnp

@@ -1,4 +1,7 @@
-"""Forms that all frameworks share: numbers of Python, and the check of a number that the program decided on."""
+"""Forms that all frameworks share: numbers of Python, checks of what the program decided on, and decisions themselves.
+
+The graphs in "cond" and "while" are functions here, which take arrays and numbers and give tuples.
+"""
 
 import operator
 from collections.abc import Callable
@@ -14,6 +17,18 @@ def check(x: Any, expected: Any) -> None:
             f"the recorded call decided on {expected!r} where these inputs give {x!r}, so the graph does not hold for "
             "them: its program takes another way; capture it with inputs like these, or without `dynamic`"
         )
+
+
+def cond(condition: Any, then: Any, otherwise: Any, operands: Any = ()) -> Any:
+    """What one of two functions gives for the operands."""
+    return tuple((then if condition else otherwise)(*operands))
+
+
+def while_(condition: Any, body: Any, carried: Any, operands: Any = ()) -> Any:
+    """What is carried, after turns of a function."""
+    while condition(*carried, *operands):
+        carried = body(*carried, *operands)
+    return tuple(carried)
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -64,4 +79,6 @@ FORMS: dict[str, Callable[..., Any]] = {
     "item_bool": lambda x: bool(x.item()),
     "item_not": lambda x: not x.item(),
     "check": check,
+    "cond": cond,
+    "while": while_,
 }

@@ -9,14 +9,18 @@ import numpy as np
 
 from pijit.graph.forms import _types
 from pijit.graph.forms.arrays import Arrays, functions
+from pijit.graph.forms.items import Items
 
 _AT = {"add": np.add, "multiply": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-class NumPy(Arrays):
+class NumPy(Items, Arrays):
     """What NumPy does in its own way."""
 
     xp = np
+
+    def _number(self, x: Any, dtype: Any, kind: Any) -> Any:
+        return kind(x.item())
 
     def _matmul(self, x: Any, y: Any) -> Any:
         if x.dtype.itemsize > 2 or _types.category(x.dtype) != 2:

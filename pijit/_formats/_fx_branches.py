@@ -70,7 +70,7 @@ def _each_once(lowering: Lowering, node: Node, places: list[tuple[str, Any]]) ->
     made: list[tuple[str, Any]] = []
     for at, (how, each) in enumerate(places):
         before = next((i for i, (other, held) in enumerate(made) if other == how and held is each), None)
-        if before is None or how == "literal":
+        if before is None or how == "literal" or not lowering.traced:
             made.append((how, each))
         elif before < carried or at < carried:  # what is carried becomes another thing
             made.append((how, lowering.call(lowering.torch.ops.aten.clone.default, (each,))))

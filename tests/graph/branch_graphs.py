@@ -135,7 +135,7 @@ def chooses() -> Program:
         if x.sum() > 0:
             y, k, s = x * 2.5, 3, 0.5
         else:
-            y, k, s = x - 1, 4, float(x.sum())
+            y, k, s = x - 1, 4, float(x.detach().sum())
         return {"count": k + 1, "scale": s, "y": y * s}
 
     more = {"parameters": (weight,), "data": {"w": torch.tensor(2.5)}}
@@ -157,7 +157,7 @@ def keeps() -> Program:
         return b.add(x=b.multiply(x=y, y=s), y=n)
 
     def plain(x: torch.Tensor) -> Any:
-        most = float(x.max())
+        most = float(x.detach().max())
         y, s, n = (x, most * 2.0, x.shape[0]) if most > 10.0 else (x * most, -1.5, x.shape[0] + 7)
         return y * s + n
 
@@ -226,7 +226,7 @@ def loops_in_a_side() -> Program:
         return b.branch("cond", (TENSOR, FLOAT), **more, operands=(x, first))
 
     def plain(x: torch.Tensor) -> Any:
-        s = float(x.sum())
+        s = float(x.detach().sum())
         if s < 9.0:
             while s > 0.1:
                 x = x + s

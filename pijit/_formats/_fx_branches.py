@@ -65,12 +65,12 @@ _HANDED = ("array", "size", "number")
 
 
 def _each_once(lowering: Lowering, node: Node, places: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """The same with "as" and a position for what is there already: torch.export takes nothing twice."""
+    """The same with "as" and a position for what is there already: torch takes nothing twice here."""
     carried = len(node.results) if node.op == "while" else 0
     made: list[tuple[str, Any]] = []
     for at, (how, each) in enumerate(places):
         before = next((i for i, (other, held) in enumerate(made) if other == how and held is each), None)
-        if before is None or how == "literal" or not lowering.traced:
+        if before is None or how == "literal":
             made.append((how, each))
         elif before < carried or at < carried:  # what is carried becomes another thing
             made.append((how, lowering.call(lowering.torch.ops.aten.clone.default, (each,))))

@@ -65,7 +65,7 @@ _HANDED = ("array", "size", "number")
 
 
 def _each_once(lowering: Lowering, node: Node, places: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """The same with "as" and a position for what is there already: torch.export takes nothing twice."""
+    """The same with "as" and a position for what is there already: torch takes nothing twice here."""
     carried = len(node.results) if node.op == "while" else 0
     made: list[tuple[str, Any]] = []
     for at, (how, each) in enumerate(places):

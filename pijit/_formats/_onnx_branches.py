@@ -42,7 +42,7 @@ def _cond(lowering: Any, node: Node, sources: list[Any]) -> list[Any]:
         return _inlined(lowering, node, then if condition else otherwise, sources)
     if not node.results:
         return []
-    dtypes = [_dtype(each, result) for each, result in zip(outputs_of(then), node.results, strict=True)]
+    dtypes = [_dtype(lowering, each, result) for each, result in zip(outputs_of(then), node.results, strict=True)]
 
     def side(graph: Graph) -> Callable[[], list[Any]]:
         return lambda: _cast(lowering, _inlined(lowering, node, graph, sources), dtypes)
@@ -86,12 +86,13 @@ def _while(lowering: Any, node: Node, sources: list[Any]) -> list[Any]:
     return _typed(made, dtypes, node)
 
 
-def _dtype(output: Any, result: Value | None) -> str:
+def _dtype(lowering: Any, output: Any, result: Value | None) -> str:
     """The dtype of a result of a decision."""
     for each in (result, output):
         if isinstance(each, Value) and each.dtype is not None:
             return each.dtype
-    return NUMBERS.get(str(kind_of(output)), "float32")
+    kind = str(kind_of(output))
+    return NUMBERS[kind] if kind in NUMBERS else lowering.builder.fail("the dtype of a result is not known")
 
 
 def _cast(lowering: Any, values: Sequence[Any], dtypes: Sequence[str]) -> list[Tensor]:

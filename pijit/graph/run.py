@@ -142,10 +142,9 @@ def caller(framework: str) -> Callable[[Node, Mapping[str, Any]], Any]:
     def call(node: Node, values: Mapping[str, Any]) -> Any:
         if node.op == "check":
             return check(node, values)
-        if is_branch(node):  # but in JAX a decision is one of Python
-            return run_branch(
-                node, values, call, form_of(forms, node.op) if framework == "jax" else numbers.FORMS[node.op]
-            )
+        if is_branch(node):  # a decision of Python; in JAX it may be one that jax.jit traces
+            own_form = form_of(forms, node.op) if framework == "jax" else numbers.FORMS[node.op]
+            return run_branch(node, values, call, own_form)
         if own is not None:
             return own(node, values)
         form = form_of(forms, node.op)

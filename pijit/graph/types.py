@@ -151,10 +151,6 @@ def _whole_number(node: Node, values: Mapping[str, Any]) -> Any:
     return array.to(torch.int64).item()
 
 
-def _form_of_both(tensor: Any) -> Any:
-    return tensor.dtype, tensor.device, tuple(_expression(size) for size in tensor.shape)
-
-
 class _Scope:
     """What is known in a graph: tensors without data and numbers, and the scopes of the graphs in its nodes."""
 
@@ -308,10 +304,18 @@ class _Typing:
         if a is None or b is None:
             return None
         if hasattr(a, "layout"):
-            return a if _form_of_both(a) == _form_of_both(b) else None
+            return a if self._same_type(a, b) else None
         if isinstance(a, float | bool) or type(a).__name__ in {"SymBool", "SymFloat"}:
             return a
         return a if isinstance(a, int) and isinstance(b, int) and a == b else self._env.create_unbacked_symint()
+
+    def _same_type(self, a: Any, b: Any) -> bool:
+        """Both have one dtype, device and shape, as far as is known of their sizes by now."""
+
+        def shape(tensor: Any) -> list[Any]:
+            return [size if isinstance(size, int) else self._env.simplify(size.node.expr) for size in tensor.shape]
+
+        return a.dtype == b.dtype and a.device == b.device and shape(a) == shape(b)
 
     def _look(self, value: Value | None, values: Mapping[str, Any]) -> None:
         """Ends the pass where a size has become a long expression: simplifying those takes minutes."""

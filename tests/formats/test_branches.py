@@ -313,6 +313,22 @@ def test_what_a_side_assumes_is_checked_or_said(of_data: bool, wrong: list[float
         assert "// Holds where f.py:4 " in pijit.export(graph, format="stablehlo").text
 
 
+def test_a_result_of_which_nothing_is_known_has_no_form_in_onnx() -> None:
+    pytest.importorskip("onnx")
+    plain = Value("x", role="input")
+    side = Graph("side", (plain,), (), (), (plain,))
+    more = {"condition": Value("c", "bool", "input"), "then": side, "otherwise": side, "operands": (TENSOR,)}
+    graph = Graph(
+        "f", (TENSOR, more["condition"]), (), (Node("cond", more, (Value("y"),), file="f.py", line=2),), Value("y")
+    )
+    for _ in range(2):
+        with pytest.raises(
+            ExportError, match="f.py:2: cond has no form in ONNX here: the dtype of a result is not known"
+        ):
+            pijit.export(graph, format="onnx", dynamic=None)
+        assert torch.equal(graph.run(torch.ones(2), True), torch.ones(2))
+
+
 def test_a_decision_that_is_known_is_taken_in_onnx() -> None:
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -135,7 +135,7 @@ def chooses() -> Program:
         if x.sum() > 0:
             y, k, s = x * 2.5, 3, 0.5
         else:
-            y, k, s = x - 1, 4, float(x.sum())
+            y, k, s = x - 1, 4, float(x.detach().sum())
         return {"count": k + 1, "scale": s, "y": y * s}
 
     more = {"parameters": (weight,), "data": {"w": torch.tensor(2.5)}}
@@ -157,7 +157,7 @@ def keeps() -> Program:
         return b.add(x=b.multiply(x=y, y=s), y=n)
 
     def plain(x: torch.Tensor) -> Any:
-        most = float(x.max())
+        most = float(x.detach().max())
         y, s, n = (x, most * 2.0, x.shape[0]) if most > 10.0 else (x * most, -1.5, x.shape[0] + 7)
         return y * s + n
 
@@ -226,7 +226,7 @@ def loops_in_a_side() -> Program:
         return b.branch("cond", (TENSOR, FLOAT), **more, operands=(x, first))
 
     def plain(x: torch.Tensor) -> Any:
-        s = float(x.sum())
+        s = float(x.detach().sum())
         if s < 9.0:
             while s > 0.1:
                 x = x + s
@@ -297,9 +297,37 @@ def until_told() -> Program:
     return whole("until_told", make, plain, [1.0, 2.0, 3.0], [30.0, -2.0], [12.0, 1.0, 0.5, 0.5], [0.1, 0.2])
 
 
+def hands_on() -> Program:
+    """A loop that is given one thing four times, keeps one of them, and in the end has another in its place."""
+    condition_of = {"x": TENSOR, "n": INT, "last": TENSOR, "kept": TENSOR, "w": TENSOR, "v": TENSOR}
+    condition = inner("condition", lambda b, x, n, last, kept, w, v: b.scalar_less(x=n, y=2), **condition_of)
+
+    def turn(b: Lines, x: Value, n: Value, last: Value, kept: Value, w: Value, v: Value) -> Any:
+        return b.multiply(x=x, y=v), b.scalar_add(x=n, y=1), w, kept
+
+    body = inner("body", turn, **condition_of)
+
+    def make(b: Lines, x: Value) -> Any:
+        start = b.decides("greater", b.sum(x=x), 0)
+        then = inner("then", lambda b: (0,))
+        otherwise = inner("otherwise", lambda b: (5,))
+        (n,) = b.branch("cond", (INT,), condition=start, then=then, otherwise=otherwise, operands=())
+        more = {"condition": condition, "body": body, "carried": (x, n, x, x), "operands": (x, x)}
+        return b.branch("while", (TENSOR, INT, TENSOR, TENSOR), **more)
+
+    def plain(x: torch.Tensor) -> Any:
+        w = last = kept = x
+        n = 0 if x.sum() > 0 else 5
+        while n < 2:
+            x, n, last = x * w, n + 1, w
+        return x, n, last, kept
+
+    return whole("hands_on", make, plain, [1.0, 2.0, 3.0], [-3.0, 1.0], [2.0, 0.5], [0.5, 0.25, -0.25, 0.0])
+
+
 def programs() -> dict[str, Program]:
     """All of them by name."""
-    made = (grows, chooses, keeps, decides_in_a_loop, loops_in_a_side, asks_for_the_size, until_told)
+    made = (grows, chooses, keeps, decides_in_a_loop, loops_in_a_side, asks_for_the_size, until_told, hands_on)
     return {make.__name__: make() for make in made}
 
 

@@ -190,7 +190,7 @@ def test_folded_weights_are_candidates_of_their_own_and_go_when_they_change(how:
     for _ in range(12):
         torch.testing.assert_close(fast(x), module(x))
     (key,) = keys(fast)[:1]
-    assert key.state == "settled natively" or "folding (folded)" not in [plan.backend for plan in key.plans]
+    assert key.answers != "folding (folded)"  # it may still be there, as one that has lost: its next call drops it
 
 
 @pytest.mark.parametrize("how", ["written", "replaced"])

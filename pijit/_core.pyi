@@ -102,6 +102,23 @@ class InputData(TypedDict):
     object: object  # the tensor, if it is the same one at each call and alive, or keep_inputs() holds it; else None
     made: bool  # it is found in what a node of the trace has given
 
+class HeadFrame(TypedDict):
+    """What a frame holds."""
+
+    code: CodeType
+    locals: int  # so many slots are local variables; the others stand on the stack
+    slots: list[tuple[Any, int | None, int | None]]  # value; of a virtual object its number and how often it changed
+
+class HeadData(TypedDict):
+    """What the frames hold where a turn of a loop begins, or where ways meet."""
+
+    loop: int  # the last jump back to it, in units of code; -1: ways meet
+    at: int  # the instruction
+    back: bool  # it is a further turn
+    in_registers: bool  # numbers that the loop assigns are in registers
+    frames: list[HeadFrame]  # the innermost one first
+    frame: int  # the number of the call of the function
+
 class _NodeData(TypedDict):
     op: str  # print form of a row of ops.def
     effect: str  # "pure", "read", "write" or "control"
@@ -124,6 +141,7 @@ class NodeData(_NodeData, total=False):
     built: Value  # of build nodes: what the object is made of
     operators: int  # of opaque nodes: how many operators of the framework ran in the call, on this thread
     type: Value  # of pure nodes: the type of the result
+    head: HeadData  # of loop_head nodes
 
 class FrameData(TypedDict):
     """A line of a frame that the recording followed, and through `parent` the calls that led to it."""
@@ -373,6 +391,12 @@ def root_report(root: int) -> RootInfo:
 
 def root_traces(root: int) -> list[TraceInfo]:
     """What is installed."""
+
+def keep_decisions(on: bool) -> bool:
+    """Whether recordings mark where turns of loops begin and where ways meet (op "loop_head"). Gives what it was.
+
+    What is known of loops from earlier calls is forgotten.
+    """
 
 def keep_inputs(on: bool) -> bool:
     """Traces recorded from here on hold what came in: tensors, and objects whose methods ran. Gives what it was."""

@@ -9,7 +9,7 @@ import inspect
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,7 +43,8 @@ def export(
     path: "str | os.PathLike[str] | None" = None,
     dynamic: Dynamic = None,
     kwargs: Mapping[str, Any] | None = None,
-    decisions: Literal["split", "assume"] = "split",
+    decisions: Literal["split", "assume", "keep"] = "split",
+    also: Sequence[tuple[Any, ...]] = (),
     **options: Any,
 ) -> Any:
     """The whole graph of a call in another system's form.
@@ -58,7 +59,10 @@ def export(
         kwargs: keyword arguments of `fn`, as a dict.
         decisions: what becomes of a decision on the data of a tensor (`if x.sum() > 0:`). "split": an error. "assume":
             the graph goes the way of this call, and is right for data that decides so. Formats of torch, `json` and
-            `python` check that; `onnx`, `stablehlo` and `mindspore` leave the check out, and say so.
+            `python` check that; `onnx`, `stablehlo` and `mindspore` leave the check out, and say so. "keep": the graph
+            has both sides, as nodes "cond" and "while" (`pijit.graph.capture_branches` says which loops it can hold).
+        also: with decisions="keep", further calls that go other ways: tuples of arguments. Each call is made once, and
+            only once, with the same `kwargs`.
         options: of the format, such as `weights="safetensors"` for json.
 
     Returns:
@@ -66,8 +70,8 @@ def export(
 
     Raises:
         UsageError: `fn` or an option is of the wrong kind.
-        ExportError: the format does not exist or lacks a package, the graph has what it cannot hold, or `path` cannot
-            be written.
+        ExportError: the format does not exist or lacks a package, the graph has what it cannot hold, one side of a
+            decision was never seen (decisions="keep"), or `path` cannot be written.
 
     Example:
         >>> import pijit
@@ -81,12 +85,12 @@ def export(
     _check_options(module, options)
     target = None if path is None else _target(path)
     if hasattr(module, "make_of_call"):
-        _check_call(fn, args, kwargs, decisions, module.NAME)
+        _check_call(fn, args, kwargs, decisions, also, module.NAME)
         made = module.make_of_call(fn, args, kwargs or {}, decisions=decisions, dynamic=dynamic, **options)
     else:
         from pijit._formats._sizes import with_sizes
 
-        graph = _graph_of(fn, args, kwargs, dynamic, decisions)
+        graph = _graph_of(fn, args, kwargs, dynamic, decisions, also)
         made = module.make(with_sizes(graph, dynamic), dynamic=dynamic, **options)
     if target is None:
         return made
@@ -110,12 +114,18 @@ def _check_options(module: Any, options: Mapping[str, Any]) -> None:
             )
 
 
-def _check_call(fn: Any, args: tuple[Any, ...], kwargs: Any, decisions: str, format: str) -> None:
+def _check_call(fn: Any, args: tuple[Any, ...], kwargs: Any, decisions: str, also: Any, format: str) -> None:
     """`UsageError` for what is no call of a function, `ExportError` for a graph where the call is needed."""
     from pijit import graph
 
-    if decisions not in {"split", "assume"}:
-        raise UsageError(f'decisions= is "split" or "assume", not {decisions!r}')
+    if decisions not in {"split", "assume", "keep"}:
+        raise UsageError(f'decisions= is "split", "assume" or "keep", not {decisions!r}')
+    if not isinstance(also, Sequence) or not all(isinstance(each, tuple) for each in also):
+        raise UsageError(f"also= takes a list of tuples, the arguments of one call each, not {describe(also)}")
+    if also and decisions != "keep":
+        raise UsageError('also= gives calls that decide otherwise, which only decisions="keep" looks at')
+    if decisions == "keep" and format == "code":
+        raise ExportError("format 'code' has no form for both sides of a decision; it takes decisions=\"assume\"")
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise UsageError(f"kwargs= takes a dict of the function's keyword arguments, not {describe(kwargs)}")
     if isinstance(fn, graph.Graph) and format == "code":
@@ -125,15 +135,17 @@ def _check_call(fn: Any, args: tuple[Any, ...], kwargs: Any, decisions: str, for
 
 
 def _graph_of(
-    fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic: Dynamic, decisions: str
+    fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic: Dynamic, decisions: str, also: Any
 ) -> "Graph":
     from pijit import graph
 
-    _check_call(fn, args, kwargs, decisions, "")
+    _check_call(fn, args, kwargs, decisions, also, "")
     if isinstance(fn, graph.Graph):
         if args or kwargs:
             raise UsageError("a Graph is exported as it is, without arguments; leave them out")
         return fn
+    if decisions == "keep":
+        return graph.kept.capture_branches(fn, args, kwargs, also, dynamic)
     return graph.captured.captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
 
 

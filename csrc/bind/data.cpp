@@ -397,7 +397,52 @@ class TraceData {
     row["aux"] = node.aux;
     row["frame"] = frames_.of(node);
     row["handled"] = frames_.is_handled(node);
+    if (node.op == Op::kLoopHead) row["head"] = head(trace_.heads[node.imm], node);
     return row;
+  }
+
+  // What the frames hold where a turn of a loop begins, the innermost one first.
+  py::dict head(const LoopHead& head, const Node& node) {
+    py::list frames;
+    for (uint32_t at = head.state; at != kNone; at = trace_.frame_states[at].parent) {
+      const FrameState& state = trace_.frame_states[at];
+      py::list slots;
+      for (uint32_t i = 0; i < state.locals + state.stack; ++i)
+        slots.append(slot(trace_.slots[state.first + i], node.time));
+      py::dict row;
+      row["code"] = object_of(reinterpret_cast<PyObject*>(state.code));
+      row["locals"] = state.locals;
+      row["slots"] = slots;
+      frames.append(row);
+    }
+    py::dict row;
+    row["loop"] = head.loop;
+    row["at"] = head.head;
+    row["back"] = head.back;
+    row["in_registers"] = head.in_registers;
+    row["frames"] = frames;
+    row["frame"] = trace_.sites[node.site].frame;
+    return row;
+  }
+
+  // (value, object, entries): of a virtual object its number and how often it was changed until then, else None.
+  py::tuple slot(Val value, uint32_t time) {
+    if (!value.is_virtual()) return py::make_tuple(values_.value(value, time), py::none(), py::none());
+    const Virtual& object = trace_.virtuals[value.index()];
+    uint32_t entries = 0;
+    for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next) ++entries;
+    py::object told = values_.value(value, time);
+    if (object.kind == VirtualKind::kIterator && !object.is_real(time)) told = iterator(object, time);
+    return py::make_tuple(told, value.index(), entries);
+  }
+
+  // ("iterator", what it goes over, its position); -1: it has ended.
+  py::tuple iterator(const Virtual& object, uint32_t time) {
+    int64_t position = 0;
+    for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= time; at = trace_.log[at].next)
+      if (trace_.log[at].op == LogOp::kIndex) position = trace_.log[at].index;
+    const Content content = content_of(trace_, object, time);
+    return py::make_tuple("iterator", values_.value(content.field(0), time), position == kExhausted ? -1 : position);
   }
 
   const Trace& trace_;

@@ -34,6 +34,7 @@
 #include "hook/verify.h"
 #include "ir/adapter_slot.h"
 #include "ir/checked.h"
+#include "record/known_loops.h"
 #include "record/limits.h"
 #include "record/marks.h"
 #include "record/pace.h"
@@ -217,6 +218,13 @@ PYBIND11_MODULE(_core, m) {
   m.def("root_report", [](int id) { return root_report(*root_or_raise(id)); }, py::arg("root"));
   m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
   m.def("keep_inputs", [](bool on) { return std::exchange(keeps_inputs(), on); }, py::arg("on"));
+  m.def(
+      "keep_decisions",
+      [](bool on) {
+        forget_loops();
+        return std::exchange(keeps_decisions(), on);
+      },
+      py::arg("on"));
   m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
   m.def("trace_text", &py_trace_text, py::arg("root"), py::arg("index"));
   bind_text(m);

@@ -357,6 +357,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       return Outcome::kNext;
     }
     case Op::kRegion:
+    case Op::kLoopHead:
       return Outcome::kNext;
     case Op::kExitPoint:
       return leaves_at(trace, node) ? Outcome::kLeave : Outcome::kNext;

@@ -254,6 +254,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));
   if (keeps_inputs()) recorder.unroll_loops();  // who exports it wants all of it
+  if (keeps_decisions()) recorder.mark_loops();
   if (!recorder.start()) return not_started(*root, ts, frame);
   PyObject* result = evaluate(*root, ts, frame);
   if (active_recorder() == &recorder) recorder.leave_frame(frame, result);

@@ -214,6 +214,8 @@ std::string PythonText::scalar(const Node& node) const {
       return "bool(" + a + ")";
     case ScalarOp::kNot:
       return "not " + a;
+    case ScalarOp::kSame:
+      return a;
     default:
       return a + " " + operator_text(op) + " " + b;
   }

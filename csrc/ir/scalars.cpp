@@ -113,6 +113,7 @@ int scalar_arity(ScalarOp op) noexcept {
 }
 
 bool compute_scalar(ScalarOp op, const Reg& a, const Reg& b, Reg* out) noexcept {
+  if (op == ScalarOp::kSame) return *out = a, true;
   if (op == ScalarOp::kTruth || op == ScalarOp::kNot) {
     const bool yes = a.rep == Rep::kFloat ? a.number != 0 : integer(a) != 0;
     return give(out, yes == (op == ScalarOp::kTruth));

@@ -165,6 +165,15 @@ struct StopInfo {
   std::string inside;  // the line in a library that `line` leads to: "torch/nn/modules/linear.py:134"
 };
 
+// Where a turn of a loop begins, in a trace that keeps the decisions of a call (record/heads.h).
+struct LoopHead {
+  uint32_t state;     // in Trace::frame_states: what the slots hold
+  int32_t loop;       // the last instruction that jumps back to the head: the loop's name in its code
+  int32_t head;       // the instruction where this turn begins
+  bool back;          // it is a further turn, not the first
+  bool in_registers;  // numbers that the loop assigns are in registers
+};
+
 // What is checked anew after an opaque call, when its guards, like those at entry, find all that the trace relies on
 // from there on.
 struct Epoch {
@@ -237,6 +246,7 @@ struct Trace {
   Vec<Snapshot> snapshots;
   Vec<Site> sites;
   Vec<Followed> followed;
+  Vec<LoopHead> heads;
   Vec<Ref> owned;
   Vec<std::pair<uint32_t, Ref>> kept;  // tensors by the registers that they came in, where keeps_inputs() asks for them
   Objects exact;                       // of these: another object of the same value does not satisfy a guard

@@ -22,6 +22,11 @@ bool& keeps_inputs() noexcept {
   return value;
 }
 
+bool& keeps_decisions() noexcept {
+  static bool value = false;
+  return value;
+}
+
 void Pace::begin(bool limited, double plain, double owed) noexcept {
   limited_ = limited && record_budget() != 0;
   known_ = plain;

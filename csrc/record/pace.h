@@ -83,5 +83,7 @@ uint64_t& record_budget() noexcept;
 // Traces hold the tensors that came in and the objects whose methods were called, for whoever wants these very objects:
 // a trace as data names few of them else.
 bool& keeps_inputs() noexcept;
+// Recordings are for a graph that keeps the decisions of the call: they mark where loops begin their turns (heads.h).
+bool& keeps_decisions() noexcept;
 
 }  // namespace pijit

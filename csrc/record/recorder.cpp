@@ -240,6 +240,7 @@ void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
   owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
   if (observing_ && !cpython::follow_events(shadow->frame)) stop(Abort::kFailed, "its code cannot have events");
   recording_pace().follow(shadow->code);
+  if (heads_) shadow->decisions = heads_->decisions;
   note_followed(*shadow);
   frames_.push_back(std::move(shadow));
   if (frames_.size() > trace_->depth) trace_->depth = static_cast<uint32_t>(frames_.size());
@@ -479,7 +480,8 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   if (cpython::stack_depth(frame.frame) != frame.sp) return fail("the shadow has another stack depth than the frame");
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
   const bool back = frame.instruction < before;
-  if (limit_ != 0 && !epoch_due_ && !exit_points_ && !back && step_move(frame, now)) {
+  const bool turns = heads_ && heads_->any_at(frame.code, frame.instruction);
+  if (limit_ != 0 && !epoch_due_ && !exit_points_ && !back && !turns && step_move(frame, now)) {
     limit_ -= 1;
     frame.changed = true;
     return;
@@ -500,6 +502,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     if (!live_) return;
   }
   if (back && leaves_loop(frame)) return leave_loop();
+  if (turns) begin_turns(frame, before);
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
   const bool attribute = now.is(Operation::kLoadAttribute);
   if (!trace_->epochs.empty() || (attribute && touches_tensor(frame.top()))) {

@@ -31,6 +31,8 @@
 #include "guard/varying.h"
 #include "ir/trace.h"
 #include "record/facts.h"
+#include "record/found.h"
+#include "record/heads.h"
 #include "record/holders.h"
 #include "record/limits.h"
 #include "record/names.h"
@@ -56,6 +58,8 @@ class Recorder final : public RecordApi {
 
   // -- life (recorder.cpp)
   void unroll_loops() { loops_ = Loops::kUnrolled; }
+  void mark_loops() { heads_ = std::make_unique<Heads>(); }  // heads.h
+  Val as_register(Val number);  // a register that holds the constant; any other value stays as it is
   void set_exit_points(bool on) { exit_points_ = on; }  // under stress: one at each instruction
   void set_faults(bool on) { faults_ = on; }            // under stress: the shadow is made wrong
   bool start() noexcept;                                // false: cannot record this call now
@@ -362,6 +366,8 @@ class Recorder final : public RecordApi {
   Val by_type(PyObject* object, Val source);
   Py_ssize_t items_left(Val iterator);
   bool leaves_loop(ShadowFrame& frame);
+  void begin_turns(ShadowFrame& frame, int before);
+  void count_decisions();
   void leave_loop();
   bool can_build(uint32_t index, uint32_t time);
   void materialize_suspended(uint32_t generator);
@@ -475,15 +481,6 @@ class Recorder final : public RecordApi {
   void take_tensor_result();
   void take_opaque(ShadowFrame& frame, PyObject* object);
   // -- what foreign code returned or held (found.cpp)
-  struct Found {  // a container whose content the trace loads, or the __dict__ of such an instance
-    uint32_t reg;
-    PyObject* object;
-    PyTypeObject* type;
-    uint32_t dict;    // of an instance: where its __dict__ is
-    uint32_t seen;    // it is written: up to which guard it was told apart from what is read
-    size_t told;      // from how many objects that are written it was told apart, always
-    size_t argument;  // how many containers were known before
-  };
   void begin_finding();
   bool is_loaded(Val reg) const;
   bool has_met(PyObject* object);
@@ -547,6 +544,7 @@ class Recorder final : public RecordApi {
   bool in_the_middle_;  // of the root's frame: the recording begins there
   int entered_at_;      // the instruction
   Loops loops_ = loops();
+  std::unique_ptr<Heads> heads_;  // null: the beginnings of turns are not marked
   bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false, faults_ = false;
   uint32_t aside_ = 0;              // times that it stepped aside and has not come back

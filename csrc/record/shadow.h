@@ -142,8 +142,10 @@ struct ShadowFrame : FromPool {
   bool changed = false;       // the shadow was changed by the instruction under way
   Loads loads;
   std::vector<Arrival> arrivals;
-  int call_start = -1;  // where the call under way begins: its kKeywordNames or kPrepareCall
-  Vals slots;           // localsplus, then the stack
+  uint32_t decisions = 0;  // Heads::decisions when it was entered
+  int taken_at = -1;       // the head of a loop whose range gives its numbers in registers, in this turn (heads.h)
+  int call_start = -1;     // where the call under way begins: its kKeywordNames or kPrepareCall
+  Vals slots;              // localsplus, then the stack
   Pending pending;
   Val result;  // shadow of the value it returns or yields
   bool yielded = false;

@@ -127,6 +127,7 @@ static bool await_item(Recorder& recorder, ShadowFrame& frame, Val iterator, The
   Val item;
   const int more = next_item(recorder, iterator, &item);
   if (more < 0 || !recorder.live()) return false;
+  if (more > 0 && frame.taken_at == frame.instruction) item = recorder.as_register(item);
   Pending& pending = recorder.await(frame, 0, 1);
   pending.result = item;
   pending.has_result = more > 0;

@@ -8,6 +8,7 @@ Importing this package imports no framework.
 """
 
 from pijit.graph.captured import capture
+from pijit.graph.kept import capture_branches
 from pijit.graph.model import Argument, Effect, Graph, Node, Region, Size, Slice, Structure, Token, Value
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Token",
     "Value",
     "capture",
+    "capture_branches",
 ]

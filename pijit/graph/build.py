@@ -26,7 +26,7 @@ from pijit.graph.opaque import Opaque, holds_opaque, plain, without_opaque
 from pijit.graph.python_calls import Store
 from pijit.graph.torch_calls import NUMBERS
 
-_SKIPPED = {"guard", "guard_is", "guard_type", "epoch", "exit_point", "region", "return"}
+_SKIPPED = {"guard", "guard_type", "epoch", "exit_point", "region", "return", "loop_head"}
 _SCALARS = {
     "add": "scalar_add",
     "sub": "scalar_subtract",
@@ -41,8 +41,8 @@ _SCALARS = {
     "gt": "scalar_greater",
     "ge": "scalar_greater_equal",
     "neg": "scalar_negative",
-    "bool": "scalar_truth",
-    "not": "scalar_not",
+    "truth": "scalar_truth",
+    "not_": "scalar_not",
 }
 # Operations of Python that the recorder knows: what they do is their effect on objects, and nothing else.
 _FOLLOWED = {"call", "pure", "setattr", "delattr", "setitem", "delitem", "setcell", "getcell", "next", "advance"}
@@ -50,8 +50,9 @@ _FOLLOWED = {"call", "pure", "setattr", "delattr", "setitem", "delitem", "setcel
 _OF_FORM = {"size", "ndim", "numel", "zeros_like", "ones_like", "full_like", "empty_like"} | {
     f"new_{kind}" for kind in ("zeros", "ones", "full", "empty")
 }
-# What becomes of a decision on the data of a tensor: the graph is split there, or it holds for such data only.
-Decisions = Literal["split", "assume"]
+# What becomes of a decision on the data of a tensor: the graph is split there, it holds for such data only, or it has
+# both ways.
+Decisions = Literal["split", "assume", "keep"]
 DECISION = "python::decision"
 # Operations on gradients, and what their arguments are called.
 _GRADIENTS = {
@@ -75,7 +76,7 @@ class Builder:
         modules: those of the call.
         leaves: the tensors in its arguments.
         found: what the sources of the trace start from, by name.
-        decisions: what becomes of decisions on data: "split" or "assume".
+        decisions: what becomes of decisions on data: "split", "assume" or "keep".
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Builder:
         self._arrays: dict[str, Any] = {}
         self._parameters: dict[int, Value] = {}
         self._of_data: set[str] = set()  # names of values that depend on the data of tensors
+        self._of_python: set[int] = set()  # registers of what functions of Python have made of data
         self._places: dict[int, tuple[str, str, int]] = {}
         self._inputs: dict[int, Value] = {}
         self._effects: list[Effect] = []
@@ -119,7 +121,7 @@ class Builder:
             self._rest()
         else:
             outputs = self._structure(self._data["result"])
-        nodes = trace_rows.without_unused(self._nodes, outputs)
+        nodes = self._needed(outputs)
         return Graph(
             self._name,
             tuple(self._inputs.values()),
@@ -130,6 +132,9 @@ class Builder:
             data=self._arrays,
             region=regions.tree(nodes, self._modules.types),
         )
+
+    def _needed(self, outputs: Any) -> tuple[Node, ...]:
+        return trace_rows.without_unused(self._nodes, outputs)
 
     # -- what comes in
 
@@ -257,6 +262,8 @@ class Builder:
             self._backward(row, call)
         elif op in {"guard_bool", "guard_int", "guard_float"}:
             self._check(row, self._argument(row["a"]), trace_rows.expected(op, row))
+        elif op == "guard_is":
+            self._check_object(row)
         elif op not in _SKIPPED and op != "exit":
             self._foreign(row)
 
@@ -335,6 +342,8 @@ class Builder:
     def _number(self, row: Mapping[str, Any], op: str, operands: list[Any], kind: str = "") -> None:
         if any(map(holds_opaque, operands)):
             called = any(isinstance(each, Opaque) and each.called for each in operands)
+            if self._takes_data(row, {}):
+                self._of_python.add(row["out"])
             self._registers[row["out"]] = Opaque("a number", called)
             return
         if not any(isinstance(each, Value) for each in operands):  # numbers that the key of a segment fixes
@@ -350,12 +359,22 @@ class Builder:
         if not isinstance(value, Value):
             return
         decides = value.name in self._of_data
-        if decides and self._decisions == "split":
+        if decides and self._decisions != "assume":
             self._emit(row, DECISION, {"x": value, "expected": expected}, ())
             return
         value, expected = self._decided(value, expected)
         origin = DECISION if decides else ""
         self._emit(row, "check", {"x": value, "expected": expected}, (), origin=origin)
+
+    def _check_object(self, row: Mapping[str, Any]) -> None:
+        """A decision on a bool that is an object of Python; of other objects the trace proves which they are."""
+        if row["b"][0] != "const" or (row["b"][1] is not True and row["b"][1] is not False):
+            return
+        value = self._argument(row["a"])
+        if isinstance(value, Value) and value.kind == "bool":
+            self._check(row, value, row["b"][1])
+        elif row["a"][0] == "reg" and row["a"][1] in self._of_python:
+            self._emit(row, DECISION, {"expected": row["b"][1]}, ())
 
     def _decided(self, value: Value, expected: Any) -> tuple[Value, Any]:
         """The tensor that a decision looks at, and what it has to be: formats can check it without a number."""
@@ -381,6 +400,9 @@ class Builder:
             if row["op"] in _STORES and not self._is_new(row["a"]):
                 key, value = (row[side] for side in _STORES[row["op"]])
                 self.stores.append(Store(str(key[-1]), self._argument(value), file, line))
+            if row["op"] == "pure" and self._takes_data(row, values):
+                self._of_python.update(outs)
+                self._registers.update((each, Opaque(what, called=True)) for each in outs)
             return
         given = any(value.kind == "tensor" for value in values.values())
         looks = row["a"] == ("const", getattr)  # at what else than tensors, which nodes of their own read
@@ -392,6 +414,11 @@ class Builder:
         results = tuple(self._result(each, f"python::{what}", self._kind(each)) for each in outs)
         self._of_data.update(value.name for value in results if value is not None)
         self._emit(row, f"python::{what}", arguments, results)
+
+    def _takes_data(self, row: Mapping[str, Any], values: Mapping[str, Value]) -> bool:
+        """It is given what the data of tensors decides."""
+        registers = (side[1] for side in trace_rows.sides(row) if side[0] == "reg")
+        return any(name in self._of_data for name in values) or any(each in self._of_python for each in registers)
 
     def _is_new(self, value: Any) -> bool:
         """The call itself has made the object, so that no later call finds what is stored there."""

@@ -80,7 +80,7 @@ def captured(
             made(*args, **kwargs)
         report = _core.root_report(root)
         if not report["traces"]:
-            raise ExportError(_why_not(fn, report))
+            raise ExportError(why_not(fn, report))
         data = _core.trace_data(root, 0)
         builder = _builder(fn, data, args, kwargs, found, decisions=decisions)
         graph = builder.build()
@@ -122,7 +122,7 @@ def recorded(
             made(*args, **kwargs)
         report = _core.root_report(root)
         if not report["traces"]:
-            raise ExportError(_why_not(fn, report))
+            raise ExportError(why_not(fn, report))
         yield _core.trace_data(root, 0), _core.guard_data(root, 0)
     finally:
         _core.remove_root(root)
@@ -165,7 +165,7 @@ def unlimited() -> Iterator[None]:
         _core.set_option("record_budget", before)
 
 
-def _why_not(fn: Any, report: Any) -> str:
+def why_not(fn: Any, report: Any) -> str:
     stop = report["last_stop"]
     name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
     if stop is None:

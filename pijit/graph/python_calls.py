@@ -27,6 +27,7 @@ _ROWS: dict[Callable[..., Any], str] = {
     **{function: name for name, function in NUMBERS.items()},
     **{function: name for name, function in _IN_PLACE.items()},
     pow: "scalar_pow",
+    abs: "scalar_abs",
 }
 _KINDS: dict[Any, str] = {int: "int", float: "float", bool: "bool"}
 # A node of operands that stand in a tuple and a dict.

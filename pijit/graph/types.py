@@ -238,6 +238,9 @@ class _Typing:
                 self._step(node, scope.values, call)
 
     def _step(self, node: Node, values: dict[str, Any], call: Any) -> None:
+        if node.op == "python::number":  # of a capture that keeps decisions: what it is in this call
+            bind(node, node.arguments["start"], values)
+            return
         unknown = any(values.get(value.name) is None for value in node.operands)
         if unknown or node.op.startswith("python::"):  # it comes from what the graph does not hold
             for value in node.results:

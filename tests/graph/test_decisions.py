@@ -79,8 +79,8 @@ def test_decisions_on_sizes_are_no_assumptions():
 
 
 def test_another_word_is_an_error():
-    with pytest.raises(UsageError, match='decisions= is "split" or "assume", not \'keep\''):
-        pijit.export(way, X, IDS, format="fx", decisions="keep")
+    with pytest.raises(UsageError, match='decisions= is "split", "assume" or "keep", not \'both\''):
+        pijit.export(way, X, IDS, format="fx", decisions="both")
 
 
 def whole(x):

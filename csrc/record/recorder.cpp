@@ -206,11 +206,6 @@ std::unique_ptr<Trace> Recorder::end_recording() {
   close_abc_guards();
   trace_->record_seconds = now() - started_;
   trace_->operations = record_limits().operations - limit_;
-  give_back_room(&trace_->guards);
-  give_back_room(&trace_->operands);
-  give_back_room(&trace_->regs);
-  give_back_room(&trace_->snapshots);
-  give_back_room(&trace_->sites);
   give_back_room(&trace_->log);
   give_back_room(&trace_->virtuals);
   give_back_room(&trace_->nodes);

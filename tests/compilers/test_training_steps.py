@@ -85,6 +85,11 @@ class Pair:
     def batch(self, rows: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.randn(rows, 8, generator=self.generator), torch.randint(0, 4, (rows,), generator=self.generator)
 
+    @property
+    def trace(self) -> Any:
+        """The newest that begins with the step."""
+        return [trace for trace in pijit.traces(self.fast) if not trace.entry][-1]
+
     def take(self, steps: int = 1, rows: int = 5) -> int:
         """Steps of both; gives how many the plan took."""
         runs = self.counting.runs
@@ -119,8 +124,8 @@ class Pair:
 def test_a_step(counting: Counting, make: Any) -> None:
     pair = Pair(counting, make=make)
     pair.settle()
-    assert pair.take(5) == 5, pijit.traces(pair.fast)[-1].segments
-    (segment,) = pijit.traces(pair.fast)[-1].segments
+    assert pair.take(5) == 5, pair.trace.segments
+    (segment,) = pair.trace.segments
     assert segment.share == 1
     assert pair.take(1, rows=3) == 0  # another key
     pair.settle()
@@ -137,7 +142,7 @@ def test_a_step_whose_numbers_come_from_tensors(counting: Counting, backend: str
     pair.settle()
 
     def runs() -> int:
-        return sum(plan.runs for key in pijit.traces(pair.fast)[-1].segments[0].keys for plan in key.plans)
+        return sum(plan.runs for key in pair.trace.segments[0].keys for plan in key.plans)
 
     before = runs()
     pair.take(3)
@@ -272,7 +277,7 @@ def test_the_backend_fails(counting: Counting) -> None:
 
     counting.around = fail
     pair.take(2)
-    assert "no" in pijit.traces(pair.fast)[-1].segments[0].keys[0].refused["counting"]
+    assert "no" in pair.trace.segments[0].keys[0].refused["counting"]
     pair.take(2)
 
 
@@ -281,7 +286,7 @@ def test_the_backend_gives_something_else(counting: Counting) -> None:
     pair.settle()
     counting.around = lambda outputs: (*outputs[:-1], outputs[-1].double())
     pair.take(2)
-    assert pijit.traces(pair.fast)[-1].segments[0].keys[0].refused
+    assert pair.trace.segments[0].keys[0].refused
     pair.take(2)
 
 

@@ -207,6 +207,6 @@ def test_side_trace_is_made_once() -> None:
     for turn in range(40):
         x = data(turn, 3 if turn % 2 else 6)
         assert torch.equal(fast(x), f(x))
-    traces = pijit.traces(fast)
+    traces = [trace for trace in pijit.traces(fast) if not trace.entry]
     assert len(traces) == 2
     assert sum(trace.exits for trace in traces) <= 6

@@ -76,7 +76,6 @@ stream is captured, which raises: an opaque call. These tests cannot hold on a l
 `make test-chroot` runs the core's tests on it, in a chroot of Debian sid, and with `CHROOT_TARGET=test-python` all
 tests, beside a torch for CUDA; those of the core and of `tests/torch` pass. Otherwise than on 3.13:
 
-- No trace begins in the middle of a function: loops are recorded whole, whatever the option `loops` says.
 - A dict counts no changes. One that a guard is about has a watcher, of which CPython has eight for all libraries. Where
   none is left, what reads a dict is not recorded.
 - Template strings stop a recording, and so does `except*` where it makes a group of an exception that is none: the

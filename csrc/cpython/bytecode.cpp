@@ -6,6 +6,8 @@
 #include <array>
 #include <initializer_list>
 
+#include "common/ref.h"
+
 #if PY_VERSION_HEX >= 0x030e0000
 #define PIJIT_OPCODES "cpython/opcodes_314.def"
 #elif PY_VERSION_HEX >= 0x030d0000
@@ -59,6 +61,14 @@ int read_varint(const unsigned char** at) noexcept {
 }  // namespace
 
 const std::array<OpcodeInfo, 256> kOpcodes = make_opcodes();
+
+#if PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000
+uint8_t compiled_opcode_at(PyCodeObject* code, int index) noexcept {
+  const Ref bytes = Ref::steal(PyCode_GetCode(code));  // kept with the code from the first time on
+  if (!bytes) PyErr_Clear();
+  return bytes ? static_cast<uint8_t>(PyBytes_AS_STRING(bytes.get())[2 * index]) : 0;
+}
+#endif
 
 const char* opcode_name(int opcode) noexcept {
   const char* name = opcode >= 0 && opcode < 256 ? kNames[static_cast<size_t>(opcode)] : nullptr;

@@ -29,6 +29,11 @@ inline const _Py_CODEUNIT* units(PyCodeObject* code) noexcept {
 inline int unit_count(PyCodeObject* code) noexcept {
   return static_cast<int>(Py_SIZE(code));
 }
+#if PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000
+// The opcode at a code unit as it was compiled. What instrumentation for lines keeps of it has another layout
+// in 3.13.18 than in 3.13.0, and one build is for both.
+uint8_t compiled_opcode_at(PyCodeObject* code, int index) noexcept;
+#endif
 // The opcode at a code unit, without the instrumentation for events of lines and instructions.
 inline uint8_t opcode_at(PyCodeObject* code, int index) noexcept {
   uint8_t opcode = _Py_OPCODE(units(code)[index]);
@@ -40,8 +45,11 @@ inline uint8_t opcode_at(PyCodeObject* code, int index) noexcept {
     const _PyCoLineInstrumentationData* lines = code->_co_monitoring->lines;
     opcode = lines->data[index * lines->bytes_per_entry];
   }
+#elif PY_VERSION_HEX >= 0x030d0000
+  constexpr uint8_t kInstrumentedInstruction = 247;
+  if (opcode == kInstrumentedLine) return compiled_opcode_at(code, index);
 #else
-  constexpr uint8_t kInstrumentedInstruction = PY_VERSION_HEX >= 0x030d0000 ? 247 : 253;
+  constexpr uint8_t kInstrumentedInstruction = 253;
   if (opcode == kInstrumentedLine) opcode = code->_co_monitoring->lines[index].original_opcode;
 #endif
   if (opcode == kInstrumentedInstruction) opcode = code->_co_monitoring->per_instruction_opcodes[index];

@@ -8,6 +8,7 @@
 // or traceback cannot be built, and then a snapshot that needs it is not usable.
 // 3. An exception that was built is the program's: entries for it are made by no node, so one that is raised again and
 // would get more of them ends what is recorded.
+#include "cpython/ended_generators.h"
 #include "cpython/keys.h"
 #include "record/builtins.h"
 
@@ -125,7 +126,7 @@ int last_instruction(ShadowFrame& frame) {
 // The frame ends with the variables that it has now.
 void Recorder::end_frame(ShadowFrame& frame) {
   if (frame.self.is_null()) return;
-  if (cpython::kEndedGeneratorsHaveCallers && frame.generator != kNone && !frames_.empty())
+  if (cpython::ended_generators_have_callers() && frame.generator != kNone && !frames_.empty())
     set_field(frame.self, 1, frame_self(frames_.size() - 1));
   Model& content = model(frame.self);
   content.position = kExhausted;

@@ -16,8 +16,8 @@
 #include "cache/memory.h"
 #include "cache/root.h"
 #include "common/work.h"
-#include "cpython/ended_generators.h"
 #include "cpython/objects.h"
+#include "cpython/patch_releases.h"
 #include "cpython/places.h"
 #include "exec/replay.h"
 #include "exec/side_exit.h"
@@ -171,7 +171,7 @@ py::tuple py_mark_of(py::object object) {
 PYBIND11_MODULE(_core, m) {
   using namespace pijit;
   m.doc() = "pijit's engine (private).";
-  if (!start_cache() || !cpython::look_at_ended_generators()) throw py::error_already_set();
+  if (!start_cache() || !cpython::look_at_patch_release()) throw py::error_already_set();
   set_resume(resume);
   m.attr("checked") = kChecked;  // a check that fails stops the process
   m.def("hook_install", [] {

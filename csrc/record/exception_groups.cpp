@@ -9,6 +9,7 @@
 
 #include "cpython/exception_groups.h"
 #include "cpython/keys.h"
+#include "cpython/patch_releases.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -276,7 +277,7 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
   if (!Splitter(recorder, by_class(recorder, classes), true).split(exception, &match, &rest)) return false;
   if (match.is_null() && (naked || !cpython::kUnmatchedIsCopied))
     return recorder.done(frame, 1, Val::constant(Py_None)), true;
-  if (naked && cpython::kWrappedHaveTracebacks) return false;
+  if (naked && cpython::wrapped_have_tracebacks()) return false;
   if (match.is_null()) {
     match = Val::constant(Py_None);
   } else if (naked) {

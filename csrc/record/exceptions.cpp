@@ -8,8 +8,8 @@
 // or traceback cannot be built, and then a snapshot that needs it is not usable.
 // 3. An exception that was built is the program's: entries for it are made by no node, so one that is raised again and
 // would get more of them ends what is recorded.
-#include "cpython/ended_generators.h"
 #include "cpython/keys.h"
+#include "cpython/patch_releases.h"
 #include "record/builtins.h"
 
 namespace pijit {

@@ -47,6 +47,17 @@ def capture(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
     return captured(fn, args, kwargs)
 
 
+def check_recordable(fn: Any, function: str) -> None:
+    """`UsageError` for what cannot be called, `ExportError` where nothing is recorded; `function`: who was asked."""
+    from pijit import api  # which imports what needs this package
+
+    check_thing(fn, api.function_of(fn), function)
+    if OFF:
+        raise ExportError(f"pijit.{function}(): nothing is recorded: {WHY_OFF}")
+    if why := _adapters.refused():
+        raise ExportError(f"pijit.{function}(): nothing is recorded: {why}")
+
+
 def captured(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
@@ -65,11 +76,7 @@ def captured(
     """
     from pijit import api  # which imports what needs this package
 
-    check_thing(fn, api.function_of(fn), "graph.capture")
-    if OFF:
-        raise ExportError(f"pijit.graph.capture(): nothing is recorded: {WHY_OFF}")
-    if why := _adapters.refused():
-        raise ExportError(f"pijit.graph.capture(): nothing is recorded: {why}")
+    check_recordable(fn, "graph.capture")
     found = leaves(fn, args, kwargs)
     things = known(fn, args, kwargs).values()
     before, enabled = _torch.gradients(things), _torch.gradients_enabled()
@@ -110,11 +117,7 @@ def recorded(
     """
     from pijit import api  # which imports what needs this package
 
-    check_thing(fn, api.function_of(fn), "export")
-    if OFF:
-        raise ExportError(f"pijit.export(): nothing is recorded: {WHY_OFF}")
-    if why := _adapters.refused():
-        raise ExportError(f"pijit.export(): nothing is recorded: {why}")
+    check_recordable(fn, "export")
     made = api.jit(caller)
     root = api.root_of(made)
     try:

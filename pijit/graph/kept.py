@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pijit import _adapters, _core
-from pijit._config import OFF, WHY_OFF
-from pijit._wrong import check_thing
+from pijit import _core
 from pijit.errors import ExportError
 from pijit.graph import captured, steps
 from pijit.graph.arguments import leaves
@@ -75,11 +73,7 @@ def _recorded(fn: Any, caller: Any, args: tuple[Any, ...], kwargs: Mapping[str, 
     """One call as a straight graph with marks."""
     from pijit import api  # which imports what needs this package
 
-    check_thing(fn, api.function_of(fn), "graph.capture_branches")
-    if OFF:
-        raise ExportError(f"pijit.graph.capture_branches(): nothing is recorded: {WHY_OFF}")
-    if why := _adapters.refused():
-        raise ExportError(f"pijit.graph.capture_branches(): nothing is recorded: {why}")
+    captured.check_recordable(fn, "graph.capture_branches")
     found = leaves(fn, args, kwargs)
     made = api.jit(caller)
     root = api.root_of(made)

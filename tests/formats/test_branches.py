@@ -17,7 +17,7 @@ from pijit.graph import Graph, Node, Value
 from pijit.graph.branches import all_nodes
 
 sys.path.append(str(Path(__file__).parents[1] / "graph"))
-from branch_graphs import INT, TENSOR, Lines, Program, flat, inner, programs, whole
+from branch_graphs import INT, TENSOR, Lines, Program, close, flat, inner, programs, same_bits, whole
 
 pytestmark = pytest.mark.torch
 
@@ -63,21 +63,6 @@ NOT_SAVED = ("asks_for_the_size",)
 
 def arrays(call: tuple[torch.Tensor, ...]) -> list[Any]:
     return [each.numpy() for each in call]
-
-
-def same_bits(found: Any, expected: Any) -> None:
-    for own, other in zip(flat(found), flat(expected), strict=True):
-        assert type(own) is type(other)
-        if isinstance(other, torch.Tensor):
-            assert own.dtype == other.dtype
-            assert torch.equal(own, other)
-        else:
-            assert own == other
-
-
-def close(found: Any, expected: Any) -> None:
-    for own, other in zip(flat(found), flat(expected), strict=True):
-        np.testing.assert_allclose(np.asarray(own), np.asarray(other), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from pijit.graph import Graph, Node, Value
@@ -336,3 +337,20 @@ def flat(found: Any) -> list[Any]:
     if isinstance(found, dict):
         found = list(found.values())
     return [each for item in found for each in flat(item)] if isinstance(found, list | tuple) else [found]
+
+
+def same_bits(found: Any, expected: Any) -> None:
+    """Both have the same types, dtypes, numbers and bits."""
+    for own, other in zip(flat(found), flat(expected), strict=True):
+        assert type(own) is type(other)
+        if isinstance(other, torch.Tensor):
+            assert own.dtype == other.dtype
+            assert torch.equal(own, other)
+        else:
+            assert own == other
+
+
+def close(found: Any, expected: Any) -> None:
+    """Arrays of any framework and numbers differ by rounding at most."""
+    for own, other in zip(flat(found), flat(expected), strict=True):
+        np.testing.assert_allclose(np.asarray(own), np.asarray(other), rtol=1e-5, atol=1e-6)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
-from branch_graphs import BOOL, FLOAT, INT, TENSOR, Lines, Program, flat, inner, programs, whole
+from branch_graphs import BOOL, FLOAT, INT, TENSOR, Lines, Program, close, flat, inner, programs, same_bits, whole
 
 import pijit
 from pijit import passes
@@ -25,21 +25,6 @@ from pijit.passes.equal_regions import outlined
 pytestmark = pytest.mark.torch
 
 PROGRAMS = programs()
-
-
-def same_bits(found: Any, expected: Any) -> None:
-    for own, other in zip(flat(found), flat(expected), strict=True):
-        assert type(own) is type(other)
-        if isinstance(other, torch.Tensor):
-            assert own.dtype == other.dtype
-            assert torch.equal(own, other)
-        else:
-            assert own == other
-
-
-def close(found: Any, expected: Any) -> None:
-    for own, other in zip(flat(found), flat(expected), strict=True):
-        np.testing.assert_allclose(np.asarray(own), np.asarray(other), rtol=1e-5, atol=1e-6)
 
 
 def runs(program: Program, graph: Graph) -> None:

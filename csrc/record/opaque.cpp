@@ -14,6 +14,7 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "cpython/operators.h"
+#include "cpython/patch_releases.h"
 #include "record/builtins.h"
 
 namespace pijit {
@@ -308,7 +309,7 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
       return true;
     }
     case Operation::kMatchGroup:
-      if (cpython::kWrappedHaveTracebacks && !is_exception_group(recorder.type_of(frame.top(2)))) return false;
+      if (cpython::wrapped_have_tracebacks() && !is_exception_group(recorder.type_of(frame.top(2)))) return false;
       *out = {
           function(cpython::group_splitter()), {frame.top(2), frame.top(), recorder.handling()}, nullptr, false, 2, 2};
       return true;

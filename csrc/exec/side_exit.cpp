@@ -109,7 +109,8 @@ void Exit::drop_objects() noexcept {
 void Exit::note_exception(Val value, uint32_t time, PyObject* made) {
   if (!value.is_virtual()) return;
   const Virtual& object = trace_.virtuals[value.index()];
-  if (object.kind == VirtualKind::kException && object.is_real(time))
+  // What except* has split off may be None here: a guard of its class is left then.
+  if (object.kind == VirtualKind::kException && object.is_real(time) && PyExceptionInstance_Check(made))
     exceptions_.emplace_back(&object, Ref::borrow(made));
 }
 

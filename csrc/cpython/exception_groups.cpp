@@ -101,10 +101,13 @@ PyObject* split(PyObject*, PyObject* const* args, Py_ssize_t) {
   if (!is_group(exception)) return PyTuple_Pack(3, exception, Py_None, handled);
   const Ref pair = Ref::steal(PyObject_CallMethod(exception, "split", "(O)", classes));
   if (!pair) return nullptr;
-  if (!PyTuple_Check(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2) {
-    PyErr_SetString(PyExc_TypeError, "split of an exception group did not return a pair");
-    return nullptr;
-  }
+  const char* const name = Py_TYPE(exception)->tp_name;
+  if (!PyTuple_Check(pair.get()))
+    return PyErr_Format(PyExc_TypeError, "%.200s.split must return a tuple, not %.200s", name,
+                        Py_TYPE(pair.get())->tp_name);
+  if (PyTuple_GET_SIZE(pair.get()) < 2)
+    return PyErr_Format(PyExc_TypeError, "%.200s.split must return a 2-tuple, got tuple of size %zd", name,
+                        PyTuple_GET_SIZE(pair.get()));
   PyObject *match = PyTuple_GET_ITEM(pair.get(), 0), *rest = PyTuple_GET_ITEM(pair.get(), 1);
   if (match != Py_None) return PyTuple_Pack(3, rest, match, match);
   return PyTuple_Pack(3, kUnmatchedIsCopied ? rest : exception, Py_None, handled);

@@ -44,6 +44,13 @@ bool makes_group(PyTypeObject* type) {
          type->tp_del == nullptr;
 }
 
+// The exceptions that a group is made of. Of another sequence, newer patch releases keep the repr that it had then.
+bool parts_given(Recorder& recorder, Val given, Vals* parts) {
+  PyTypeObject* type = recorder.type_of(given);
+  const bool plain = type != nullptr && PyType_HasFeature(type, Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS);
+  return plain && recorder.try_items(given, parts);
+}
+
 bool is_plain_exception(PyTypeObject* type) {
   return type->tp_new == base_exception()->tp_new && type->tp_finalize == nullptr && type->tp_del == nullptr;
 }
@@ -425,7 +432,7 @@ bool Recorder::holds_raised(Val value) {
 Val Recorder::make_exception(PyTypeObject* type, const Vals& args) {
   const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
   Vals parts;
-  if (makes_group(type) && args.size() == 2 && try_items(args[1], &parts)) {
+  if (makes_group(type) && args.size() == 2 && parts_given(*this, args[1], &parts)) {
     return new_group(*this, type, items, parts);
   }
   const Val exception = new_virtual(VirtualKind::kException, type);
@@ -457,7 +464,7 @@ Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type
   if (!args.names.empty() || decides_by_arguments(type, args.values.size())) return Invoke::kUnknown;
   if (makes_group(type) && args.values.size() == 2) {  // what it holds decides its class
     const auto is_unknown = [this](Val part) { return type_of(part) == nullptr; };
-    if (!try_items(args.values[1], &parts) || std::any_of(parts.begin(), parts.end(), is_unknown))
+    if (!parts_given(*this, args.values[1], &parts) || std::any_of(parts.begin(), parts.end(), is_unknown))
       return live_ ? Invoke::kUnknown : Invoke::kStopped;
   }
   const Val exception = make_exception(type, args.values);

@@ -436,6 +436,76 @@ def undo():
     C.__bases__ = (A,)
 
 
+# %% groups_whose_split_gives_more_than_a_pair
+class Splits(ExceptionGroup):
+    def split(self, condition):
+        return (*super().split(condition), "and more")
+
+
+def f(x):
+    seen = []
+    try:
+        try:
+            raise Splits("g", [ValueError(x), kind(x)])
+        except* ValueError as group:
+            seen.append(group)
+    except ExceptionGroup as rest:
+        seen.append(rest)
+    return seen
+
+
+kind = TypeError
+
+
+def args():
+    return (1,)
+
+
+def change():
+    global kind
+    kind = ValueError
+
+
+def undo():
+    global kind
+    kind = KeyError
+
+
+# %% groups_of_a_sequence_that_changes
+from collections import deque
+
+
+def f(x):
+    seen = []
+    for errors in ([ValueError(x)], deque([ValueError(x), kind(x)])):
+        try:
+            group = ExceptionGroup("g", errors)
+            errors.append(KeyError(x))
+            raise group
+        except* ValueError as part:
+            seen.append((part, repr(part), repr(group)))
+        except* TypeError as part:
+            seen.append(repr(part))
+    return seen
+
+
+kind = TypeError
+
+
+def args():
+    return (1,)
+
+
+def change():
+    global kind
+    kind = ValueError
+
+
+def undo():
+    global kind
+    kind = TypeError
+
+
 # %% group_that_is_known_elsewhere: stops
 kept = []
 

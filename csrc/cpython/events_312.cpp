@@ -36,9 +36,12 @@ std::unordered_map<PyCodeObject*, Followed>& followed() noexcept {
   static auto* map = new std::unordered_map<PyCodeObject*, Followed>();
   return *map;
 }
+uint64_t g_ended = 0;  // how many code objects nobody follows any more
 thread_local std::vector<PyCodeObject*> t_followed;
+// What was found last, which may be of code that only another thread follows: it holds until some code is given up.
 thread_local PyCodeObject* t_last = nullptr;
 thread_local const Depths* t_depths = nullptr;
+thread_local uint64_t t_ended = 0;
 
 // A number of the exception table: six bits a byte, most significant first, bit 6 set when more follow.
 int read_number(const unsigned char** at) noexcept {
@@ -143,12 +146,13 @@ Depths find_depths(PyCodeObject* code) {
 #endif
 
 const Depths& depths_of(PyCodeObject* code) {
-  if (code == t_last) return *t_depths;
+  if (code == t_last && t_ended == g_ended) return *t_depths;
   const auto found = followed().find(code);
   static const Depths none;
   if (found == followed().end()) return none;
   t_last = code;
   t_depths = &found->second.depths;
+  t_ended = g_ended;
   return *t_depths;
 }
 
@@ -270,6 +274,7 @@ bool follow_events(_PyInterpreterFrame* frame) noexcept {
     state.depths = find_depths(code);
     if (!set_events(code, kInstructionEvents)) {
       followed().erase(code);
+      g_ended += 1;
       return false;
     }
   }
@@ -288,6 +293,7 @@ void stop_events(PyThreadState*) noexcept {
     set_events(code, 0);
     const Followed gone = std::move(found->second);
     followed().erase(found);
+    g_ended += 1;
   }
 #if PY_VERSION_HEX >= 0x030d0000
   if (followed().empty()) seen().clear();

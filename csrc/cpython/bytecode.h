@@ -176,6 +176,10 @@ inline constexpr bool kPreparesCalls = PY_VERSION_HEX < 0x030c0000;
 inline constexpr bool kEndedReceiverStays = PY_VERSION_HEX >= 0x030c0000;
 // An iterator of kForIter that has ended stays, for a kPop.
 inline constexpr bool kEndedIteratorStays = PY_VERSION_HEX >= 0x030e0000;
+// The frame is left by it: it returns or yields.
+inline bool gives_back(Instruction now) noexcept {
+  return now.is(Operation::kYield) || now.is(Operation::kReturn) || now.is(Operation::kReturnConst);
+}
 // kExitWith finds __exit__ as a call does: what is called, and self above it.
 inline constexpr bool kExitHasSelf = PY_VERSION_HEX >= 0x030e0000;
 

@@ -235,18 +235,37 @@ PyObject* call_into_new_frame(PyThreadState* ts, PyObject* function, EnterFrame 
                          arguments.names.get(), enter, context);
 }
 
-PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generator, EnterFrame enter, void* context) {
+namespace {
+
+// `resume` has the generator resumed.
+template <class Resume>
+PyObject* enter_generator(PyThreadState* ts, PyObject* generator, EnterFrame enter, void* context, Resume resume) {
   GcPause pause;
   reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = FRAME_SUSPENDED;  // anything may be sent to it
   Handover now{nullptr, generator_frame(generator), enter, context, get_eval_frame(ts), &pause, false};
   handover = &now;
   set_eval_frame(ts, hand_over);
-  PyObject* result = eval_default(ts, frame, 0);
+  PyObject* result = resume();
   if (!now.entered) {
     handover = nullptr;
     set_eval_frame(ts, now.hook);
   }
   return result;
+}
+
+}  // namespace
+
+PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generator, EnterFrame enter, void* context) {
+  return enter_generator(ts, generator, enter, context, [&] { return eval_default(ts, frame, 0); });
+}
+
+PyObject* next_into_generator(PyThreadState* ts, PyObject* iterator, PyObject* generator, EnterFrame enter,
+                              void* context, bool* ended) {
+  PyObject* item =
+      enter_generator(ts, generator, enter, context, [&] { return Py_TYPE(iterator)->tp_iternext(iterator); });
+  *ended = item == nullptr && (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_StopIteration) != 0);
+  if (*ended) PyErr_Clear();
+  return item;
 }
 
 void drop_sent(Frame* frame) noexcept {
@@ -287,6 +306,27 @@ void end_generator(PyObject* generator) noexcept {
   SavedError error;
   Ref closed = Ref::steal(PyObject_CallMethod(generator, "close", nullptr));
   if (!closed) PyErr_Clear();
+}
+
+bool is_at_rest(PyObject* generator, Py_ssize_t holders) noexcept {
+  const auto& object = *reinterpret_cast<PyGenObject*>(generator);
+  const bool yielded = object.gi_frame_state < FRAME_EXECUTING && object.gi_frame_state != FRAME_CREATED;
+  return yielded && Py_REFCNT(generator) == holders && object.gi_weakreflist == nullptr &&
+         object.gi_exc_state.exc_value == nullptr && !is_held(generator_frame(generator));
+}
+
+void empty_generator(PyObject* generator) noexcept {
+  Frame* frame = generator_frame(generator);
+  reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = FRAME_COMPLETED;
+  const int count = used_slots(frame);
+  for (int i = 0; i < count; ++i) drop_reference(take_slot(frame, i));
+  set_used_slots(frame, local_count(frame));
+  resume_at(frame, start_of_generator(code(frame)) + 1);  // where nothing is looked for on the stack
+}
+
+void end_emptied_generator(PyObject* generator) noexcept {
+  reinterpret_cast<PyGenObject*>(generator)->gi_frame_state = FRAME_CREATED;
+  end_generator(generator);
 }
 
 }  // namespace pijit::cpython

@@ -165,9 +165,20 @@ PyObject* new_generator(PyThreadState* ts, PyObject* function);
 void suspend_generator(PyObject* generator, PyObject** objects, int count, int resume, PyObject* handled) noexcept;
 // Evaluates `frame`, whose instruction resumes this new generator; its frame is then handed to `enter`, which fills it.
 PyObject* eval_into_generator(PyThreadState* ts, Frame* frame, PyObject* generator, EnterFrame enter, void* context);
+// The same for what an iterator of C, which resumes the generator or is it, gives next. Null: it raised, or (*ended)
+// there is nothing more.
+PyObject* next_into_generator(PyThreadState* ts, PyObject* iterator, PyObject* generator, EnterFrame enter,
+                              void* context, bool* ended);
 // Takes back what a generator is resumed with: a value or an exception.
 void drop_sent(Frame* frame) noexcept;
 // Ends a generator that has not begun.
 void end_generator(PyObject* generator) noexcept;
+// It has yielded, nothing but `holders` references holds it, nothing its frame, nobody is told of its end, and it
+// handles no exception.
+bool is_at_rest(PyObject* generator, Py_ssize_t holders) noexcept;
+// Lets go of what the frame of such a generator holds, which may run Python. It is filled again by suspend_generator()
+// or eval_into_generator(), or ended; until then nobody may look at it, and if it dies its code does not run.
+void empty_generator(PyObject* generator) noexcept;
+void end_emptied_generator(PyObject* generator) noexcept;
 
 }  // namespace pijit::cpython

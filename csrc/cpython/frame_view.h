@@ -141,6 +141,13 @@ inline PyObject* generator_of(Frame* frame) noexcept {
 inline constexpr bool kEndedGeneratorsHaveCallers = PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000;
 // A frame that ends lets its last variable go first.
 inline constexpr bool kFramesClearFromTheirEnd = PY_VERSION_HEX >= 0x030e0000;
+// What runs in the frame of a generator may find the generator, and so the frame: more than whoever resumes it has it.
+inline bool is_found_within(Frame* frame) noexcept {
+  if (!is_generator_frame(frame)) return false;
+  PyObject* generator = generator_of(frame);
+  return !PyGen_CheckExact(generator) || Py_REFCNT(generator) > 1 ||
+         reinterpret_cast<PyGenObject*>(generator)->gi_weakreflist != nullptr;
+}
 // The index of RETURN_GENERATOR in the prologue of a generator's code.
 int start_of_generator(PyCodeObject* code) noexcept;
 // No instruction of the frame has run yet.

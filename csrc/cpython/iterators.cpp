@@ -1,13 +1,14 @@
 // What iterators remember of their source, for CPython 3.11.
 #include "cpython/iterators.h"
 
+#include <cstddef>
 #include <utility>
 
 namespace pijit::cpython {
 namespace {
 
 // The beginnings of dictiterobject and setiterobject, odictiterobject, listiterobject and listreviterobject, and
-// dequeiterobject.
+// dequeiterobject; and enumobject's.
 struct TableIterator {
   PyObject_HEAD PyObject* source;
   Py_ssize_t size;
@@ -30,6 +31,13 @@ struct DequeIterator {
   PyObject* source;
   size_t state;
   Py_ssize_t left;
+};
+
+struct EnumerateObject {
+  PyObject_HEAD Py_ssize_t index;
+  PyObject* iterator;
+  PyObject* result;
+  PyObject* long_index;  // instead of `index`
 };
 
 bool is_table_iterator(PyTypeObject* type) noexcept {
@@ -58,6 +66,14 @@ bool set_first_size(PyObject* iterator, Py_ssize_t size) noexcept {
 
 void set_next_index(PyObject* iterator, Py_ssize_t index) noexcept {
   reinterpret_cast<ListIterator*>(iterator)->index = index;
+}
+
+const Py_ssize_t kEnumerated = offsetof(EnumerateObject, iterator);
+
+Enumeration enumeration(PyObject* enumerate) noexcept {
+  const auto& object = *reinterpret_cast<EnumerateObject*>(enumerate);
+  const bool lets_die = Py_REFCNT(object.result) == 1 && Py_REFCNT(PyTuple_GET_ITEM(object.result, 1)) == 1;
+  return {object.iterator, object.index, !lets_die && object.long_index == nullptr && object.index < PY_SSIZE_T_MAX};
 }
 
 }  // namespace pijit::cpython

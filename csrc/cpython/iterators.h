@@ -13,4 +13,14 @@ bool set_first_size(PyObject* iterator, Py_ssize_t size) noexcept;
 // A new iterator over a list, in either direction, gives the item at `index` next, if there is one by then.
 void set_next_index(PyObject* iterator, Py_ssize_t index) noexcept;
 
+// What an enumerate object draws from, and the number that it gives with the next item.
+struct Enumeration {
+  PyObject* iterator;  // borrowed
+  Py_ssize_t count;
+  bool plain;  // that is all: the number fits, and the last item, which it keeps, does not die with it
+};
+Enumeration enumeration(PyObject* enumerate) noexcept;
+// Where it keeps what it draws from, in bytes.
+extern const Py_ssize_t kEnumerated;
+
 }  // namespace pijit::cpython

@@ -24,7 +24,7 @@ namespace {
 
 // The guard says that an input is the same object in each replay. Where a replay takes it, nothing else need hold it.
 bool is_constant_input(const Trace& trace, const Guard& guard) noexcept {
-  return guard.op == GuardOp::kIs && guard.subject.is_reg() && guard.subject.index() < trace.inputs;
+  return guard.op == GuardOp::kIs && guard.subject.is_reg() && is_taken(trace, guard.subject.index());
 }
 
 class Liveness {
@@ -415,6 +415,9 @@ void finish_trace(Trace& trace) {
 }
 
 void prepare_replays(Trace& trace) {
+  trace.emptied.clear();
+  for (const Guard& guard : trace.guards)
+    if (guard.op == GuardOp::kSuspended) trace.emptied.push_back(guard.subject.index());
   Liveness liveness(trace);
   liveness.run();
   fill_releases(&trace, liveness);

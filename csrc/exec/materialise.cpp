@@ -186,7 +186,15 @@ PyObject* Materialiser::make_empty(const Virtual& object) noexcept {
   }
 }
 
+// One that was there when the trace was entered is filled again.
+PyObject* Materialiser::emptied_generator(const Virtual& object) const noexcept {
+  const uint32_t at = trace_.log[object.head].next;
+  if (at == kNone || trace_.log[at].op != LogOp::kField) return nullptr;
+  return regs_[trace_.log[at].value.index()].object;
+}
+
 PyObject* Materialiser::make_generator(const Virtual& object) noexcept {
+  if (PyObject* emptied = emptied_generator(object)) return new_reference(emptied);
   PyObject* function = borrow(trace_.log[object.head].value);
   return function == nullptr ? nullptr : cpython::new_generator(PyThreadState_Get(), function);
 }
@@ -194,6 +202,8 @@ PyObject* Materialiser::make_generator(const Virtual& object) noexcept {
 // One that runs is given its frame by the side exit.
 bool Materialiser::fill_generator(const Virtual& object, PyObject* generator) noexcept {
   const LogEntry& entry = trace_.generator_state(static_cast<uint32_t>(&object - trace_.virtuals.data()), time_);
+  const bool emptied = emptied_generator(object) != nullptr;
+  if (entry.op == LogOp::kClear && emptied) return cpython::end_emptied_generator(generator), true;
   if (entry.op == LogOp::kClear) return cpython::end_generator(generator), true;
   if (entry.index == kNone) return true;
   const FrameState& state = trace_.frame_states[entry.index];

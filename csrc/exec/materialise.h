@@ -65,6 +65,7 @@ class Materialiser {
   bool collect_frame(const Virtual& object) noexcept;
   PyObject* make_lazy(const Virtual& object) noexcept;
   PyObject* make_partial(const Virtual& object, const Val* fields) noexcept;
+  PyObject* emptied_generator(const Virtual& object) const noexcept;
   PyObject* make_generator(const Virtual& object) noexcept;
   bool fill_generator(const Virtual& object, PyObject* generator) noexcept;
 

@@ -85,7 +85,9 @@ void hold(const Trace& trace, Reg* regs) noexcept {
   retain(trace.retained, regs);
 }
 
+// A generator in another one's frame comes after that one, whose frame may hold its last reference.
 void take_inputs(const Trace& trace, cpython::Frame* frame, Reg* regs) noexcept {
+  for (size_t i = trace.emptied.size(); i-- > 0;) cpython::empty_generator(regs[trace.emptied[i]].object);
   for (uint32_t i = 0; i < trace.inputs; ++i) {
     regs[i].object = cpython::take_slot(frame, static_cast<int>(i));
     regs[i].owned = regs[i].object != nullptr;

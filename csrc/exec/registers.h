@@ -37,7 +37,8 @@ inline void load_inputs(const Trace& trace, cpython::Frame* frame, Reg* regs) no
 
 // Takes a reference to everything that nodes of the trace could otherwise let die: `pins` and `retained`.
 void hold(const Trace& trace, Reg* regs) noexcept;
-// Once that is held: the registers of the inputs own what the frame's slots have owned. May run Python.
+// Once that is held: the registers of the inputs own what the frame's slots have owned, and the frames of generators
+// that the trace takes apart hold nothing. May run Python.
 void take_inputs(const Trace& trace, cpython::Frame* frame, Reg* regs) noexcept;
 // The same for what an epoch relies on, once its guards hold.
 void hold(const Epoch& epoch, Reg* regs) noexcept;

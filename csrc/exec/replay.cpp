@@ -548,6 +548,7 @@ bool try_replay(const Trace& trace, cpython::Frame* root, PyThreadState* ts, PyO
 }
 
 const Node* first_effect(const Trace& trace) noexcept {
+  if (!trace.emptied.empty()) return trace.nodes.data();
   for (const Node& node : trace.nodes) {
     const bool tells = (node.op == Op::kBuild || node.op == Op::kReturn) && node.snapshot != kNone;
     if (tells || node.op == Op::kEpoch || node.op == Op::kExit || !is_repeatable(node)) return &node;

@@ -27,12 +27,15 @@ struct Level {
 
 Resume g_resume = nullptr;
 
-// The frame is as its state says: what becomes of it from there on. In a generator, and while it handles an exception,
-// that is CPython's alone.
+// While it handles an exception, what becomes of a frame is CPython's alone.
+bool goes_on_alone(const FrameState& state) noexcept {
+  return g_resume == nullptr || !state.handled.is_null();
+}
+
+// The frame is as its state says: what becomes of it from there on.
 PyObject* resume(const Trace& trace, const FrameState& state, PyThreadState* ts, Frame* frame) {
   cpython::resume_at(frame, state.resume);
-  const bool alone = g_resume == nullptr || !state.handled.is_null() || cpython::is_generator_frame(frame);
-  return alone ? cpython::eval_default(ts, frame, 0) : g_resume(trace, state, ts, frame);
+  return goes_on_alone(state) ? cpython::eval_default(ts, frame, 0) : g_resume(trace, state, ts, frame);
 }
 
 // The states of a snapshot's frames, root first.
@@ -66,6 +69,7 @@ class Exit {
   void take_up_frames(const Virtual& exception, PyObject* made, std::vector<Ref>* held);
   PyObject* enter_innermost(PyThreadState* ts, Frame* frame, Level* level);
   PyObject* enter_generator(PyThreadState* ts, Frame* frame, Level* level);
+  PyObject* iterate(PyThreadState* ts, Frame* frame, Level* level);
   PyObject* go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result);
   bool materialise_level(Materialiser* make, Level* level, uint32_t time) noexcept;
   void note_exception(Val value, uint32_t time, PyObject* made);
@@ -163,13 +167,36 @@ PyObject* Exit::enter(PyThreadState* ts, Frame* frame) {
   return go_on(ts, frame, level, std::move(result));
 }
 
-// The frame's instruction resumes the generator whose frame is the next one.
+// The frame's instruction resumes the generator whose frame is the next one. CPython would go on in this frame to its
+// end; of a loop over the generator it need not.
 PyObject* Exit::enter_generator(PyThreadState* ts, Frame* frame, Level* level) {
   drop_slots(level);
+  const bool loop = cpython::instruction_at(level->state->code, level->state->call).is(cpython::Operation::kForIter);
+  if (loop && !goes_on_alone(*level->state)) return iterate(ts, frame, level);
   cpython::resume_at(frame, level->state->resume);
   PyObject* generator = levels_[next_].generator.get();
   levels_[next_].generator = Ref();  // the frame holds it
   return cpython::eval_into_generator(ts, frame, generator, enter_next, this);
+}
+
+// What FOR_ITER does with the iterator on top of the stack: the generator, or what draws from it.
+PyObject* Exit::iterate(PyThreadState* ts, Frame* frame, Level* level) {
+  FrameState after = *level->state;
+  cpython::stand_at(frame, after.call);
+  bool ended = false;
+  Ref item;
+  {
+    const cpython::LinkedFrame link(ts, frame);
+    PyObject* generator = levels_[next_].generator.get();
+    levels_[next_].generator = Ref();  // the iterator holds it
+    item = Ref::steal(cpython::next_into_generator(ts, cpython::peek(frame, 1), generator, enter_next, this, &ended));
+    if (ended && !cpython::kEndedIteratorStays) drop_reference(cpython::pop(frame));
+  }
+  if (!item && !ended) return cpython::eval_raising(ts, frame);
+  if (item) cpython::push(frame, item.release());
+  if (ended && !cpython::kEndedIteratorStays) after.stack -= 1;
+  after.resume = ended ? cpython::jump_target(after.code, after.resume) : cpython::next_index(after.code, after.call);
+  return resume(trace_, after, ts, frame);
 }
 
 // The frames that the traceback of an exception names were made with it (see build_in_frames); they stand here again.

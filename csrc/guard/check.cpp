@@ -2,6 +2,8 @@
 #include "guard/check.h"
 
 #include "adapter.h"
+#include "cpython/frame.h"
+#include "cpython/iterators.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "ir/adapter_slot.h"
@@ -47,6 +49,14 @@ bool load(const Guard& guard, Reg* regs, PyObject* object) noexcept {
   return true;
 }
 
+bool load_count(const Guard& guard, Reg* regs, PyObject* enumerate) noexcept {
+  const cpython::Enumeration now = cpython::enumeration(enumerate);
+  regs[guard.out].integer = now.count;
+  regs[guard.out].rep = Rep::kInt;
+  regs[guard.out].owned = 0;
+  return now.plain;
+}
+
 bool check_dict(const Trace& trace, const Guard& guard, PyObject* dict) noexcept {
   const uint64_t version = cpython::dict_version(dict);
   if (version == guard.number) return true;
@@ -86,6 +96,19 @@ bool check_parts(const Trace& trace, const Guard& guard, PyObject* object) noexc
   for (uint32_t i = 0; i < guard.count; ++i)
     if (!is_item(trace, guard.first + i, cpython::part(object, static_cast<Py_ssize_t>(i)))) return false;
   return true;
+}
+
+bool check_suspended(const Trace& trace, const Guard& guard, PyObject* object) noexcept {
+  if (!PyGen_CheckExact(object) || !cpython::is_at_rest(object, static_cast<Py_ssize_t>(guard.aux))) return false;
+  cpython::Frame* frame = cpython::generator_frame(object);
+  const bool here = reinterpret_cast<PyObject*>(cpython::code(frame)) == guard.expected &&
+                    static_cast<uint64_t>(cpython::resume_index(frame)) == guard.number &&
+                    static_cast<uint32_t>(cpython::used_slots(frame)) == guard.count;
+  for (uint32_t i = 0; here && i < guard.count; ++i) {
+    const bool empty = cpython::slot(frame, static_cast<int>(i)) == nullptr;
+    if (empty != (trace.guard_items[guard.first + i] == nullptr)) return false;
+  }
+  return here;
 }
 
 // Most often nothing has changed, not even the order of the table.
@@ -260,6 +283,14 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return subject != regs[guard.number].object;
     case GuardOp::kUnshared:
       return Py_REFCNT(subject) == 1;
+    case GuardOp::kSuspended:
+      return check_suspended(trace, guard, subject);
+    case GuardOp::kLoadSuspended:
+      return load(guard, regs, cpython::slot(cpython::generator_frame(subject), static_cast<int>(guard.number)));
+    case GuardOp::kLoadCount:
+      return load_count(guard, regs, subject);
+    case GuardOp::kLoadGeneratorFunction:
+      return load(guard, regs, cpython::function(cpython::generator_frame(subject)));
     case GuardOp::kAbcRegistry:
       return cpython::abc_registrations() == guard.number;
     case GuardOp::kRecursionLimit:

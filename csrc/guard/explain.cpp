@@ -107,6 +107,8 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
       return name + ": now the same object as " + print.source(Val::reg(static_cast<uint32_t>(guard.number)));
     case GuardOp::kUnshared:
       return name + ": something else holds it, too";
+    case GuardOp::kSuspended:
+      return name + ": another generator, or it stands elsewhere";
     case GuardOp::kAbcRegistry:
       return "a class was registered with an abstract base class";
     case GuardOp::kRecursionLimit:

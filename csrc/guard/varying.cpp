@@ -198,10 +198,15 @@ bool learn_instance(const Trace& trace, const Guard& guard, Reg* regs, Varying* 
 // hold.
 bool learn_instances(const Trace& trace, size_t first, size_t end, Reg* regs, Varying* varying) {
   bool any = false;
+  const auto is_loaded_before = [&](size_t guard, uint32_t reg) {
+    return std::any_of(trace.guards.begin(), trace.guards.begin() + static_cast<ptrdiff_t>(guard),
+                       [&](const Guard& load) { return load.op == GuardOp::kLoadSuspended && load.out == reg; });
+  };
   for (size_t i = first; i < end; ++i) {
     const Guard& is = trace.guards[i];
     if (is.op != GuardOp::kIs || !is.subject.is_reg()) continue;
-    if ((i == first || is.subject.index() < trace.inputs) && !check_guard(trace, is, regs))
+    if ((i == first || is.subject.index() < trace.inputs || is_loaded_before(first, is.subject.index())) &&
+        !check_guard(trace, is, regs))
       any = learn_instance(trace, is, regs, varying) || any;
   }
   return any;

@@ -96,19 +96,30 @@ bool comes_back(const Trace& trace, uint32_t node) noexcept {
   };
   const FrameState &begin = state_of(0), &end = state_of(snapshot);
   const auto slots = trace.slots.begin();
+  const auto same = [&](Val before, Val now) {
+    if (before != now || !now.is_virtual() || trace.virtuals[now.index()].kind != VirtualKind::kGenerator)
+      return before == now;
+    const auto state_at = [&](uint32_t taken) {
+      return &trace.generator_state(now.index(), trace.snapshots[taken].time);
+    };
+    return state_at(0) == state_at(snapshot);
+  };
   return end.parent == kNone && end.resume == begin.resume && end.stack == begin.stack &&
-         std::equal(slots + begin.first, slots + begin.first + begin.locals + begin.stack, slots + end.first);
+         std::equal(slots + begin.first, slots + begin.first + begin.locals + begin.stack, slots + end.first, same);
 }
 
 // The entry where the frame stands; null: CPython goes on.
 std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const std::vector<bool>& same) {
-  if (t_root == nullptr || cpython::is_held(frame) || !cpython::untraced(ts)) return nullptr;
+  const bool may_be_seen = cpython::is_held(frame) || cpython::is_found_within(frame);
+  if (t_root == nullptr || may_be_seen || !cpython::untraced(ts)) return nullptr;
   CodeState* state = code_state(cpython::code(frame), true);
   if (state == nullptr) return nullptr;
   PyObject* function = cpython::function(frame);
   const int index = cpython::resume_index(frame);
   // The function on the stack has not all its parts, and is no constant of a trace.
-  if (cpython::instruction_at(cpython::code(frame), index).is(cpython::Operation::kSetFunctionPart)) return nullptr;
+  const cpython::Instruction now = cpython::instruction_at(cpython::code(frame), index);
+  if (now.is(cpython::Operation::kSetFunctionPart)) return nullptr;
+  if (cpython::is_generator_frame(frame) && cpython::gives_back(now)) return nullptr;
   const uint64_t shape = shape_of(frame);
   EntryPoint* point = nullptr;
   for (EntryPoint& each : state->entries)

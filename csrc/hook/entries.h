@@ -16,7 +16,8 @@
 //
 // 1. An entry belongs to the function and the instruction, and to which of the frame's slots are empty.
 // 2. One frame after the other goes on in a loop, not by recursion: however many turns there are, the C stack stays.
-// 3. A generator's frame, a frame that handles an exception, and one that something else holds go on in CPython.
+// 3. A frame that handles an exception, and one that something else holds, or a generator's that something else than
+// who resumed it holds, go on in CPython. A generator's frame ends its replays where it yields: CPython does that.
 // 4. A replay takes what the frame holds out of it (Trace::takes_inputs): it dies when CPython would let it go.
 // 5. An entry's trace that is left where the entry begins leaves the frame to the entry's other traces.
 #pragma once

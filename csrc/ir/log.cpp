@@ -1,4 +1,4 @@
-// What virtual objects hold, and hold no more: found from the logs, where it is asked.
+// What virtual objects hold, and hold no more, and what a replay takes: found from the trace, where it is asked.
 #include "ir/log.h"
 
 #include "cpython/objects.h"
@@ -28,6 +28,13 @@ void delete_key(Pairs* pairs, Val key) {
 }
 
 }  // namespace
+
+bool is_taken(const Trace& trace, uint32_t reg) noexcept {
+  if (!trace.takes_inputs || reg < trace.inputs) return trace.takes_inputs;
+  const auto end = trace.guards.begin() + static_cast<ptrdiff_t>(trace.entry_guards());
+  return std::any_of(trace.guards.begin(), end,
+                     [&](const Guard& guard) { return guard.op == GuardOp::kLoadSuspended && guard.out == reg; });
+}
 
 Content content_of(const Trace& trace, const Virtual& object, uint32_t time) {
   Content content;

@@ -76,7 +76,7 @@ enum class Number : uint8_t {
   offset,     // in bytes
   register_,  // index of another register
 };
-enum class GuardAux : uint8_t { none, varies, index, whole };
+enum class GuardAux : uint8_t { none, varies, index, whole, holders };  // holders: how many references
 
 // Of virtuals.def.
 enum class Change : uint8_t { lasts, changes };

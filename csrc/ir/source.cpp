@@ -33,6 +33,8 @@ struct Words {
   PyObject* self = word("__self__");
   PyObject* contents = word("cell_contents");
   PyObject* dict = word("__dict__");
+  PyObject* frame = word("gi_frame");
+  PyObject* count = word("count");
 };
 
 const Words& words() {
@@ -190,6 +192,14 @@ const Source* Sources::value_at(const Guard& guard, const Source* subject) {
   return attribute ? make(Step::kAttribute, subject->of, key) : make(Step::kItem, subject, key);
 }
 
+// What a generator has in a variable, or on its stack.
+const Source* Sources::variable(const Guard& guard, const Source* subject) {
+  const Source* frame = make(Step::kAttribute, subject, words().frame);
+  const auto found = guard.subject.is_reg() ? generators_.find(guard.subject.index()) : generators_.end();
+  if (found == generators_.end()) return make(Step::kItem, frame, nullptr, guard.number);
+  return make(Step::kAttribute, frame, input_name(found->second, static_cast<uint32_t>(guard.number)));
+}
+
 // The register that a guard loads.
 void Sources::load(const Guard& guard, const Source* subject) {
   const auto set = [&](Step step, PyObject* object, uint64_t number) {
@@ -209,6 +219,14 @@ void Sources::load(const Guard& guard, const Source* subject) {
       break;
     case GuardOp::kLoadInline:
       registers_.emplace(guard.out, inline_value(guard, subject));
+      break;
+    case GuardOp::kLoadSuspended:
+      registers_.emplace(guard.out, variable(guard, subject));
+      break;
+    case GuardOp::kLoadCount:
+      return set(Step::kAttribute, words().count, 0);
+    case GuardOp::kLoadGeneratorFunction:
+      registers_.emplace(guard.out, make(Step::kAttribute, subject, words().function));
       break;
     case GuardOp::kLoadDictItem: {
       const auto owner = owners_.find(guard.subject.object());
@@ -272,6 +290,10 @@ void Sources::follow(const Guard& guard) {
       break;
     case GuardOp::kType:
       note_class(guard);
+      break;
+    case GuardOp::kSuspended:  // the trace owns the code
+      if (guard.subject.is_reg())
+        generators_.emplace(guard.subject.index(), reinterpret_cast<PyCodeObject*>(guard.expected));
       break;
     case GuardOp::kDictSize:
       if (guard.subject.is_reg()) keys_.emplace(guard.subject.index(), &guard);

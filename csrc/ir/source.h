@@ -64,6 +64,7 @@ class Sources {
   const Source* inline_value(const Guard& guard, const Source* subject);
   const Source* at_offset(const Guard& guard, const Source* subject);
   const Source* value_at(const Guard& guard, const Source* subject);
+  const Source* variable(const Guard& guard, const Source* subject);
   void name(PyObject* object, const Source* source);
   void load(const Guard& guard, const Source* subject);
   void follow(const Guard& guard);
@@ -82,10 +83,11 @@ class Sources {
   std::unordered_map<PyObject*, const Source*> cells_;   // of functions: the variable that each is
   std::unordered_map<PyObject*, const Source*> owners_;  // of a dict: the object whose attributes it holds
   std::unordered_map<PyObject*, const Source*> constants_;
-  std::unordered_map<uint32_t, const Source*> registers_;  // that guards load, and arguments
-  std::unordered_map<uint32_t, PyTypeObject*> types_;      // of objects in registers ...
-  std::unordered_map<PyObject*, PyTypeObject*> classes_;   // ... and of constants
-  std::unordered_map<uint32_t, const Guard*> keys_;        // of dicts in registers: the guard that lists them
+  std::unordered_map<uint32_t, const Source*> registers_;   // that guards load, and arguments
+  std::unordered_map<uint32_t, PyTypeObject*> types_;       // of objects in registers ...
+  std::unordered_map<PyObject*, PyTypeObject*> classes_;    // ... and of constants
+  std::unordered_map<uint32_t, PyCodeObject*> generators_;  // the code of each
+  std::unordered_map<uint32_t, const Guard*> keys_;         // of dicts in registers: the guard that lists them
 };
 
 }  // namespace pijit

@@ -176,6 +176,7 @@ void TextParser::guard(uint32_t index) {
   }
   guard_number(row, &guard);
   if (row.aux == GuardAux::index) guard.aux = expected_field("place");
+  if (row.aux == GuardAux::holders) guard.aux = expected_field("holders");
   if (row.aux == GuardAux::varies) guard.aux = read_.take_word("varies");
   if (row.aux == GuardAux::whole) guard.aux = read_.take_word("whole");
   guard.first = static_cast<uint32_t>(trace_.guard_items.size());

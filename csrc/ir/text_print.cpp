@@ -180,6 +180,7 @@ void TextPrinter::guard(uint32_t at) {
       break;
   }
   if (row.aux == GuardAux::index) field("place", guard.aux);
+  if (row.aux == GuardAux::holders) field("holders", guard.aux);
   if (row.aux == GuardAux::varies || row.aux == GuardAux::whole)
     flag(row.aux == GuardAux::varies ? "varies" : "whole", guard.aux != 0);
   if (row.items != nullptr) {

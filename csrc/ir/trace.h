@@ -233,6 +233,7 @@ struct Trace {
   Objects pins;            // held from entry to return when not empty
   Vec<uint32_t> retained;  // registers loaded borrowed that a node might let die (filled by prepare_replays)
   Vec<uint32_t> unread;    // inputs that a replay takes and nothing reads (filled by prepare_replays)
+  Vec<uint32_t> emptied;   // the generators whose frames a replay empties, too (filled by prepare_replays)
 
   Objects guard_items;             // borrowed; kept by owned or proven
   Vec<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)
@@ -296,6 +297,9 @@ struct Trace {
   // Guards that are checked before the trace is entered.
   size_t entry_guards() const noexcept { return epochs.empty() ? guards.size() : epochs.front().first; }
 };
+
+// What the register holds is taken by a replay: out of a slot of the frame, or of a generator that the frame holds.
+bool is_taken(const Trace& trace, uint32_t reg) noexcept;
 
 // Running it once more changes nothing but the registers that it writes.
 inline bool is_repeatable(const Node& node) noexcept {

@@ -65,9 +65,16 @@ Vec<bool> Finder::numbers_of_turns() const {
   auto* code = reinterpret_cast<PyCodeObject*>(trace_.code.get());
   const auto head = static_cast<int>(trace_.frame_states[trace_.snapshots[0].frame].resume);
   const std::vector<int> assigned = cpython::assigned_locals(code, head, cpython::loop_end(code, head));
+  // So is what generators that the frame holds have in their variables, and the number of an enumeration.
+  Vec<bool> of_generators(trace_.regs.size());
+  for (const Guard& guard : trace_.guards) {
+    if (guard.op == GuardOp::kLoadSuspended) of_generators[guard.out] = true;
+    if (guard.op == GuardOp::kLoadCount) found[guard.out] = true;
+  }
   for (const Node& node : trace_.nodes) {
     const bool of_loop = node.op == Op::kUnbox && node.a.is_reg() &&
-                         std::count(assigned.begin(), assigned.end(), static_cast<int>(node.a.index())) != 0;
+                         (of_generators[node.a.index()] ||
+                          std::count(assigned.begin(), assigned.end(), static_cast<int>(node.a.index())) != 0);
     if (node.op == Op::kAdvance || of_loop) found[node.out] = true;
   }
   return found;

@@ -14,10 +14,16 @@ std::unordered_map<PyTypeObject*, Driven>& steps() {
   return *rows;
 }
 
-Val next_of_enumerate(Recorder& recorder, Val iterator, Val item) {
-  Val count = recorder.virtual_field(iterator, field::kEnumerate::kCount);
-  Ref next = Ref::steal(PyNumber_Add(count.object(), Ref::steal(PyLong_FromLong(1)).get()));
-  recorder.set_field(iterator, field::kEnumerate::kCount, recorder.owned(next.get()));
+// The number after it. Null: it is not known how a replay gets it.
+Val count_on(Recorder& recorder, Val count) {
+  const Ref one = Ref::steal(PyLong_FromLong(1));
+  if (count.is_reg()) return recorder.scalar_node(ScalarOp::kAdd, count, recorder.owned(one.get()));
+  return recorder.owned(Ref::steal(PyNumber_Add(count.object(), one.get())).get());
+}
+
+Val next_of_enumerate(Recorder& recorder, Val iterator, Val next, Val item) {
+  const Val count = recorder.virtual_field(iterator, field::kEnumerate::kCount);
+  recorder.set_field(iterator, field::kEnumerate::kCount, next);
   Val pair[2] = {count, item};
   return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
@@ -171,8 +177,11 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
       co_return inner.ended ? Val() : inner.value;
     }
     if (kind == VirtualKind::kEnumerate) {
+      // Before anything has an effect: CPython may have to do all of it again.
+      const Val next = count_on(recorder, recorder.virtual_field(iterator, field::kEnumerate::kCount));
+      if (next.is_null()) co_await drive.unknown();
       item = co_await iter_next(drive, recorder.virtual_field(iterator, field::kEnumerate::kIterator));
-      co_return item.is_null() ? item : next_of_enumerate(recorder, iterator, item);
+      co_return item.is_null() ? item : next_of_enumerate(recorder, iterator, next, item);
     }
     if (kind == VirtualKind::kZip) {
       item = co_await next_of_zip(drive, iterator);

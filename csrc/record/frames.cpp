@@ -78,12 +78,13 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     if (expected) {
       pending.entered = true;
       push_frame(std::move(generator.suspended));
-      pending.again = pending.again || (trace_->clock == outer.mark.time && trace_->nodes.size() == outer.mark.nodes);
+      pending.again = pending.again || (trace_->clock == outer.mark.time && is_repeatable(outer));
       log(Val::virtual_object(pending.generator), LogOp::kFrame, Val(), Val(), kNone);
       ShadowFrame& shadow = top_frame();
       const Val sent = pending.x;
       if (shadow.yielded && !pending.throws) shadow.push(sent.is_null() ? Val::constant(Py_None) : sent);
       shadow.yielded = false;
+      shadow.arrivals.clear();
       shadow.outer_state = kNone;
       shadow.mark = here();
       shadow.changed = true;

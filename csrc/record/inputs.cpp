@@ -280,11 +280,11 @@ std::unique_ptr<ShadowFrame> first_shadow(Recorder& recorder, cpython::Frame* fr
 
 }  // namespace
 
-// What a slot holds where a recording begins in the middle of a function.
-Val Recorder::entry_input(PyObject* object, Val source) {
-  const auto slot = static_cast<int>(source.index());
-  PyCodeObject* code = cpython::code(root_);
-  PyObject* closure = reinterpret_cast<PyFunctionObject*>(cpython::function(root_))->func_closure;
+// What a slot holds where a recording begins in the middle of a function: of its own frame, or of that of a generator.
+Val Recorder::entry_input(cpython::Frame* frame, int slot, Val source) {
+  PyObject* object = cpython::slot(frame, slot);
+  PyCodeObject* code = cpython::code(frame);
+  PyObject* closure = reinterpret_cast<PyFunctionObject*>(cpython::function(frame))->func_closure;
   const int free = slot - (code->co_nlocalsplus - code->co_nfreevars);
   if (free >= 0 && slot < code->co_nlocalsplus && closure != nullptr && PyTuple_GET_ITEM(closure, free) == object)
     return Val::constant(object);
@@ -293,6 +293,8 @@ Val Recorder::entry_input(PyObject* object, Val source) {
     return owned(object);
   }
   if (PyCell_Check(object)) return entry_cell(object, source);
+  if (PyGen_CheckExact(object)) return entry_generator(object, source);
+  if (Py_IS_TYPE(object, &PyEnum_Type)) return entry_enumerate(object, source);
   if (is_plain_iterator(object)) return by_type(object, source);
   return entry_value(object, source);
 }
@@ -367,7 +369,7 @@ PyObject* method_of_list(const char* name) {
 bool is_own_list(Recorder& recorder, Val value) {
   constexpr Py_ssize_t kOfFrame = 2;  // the variable, and the stack
   const Trace& trace = recorder.trace();
-  if (!trace.takes_inputs || !value.is_reg() || value.index() >= trace.inputs) return false;
+  if (!value.is_reg() || !is_taken(trace, value.index())) return false;
   PyObject* list = recorder.real(value);
   if (list == nullptr || !PyList_CheckExact(list) || Py_REFCNT(list) > kOfFrame) return false;
   const auto guards = trace.guards.begin(), end = guards + static_cast<ptrdiff_t>(trace.entry_guards());
@@ -395,10 +397,11 @@ bool Recorder::bind_entry() {
     if (object == nullptr) continue;
     Val& slot = shadow->slots[static_cast<size_t>(i)];
     opening_ = varying_ != nullptr && varying_->is_open_input(static_cast<uint32_t>(i));
-    slot = entry_input(object, Val::reg(static_cast<uint32_t>(i)));
+    slot = entry_input(root_, i, Val::reg(static_cast<uint32_t>(i)));
     opening_ = false;
     if (slot.is_null()) return false;
   }
+  shadow->mark = here();
   push_frame(std::move(shadow));
   snapshot();
   return true;

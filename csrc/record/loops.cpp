@@ -7,11 +7,13 @@
 // A turn is worth a trace of its own if the next one does the same with the same objects: the layers of a model, each
 // of which has weights of its own, stay whole.
 //
+// A loop of a generator that yields in each turn is left where the loop over the generator is, since the generator is
+// part of what that one's frame holds (record/suspended.cpp); its own head is where it makes many turns for one item.
+//
 // Two loops stay whole because nothing could go on in their frames (hook/entries.h):
 //
-//   in a generator   what resumes it enters its frame without the hook, and a replay would have to end in a frame that
-//                    is suspended
-//   in a handler     the traceback of the exception holds the frame, whose variables a replay takes out of it
+//   in a generator that C code asks for its items, which would have to go on in C
+//   in a handler, where the traceback of the exception holds the frame, whose variables a replay takes out of it
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -114,7 +116,7 @@ Py_ssize_t Recorder::items_left(Val iterator) {
 
 // The frame has jumped back to the instruction where it stands. True: its loop is to have traces of its own.
 bool Recorder::leaves_loop(ShadowFrame& frame) {
-  if (loops_ == Loops::kUnrolled || frame.generator != kNone || frame.drive || !frame.handled.empty()) return false;
+  if (loops_ == Loops::kUnrolled || frame.drive || !frame.handled.empty()) return false;
   const auto nodes = static_cast<uint32_t>(trace_->nodes.size());
   const uint64_t bytecodes = record_limits().operations - limit_;
   if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_) {
@@ -140,6 +142,7 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
     const Size turn = since(arrival.last);
     if (left >= 0 && is_less({turns * turn.nodes, turns * turn.bytecodes}, kLeastToCome)) return false;
   }
+  if (frame.generator != kNone && (level_to_leave() + 1 < frames_.size() || !snapshot_usable(snapshot()))) return false;
   return Turns(*trace_, arrival).alike();
 }
 

@@ -496,7 +496,8 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     begin_epoch();
     if (!live_) return;
   }
-  if (back && leaves_loop(frame)) return leave_loop();
+  const bool last = in_the_middle_ && frames_.size() == 1 && cpython::gives_back(now);
+  if ((back && leaves_loop(frame)) || (last && cpython::is_generator_frame(root_))) return leave_loop();
   if (turns) begin_turns(frame, before);
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
   const bool attribute = now.is(Operation::kLoadAttribute);

@@ -359,7 +359,9 @@ class Recorder final : public RecordApi {
   friend void step(Recorder&, ShadowFrame&, Instruction);
   bool bind_root();
   bool bind_entry();
-  Val entry_input(PyObject* object, Val source);
+  Val entry_input(cpython::Frame* frame, int slot, Val source);
+  Val entry_generator(PyObject* generator, Val source);
+  Val entry_enumerate(PyObject* enumerate, Val source);
   Val entry_cell(PyObject* cell, Val source);
   Val entry_value(PyObject* object, Val source);
   Val entry_method(PyObject* method, Val source);

@@ -132,6 +132,99 @@ def test_gradients_through_a_loop() -> None:
     assert entry_replays() > 0
 
 
+def states(cell: Cell, xs: Tensor) -> Iterator[Tensor]:
+    """A recurrent network as a generator: its state lives in the generator's frame."""
+    h = c = xs.new_zeros(xs.shape[1:])
+    for t in range(xs.shape[0]):
+        h, c = cell(xs[t], h, c)
+        yield h
+
+
+def damped(states: Iterator[Tensor], rate: float) -> Iterator[Tensor]:
+    mean = None
+    for state in states:
+        mean = state if mean is None else mean + rate * (state - mean)
+        yield mean
+
+
+def follows(cell: Cell, xs: Tensor) -> Tensor:
+    total = xs.new_zeros(xs.shape[1:])
+    for state in states(cell, xs):
+        total = total * 0.9 + state
+    return total
+
+
+def follows_two(cell: Cell, xs: Tensor, at: float) -> list[Tensor]:
+    found = []
+    for mean in damped(states(cell, xs), 0.25):
+        found.append(mean)
+        if mean.sum() > at:
+            break
+    return found
+
+
+def test_the_generator_is_part_of_the_turn() -> None:
+    cell = Cell(4)
+    calls = [(cell, torch.randn(n, 2, 4)) for n in (TURNS, TURNS, 4 * TURNS, 3)]
+    with torch.no_grad():
+        fast = check(follows, calls, times=8)
+        loops = [trace for trace in pijit.traces(fast) if trace.entry.startswith("loop") and trace.replays]
+        assert loops
+        assert all(trace.opaque_calls == 0 for trace in loops)
+        before = entry_replays()
+        xs = torch.randn(4 * TURNS, 2, 4)
+        assert torch.equal(fast(cell, xs), follows(cell, xs))
+        assert entry_replays() > before + 10
+
+
+def test_generators_over_generators() -> None:
+    cell = Cell(4)
+    calls = [(cell, torch.randn(TURNS, 2, 4), at) for at in (1e9, 1e9, 0.5, 1e9)]
+    with torch.no_grad():
+        check(follows_two, calls, times=6)
+    assert entry_replays() > 0
+
+
+def windows(cell: Cell, xs: Tensor, width: int) -> Iterator[Tensor]:
+    """Many steps for each item, some of which data decides on."""
+    h = c = xs.new_zeros(xs.shape[1:])
+    for start in range(0, xs.shape[0], width):
+        for t in range(start, min(start + width, xs.shape[0])):
+            h, c = cell(xs[t], h, c)
+        if h.sum() > 0:
+            h = h * 0.5
+        yield h
+
+
+def numbers_windows(cell: Cell, xs: Tensor, width: int) -> Tensor:
+    total = xs.new_zeros(xs.shape[1:])
+    for number, window in enumerate(windows(cell, xs, width)):
+        total = total + window * number
+    return total
+
+
+def test_windows_of_many_steps() -> None:
+    cell = Cell(4)
+    calls = [(cell, torch.randn(n, 2, 4), width) for n, width in ((300, 100), (300, 100), (300, 3), (310, 100))]
+    with torch.no_grad():
+        check(numbers_windows, calls, times=6)
+    assert entry_replays() > 0
+
+
+def test_gradients_through_a_generator() -> None:
+    cell, twin = Cell(4), Cell(4)
+    twin.load_state_dict(cell.state_dict())
+    fast = pijit.jit(follows)
+    for step in range(5):
+        xs = torch.randn(TURNS, 2, 4, generator=torch.Generator().manual_seed(step))
+        for run, each in ((fast, cell), (follows, twin)):
+            each.zero_grad()
+            run(each, xs).square().sum().backward()
+        for a, b in zip(cell.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(a.grad, b.grad)
+    assert entry_replays() > 0
+
+
 def converges(x: Tensor, target: Tensor) -> tuple[Tensor, int]:
     """A fixed-point iteration, whose end is a question about data."""
     turns = 0

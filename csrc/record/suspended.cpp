@@ -1,0 +1,117 @@
+// Generators that the frame holds where a recording begins in the middle of a function, such as the one over which its
+// loop iterates.
+//
+// What a generator that stands at a yield will do is known if its frame is: the variables and the stack become inputs
+// of the trace like those of the frame itself, and the generator a virtual one, which goes on in the recording. A
+// replay takes what the frame holds out of it, and where it is left the same generator object is filled again.
+//
+// 1. Nothing else holds the generator or its frame, nobody is told of its end, and it handles no exception: nobody can
+// look at it, or resume it, while a replay has what it held. Any other is an iterator of which the class is known.
+// 2. Loads come before what is asked of the loaded: where that is another thing, all of it is there to be looked at.
+#include <algorithm>
+
+#include "cpython/iterators.h"
+#include "cpython/objects.h"
+#include "record/recorder.h"
+
+namespace pijit {
+namespace {
+
+constexpr Py_ssize_t kHolders = 1;         // the slot of the frame
+constexpr ptrdiff_t kMostGenerators = 16;  // of one trace
+
+// Which slots the generator assigns: what they hold differs from turn to turn.
+std::vector<bool> assigned_slots(PyCodeObject* code, int count) {
+  std::vector<bool> assigned(static_cast<size_t>(count));
+  for (int slot : cpython::assigned_locals(code, 0, cpython::unit_count(code)))
+    assigned[static_cast<size_t>(slot)] = true;
+  return assigned;
+}
+
+// What its frame holds is known, too; else only its class is.
+bool is_taken_apart(const Trace& trace, const Varying* varying, PyObject* generator, Val source) {
+  PyObject* function = cpython::function(cpython::generator_frame(generator));
+  const auto before = std::count_if(trace.guards.begin(), trace.guards.end(),
+                                    [](const Guard& guard) { return guard.op == GuardOp::kSuspended; });
+  return varying != nullptr && before < kMostGenerators && cpython::is_at_rest(generator, kHolders) &&
+         PyFunction_Check(function) && cpython::function_version(function) != 0 &&
+         !varying->is_taken_by_type(argument_way(trace, source));
+}
+
+}  // namespace
+
+// `opening_` was about the generator itself.
+Val Recorder::entry_generator(PyObject* object, Val source) {
+  opening_ = false;
+  cpython::Frame* frame = cpython::generator_frame(object);
+  if (!is_taken_apart(*trace_, varying_, object, source)) return by_type(object, source);
+  const int used = cpython::used_slots(frame);
+  auto shadow = std::make_unique<ShadowFrame>();
+  shadow->frame = frame;
+  shadow->code = cpython::code(frame);
+  shadow->locals = shadow->code->co_nlocalsplus;
+  shadow->sp = used - shadow->locals;
+  shadow->instruction = shadow->operation = cpython::resume_index(frame) - 1;
+  shadow->yielded = true;
+  shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
+
+  auto* code = reinterpret_cast<PyObject*>(shadow->code);
+  Guard& guard = input_guard(GuardOp::kSuspended, source);
+  guard.expected = owned(code).object();
+  guard.number = static_cast<uint64_t>(cpython::resume_index(frame));
+  guard.aux = kHolders;
+  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.count = static_cast<uint32_t>(used);
+  for (int i = 0; i < used; ++i) trace_->guard_items.push_back(cpython::slot(frame, i) == nullptr ? nullptr : Py_None);
+  PyObject* function = cpython::function(frame);
+  shadow->function = Val::constant(function);
+  const Val made_by = load_input(GuardOp::kLoadGeneratorFunction, source, 0, function);
+  for (int i = 0; i < used; ++i)
+    if (PyObject* held = cpython::slot(frame, i))
+      shadow->slots[static_cast<size_t>(i)] = load_input(GuardOp::kLoadSuspended, source, i, held);
+  input_guard(GuardOp::kIs, made_by).expected = function;
+  guard_function(reinterpret_cast<PyFunctionObject*>(function));
+
+  const std::vector<bool> assigned = assigned_slots(shadow->code, used);
+  for (int i = 0; i < used; ++i) {
+    Val& slot = shadow->slots[static_cast<size_t>(i)];
+    if (slot.is_null()) continue;
+    if (assigned[static_cast<size_t>(i)]) varying_->miss_argument(argument_way(*trace_, slot));
+    opening_ = assigned[static_cast<size_t>(i)] || i >= shadow->locals;
+    slot = entry_input(frame, i, slot);
+    opening_ = false;
+    if (!slot.is_null()) continue;
+    varying_->take_by_type(argument_way(*trace_, source));
+    return Val();
+  }
+  const Val generator = new_virtual(VirtualKind::kGenerator, &PyGen_Type);
+  model(generator).real = object;
+  set_field(generator, field::kGenerator::kFunction, shadow->function);
+  set_field(generator, field::kGenerator::kObject, source);
+  shadow->generator = generator.index();
+  shadow->mark = here();
+  generators_[frame] = generator.index();
+  suspend(std::move(shadow));
+  return generator;
+}
+
+// One over such a generator is made anew where a replay is left: nobody has seen which object it was.
+Val Recorder::entry_enumerate(PyObject* object, Val source) {
+  opening_ = false;
+  by_type(object, source);
+  const cpython::Enumeration now = cpython::enumeration(object);
+  const bool known = Py_REFCNT(object) == kHolders && now.plain && PyGen_CheckExact(now.iterator);
+  if (!known || !is_taken_apart(*trace_, varying_, now.iterator, source)) return source;
+  input_guard(GuardOp::kUnshared, source);
+  const Val inner =
+      entry_generator(now.iterator, load_input(GuardOp::kLoadSlot, source, cpython::kEnumerated, now.iterator));
+  if (!inner.is_virtual()) return inner.is_null() ? Val() : source;
+  const Val count = add_reg(Rep::kInt, &PyLong_Type, owned(Ref::steal(PyLong_FromSsize_t(now.count)).get()).object());
+  input_guard(GuardOp::kLoadCount, source).out = count.index();
+  const Val result = new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
+  set_field(result, field::kEnumerate::kIterator, inner);
+  set_field(result, field::kEnumerate::kCount, count);
+  return result;
+}
+
+}  // namespace pijit

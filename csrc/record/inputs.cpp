@@ -286,8 +286,10 @@ Val Recorder::entry_input(cpython::Frame* frame, int slot, Val source) {
   PyCodeObject* code = cpython::code(frame);
   PyObject* closure = reinterpret_cast<PyFunctionObject*>(cpython::function(frame))->func_closure;
   const int free = slot - (code->co_nlocalsplus - code->co_nfreevars);
-  if (free >= 0 && slot < code->co_nlocalsplus && closure != nullptr && PyTuple_GET_ITEM(closure, free) == object)
+  if (free >= 0 && slot < code->co_nlocalsplus && closure != nullptr && PyTuple_GET_ITEM(closure, free) == object) {
+    if (frame != root_) input_guard(GuardOp::kIs, source).expected = object;  // the function may be another one by then
     return Val::constant(object);
+  }
   if (slot >= code->co_nlocalsplus && is_constant_of(code, object)) {  // instructions look into it
     input_guard(GuardOp::kIs, source).expected = object;
     return owned(object);

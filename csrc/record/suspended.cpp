@@ -5,8 +5,9 @@
 // of the trace like those of the frame itself, and the generator a virtual one, which goes on in the recording. A
 // replay takes what the frame holds out of it, and where it is left the same generator object is filled again.
 //
-// 1. Nothing else holds the generator or its frame, nobody is told of its end, and it handles no exception: nobody can
-// look at it, or resume it, while a replay has what it held. Any other is an iterator of which the class is known.
+// 1. Nothing but slots of the frame holds the generator, nothing its frame, nobody is told of its end, and it handles
+// no exception: nobody can look at it, or resume it, while a replay has what it held. Any other is an iterator of which
+// the class is known.
 // 2. Loads come before what is asked of the loaded: where that is another thing, all of it is there to be looked at.
 #include <algorithm>
 
@@ -17,8 +18,20 @@
 namespace pijit {
 namespace {
 
-constexpr Py_ssize_t kHolders = 1;         // the slot of the frame
 constexpr ptrdiff_t kMostGenerators = 16;  // of one trace
+
+// The slots of the frame that hold the object; one if it was found in the frame of a generator, or an enumeration.
+struct Slots {
+  int first = -1, count = 0;
+};
+Slots places_of(cpython::Frame* frame, PyObject* object, bool elsewhere) {
+  Slots found;
+  for (int i = 0; !elsewhere && i < cpython::used_slots(frame); ++i) {
+    if (cpython::slot(frame, i) != object) continue;
+    if (found.count++ == 0) found.first = i;
+  }
+  return elsewhere ? Slots{-1, 1} : found;
+}
 
 // Which slots the generator assigns: what they hold differs from turn to turn.
 std::vector<bool> assigned_slots(PyCodeObject* code, int count) {
@@ -29,11 +42,11 @@ std::vector<bool> assigned_slots(PyCodeObject* code, int count) {
 }
 
 // What its frame holds is known, too; else only its class is.
-bool is_taken_apart(const Trace& trace, const Varying* varying, PyObject* generator, Val source) {
+bool is_taken_apart(const Trace& trace, const Varying* varying, PyObject* generator, Val source, int holders) {
   PyObject* function = cpython::function(cpython::generator_frame(generator));
   const auto before = std::count_if(trace.guards.begin(), trace.guards.end(),
                                     [](const Guard& guard) { return guard.op == GuardOp::kSuspended; });
-  return varying != nullptr && before < kMostGenerators && cpython::is_at_rest(generator, kHolders) &&
+  return varying != nullptr && before < kMostGenerators && cpython::is_at_rest(generator, holders) &&
          PyFunction_Check(function) && cpython::function_version(function) != 0 &&
          !varying->is_taken_by_type(argument_way(trace, source));
 }
@@ -44,7 +57,14 @@ bool is_taken_apart(const Trace& trace, const Varying* varying, PyObject* genera
 Val Recorder::entry_generator(PyObject* object, Val source) {
   opening_ = false;
   cpython::Frame* frame = cpython::generator_frame(object);
-  if (!is_taken_apart(*trace_, varying_, object, source)) return by_type(object, source);
+  const Slots places = places_of(root_, object, source.index() >= trace_->inputs);
+  if (places.first >= 0 && static_cast<uint32_t>(places.first) < source.index()) {
+    const auto known = generators_.find(frame);
+    if (known == generators_.end()) return by_type(object, source);
+    input_guard(GuardOp::kSame, source).number = static_cast<uint64_t>(places.first);
+    return Val::virtual_object(known->second);
+  }
+  if (!is_taken_apart(*trace_, varying_, object, source, places.count)) return by_type(object, source);
   const int used = cpython::used_slots(frame);
   auto shadow = std::make_unique<ShadowFrame>();
   shadow->frame = frame;
@@ -59,7 +79,7 @@ Val Recorder::entry_generator(PyObject* object, Val source) {
   Guard& guard = input_guard(GuardOp::kSuspended, source);
   guard.expected = owned(code).object();
   guard.number = static_cast<uint64_t>(cpython::resume_index(frame));
-  guard.aux = kHolders;
+  guard.aux = static_cast<uint32_t>(places.count);
   guard.first = static_cast<uint32_t>(trace_->guard_items.size());
   guard.count = static_cast<uint32_t>(used);
   for (int i = 0; i < used; ++i) trace_->guard_items.push_back(cpython::slot(frame, i) == nullptr ? nullptr : Py_None);
@@ -100,8 +120,8 @@ Val Recorder::entry_enumerate(PyObject* object, Val source) {
   opening_ = false;
   by_type(object, source);
   const cpython::Enumeration now = cpython::enumeration(object);
-  const bool known = Py_REFCNT(object) == kHolders && now.plain && PyGen_CheckExact(now.iterator);
-  if (!known || !is_taken_apart(*trace_, varying_, now.iterator, source)) return source;
+  const bool known = Py_REFCNT(object) == 1 && now.plain && PyGen_CheckExact(now.iterator);
+  if (!known || !is_taken_apart(*trace_, varying_, now.iterator, source, 1)) return source;
   input_guard(GuardOp::kUnshared, source);
   const Val inner =
       entry_generator(now.iterator, load_input(GuardOp::kLoadSlot, source, cpython::kEnumerated, now.iterator));

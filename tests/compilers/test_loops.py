@@ -76,6 +76,33 @@ def weights(size: int = 8) -> tuple[Tensor, ...]:
     return torch.randn(size, 4 * size), torch.randn(size, 4 * size), torch.randn(4 * size)
 
 
+def states(xs: Tensor, wx: Tensor, wh: Tensor, bias: Tensor) -> Iterator[Tensor]:
+    h = c = torch.zeros(xs.shape[1:])
+    for t in range(xs.shape[0]):
+        i, f, o, u = (xs[t] @ wx + h @ wh + bias).chunk(4, -1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(u)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        yield h
+
+
+def over_states(xs: Tensor, *given: Tensor) -> list[Any]:
+    total = torch.zeros(xs.shape[1:])
+    for number, state in enumerate(states(xs, *given)):
+        total = total * 0.9 + torch.relu(state) - 0.1
+    return [total, torch.full((1,), number)]
+
+
+def test_a_network_that_is_a_generator(counting: Counting) -> None:
+    fast, given = pijit.jit(over_states, backend="counting"), weights()
+    xs = torch.randn(STEPS, 2, 8)
+    compare(fast, over_states, *[(xs, *given)] * 4)
+    assert plans(fast)
+    compiled, runs = counting.compiled, counting.runs
+    compare(fast, over_states, (torch.randn(STEPS, 2, 8), *given), (torch.randn(STEPS, 2, 8), *given))
+    assert counting.compiled == compiled
+    assert counting.runs - runs > STEPS
+
+
 def test_a_recurrent_network(counting: Counting) -> None:
     fast, given = pijit.jit(recurrent, backend="counting"), weights()
     xs = torch.randn(STEPS, 2, 8)

@@ -35,6 +35,12 @@ uint64_t shape_of(cpython::Frame* frame) noexcept {
   return shape;
 }
 
+// A generator saves and restores what it handles itself, and what it raises has what is handled around it as context.
+bool handles_exception(PyThreadState* ts) noexcept {
+  PyObject* exception = cpython::topmost_exception(ts);
+  return exception != nullptr && exception != Py_None;
+}
+
 bool is_alive(const EntryPoint& point, PyObject* function) noexcept {
   return point.weak && PyWeakref_GET_OBJECT(point.weak.get()) == function;
 }
@@ -112,6 +118,7 @@ bool comes_back(const Trace& trace, uint32_t node) noexcept {
 std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const std::vector<bool>& same) {
   const bool may_be_seen = cpython::is_held(frame) || cpython::is_found_within(frame);
   if (t_root == nullptr || may_be_seen || !cpython::untraced(ts)) return nullptr;
+  if (cpython::is_generator_frame(frame) && handles_exception(ts)) return nullptr;
   CodeState* state = code_state(cpython::code(frame), true);
   if (state == nullptr) return nullptr;
   PyObject* function = cpython::function(frame);

@@ -142,8 +142,8 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
     const Size turn = since(arrival.last);
     if (left >= 0 && is_less({turns * turn.nodes, turns * turn.bytecodes}, kLeastToCome)) return false;
   }
-  if (frame.generator != kNone && (level_to_leave() + 1 < frames_.size() || !snapshot_usable(snapshot()))) return false;
-  return Turns(*trace_, arrival).alike();
+  const auto may_end_in = [&] { return level_to_leave() + 1 == frames_.size() && snapshot_usable(snapshot()); };
+  return Turns(*trace_, arrival).alike() && (frame.generator == kNone || may_end_in());
 }
 
 // The rest of the loop is not recorded.

@@ -200,6 +200,10 @@ def _unshared(of: Guards, row: Mapping[str, Any]) -> NoReturn:
     raise Unsayable("how many references it has is nothing that Python code can tell")
 
 
+def _suspended(of: Guards, row: Mapping[str, Any]) -> NoReturn:
+    raise Unsayable("what a suspended generator holds cannot be taken out of it by Python code")
+
+
 def _slot(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
     name, subject = row["attribute"], of.subject(row)
     if row["expected"][0] == "none" and (name == "__dict__" or row["number"] >= _NO_NUMBER):
@@ -319,6 +323,10 @@ _ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
     "same": lambda of, row: iter([f"{of.subject(row)} is {of.values.text(('reg', row['number']))}"]),
     "not_same": lambda of, row: iter([f"{of.subject(row)} is not {of.values.text(('reg', row['number']))}"]),
     "unshared": _unshared,
+    "suspended": _suspended,
+    "load_suspended": _suspended,
+    "load_count": _suspended,
+    "load_generator_function": _suspended,
     "abc_registry": _abc,
     "recursion_limit": _recursion,
 }

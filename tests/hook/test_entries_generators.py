@@ -470,6 +470,53 @@ def over_late_failures(numbers: Any, n: int, at: int, error: type[Exception]) ->
     return found
 
 
+def notes_contexts(numbers: Any, n: int, said: list[Any]) -> Iterator[float]:
+    for start in range(3):
+        total = 0.0
+        for number in range(n):
+            try:
+                total = total * 0.5 + numbers[number % 8] / (number % 90)
+            except ZeroDivisionError as error:
+                said.append((type(error.__context__), sys.exc_info()[0]))
+            total += numbers[0]
+        said.append(sys.exc_info()[0])
+        yield total + start
+
+
+def in_a_handler(numbers: Any, n: int, at: int) -> list[Any]:
+    said: list[Any] = []
+    found = []
+    try:
+        if at == 0:
+            raise LookupError("first")
+        found += list(notes_contexts(numbers, n, said))
+        for total in notes_contexts(numbers, n, said):
+            found.append(total)
+    except LookupError:
+        for total in notes_contexts(numbers, n, said):
+            found.append(total)
+            said.append(sys.exc_info()[0])
+    return [found, said, sys.exc_info()[0]]
+
+
+def called_in_a_handler(numbers: Any, n: int, at: int) -> list[Any]:
+    try:
+        if at == 0:
+            raise LookupError("first")
+        return over_contexts(numbers, n)
+    except LookupError:
+        return over_contexts(numbers, n)
+
+
+def over_contexts(numbers: Any, n: int) -> list[Any]:
+    said: list[Any] = []
+    found = []
+    for total in notes_contexts(numbers, n, said):
+        found.append(total)
+        said.append(sys.exc_info()[0])
+    return [found, said]
+
+
 def knows_itself(numbers: Any, n: int, held: list[Any], said: list[Any]) -> Iterator[float]:
     """It looks at its own frame, by way of the generator."""
     for start in range(3):
@@ -526,6 +573,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     "over_batches": (over_batches, [(NUMBERS, 700, NEVER), (NUMBERS, 600, NEVER), (NUMBERS, 700, 3), (NUMBERS, 0, 1)]),
     "over_late_failures": (over_late_failures, [(NUMBERS, 700, at, error) for at in (NEVER, 600, 0)
                                                 for error in (KeyError, ValueError)]),
+    "in_a_handler": (in_a_handler, [(NUMBERS, 500, 1), (NUMBERS, 500, 0), (NUMBERS, 400, 1), (NUMBERS, 400, 0)]),
+    "called_in_a_handler": (called_in_a_handler, [(NUMBERS, 500, 1), (NUMBERS, 500, 0), (NUMBERS, 400, 0)]),
     "over_one_that_knows_itself": (over_one_that_knows_itself, [(NUMBERS, 700), (NUMBERS, 600)]),
     "inlined": (inlined, [(NUMBERS, 900), (NUMBERS, 800)]),
 }  # fmt: skip

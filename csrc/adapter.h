@@ -172,6 +172,11 @@ class Adapter {
   virtual bool begin_recording(RecordApi& api) = 0;  // switches the operator eye on for this thread
   virtual void end_recording() noexcept = 0;         // always called, also after a stop
   virtual void forget_recording() noexcept = 0;      // nothing of the call looks at it any more
+  // The recording is put aside while the object lives: another may begin and end meanwhile.
+  struct Aside {
+    virtual ~Aside() = default;
+  };
+  virtual std::unique_ptr<Aside> put_aside() { return nullptr; }
   virtual CallFate begin_call(const CallSite& site, Val* result) = 0;
   // result_object: what CPython returned (borrowed; null for stores). Sets *result; false: stopped.
   virtual bool finish_call(const CallSite& site, PyObject* result_object, Val* result) = 0;

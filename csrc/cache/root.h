@@ -61,6 +61,7 @@ struct Root {
   bool strict = false, automatic = false, dead = false;
   int entered_at = -1;   // the instruction, if it is an entry in the middle of the function (hook/entries.h)
   bool is_loop = false;  // of an entry: that is the head of a loop
+  uint32_t idle = 0;     // of a loop: replays in which no operator ran, more than others (hook/payoff.h)
   int entered_for = 0;   // of an entry: the root whose call came to it last
   std::vector<std::weak_ptr<Root>> entries;  // to which its calls came (cache/entry_points.h)
   bool suspends = false;     // of a generator or coroutine function: its body is CPython's, and it has no traces

@@ -147,6 +147,25 @@ int loop_end(PyCodeObject* code, int head) noexcept {
   return end;
 }
 
+bool returns_at_once(PyCodeObject* code, int index) noexcept {
+  for (int at = index; at < unit_count(code); at = next_index(code, at)) {
+    switch (decode(code, &at).operation) {
+      case Operation::kReturn:
+      case Operation::kReturnConst:
+        return true;
+      case Operation::kPop:
+      case Operation::kEndFor:
+      case Operation::kLoadLocal:
+      case Operation::kLoadConst:
+      case Operation::kLoadSmallInt:
+        break;
+      default:
+        return false;
+    }
+  }
+  return false;
+}
+
 std::vector<int> assigned_locals(PyCodeObject* code, int start, int end) {
   std::vector<int> slots;
   for (int at = start; at < end; at = next_index(code, at)) {

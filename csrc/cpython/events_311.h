@@ -37,11 +37,15 @@ inline void restore_trace_flags(_PyInterpreterFrame* frame) noexcept {
   if (frame->frame_obj != nullptr) set_event_flags(frame->frame_obj, kDefaultEvents);
 }
 
+// The frame of the event may have been asked for there (hand_back.h).
+void move_if_asked(_PyInterpreterFrame* frame) noexcept;
+
 template <class Listener>
 int event_function(PyObject*, PyFrameObject* object, int what, PyObject* argument) {
   if (!Listener::listens()) return 0;
   if (what == PyTrace_OPCODE) {
     Listener::instruction(object->f_frame);
+    move_if_asked(object->f_frame);
   } else if (what == PyTrace_CALL) {
     set_event_flags(object, kOpcodeEvents);
   } else if (what == PyTrace_EXCEPTION) {
@@ -97,6 +101,11 @@ inline void attach_events(PyThreadState* ts, EventFunction function) noexcept {
   ts->c_tracefunc = function;
   ts->cframe->use_tracing = 255;
 }
+// What this thread has of events is another recording's while this lives; begins and ends while they are detached.
+class EventsAside {
+ public:
+  EventsAside() noexcept {}
+};
 // What an audit hook runs has no events.
 inline constexpr bool kHooksHaveEvents = false;
 class EventsInHook {

@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "common/ref.h"
+#include "cpython/hand_back.h"
 #include "cpython/objects.h"
 
 namespace pijit::cpython {
 namespace {
 
-constexpr int kInstructionEvents = 1 << PY_MONITORING_EVENT_INSTRUCTION;
+constexpr int kInstructionEvents = 1 << PY_MONITORING_EVENT_INSTRUCTION, kLineEvents = 1 << PY_MONITORING_EVENT_LINE;
 constexpr int kNoTool = -1;
 
 struct Unit {
@@ -34,6 +35,11 @@ struct Followed {
 // With the GIL.
 std::unordered_map<PyCodeObject*, Followed>& followed() noexcept {
   static auto* map = new std::unordered_map<PyCodeObject*, Followed>();
+  return *map;
+}
+// Code objects that have LINE events, and how many want them. With the GIL.
+std::unordered_map<PyCodeObject*, int>& lines_wanted() noexcept {
+  static auto* map = new std::unordered_map<PyCodeObject*, int>();
   return *map;
 }
 uint64_t g_ended = 0;  // how many code objects nobody follows any more
@@ -184,23 +190,36 @@ void watch_locals() noexcept {
 }
 #endif
 
+PyObject* on_line(PyObject*, PyObject* const* arguments, Py_ssize_t) noexcept {
+  _PyInterpreterFrame* frame = current_frame(PyThreadState_Get());
+  if (reinterpret_cast<PyObject*>(code(frame)) == arguments[0]) HandBack::note_event(frame);
+  Py_RETURN_NONE;
+}
+
+// What is called at the events of one kind.
+bool register_callback(int number, int events, PyMethodDef* row) noexcept {
+  const Ref callable = Ref::steal(PyCFunction_New(row, nullptr));
+  if (!callable) return false;
+  return static_cast<bool>(
+      Ref::steal(PyObject_CallMethod(monitoring().get(), "register_callback", "iiO", number, events, callable.get())));
+}
+
+PyMethodDef fast_row(EventFunction function) noexcept {
+  return {"pijit", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL, nullptr};
+}
+
 // The number under which sys.monitoring knows us; kNoTool: every one is taken.
 int tool(EventFunction function) noexcept {
   static int number = kNoTool;
   if (number != kNoTool) return number;
-  static PyMethodDef row = {"pijit", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
-                            METH_FASTCALL, nullptr};
-  const Ref module = monitoring(), callable = Ref::steal(PyCFunction_New(&row, nullptr));
-  if (!module || !callable) return PyErr_Clear(), kNoTool;
+  static PyMethodDef instructions = fast_row(function), lines = fast_row(on_line);
+  const Ref module = monitoring();
+  if (!module) return kNoTool;
   for (int free : {4, 3}) {
     const Ref done = Ref::steal(PyObject_CallMethod(module.get(), "use_tool_id", "is", free, "pijit"));
-    if (!done) {
-      PyErr_Clear();
-      continue;
-    }
-    const Ref before = Ref::steal(
-        PyObject_CallMethod(module.get(), "register_callback", "iiO", free, kInstructionEvents, callable.get()));
-    if (before) return number = free;
+    if (done && register_callback(free, kInstructionEvents, &instructions) &&
+        register_callback(free, kLineEvents, &lines))
+      return number = free;
     PyErr_Clear();
   }
   return kNoTool;
@@ -210,6 +229,7 @@ int g_tool = kNoTool;
 
 bool set_events(PyCodeObject* code, int events) noexcept {
   const SavedError error;
+  if (lines_wanted().count(code) != 0) events |= kLineEvents;
   const Ref done = Ref::steal(PyObject_CallMethod(monitoring().get(), "set_local_events", "iOi", g_tool,
                                                   reinterpret_cast<PyObject*>(code), events));
   if (!done) PyErr_Clear();
@@ -221,6 +241,14 @@ bool set_events(PyCodeObject* code, int events) noexcept {
 Events& thread_events() noexcept {
   thread_local Events events;
   return events;
+}
+
+EventsAside::EventsAside() noexcept
+    : events_(std::exchange(thread_events(), Events())), followed_(std::exchange(t_followed, {})) {}
+
+EventsAside::~EventsAside() {
+  thread_events() = events_;
+  t_followed = std::move(followed_);
 }
 
 #if PY_VERSION_HEX < 0x030e0000
@@ -262,6 +290,22 @@ bool start_events(PyThreadState* ts, EventFunction function) noexcept {
 #endif
   thread_events().function = function;
   return true;
+}
+
+bool want_line_events(PyCodeObject* code) noexcept {
+  if (g_tool == kNoTool) return false;
+  if (lines_wanted()[code]++ > 0) return true;
+  const auto found = followed().find(code);
+  if (set_events(code, found == followed().end() ? 0 : kInstructionEvents)) return true;
+  lines_wanted().erase(code);
+  return false;
+}
+
+void end_line_events(PyCodeObject* code) noexcept {
+  const auto wanted = lines_wanted().find(code);
+  if (wanted == lines_wanted().end() || --wanted->second > 0) return;
+  lines_wanted().erase(wanted);
+  set_events(code, followed().count(code) == 0 ? 0 : kInstructionEvents);
 }
 
 bool follow_events(_PyInterpreterFrame* frame) noexcept {

@@ -8,6 +8,7 @@
 // 4. Code that other threads or other frames run too has events there; the listener looks at the frame.
 #pragma once
 #include <utility>
+#include <vector>
 
 #include "common/ref.h"
 #include "cpython/bytecode.h"
@@ -109,6 +110,18 @@ inline void detach_events(PyThreadState*) noexcept {
 inline void attach_events(PyThreadState*, EventFunction function) noexcept {
   thread_events().function = function;
 }
+// What this thread has of events is another recording's while this lives; begins and ends while they are detached.
+class EventsAside {
+ public:
+  EventsAside() noexcept;
+  ~EventsAside();
+  EventsAside(const EventsAside&) = delete;
+  EventsAside& operator=(const EventsAside&) = delete;
+
+ private:
+  Events events_;
+  std::vector<PyCodeObject*> followed_;
+};
 // CPython keeps all events from what an audit hook runs; a hook that is followed has ours. Must nest like C scopes.
 inline constexpr bool kHooksHaveEvents = true;
 class EventsInHook {
@@ -122,6 +135,10 @@ class EventsInHook {
   PyThreadState* ts_;
   int before_;
 };
+// The code has LINE events, too, which HandBack::note_event hears of; each call of the one is ended by one of the
+// other. False: there are none, and nothing is to be ended.
+bool want_line_events(PyCodeObject* code) noexcept;
+void end_line_events(PyCodeObject* code) noexcept;
 // The frame, which has not begun, will have events. False: it cannot.
 bool follow_events(_PyInterpreterFrame* frame) noexcept;
 // The same for a frame that stands in its middle.

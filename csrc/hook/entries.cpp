@@ -61,9 +61,25 @@ EntryPoint* add_place(CodeState& state, cpython::Frame* frame, int index, uint64
   return &add_point(state, {std::move(weak), function, index, shape, t_root->id, 0, nullptr});
 }
 
+// From its head to the last instruction that jumps back there; last is -1: there is none.
+struct Loop {
+  int head = -1, last = -1;
+};
+
+// The outermost loop around the instruction that has traces of its own, or that begins there.
+Loop loop_around(const CodeState& state, PyCodeObject* code, PyObject* function, int index) noexcept {
+  Loop found{index, cpython::loop_end(code, index)};
+  for (const EntryPoint& each : state.entries) {
+    if (each.root == nullptr || !each.root->is_loop || each.function != function || each.index >= found.head) continue;
+    const int last = cpython::loop_end(code, each.index);
+    if (last >= index) found = {each.index, last};
+  }
+  return found;
+}
+
 // What the trace that was left has made, or a loop assigns, differs from one time to the other: the first trace of the
 // entry leaves it open.
-std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame, int loop_end,
+std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame, Loop loop,
                                  const std::vector<bool>& same) {
   const int index = point.index;
   PyCodeObject* code = cpython::code(frame);
@@ -73,7 +89,7 @@ std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame,
   root->verify = t_root->verify;
   root->market = Ref::borrow(t_root->market.get());
   root->fixed_sizes = t_root->fixed_sizes;
-  root->is_loop = loop_end >= 0;
+  root->is_loop = cpython::loop_end(code, index) >= 0;
   root->code = code;
   root->held_code = Ref::borrow(reinterpret_cast<PyObject*>(code));
   root->function = cpython::function(frame);
@@ -88,7 +104,7 @@ std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame,
   for (int slot = 0; slot < cpython::used_slots(frame); ++slot)
     if (static_cast<size_t>(slot) >= same.size() || !same[static_cast<size_t>(slot)])
       root->varying.open_input(static_cast<uint32_t>(slot));
-  for (int slot : cpython::assigned_locals(code, index, loop_end))
+  for (int slot : cpython::assigned_locals(code, loop.head, loop.last))
     root->varying.open_input(static_cast<uint32_t>(slot));
   return root;
 }
@@ -127,6 +143,7 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
   const cpython::Instruction now = cpython::instruction_at(cpython::code(frame), index);
   if (now.is(cpython::Operation::kSetFunctionPart)) return nullptr;
   if (cpython::is_generator_frame(frame) && cpython::gives_back(now)) return nullptr;
+  if (cpython::returns_at_once(cpython::code(frame), index)) return nullptr;
   const uint64_t shape = shape_of(frame);
   EntryPoint* point = nullptr;
   for (EntryPoint& each : state->entries)
@@ -140,9 +157,10 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
   const auto made = std::count_if(state->entries.begin(), state->entries.end(),
                                   [](const EntryPoint& each) { return each.root != nullptr; });
   if (static_cast<size_t>(made) >= kMostEntries) return nullptr;
-  const int loop_end = cpython::loop_end(cpython::code(frame), index);
-  if (point->arrivals < kOften && stress_words() == 0 && loop_end < 0) return nullptr;
-  return point->root = make_entry(*point, frame, loop_end, same);
+  // What a loop does may be all that is left of the call: there is no waiting for other calls.
+  const Loop loop = loop_around(*state, cpython::code(frame), function, index);
+  if (point->arrivals < kOften && stress_words() == 0 && loop.last < 0) return nullptr;
+  return point->root = make_entry(*point, frame, loop, same);
 }
 
 }  // namespace
@@ -214,6 +232,32 @@ PyObject* resume(const Trace& trace, const FrameState& state, PyThreadState* ts,
   PyObject* result = &g_handed_back;
   if (own) own->finish(ts, &result);
   return result;
+}
+
+bool has_entry(cpython::Frame* frame, int index) {
+  const CodeState* state = code_state(cpython::code(frame), false);
+  PyObject* function = cpython::function(frame);
+  return state != nullptr && std::any_of(state->entries.begin(), state->entries.end(), [&](const EntryPoint& each) {
+           return each.index == index && each.function == function && is_alive(each, function) &&
+                  each.root != nullptr && each.root->disabled.empty() && !each.root->traces.empty();
+         });
+}
+
+PyObject* go_on_in_loop(PyThreadState* ts, cpython::HandBack* back) {
+  return back->go_on(
+      ts,
+      [](PyThreadState* state, cpython::Frame* frame, void* came) {
+        std::optional<Resumed> own;
+        if (!cpython::kSameFrameGoesOn || !is_resumed(frame)) own.emplace(frame);
+        t_innermost->stuck_ = false;
+        t_innermost->tried_.clear();
+        t_innermost->same_ = std::move(static_cast<cpython::HandBack*>(came)->same);
+        t_innermost->native_ = false;
+        PyObject* result = &g_handed_back;
+        if (own) own->finish(state, &result);
+        return result;
+      },
+      back);
 }
 
 }  // namespace pijit

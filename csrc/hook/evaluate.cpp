@@ -18,6 +18,10 @@ cpython::FrameEval evaluator_before() noexcept {
   return g_before;
 }
 
+cpython::Frame* may_come_back(cpython::Frame* frame) noexcept {
+  return g_before == nullptr ? frame : nullptr;
+}
+
 PyObject* plain(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (g_before == nullptr) return cpython::eval_default(ts, frame, throwflag);
   try {

@@ -16,16 +16,21 @@
 #include "hook/hook.h"
 
 #include <algorithm>
+#include <new>
+#include <optional>
 
 #include "cpython/entrance.h"
+#include "cpython/hand_back.h"
 #include "cpython/scarce_stack.h"
 #include "hook/automatic.h"
+#include "hook/entries.h"
 #include "hook/evaluate.h"
 #include "hook/rest.h"
 #include "hook/roots.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
 #include "record/marks.h"
+#include "record/put_aside.h"
 #include "record/recorder.h"
 
 namespace pijit {
@@ -39,11 +44,30 @@ int g_asleep = 0;      // calls under way that run as they would without pijit
 PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag);
 void take_out() noexcept;
 
+// CPython was to run the loop of a frame, and its caller is being recorded.
+PyObject* go_on_beside(PyThreadState* ts, cpython::HandBack* back) {
+  std::optional<PutAside> aside;
+  try {
+    aside.emplace();
+  } catch (const std::bad_alloc&) {
+    const auto in_cpython = [](PyThreadState* state, cpython::Frame* frame, void*) {
+      return cpython::eval_default(state, frame, 0);
+    };
+    return back->go_on(ts, in_cpython, nullptr);
+  }
+  return go_on_in_loop(ts, back);
+}
+
 // A frame while a recorder watches this thread.
 PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (recorder.enter_frame(frame, throwflag)) {
     const cpython::EventsInHook events(ts);
+    cpython::HandBack back(may_come_back(frame));
     PyObject* result = plain(ts, frame, throwflag);
+    if (back.is_done()) {
+      drop_reference(result);
+      result = go_on_beside(ts, &back);
+    }
     if (active_recorder() == &recorder) recorder.leave_frame(frame, result);
     return result;
   }

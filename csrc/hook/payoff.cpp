@@ -1,6 +1,7 @@
 // What is given up, and to whom the role of root passes.
 #include "hook/payoff.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -15,6 +16,10 @@
 
 namespace pijit {
 namespace {
+
+// Where no operator of the framework runs, what a replay gains is lost where its trace is entered and left. Such
+// replays of an entry, more than others, after which it is left alone.
+constexpr uint32_t kIdle = 32;
 
 // Replays are not asked for, whatever they take.
 bool may_give_up(const Root& root) noexcept {
@@ -98,6 +103,15 @@ void note_timed(Root& root, Ledger::Kind kind, double seconds) {
   if (root.ledger.end(kind, seconds) != Ledger::Verdict::kLoses || !root.disabled.empty() || !may_give_up(root)) return;
   SavedError error;
   give_up(root);
+}
+
+void note_worth(Root& entry, const Trace& trace, size_t nodes) {
+  const auto last = trace.nodes.begin() + static_cast<ptrdiff_t>(nodes);
+  if (std::any_of(trace.nodes.begin(), last, [](const Node& node) { return node.op == Op::kAdapter; })) {
+    entry.idle -= entry.idle != 0;
+  } else if (++entry.idle >= kIdle && may_give_up(entry)) {
+    leave_alone(entry, kDoesNotPay, "no operator runs in them");
+  }
 }
 
 bool may_record(Root& root) {

@@ -19,6 +19,10 @@ bool is_tried_again(Root& root);
 // What a timed call came to is noted; replays that lose are given up.
 void note_timed(Root& root, Ledger::Kind kind, double seconds);
 
+// A replay of a trace that begins at the head of a loop has done so many nodes. Where no operator is among them, again
+// and again, CPython runs the loop.
+void note_worth(Root& entry, const Trace& trace, size_t nodes);
+
 // A recording begins; false: recordings that no call could use have used up the budget, and the role of root has passed
 // to what the root calls.
 bool may_record(Root& root);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cache/memory.h"
+#include "cpython/hand_back.h"
 #include "exec/links.h"
 #include "exec/registers.h"
 #include "exec/replay.h"
@@ -242,8 +243,8 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   return run_plain(root, ts, frame);
 }
 
-PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
-                 const Wanted& wanted = Wanted()) {
+// CPython runs the call, watched, and what was seen is kept.
+PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame, const Wanted& wanted) {
   const double start = now();
   const uint64_t aborts = root->aborts;
   const WithinServed within;
@@ -251,6 +252,7 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   begin_recording(*root);
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
   recorder.sizes = {root->fixed_sizes, &varying_sizes()};
+  recorder.has_entry = has_entry;
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));
   if (keeps_inputs()) recorder.unroll_loops();  // who exports it wants all of it
@@ -274,6 +276,17 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   note_event(*root, kept ? Happened::kRecorded : Happened::kNothingKept, taken);
   if (root->strict) raise_instead(left_in_recording(*root), &result);
   return result;
+}
+
+// The same; where a loop is left to traces of its own, they go on in this call.
+PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
+                 const Wanted& wanted = Wanted()) {
+  const Serves serves(*root);
+  if (root->strict) return watch(root, ts, frame, wanted);
+  cpython::HandBack back(root->entered_at < 0 ? may_come_back(frame) : frame);
+  Ref result = Ref::steal(watch(root, ts, frame, wanted));
+  if (!back.is_done()) return result.release();
+  return go_on_in_loop(ts, &back);
 }
 
 // A replay was left before the end of its trace.
@@ -375,6 +388,7 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   stats().replays += root.entered_at < 0;  // calls are counted
   stats().opaque_calls += left.opaque_calls;
   root.misses_in_a_row = root.aborts_in_a_row = 0;
+  if (root.is_loop) note_worth(root, trace, left.trace == nullptr ? trace.nodes.size() : left.node);
   if (left.trace != nullptr) return go_on_from(root, left);
   root.owed = 0;
   if (root.entered_at < 0 && !left.interrupted && trace.stop.code != nullptr &&

@@ -4,6 +4,12 @@
 // a long one only the first turns are. The recording ends at the head of the loop, or, in an inlined function, CPython
 // runs the function from there on; a trace that begins at the head (hook/entries.h) takes one turn, or a few.
 //
+// A trace that begins elsewhere in the loop, where a branch went another way, ends at the head: what the turns have in
+// common is recorded once.
+//
+// The frame comes back at the head (cpython/hand_back.h), so that the rest of the loop is to the gain of the call that
+// is recorded, too; in an inlined function the recording of its caller is put aside meanwhile (put_aside.h).
+//
 // A turn is worth a trace of its own if the next one does the same with the same objects: the layers of a model, each
 // of which has weights of its own, stay whole.
 //
@@ -18,6 +24,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "cpython/hand_back.h"
 #include "record/limits.h"
 #include "record/recorder.h"
 
@@ -50,6 +57,9 @@ class Turns {
     for (size_t i = std::max(arrival.before.epochs, 1u) - 1; i < trace.epochs.size(); ++i)  // one is under way there
       note(trace.epochs[i].tensors.get());
     for (size_t i = first_; i < trace.nodes.size(); ++i) note(trace.nodes[i]);
+    for (size_t i = 0; i < first_; ++i)
+      for (uint32_t k = 0; k < trace.nodes[i].outs_count; ++k)
+        parts_.emplace(trace.outs[trace.nodes[i].outs_first + k], static_cast<uint32_t>(i));
   }
   bool alike() const {
     const size_t count = second_ - first_;
@@ -73,11 +83,17 @@ class Turns {
     if (a == b || (a.is_virtual() && b.is_virtual())) return true;
     if (a.is_const() && b.is_const()) return cpython::is_scalar(a.object()) && cpython::is_scalar(b.object());
     if (!b.is_reg() || made_.count(b.index()) != 0) return b.is_reg();
+    if (a.is_reg() && are_parts(a.index(), b.index())) return true;
     const auto x = a.is_reg() ? tensors_.find(a.index()) : tensors_.end(), y = tensors_.find(b.index());
     if (x != tensors_.end() && y != tensors_.end()) return alike(x->second, y->second);
     const Guard *from = load_of(a), *to = load_of(b);
     return from != nullptr && to != nullptr && from->op == to->op && from->number == to->number &&
            from->aux == to->aux && from->expected == to->expected && alike(from->subject, to->subject);
+  }
+  // One operator gave both, before the loop: a loop over the parts of a tensor.
+  bool are_parts(uint32_t a, uint32_t b) const {
+    const auto x = parts_.find(a), y = parts_.find(b);
+    return x != parts_.end() && y != parts_.end() && x->second == y->second;
   }
   const Guard* load_of(Val value) const {
     const auto found = value.is_reg() ? loads_.find(value.index()) : loads_.end();
@@ -95,6 +111,7 @@ class Turns {
   const Trace& trace_;
   size_t first_, second_;
   std::unordered_set<uint32_t> made_;
+  std::unordered_map<uint32_t, uint32_t> parts_;  // the nodes that gave several registers, by register
   std::unordered_map<uint32_t, const Guard*> loads_;
   std::unordered_map<uint32_t, Val> tensors_;  // where those come from
 };
@@ -110,8 +127,11 @@ uint64_t& loops_option() noexcept {
 Py_ssize_t Recorder::items_left(Val iterator) {
   if (!is_virtual(iterator, VirtualKind::kIterator)) return -1;
   const Val source = virtual_field(iterator, 0);
-  if (!source.is_const() || !PyRange_Check(source.object())) return 0;
-  return std::max<Py_ssize_t>(PyObject_Size(source.object()) - static_cast<Py_ssize_t>(model(iterator).position), 0);
+  Py_ssize_t size = 0;
+  if (source.is_const() && PyRange_Check(source.object())) size = PyObject_Size(source.object());
+  if (is_virtual(source, VirtualKind::kList) || is_virtual(source, VirtualKind::kTuple))
+    size = static_cast<Py_ssize_t>(model(source).items.size());
+  return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(model(iterator).position), 0);
 }
 
 // The frame has jumped back to the instruction where it stands. True: its loop is to have traces of its own.
@@ -123,6 +143,8 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
     const bool compiled = varying_ != nullptr && varying_->compiled;
     return !is_less({nodes, bytecodes}, compiled ? kLeastCompiled : kLeastOfOwn);
   }
+  if (in_the_middle_ && frames_.size() == 1 && has_entry != nullptr && has_entry(frame.frame, frame.instruction))
+    return true;
   const Arrival::Place now{nodes, static_cast<uint32_t>(trace_->guards.size()),
                            static_cast<uint32_t>(trace_->epochs.size()), bytecodes};
   const auto found = std::find_if(frame.arrivals.begin(), frame.arrivals.end(),
@@ -149,6 +171,11 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
 // The rest of the loop is not recorded.
 void Recorder::leave_loop() {
   const size_t top = frames_.size() - 1;
+  if (cpython::HandBack* back = cpython::HandBack::ask(top_frame().frame)) {
+    const ShadowFrame& frame = top_frame();
+    for (int i = 0; i < frame.locals + frame.sp; ++i)
+      back->same.push_back(frame.slots[static_cast<size_t>(i)].is_const());
+  }
   if (top > 0) {
     if (run_in_cpython(top, top)) return;
     live_ = true;

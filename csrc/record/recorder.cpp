@@ -4,12 +4,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
 #include "common/clock.h"
 #include "cpython/keys.h"
+#include "ir/adapter_slot.h"
 #include "ir/checked.h"
 #include "record/limits.h"
 #include "record/pace.h"
+#include "record/put_aside.h"
 
 namespace pijit {
 namespace {
@@ -42,6 +45,16 @@ bool binds_method(const ShadowFrame& frame) {
 
 Recorder* active_recorder() noexcept {
   return t_active;
+}
+
+PutAside::PutAside()
+    : recorder_(std::exchange(t_active, nullptr)),
+      adapter_(recorder_ != nullptr && current_adapter() != nullptr ? current_adapter()->put_aside() : nullptr),
+      pace_(std::move(recording_pace())) {}
+
+PutAside::~PutAside() {
+  t_active = recorder_;
+  recording_pace() = std::move(pace_);
 }
 
 Recorder::Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter, Varying* varying)

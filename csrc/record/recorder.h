@@ -8,15 +8,12 @@
 // 1. It observes and never executes: CPython runs every instruction itself. No Python code, no GC object, no last
 // reference dropped.
 // 2. An instruction has two halves. begin (before CPython executes it) reads operands; complete (at the frame's next
-// event) takes the
-//    result. A handler that may still fail leaves the shadow as it was, so that a cut at the start of the instruction
-//    is possible.
+// event) takes the result. A handler that may still fail leaves the shadow as it was, so that a cut at the start of the
+// instruction is possible.
 // 3. Whatever is not understood stops the recording; it never guesses. What a replay may rely on without looking is a
-// Const, and every
-//    Const is backed by guards.
+// Const, and every Const is backed by guards.
 // 4. A mutable object that existed before is read under a guard on its container; one that was allocated while
-// recording is virtual
-//    and its content model is here.
+// recording is virtual and its content model is here.
 #pragma once
 #include <array>
 #include <exception>
@@ -57,6 +54,7 @@ class Recorder final : public RecordApi {
   ~Recorder() override;
 
   // -- life (recorder.cpp)
+  bool (*has_entry)(cpython::Frame*, int) = nullptr;  // traces begin at the instruction (hook/entries.h)
   void unroll_loops() { loops_ = Loops::kUnrolled; }
   void mark_loops() { heads_ = std::make_unique<Heads>(); }  // heads.h
   Val as_register(Val number);  // a register that holds the constant; any other value stays as it is

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <sstream>
+#include <utility>
 
 #include "common/ref.h"
 #include "torch/accelerators.h"
@@ -154,6 +155,12 @@ std::unique_ptr<StateGuard> capture_state() {
   give_version(tensor_type());
   give_version(reinterpret_cast<PyTypeObject*>(ParameterClass));
   return std::make_unique<ModeGuard>();
+}
+
+CapturedAside::CapturedAside() noexcept : latest_(std::exchange(t_latest, nullptr)) {}
+
+CapturedAside::~CapturedAside() {
+  t_latest = static_cast<ModeGuard*>(latest_);
 }
 
 const char* touch_device(c10::Device device) noexcept {

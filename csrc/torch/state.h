@@ -13,6 +13,18 @@ const char* touch_device(c10::Device device) noexcept;
 // The state that was captured last has the dtype of autocast on such devices.
 bool has_autocast_dtype(c10::DeviceType type) noexcept;
 
+// What was captured last is another recording's while this lives.
+class CapturedAside {
+ public:
+  CapturedAside() noexcept;
+  ~CapturedAside();
+  CapturedAside(const CapturedAside&) = delete;
+  CapturedAside& operator=(const CapturedAside&) = delete;
+
+ private:
+  StateGuard* latest_;
+};
+
 // Why nothing is recorded now, or null. GIL held.
 const char* must_step_aside() noexcept;
 

@@ -35,6 +35,27 @@ void touch_results(const Eye& eye) noexcept {
     }
 }
 
+class RecordingAside final : public Adapter::Aside {
+ public:
+  RecordingAside()
+      : recording_(std::move(t_recording)),
+        ended_(std::move(t_ended)),
+        unreplayable_(std::exchange(t_unreplayable, nullptr)) {
+    if (recording_ != nullptr) recording_->eye.stop();
+  }
+  ~RecordingAside() override {
+    t_recording = std::move(recording_);
+    t_ended = std::move(ended_);
+    t_unreplayable = unreplayable_;
+    if (t_recording != nullptr) t_recording->eye.start();
+  }
+
+ private:
+  std::unique_ptr<Recording> recording_, ended_;
+  const char* unreplayable_;
+  CapturedAside captured_;
+};
+
 class TorchAdapter final : public Adapter {
  public:
   const char* name() const noexcept override { return "torch"; }
@@ -90,6 +111,7 @@ class TorchAdapter final : public Adapter {
     t_ended = std::move(t_recording);
   }
   void forget_recording() noexcept override { t_ended.reset(); }
+  std::unique_ptr<Aside> put_aside() override { return std::make_unique<RecordingAside>(); }
 
   CallFate begin_call(const CallSite& site, Val* result) override;
   bool finish_call(const CallSite& site, PyObject* result_object, Val* result) override;

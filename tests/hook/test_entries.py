@@ -310,9 +310,8 @@ def test_a_reset_forgets_entries() -> None:
     assert replays() > 0
     pijit.reset()
     assert entries() == []
-    assert fast(NUMBERS, 2000) == sums(NUMBERS, 2000)
     assert replays() == 0
-    same(sums, [(NUMBERS, 2000)])
+    assert fast(NUMBERS, 2000) == sums(NUMBERS, 2000)
     assert replays() > 0
 
 

@@ -76,12 +76,13 @@ def in_the_middle(fast: Any) -> list[Any]:
 def test_traces_of_a_loop() -> None:
     fast = pijit.jit(sums)
     same(fast, sums, (NUMBERS, 3000))
-    assert [trace.entry for trace in pijit.traces(fast)] == [""]
+    where = f"loop at {FILE}:{line_of(sums, 'for at')}"
+    assert [trace.entry for trace in pijit.traces(fast)] == ["", where]  # the call that is recorded goes on in it
+    assert in_the_middle(fast)[0].replays > 10
     assert "the loop goes on in a trace of its own" in str(pijit.traces(fast))
     warm(fast, sums)
-    where = f"loop at {FILE}:{line_of(sums, 'for at')}"
     entries = [trace.entry for trace in pijit.traces(fast)]
-    assert set(entries) == {"", where}
+    assert set(entries) >= {"", where}
     assert entries == sorted(entries)  # the function's own come first
     loop = in_the_middle(fast)[0]
     assert loop.guards
@@ -193,11 +194,11 @@ def test_why_and_status() -> None:
 
 def test_explain() -> None:
     fast = pijit.jit(sums)
-    same(fast, sums, (NUMBERS, 3000))
     recorded = pijit.explain(fast, NUMBERS, 3000)
     assert recorded.result == sums(NUMBERS, 3000)
-    assert recorded.counts["replays"] == 1
+    assert recorded.counts["records"] == 1
     assert recorded.inside["records"] > 0
+    assert recorded.inside["replays"] > 10
     warm(fast, sums)
     replayed = pijit.explain(fast, NUMBERS, 2500)
     assert replayed.result == sums(NUMBERS, 2500)

@@ -5,6 +5,7 @@ Each test runs a function plainly and jitted with the same inputs, call after ca
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -381,3 +382,67 @@ def test_generate() -> None:
             assert torch.equal(fast(ids, n), generate(ids, n))
     assert entry_replays() > 20
     assert _core.stats()["traces"] < 12
+
+
+class Parts(nn.Module):
+    """A loop over the parts of a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = Cell(6)
+
+    def forward(self, xs: Tensor) -> tuple[Tensor, list[Tensor]]:
+        h = c = torch.zeros(1, 6)
+        out = []
+        for x in xs.unbind(0):
+            h, c = self.cell(x, h, c)
+            out.append(h)
+        return torch.stack(out).sum(0), out
+
+
+def test_the_first_call_of_a_module_is_native() -> None:
+    module = Parts()
+    plain = copy.deepcopy(module)
+    fast = pijit.jit(module)
+    for number, length in enumerate((200, 150, 200)):
+        xs = torch.randn(length, 1, 6)
+        with torch.no_grad():
+            (ours, ours_out), (expected, expected_out) = fast(xs), plain(xs)
+        assert torch.equal(ours, expected)
+        assert all(torch.equal(a, b) for a, b in zip(ours_out, expected_out, strict=True))
+        if number == 0:
+            assert entry_replays() > 5
+
+
+def settling(x: Tensor, weight: Tensor, n: int) -> tuple[Tensor, float]:
+    """Turns go different ways, by what tensors hold."""
+    total = 0.0
+    for turn in range(n):
+        x = torch.tanh(x @ weight + 0.1)
+        if x.sum() > 0:
+            x = x * -0.5
+        if turn % 7 == 3:
+            x = torch.nn.functional.dropout(x, 0.25)
+        mean = x.mean().item()
+        if mean > 0.02:
+            total += mean
+        elif mean < -0.02:
+            total -= 2 * mean
+    return x, total
+
+
+def test_the_call_that_is_recorded_goes_on_in_the_traces() -> None:
+    fast = pijit.jit(settling)
+    weight = torch.randn(8, 8) * 0.5
+    for number, n in enumerate((400, 250, 400)):
+        x = torch.randn(2, 8)
+        torch.manual_seed(number)
+        ours, total = fast(x, weight, n)
+        state = torch.random.get_rng_state()
+        torch.manual_seed(number)
+        expected, expected_total = settling(x, weight, n)
+        assert torch.equal(ours, expected)
+        assert total == expected_total
+        assert torch.equal(state, torch.random.get_rng_state())
+        if number == 0:
+            assert entry_replays() > 50

@@ -1,0 +1,50 @@
+// CPython hands a frame back that it evaluates for us: at the head of a loop, where something better goes on in it.
+//
+// The frame is moved to an instruction that returns, and returns None; what it held is kept. On 3.11 the trace function
+// moves it at the event at which that is asked for. From 3.12 on only a LINE event may move a frame, so that CPython
+// still runs one turn. Frames die there when they return: what they held goes on in a new one, which takes C stack, so
+// that only so many of them stand within one another.
+#pragma once
+#include "cpython/frame.h"
+
+namespace pijit::cpython {
+
+// What goes on is the frame that came back, not a new one, which may stand at the same address.
+inline constexpr bool kSameFrameGoesOn = PY_VERSION_HEX < 0x030c0000;
+
+// While it lives, the frame may be asked for; null: none may. Must nest like C scopes.
+class HandBack {
+ public:
+  explicit HandBack(Frame* frame) noexcept : frame_(frame), outer_(std::exchange(innermost_, this)) {}
+  ~HandBack();
+  HandBack(const HandBack&) = delete;
+  HandBack& operator=(const HandBack&) = delete;
+
+  // At an event at the head of a loop, where the frame handles no exception: it is to come back, there or at the head
+  // of a loop around that one. Null: nobody awaits it, or it is a generator's.
+  static HandBack* ask(Frame* frame) noexcept;
+  // By slot of the frame, if the asker knows: it holds what it holds in each call.
+  std::vector<bool> same;
+  // An event of the frame, which ask() may have been called at; what moves it.
+  static void note_event(Frame* frame) noexcept;
+  // The frame came back; what it has returned means nothing.
+  bool is_done() const noexcept { return done_; }
+  // Hands the frame that goes on to `enter`, whose result is returned.
+  PyObject* go_on(PyThreadState* ts, EnterFrame enter, void* context);
+
+ private:
+  bool moves(int index) noexcept;
+
+  static constexpr int kMostNested = 32;
+  static thread_local HandBack* innermost_;
+  static thread_local int nested_;  // go_on() that made a frame and have not returned
+  Frame* frame_;
+  HandBack* outer_;
+  int asked_ = -1;  // the head at which it was asked for
+  int head_ = -1;   // where it goes on
+  bool done_ = false;
+  Ref code_, function_;           // from 3.12 on
+  std::vector<PyObject*> slots_;  // from 3.12 on
+};
+
+}  // namespace pijit::cpython

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import array
 import gc
 import weakref
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
+from in_the_middle import NEVER, NUMBERS, long_loops  # noqa: F401
 
 import pijit
-
-NUMBERS = array.array("d", (0.5, 2.0, -1.0, 4.0, 0.25, -8.0, 3.0, 1.0))
-NEVER = 10**6
-
-
-@pytest.fixture(autouse=True, params=["auto", "body"])
-def _options(request: pytest.FixtureRequest) -> Iterator[None]:
-    pijit.reset()
-    before = pijit.config.update({"loops": request.param, "give_up": False, "record_budget": 0})
-    yield
-    pijit.config.update(before)
-    pijit.reset()
 
 
 class Noted:

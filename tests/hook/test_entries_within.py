@@ -13,34 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from in_the_middle import NEVER, NUMBERS, long_loops, seen  # noqa: F401
 
 import pijit
 from pijit import _core
-
-NUMBERS = array.array("d", (0.5, 2.0, -1.0, 4.0, 0.25, -8.0, 3.0, 1.0))
-NEVER = 10**6
-
-
-@pytest.fixture(autouse=True, params=["auto", "body"])
-def _options(request: pytest.FixtureRequest) -> Iterator[None]:
-    pijit.reset()
-    before = pijit.config.update({"loops": request.param, "give_up": False, "record_budget": 0})
-    yield
-    pijit.config.update(before)
-    pijit.reset()
-
-
-def seen(call: Callable[..., Any], *args: Any) -> Any:
-    """What it returns, or the exception with the lines that it has passed, and what it came from."""
-    try:
-        return call(*args)
-    except Exception as error:  # noqa: BLE001
-        lines, at = [], error.__traceback__
-        while at is not None:
-            if at.tb_frame.f_code is not seen.__code__:
-                lines.append((at.tb_frame.f_code.co_name, at.tb_lineno))
-            at = at.tb_next
-        return type(error), error.args, lines, type(error.__context__)
 
 
 def same(fn: Callable[..., Any], calls: list[tuple[Any, ...]], times: int = 4) -> None:

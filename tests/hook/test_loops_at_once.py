@@ -11,43 +11,20 @@ import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from in_the_middle import NUMBERS, long_loops, seen  # noqa: F401
 
 import pijit
 from pijit import _core
 
-# What foreign code gives is no constant: each turn has work to do.
-NUMBERS = array.array("d", (0.5, 2.0, -1.0, 4.0, 0.25, -8.0, 3.0, 1.0))
 LONG = 2500
-
-
-@pytest.fixture(autouse=True, params=["auto", "body"])
-def _options(request: pytest.FixtureRequest) -> Iterator[None]:
-    pijit.reset()
-    before = pijit.config.update({"loops": request.param, "give_up": False, "record_budget": 0})
-    yield
-    pijit.config.update(before)
-    pijit.reset()
 
 
 def replays() -> int:
     return sum(entry["replays"] for entry in _core.entries())
-
-
-def seen(call: Callable[..., Any], *args: Any) -> Any:
-    """What it returns, or the exception with the lines that it has passed."""
-    try:
-        return call(*args)
-    except Exception as error:  # noqa: BLE001
-        lines, at = [], error.__traceback__
-        while at is not None:
-            if at.tb_frame.f_code is not seen.__code__:
-                lines.append((at.tb_frame.f_code.co_name, at.tb_lineno, sorted(at.tb_frame.f_locals)))
-            at = at.tb_next
-        return type(error), error.args, lines
 
 
 def check(fn: Callable[..., Any], *calls: tuple[Any, ...], native: bool = True) -> None:

@@ -36,10 +36,10 @@ struct Size {
   uint64_t nodes, bytecodes;
 };
 
-// What is recorded before a loop is left to its own traces; what is still to come, if that is known; what a trace of
-// its own has, which takes more than one turn if they are small, and fewer where compilers have to compile each. The
-// bytecodes are what recording takes time for.
-constexpr Size kLeast = {300, 6000}, kLeastToCome = {1000, 20000}, kLeastOfOwn = {150, 3000},
+// What is recorded before a loop is left to its own traces, if it is not known what is still to come; what is to come
+// else; what a trace of its own has, which takes more than one turn if they are small, and fewer where compilers have
+// to compile each. The bytecodes are what recording takes time for.
+constexpr Size kLeast = {300, 6000}, kLeastToCome = {1000, 20000}, kLeastOfOwn = {80, 3000},
                kLeastCompiled = {10, 3000};
 
 bool is_less(Size size, Size than) noexcept {
@@ -157,12 +157,13 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
   const auto since = [&](const Arrival::Place& place) {
     return Size{nodes - place.nodes, bytecodes - place.bytecodes};
   };
-  if (!chosen && is_less(since(arrival.first), kLeast)) return false;
-  if (!chosen && frame.does(Operation::kForIter)) {
-    const Py_ssize_t left = items_left(frame.top());
+  if (!chosen) {
+    const Py_ssize_t left = frame.does(Operation::kForIter) ? items_left(frame.top()) : -1;
     const auto turns = static_cast<uint64_t>(left);
     const Size turn = since(arrival.last);
-    if (left >= 0 && is_less({turns * turn.nodes, turns * turn.bytecodes}, kLeastToCome)) return false;
+    if (left < 0 ? is_less(since(arrival.first), kLeast)
+                 : is_less({turns * turn.nodes, turns * turn.bytecodes}, kLeastToCome))
+      return false;
   }
   const auto may_end_in = [&] { return level_to_leave() + 1 == frames_.size() && snapshot_usable(snapshot()); };
   return Turns(*trace_, arrival).alike() && (frame.generator == kNone || may_end_in());

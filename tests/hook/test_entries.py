@@ -214,6 +214,13 @@ def over_lists(n: int) -> list[Any]:
     return out
 
 
+def known(numbers: Any, n: int) -> float:
+    result = numbers[0]
+    for at in range(n):
+        result = result * 0.99 + numbers[at % 8]
+    return float(result)
+
+
 def walrus(n: int) -> int:
     numbers = iter(range(n))
     result = 0
@@ -238,6 +245,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     "inlines": (inlines, [(900,), (800,)]),
     "by_generator": (by_generator, [(700,), (600,)]),
     "over_lists": (over_lists, [(300,), (200,)]),
+    "known": (known, [(NUMBERS, 900), (NUMBERS, 100), (NUMBERS, 2000)]),
     "walrus": (walrus, [(900,), (100,)]),
 }
 
@@ -273,6 +281,18 @@ def test_a_long_loop_has_a_trace_of_its_own() -> None:
         same(sums, [(NUMBERS, n)])
         sizes.append(_core.stats()["bytes"])
     assert 0 < sizes[1] < 1.1 * sizes[0]
+
+
+def test_a_loop_that_is_known_to_be_long_is_left_soon() -> None:
+    """Its traces are of a few turns: as large as that of a whole loop of so many."""
+    sizes = []
+    for n in (5, 6000):
+        pijit.reset()
+        fast = same(known, [(NUMBERS, n), (NUMBERS, n + 1)])
+        sizes.append(_core.stats()["bytes"])
+        assert api.root_of(fast) >= 0
+    assert replays() > 10
+    assert 0 < sizes[1] < 3 * sizes[0]
 
 
 def test_unrolled() -> None:
@@ -381,7 +401,7 @@ def test_many_turns_take_no_stack() -> None:
     sys.setrecursionlimit(200)
     try:
         assert [fast(NUMBERS, 100_000) for _ in range(3)] == [sums(NUMBERS, 100_000)] * 3
-        assert replays() > 1000
+        assert replays() > 100
     finally:
         sys.setrecursionlimit(before)
 

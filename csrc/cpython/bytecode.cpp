@@ -147,12 +147,10 @@ int loop_end(PyCodeObject* code, int head) noexcept {
   return end;
 }
 
-bool returns_at_once(PyCodeObject* code, int index) noexcept {
+bool gives_back_at_once(PyCodeObject* code, int index) noexcept {
   for (int at = index; at < unit_count(code); at = next_index(code, at)) {
-    switch (decode(code, &at).operation) {
-      case Operation::kReturn:
-      case Operation::kReturnConst:
-        return true;
+    const Instruction now = decode(code, &at);
+    switch (now.operation) {
       case Operation::kPop:
       case Operation::kEndFor:
       case Operation::kLoadLocal:
@@ -160,7 +158,7 @@ bool returns_at_once(PyCodeObject* code, int index) noexcept {
       case Operation::kLoadSmallInt:
         break;
       default:
-        return false;
+        return gives_back(now);
     }
   }
   return false;

@@ -157,8 +157,8 @@ inline bool borrows([[maybe_unused]] PyCodeObject* code, [[maybe_unused]] int in
 
 // Where the last jump back to this instruction stands; -1: there is none, and it is no loop's head.
 int loop_end(PyCodeObject* code, int head) noexcept;
-// What follows only loads what is there and returns it.
-bool returns_at_once(PyCodeObject* code, int index) noexcept;
+// What follows only loads what is there and returns or yields it.
+bool gives_back_at_once(PyCodeObject* code, int index) noexcept;
 // The local variables that the instructions from `start` to `end` assign.
 std::vector<int> assigned_locals(PyCodeObject* code, int start, int end);
 

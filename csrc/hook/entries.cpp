@@ -142,8 +142,8 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
   // The function on the stack has not all its parts, and is no constant of a trace.
   const cpython::Instruction now = cpython::instruction_at(cpython::code(frame), index);
   if (now.is(cpython::Operation::kSetFunctionPart)) return nullptr;
-  if (cpython::is_generator_frame(frame) && cpython::gives_back(now)) return nullptr;
-  if (cpython::returns_at_once(cpython::code(frame), index)) return nullptr;
+  // A trace would do nothing; where an exit goes back to loads that borrow, it would end where it began.
+  if (cpython::gives_back_at_once(cpython::code(frame), index)) return nullptr;
   const uint64_t shape = shape_of(frame);
   EntryPoint* point = nullptr;
   for (EntryPoint& each : state->entries)

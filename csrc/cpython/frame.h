@@ -23,6 +23,14 @@ namespace pijit::cpython {
 [[noreturn]] void park_thread() noexcept;
 // Another thread that wants the GIL has it for a while.
 void give_gil() noexcept;
+// How often a thread has taken the GIL that another one had last. With the GIL.
+inline unsigned long thread_switches([[maybe_unused]] PyThreadState* ts) noexcept {
+#if PY_VERSION_HEX >= 0x030c0000
+  return ts->interp->ceval.gil->switch_number;
+#else
+  return _PyRuntime.ceval.gil.switch_number;
+#endif
+}
 // From 3.12 on the evaluator takes the frames off the stack that it evaluates, so one that was handed to us and that it
 // has not seen is to be taken off by us. Must nest like C scopes. Made where a frame is handed to us; finish() gives
 // what is to be returned.

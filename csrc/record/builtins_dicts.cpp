@@ -13,6 +13,7 @@ int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
     const bool known = !scalar.is_null() && !scalar.is_virtual() && recorder.is_virtual(dict, VirtualKind::kDict);
     return known && recorder.are_other_addresses(dict, scalar) ? 0 : -1;
   }
+  if (dict.is_virtual() && recorder.has_changed(dict)) return -1;
   if (dict.is_virtual()) return recorder.dict_find(dict, object, value) ? 1 : 0;
   return recorder.find_item(dict.object(), object, value);
 }

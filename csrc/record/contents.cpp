@@ -94,7 +94,7 @@ int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key,
     const Model& content = model(dict);
     if (content.kind == VirtualKind::kView) return entry_at(content.items[0], position, reversed, key, value);
     const bool attributes = content.owner != kNone;
-    if (!attributes && !holds_dict(content)) return -1;
+    if (!attributes && (!holds_dict(content) || has_changed(dict))) return -1;
     if (attributes && model(content.owner).any_order) return -1;
     const auto& keys = attributes ? model(content.owner).names : content.keys;
     const auto& values = attributes ? model(content.owner).attrs : content.items;
@@ -281,7 +281,7 @@ bool Recorder::dict_content(Val dict, Objects* keys, Vals* values) {
       *values = model(content.owner).attrs;
       return true;
     }
-    if (!holds_dict(content)) return false;
+    if (!holds_dict(content) || has_changed(dict)) return false;
     *keys = content.keys;
     *values = content.items;
     return true;

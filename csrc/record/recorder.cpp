@@ -137,6 +137,7 @@ TraceMark Recorder::here() const {
 
 bool Recorder::begin_recording() {
   started_ = now();
+  switches_ = cpython::thread_switches(thread_);
   make_room(&trace_->log, size_t{1} << 20);
   make_room(&trace_->virtuals, size_t{512} << 10);
   make_room(&trace_->nodes, size_t{512} << 10);

@@ -208,6 +208,7 @@ class Recorder final : public RecordApi {
   Val writable(Val container);    // the model of a list, set or deque that is about to be written; Null: not one
   Val content_of(Val container);  // the model of a container that existed before and was written, else itself
   bool is_unread(Val container);
+  bool has_changed(Val container);  // other threads wrote it (other_threads.cpp); true: stopped
   Val content_to_drop(
       Val container);  // as content_of; it is cleared at once, and items are looked at only if they must be
   void note_argument(PyObject* object, Val container);
@@ -652,6 +653,7 @@ class Recorder final : public RecordApi {
   CallSite site_;
   uint64_t limit_;
   double started_ = 0;
+  unsigned long switches_ = 0;  // cpython::thread_switches() when it began
 };
 
 // Runs what happens at a border. An exception that comes out of it is a bug, or memory is short: the recording ends and

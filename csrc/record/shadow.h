@@ -260,6 +260,7 @@ struct Model : FromPool {
   bool guarded = false;                    // items of `home` were guarded before
   bool strict = false;                     // zip(strict=True)
   bool any_order = false;                  // an argument whose attributes may come in another order
+  unsigned long switches = 0;              // cpython::thread_switches() when it was last seen to be as it is here
   bool building = false;                   // being materialised
   bool own = false;                        // it is real, and nothing but the trace reaches it
   Seldom<TracedFrame> traced;              // exceptions: their traceback, innermost frame first

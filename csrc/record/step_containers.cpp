@@ -139,7 +139,7 @@ bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val k
   if (object == nullptr) return false;
   Val value;
   if (container.is_virtual()) {
-    if (!cpython::is_native_key(object)) return false;
+    if (!cpython::is_native_key(object) || recorder.has_changed(container)) return false;
     if (!recorder.dict_find(container, object, &value)) return recorder.will_raise(frame, pops), true;
   } else {
     const int found = recorder.find_item(container.object(), object, &value);

@@ -186,6 +186,7 @@ Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
   auto model = std::make_unique<Model>();
   model->kind = kind;
   model->type = type;
+  model->switches = cpython::thread_switches(thread_);
   models_.push_back(std::move(model));
   return Val::virtual_object(static_cast<uint32_t>(models_.size() - 1));
 }

@@ -88,6 +88,9 @@ bool Recorder::has_moved(PyObject* container, PyObject* key, Val loaded) const {
     if (known) seen = reg_objects_[loaded.index()];
   } else if (loaded.is_virtual() && trace_->virtuals[loaded.index()].is_real(0)) {
     seen = real(loaded);
+  } else if (loaded.is_const() && cpython::thread_switches(thread_) != switches_) {
+    PyObject* now = content_now(container, key);
+    return now == nullptr || (now != loaded.object() && !cpython::same_scalar(now, loaded.object()));
   }
   return seen != nullptr && seen != content_now(container, key);
 }

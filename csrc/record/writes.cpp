@@ -84,12 +84,15 @@ Val Recorder::writable(Val container) {
   if (container.is_virtual()) {
     const VirtualKind kind = model(container).kind;
     const bool known = kind == VirtualKind::kList || kind == VirtualKind::kSet || kind == VirtualKind::kDeque;
-    return known ? container : Val();
+    return known && !has_changed(container) ? container : Val();
   }
   PyObject* object = container.object();
   const bool list = object != nullptr && PyList_CheckExact(object);
   if (!list && (object == nullptr || !PySet_CheckExact(object))) return Val();
-  if (const Fact* found = facts_.get(object, FactKind::kAdopted)) return Val::virtual_object(found->guard);
+  if (const Fact* found = facts_.get(object, FactKind::kAdopted)) {
+    const Val known = Val::virtual_object(found->guard);
+    return has_changed(known) ? Val() : known;
+  }
   const bool guarded = facts_.get(object, list ? FactKind::kList : FactKind::kSet) != nullptr;
   if (guarded && !(list ? guard_list(object) : guard_set(object))) return Val();
   Val made = new_virtual(list ? VirtualKind::kList : VirtualKind::kSet, Py_TYPE(object));
@@ -121,8 +124,9 @@ bool Recorder::is_unread(Val container) {
 Val Recorder::content_of(Val container) {
   PyObject* object = container.object();
   const Fact* fact = object == nullptr ? nullptr : facts_.get(object, FactKind::kAdopted);
-  if (fact == nullptr) return container;
+  if (fact == nullptr) return container.is_virtual() && has_changed(container) ? Val() : container;
   const Val found = Val::virtual_object(fact->guard);
+  if (has_changed(found)) return Val();
   Model& content = model(found);
   if (!content.unread) return found;
   if (content.original.size() > 4096) return Val();

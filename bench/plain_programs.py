@@ -4,12 +4,13 @@
     python bench/plain_programs.py [--runs N] [--torch] [names...]
 
 Each program runs in fresh processes, in turn plain, plain once more and under enable(), and tells how long its own work
-took. Printed is the median of the ratios of the pairs: under enable() to plain, and plain to plain. With --torch all of
-them import torch first.
+took; a short one is repeated, as pyperformance repeats it. Printed is the median of the ratios of the pairs: under
+enable() to plain, and plain to plain. With --torch all of them import torch first.
 """
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -22,6 +23,7 @@ NAMES = (
     *("hexiom", "deepcopy", "generators", "pyflate"),
 )
 VALUES, WARMUPS = 5, 1  # of a process
+LEAST = 0.1  # seconds of a value: pyperformance, too, repeats a shorter program until it takes so long
 # The script, as `python script.py` runs it, behind what is set up.
 START = "import runpy, sys; {setup}; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
@@ -34,12 +36,12 @@ def programs() -> Path:
     return Path(found.origin).parent / "data-files" / "benchmarks"
 
 
-def seconds(script: Path, setup: str) -> float:
-    """What the program's own work takes in a process of its own, at the median."""
+def seconds(script: Path, setup: str, loops: int = 1) -> float:
+    """What the program's own work takes in a process of its own, at the median; done `loops` times for each value."""
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory, "values.json")
         command = [sys.executable, "-c", START.format(setup=setup), str(script)]
-        worker = ["--worker", "--loops=1", f"--values={VALUES}", f"--warmups={WARMUPS}", "--output", str(out)]
+        worker = ["--worker", f"--loops={loops}", f"--values={VALUES}", f"--warmups={WARMUPS}", "--output", str(out)]
         subprocess.run([*command, *worker], check=True, capture_output=True, cwd=script.parent)
         told = json.loads(out.read_text())
     values = [value for each in told["benchmarks"] for run in each["runs"] for value in run["values"]]
@@ -58,11 +60,13 @@ def main() -> None:
     ratios = []
     for name in options.names:
         script = programs() / f"bm_{name}" / "run_benchmark.py"
+        loops = math.ceil(LEAST / seconds(script, plain))
+        mine = f"{plain}; import pijit; pijit.enable()"
         rounds = [
-            (seconds(script, plain), seconds(script, plain), seconds(script, f"{plain}; import pijit; pijit.enable()"))
+            (seconds(script, plain, loops), seconds(script, plain, loops), seconds(script, mine, loops))
             for _ in range(options.runs)
         ]
-        ratio = statistics.median(mine / one for one, _, mine in rounds)
+        ratio = statistics.median(fast / one for one, _, fast in rounds)
         noise = statistics.median(other / one for one, other, _ in rounds)
         ratios.append(ratio)
         print(f"{name:>16}{statistics.median(one for one, _, _ in rounds):10.3f}{ratio:10.3f}{noise:8.3f}", flush=True)

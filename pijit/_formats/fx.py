@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
+from pijit._formats._fx_indexing import is_by_number, item
 from pijit._formats._numbers import DataNumbers
 from pijit.errors import ExportError
 from pijit.graph.branches import has_branches, is_branch
@@ -174,6 +175,7 @@ class Lowering:
 
     def now(self, node: Node) -> None:
         """A node that is an operator."""
+        result = node.results[0] if len(node.results) == 1 else None
         if node.op == "check":
             self.check(node)
             return
@@ -185,6 +187,9 @@ class Lowering:
             whole = self.call(self.torch.ops.aten.to.dtype, (self.argument(node.arguments["x"]), self.torch.int64))
             for value in filter(None, node.results):
                 self.made[value.name] = self.call(self.torch.ops.aten.item.default, (whole,), {}, value.name)
+            return
+        if self.traced and result is not None and is_by_number(node, self.numbers):
+            self.made[result.name] = item(self, node)
             return
         call = torch_call(node, self.format)
         args = tuple(map(self.argument, call.args))

@@ -142,3 +142,38 @@ def test_what_it_cannot_hold():
     decided = Node("check", {"x": N, "expected": 3}, ())
     with pytest.raises(ExportError, match="torch.export does not take the graph of 'f': .*; export with"):
         pijit.export(graph(item, decided, zeros), format="exported_program")
+
+
+def walks(x, rows):
+    at = 0
+    while x.sum() < 10.0:
+        x = x + rows[at]
+        at += 1
+    return x, at
+
+
+def walks_backwards(x, rows):
+    at = -1
+    while x.sum() < 10.0:
+        x = x * 1.25 + rows[..., at]
+        at -= 1
+    return x, at
+
+
+def takes_parts(x, rows):
+    at = 0
+    while x.sum() < 10.0:
+        at += 1
+        x = x + rows[at : at + 2, None, 1:4:2].mean() * 0.2 + rows[at + 1, : at + 2].mean() * 0.2
+    return x, rows[at, at:]
+
+
+@pytest.mark.parametrize("fn", [walks, walks_backwards, takes_parts])
+def test_items_at_numbers_that_a_loop_counts(fn):
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.rand(12, 12, generator=generator)
+    x = torch.rand(12, generator=generator) * 0.1
+    made = pijit.export(fn, x, rows, format="exported_program", decisions="keep").module()
+    for call in ((x, rows), (x * 3, rows * 2), (x, rows * 0.5 + 0.1)):
+        for left, right in zip(made(*call), fn(*call), strict=True):
+            assert torch.equal(torch.as_tensor(left), torch.as_tensor(right))

@@ -1,4 +1,4 @@
-"""What `enable()` costs programs that gain nothing by it: those of pyperformance.
+"""What `enable()` costs programs that gain nothing by it: those of pyperformance, a run of pytest, and one of pip.
 
     pip install pyperformance
     python bench/plain_programs.py [--runs N] [--torch] [names...]
@@ -15,17 +15,49 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
 NAMES = (
     *("richards", "deltablue", "chaos", "raytrace", "go", "nbody", "spectral_norm", "float"),
-    *("hexiom", "deepcopy", "generators", "pyflate"),
+    *("hexiom", "deepcopy", "generators", "pyflate", "pytest", "pip"),
 )
 VALUES, WARMUPS = 5, 1  # of a process
 LEAST = 0.1  # seconds of a value: pyperformance, too, repeats a shorter program until it takes so long
+TESTS = """
+import pytest
+
+@pytest.fixture(params=range(20))
+def words(request, tmp_path):
+    (tmp_path / "words").write_text(" ".join(str(each) for each in range(request.param + 5)))
+    return (tmp_path / "words").read_text().split()
+
+@pytest.mark.parametrize("at", range(20))
+def test_words(words, at, monkeypatch):
+    monkeypatch.setenv("AT", str(at))
+    assert sorted(words, key=int) == words
+    assert {word: len(word) for word in words}["3"] == 1
+"""
+# Modules that are run as `python -m` runs them, and their arguments; {here} is a directory with what they read.
+MODULES = {
+    "pytest": ("-q", "-p", "no:cacheprovider", "--rootdir={here}", "{here}/test_words.py"),
+    "pip": ("download", "-q", "--no-deps", "--no-index", "--find-links={here}", "--dest={here}/got", *("one", "two")),
+}
 # The script, as `python script.py` runs it, behind what is set up.
 START = "import runpy, sys; {setup}; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+
+MODULE = """
+import runpy, sys, time
+{setup}
+out, sys.argv = sys.argv[1], sys.argv[2:]
+start = time.perf_counter()
+try:
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+finally:
+    with open(out, "w") as file:
+        file.write(str(time.perf_counter() - start))
+"""
 
 
 def programs() -> Path:
@@ -48,6 +80,36 @@ def seconds(script: Path, setup: str, loops: int = 1) -> float:
     return statistics.median(values)
 
 
+def fill(here: Path) -> None:
+    """What the modules read: tests, and two wheels of 4 MB."""
+    Path(here, "test_words.py").write_text(TESTS)
+    for name in ("one", "two"):
+        with zipfile.ZipFile(here / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+            info = f"{name}-1.0.dist-info"
+            wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+            wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{info}/RECORD", "")
+            wheel.writestr(f"{name}/data.bin", bytes(4 << 20))
+
+
+def module_seconds(name: str, setup: str) -> float:
+    """What a module takes in a process of its own, from behind the setup to its end."""
+    with tempfile.TemporaryDirectory() as directory:
+        here = Path(directory)
+        fill(here)
+        arguments = [name, *(each.format(here=here) for each in MODULES[name])]
+        command = [sys.executable, "-c", MODULE.format(setup=setup.replace("; ", "\n")), str(here / "seconds")]
+        subprocess.run([*command, *arguments], check=True, capture_output=True, cwd=here)
+        return float((here / "seconds").read_text())
+
+
+def measured(name: str, setup: str, loops: int) -> float:
+    """Seconds of one run of a program or module."""
+    if name in MODULES:
+        return module_seconds(name, setup)
+    return seconds(programs() / f"bm_{name}" / "run_benchmark.py", setup, loops)
+
+
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -59,11 +121,10 @@ def main() -> None:
     print(f"{'program':>16}{'plain s':>10}{'enable()':>10}{'noise':>8}", flush=True)
     ratios = []
     for name in options.names:
-        script = programs() / f"bm_{name}" / "run_benchmark.py"
-        loops = math.ceil(LEAST / seconds(script, plain))
+        loops = math.ceil(LEAST / measured(name, plain, 1))
         mine = f"{plain}; import pijit; pijit.enable()"
         rounds = [
-            (seconds(script, plain, loops), seconds(script, plain, loops), seconds(script, mine, loops))
+            (measured(name, plain, loops), measured(name, plain, loops), measured(name, mine, loops))
             for _ in range(options.runs)
         ]
         ratio = statistics.median(fast / one for one, _, fast in rounds)

@@ -113,6 +113,10 @@ class EventsInHook {
   explicit EventsInHook(PyThreadState*) noexcept {}
 };
 
+// The code of a frame that is followed still has them.
+inline bool has_events(PyCodeObject*) noexcept {
+  return true;
+}
 // The frame, which has not begun, will have events: PyTrace_CALL switches them on. False: it cannot.
 inline bool follow_events(_PyInterpreterFrame*) noexcept {
   return true;

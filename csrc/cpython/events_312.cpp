@@ -292,12 +292,14 @@ bool start_events(PyThreadState* ts, EventFunction function) noexcept {
   return true;
 }
 
+// Another tool may have LINE events, too (5): INSTRUCTION events are given up, and asked for anew.
 bool want_line_events(PyCodeObject* code) noexcept {
   if (g_tool == kNoTool) return false;
   if (lines_wanted()[code]++ > 0) return true;
-  const auto found = followed().find(code);
-  if (set_events(code, found == followed().end() ? 0 : kInstructionEvents)) return true;
+  const bool is_followed = followed().count(code) != 0;
+  if (set_events(code, 0) && (!is_followed || set_events(code, kInstructionEvents))) return true;
   lines_wanted().erase(code);
+  if (is_followed) set_events(code, kInstructionEvents);
   return false;
 }
 
@@ -306,6 +308,13 @@ void end_line_events(PyCodeObject* code) noexcept {
   if (wanted == lines_wanted().end() || --wanted->second > 0) return;
   lines_wanted().erase(wanted);
   set_events(code, followed().count(code) == 0 ? 0 : kInstructionEvents);
+}
+
+bool has_events(PyCodeObject* code) noexcept {
+  const auto* data = code->_co_monitoring;
+  if (data == nullptr || data->per_instruction_tools == nullptr) return true;
+  const int first = first_traceable(code) + 1;  // behind RESUME, which has none
+  return (data->per_instruction_tools[first] & (1 << g_tool)) != 0;
 }
 
 bool follow_events(_PyInterpreterFrame* frame) noexcept {

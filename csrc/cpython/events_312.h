@@ -6,6 +6,9 @@
 // 2. EXTENDED_ARG and the unit after it have an event each; the listener hears of the first.
 // 3. Exceptions have no local event: the first instruction of a handler tells of them.
 // 4. Code that other threads or other frames run too has events there; the listener looks at the frame.
+// 5. When two tools have the same event for the first time in code, be it LINE or another one, and be it that of a
+// thread that is traced, CPython begins to note the tools of each instruction. It does not note those that have
+// INSTRUCTION events by then: these are lost.
 #pragma once
 #include <utility>
 #include <vector>
@@ -139,6 +142,8 @@ class EventsInHook {
 // other. False: there are none, and nothing is to be ended.
 bool want_line_events(PyCodeObject* code) noexcept;
 void end_line_events(PyCodeObject* code) noexcept;
+// The code that is followed still has events. Once it has lost them it has none until nobody follows it.
+bool has_events(PyCodeObject* code) noexcept;
 // The frame, which has not begun, will have events. False: it cannot.
 bool follow_events(_PyInterpreterFrame* frame) noexcept;
 // The same for a frame that stands in its middle.

@@ -28,6 +28,7 @@
 #endif
 #if PY_VERSION_HEX >= 0x030e0000
 #include <internal/pycore_genobject.h>
+#include <internal/pycore_instruments.h>
 #include <internal/pycore_interpframe.h>
 #include <internal/pycore_stackref.h>
 #endif

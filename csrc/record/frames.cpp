@@ -6,6 +6,8 @@
 namespace pijit {
 namespace {
 
+constexpr const char* kUnseen = "it returned by an instruction that was not seen";
+
 // The value of closure cell `index` of a function shadow.
 Val closure_cell(Recorder& recorder, Val function, Py_ssize_t index) {
   if (function.is_virtual()) {
@@ -192,6 +194,8 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
     suspend(std::move(shadow));
     inner_returned(outer, generator);
     return go_on(outer);
+  } else if (shadow->result.is_null()) {
+    return abandon(kUnseen);
   } else if (shadow->yielded) {
     Val value = shadow->result;
     suspend(std::move(shadow));
@@ -231,7 +235,7 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
     }
     return;
   }
-  if (shadow.result.is_null()) return abandon("it returned by an instruction that was not seen");
+  if (shadow.result.is_null()) return abandon(kUnseen);
   ++visit_;
   visited_.resize(trace_->virtuals.size(), 0);
   if (shadow.result.is_virtual() && !virtual_usable(shadow.result.index(), trace_->clock)) {

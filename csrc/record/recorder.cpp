@@ -169,11 +169,15 @@ bool Recorder::begin_recording() {
   return true;
 }
 
-// Somebody else traces or profiles the thread by now: it is theirs.
+// Somebody else traces or profiles the thread by now: it is theirs. Or the innermost frame may have run unseen.
 bool Recorder::lost_events() {
-  if (!observing_ || cpython::only_events_are(thread_, aside_ > 0 ? nullptr : on_event)) return false;
-  abandon("a tracer or profiler was switched on");
-  return true;
+  if (!observing_) return false;
+  if (!cpython::only_events_are(thread_, aside_ > 0 ? nullptr : on_event)) {
+    abandon("a tracer or profiler was switched on");
+  } else if (!frames_.empty() && !cpython::has_events(top_frame().code)) {
+    abandon("CPython lost the events of its code to another tool");
+  }
+  return abandoned_;
 }
 
 void Recorder::step_aside() noexcept {

@@ -27,19 +27,13 @@ def replays() -> int:
     return sum(entry["replays"] for entry in _core.entries())
 
 
-# From CPython 3.12 on a recording that begins while its caller's is put aside now and then hears of no instruction, and
-# nothing is kept of it; a later call records the loop.
-ASIDE_AT_ONCE = sys.version_info < (3, 12)
-
-
-def check(fn: Callable[..., Any], *calls: tuple[Any, ...], native: bool = True, at_once: bool = True) -> None:
-    """The first call is native in the end already, if anything is to be; not `at_once`: the last one is."""
+def check(fn: Callable[..., Any], *calls: tuple[Any, ...], native: bool = True) -> None:
+    """The first call is native in the end already, if anything is to be."""
     fast = pijit.jit(fn)
     for number, args in enumerate((*calls, *calls)):
         assert seen(fast, *args) == seen(fn, *args), args
-        if number == 0 and at_once:
+        if number == 0:
             assert (replays() > 3) == native
-    assert at_once or (replays() > 3) == native
 
 
 def blocks(n: int, said: list[str]) -> float:
@@ -345,9 +339,9 @@ def of_holder(holder: Holder) -> float:
 
 
 def test_loops_of_what_it_calls() -> None:
-    check(calls_helper, (LONG, 2200), (LONG, 100), (900, 800), at_once=ASIDE_AT_ONCE)
-    check(passes_through, (LONG, 2000), (LONG, -1), (LONG, 1000), at_once=ASIDE_AT_ONCE)
-    check(of_holder, (Holder(LONG),), (Holder(1900),), at_once=ASIDE_AT_ONCE)
+    check(calls_helper, (LONG, 2200), (LONG, 100), (900, 800))
+    check(passes_through, (LONG, 2000), (LONG, -1), (LONG, 1000))
+    check(of_holder, (Holder(LONG),), (Holder(1900),))
 
 
 def level(n: int, depth: int) -> float:
@@ -362,7 +356,7 @@ def levels(n: int, depth: int) -> float:
 
 
 def test_loops_of_calls_within_calls() -> None:
-    check(levels, (LONG, 4), (LONG - 1, 3), (LONG, 2), at_once=ASIDE_AT_ONCE)
+    check(levels, (LONG, 4), (LONG - 1, 3), (LONG, 2))
 
 
 def over(items: Any) -> float:

@@ -868,12 +868,16 @@ def test_keyboard_interrupt(loop: str, warm: int) -> None:
     for _ in range(warm):
         assert jitted(5) == 5
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+
+    def interrupted() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        jitted(50_000_000)
+
     try:
         for _ in range(3):
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
             started = time.monotonic()
             with pytest.raises(KeyboardInterrupt):
-                jitted(50_000_000)
+                interrupted()
             assert time.monotonic() - started < 5
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -159,7 +159,9 @@ class TestEnds:
         "indent": "if 1:\npass",
         "import": "import not_there_at_all",
         "keyboard": "raise KeyboardInterrupt",
-        "signal": "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)",
+        # In the background a shell has SIGINT ignored.
+        "signal": "import os, signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)",
         "hook": "import sys\nsys.excepthook = lambda *a: print('mine', a[0], a[2].tb_frame.f_code.co_name)\n1 / 0",
         "at exit": "import atexit, sys\nx = 5\n@atexit.register\ndef f():\n    print(sys.modules['__main__'].x)",
         "at exit raises": "import atexit\n@atexit.register\ndef f():\n    1 / 0",

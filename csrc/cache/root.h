@@ -33,6 +33,8 @@ struct Limits {
   int tries = 4;           // side traces that are tried for one node
   uint64_t useless = 2;    // replays of a trace, all left before its end, before it is forgotten
   uint64_t forgotten = 4;  // traces that are forgotten, for one root
+  uint64_t stale = 8;      // replays in a row, all left, before a trace that has served is forgotten
+  int64_t served = 64;     // replays to the end, after which forgetting a trace does not count
 };
 
 // A call that the guards of a trace let in is to be recorded, to become the side trace of a node.
@@ -88,6 +90,7 @@ struct Root {
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;
   uint64_t stopped = 0, opaque_calls = 0;  // replays that came to where the recording had stopped; calls they made
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
+  uint64_t left_in_a_row = 0;  // replays that CPython has ended, whatever became of the trace
   // Of the budget of bytes (cache/memory.h): times that its traces gave way; the calls before the next recording; the
   // replays of its traces when some root last had to give way.
   int evictions = 0;

@@ -337,16 +337,21 @@ void forget(Root& root, size_t index) {
 
 // A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
 // first step of a training, or a first call that raised: the next call is recorded in its place, a few times at most.
+// So is one whose replays came to the end before: what it relies on behind an opaque call may have changed for good,
+// such as a module that an import has filled, and its first guards, which let the calls in, know nothing of that.
 void forget_useless(Root& root, size_t index, uint32_t node) {
   const Trace& trace = *root.traces[index];
   const Op left_at = trace.nodes[node].op;
   // Tensors of another shape: this one may come back, and a side trace serves the other.
   if (left_at == Op::kAdapter || (left_at == Op::kCheck && !is_behind_foreign_code(trace, node))) return;
   const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
-  if (trace.exits < (raised ? 1 : limits().useless) || trace.exits + trace.interruptions != trace.replays ||
-      root.forgotten >= limits().forgotten)
-    return;
-  root.forgotten += 1;
+  const auto ended = static_cast<int64_t>(trace.replays - trace.exits - trace.interruptions);
+  const bool useless = ended == 0 && trace.exits >= (raised ? 1 : limits().useless);
+  const bool stale = left_at == Op::kEpoch && root.left_in_a_row >= limits().stale;
+  const bool counts = ended < limits().served;
+  if ((!useless && !stale) || (counts && root.forgotten >= limits().forgotten)) return;
+  root.forgotten += counts;
+  root.left_in_a_row = 0;
   forget(root, index);
 }
 
@@ -388,6 +393,11 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   stats().replays += root.entered_at < 0;  // calls are counted
   stats().opaque_calls += left.opaque_calls;
   root.misses_in_a_row = root.aborts_in_a_row = 0;
+  if (left.trace == nullptr || left.native) {
+    root.left_in_a_row = 0;
+  } else {
+    root.left_in_a_row += !left.interrupted;
+  }
   if (root.is_loop) note_worth(root, trace, left.trace == nullptr ? trace.nodes.size() : left.node);
   if (left.trace != nullptr) return go_on_from(root, left);
   root.owed = 0;

@@ -1241,6 +1241,36 @@ def test_a_trace_that_is_always_left_is_recorded_anew() -> None:
     assert found["replays"] == 5
 
 
+@pytest.mark.parametrize("before", [20, 100])
+def test_a_trace_that_is_left_for_good_is_recorded_anew(before: int) -> None:
+    """It served until something changed that is looked at behind an opaque call, in a handler, where no entry helps."""
+
+    @pijit.opaque
+    def refuse() -> None:
+        raise ValueError
+
+    def f(text: str) -> str:
+        try:
+            refuse()
+        except ValueError:
+            return steps["step"](text) + text
+        return ""
+
+    steps: dict[str, Callable[[str], str]] = {"step": lambda text: text + "a"}
+    jitted = pijit.jit(f)
+    for change in range(12):
+        mark = str(change)
+        steps["step"] = lambda text, mark=mark: text + mark
+        assert [jitted("x") for _ in range(before)] == [f"x{mark}x"] * before
+        found = report(jitted)
+        # Each time: one recording and the replays that are left before it; without end, where each trace has served.
+        most = 12 if before > 70 else 5
+        assert found["records"] == min(change + 1, most)
+        if change < most:
+            assert found["exits"] == 8 * change
+            assert found["replays"] == before * (change + 1) - found["records"]
+
+
 def test_a_replay_that_was_interrupted_does_not_save_its_trace() -> None:
     """A trace that is always left is recorded anew, too, when a signal came into its first replay."""
     seen: list[int] = []

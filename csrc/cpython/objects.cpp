@@ -237,6 +237,13 @@ uint32_t type_version(PyTypeObject* type) noexcept {
 
 uint32_t function_version(PyObject* function) noexcept {
   auto* object = reinterpret_cast<PyFunctionObject*>(function);
+#if PY_VERSION_HEX >= 0x030c0000
+  // All functions that one `def` makes share the version of its code, whatever their defaults and closures are. One
+  // that dies leaves its address to the next, and a guard took that one for it. This also takes the version back.
+  const auto* code = reinterpret_cast<PyCodeObject*>(object->func_code);
+  if (has_function_version(object) && object->func_version == code->co_version)
+    PyFunction_SetVectorcall(object, object->vectorcall);
+#endif
   if (!has_function_version(object) && next_function_version > kLowestOwnVersion)
     object->func_version = next_function_version--;
   return object->func_version;

@@ -23,9 +23,8 @@ bool Recorder::has_changed(Val container) {
   Model& content = model(container);
   const unsigned long now = cpython::thread_switches(thread_);
   if (content.switches == now || epoch_due_) return false;
-  content.switches = now;
   PyObject* const object = content.home.is_null() ? content.real : content.home.object();
-  if (object == nullptr || !is_real(container) || (content.unread && content.kind == VirtualKind::kSet)) return false;
+  if (object == nullptr || !is_real(container)) return false;
   // A number in a register is an object of its own wherever it is stored.
   const auto same = [&](Val known, PyObject* there) {
     PyObject* const seen = real(known);
@@ -35,13 +34,16 @@ bool Recorder::has_changed(Val container) {
   const auto at = [&](PyObject* key) { return cpython::is_native_key(key) ? content.keys.find(key) : -1; };
   Py_ssize_t position = 0;
   PyObject *key, *value;
+  const size_t unread = content.unread ? content.original.size() : 0;  // items from before, of which there is no model
   bool as_known = true;
   const char* what = "a list";
   switch (content.kind) {
     case VirtualKind::kList:
       as_known = is_size(PyList_GET_SIZE(object), content);
-      for (size_t i = 0; as_known && !content.unread && i < content.items.size(); ++i)
-        as_known = same(content.items[i], PyList_GET_ITEM(object, static_cast<Py_ssize_t>(i)));
+      for (size_t i = 0; as_known && i < unread; ++i)
+        as_known = content.original[i] == PyList_GET_ITEM(object, static_cast<Py_ssize_t>(i));
+      for (size_t i = 0; as_known && i < content.items.size(); ++i)
+        as_known = same(content.items[i], PyList_GET_ITEM(object, static_cast<Py_ssize_t>(unread + i)));
       break;
     case VirtualKind::kDeque:
       what = "a deque";
@@ -51,11 +53,20 @@ bool Recorder::has_changed(Val container) {
         as_known = item && same(content.items[i], item.get());
       }
       break;
-    case VirtualKind::kSet:
+    case VirtualKind::kSet: {
       what = "a set";
-      as_known = is_size(PySet_GET_SIZE(object), content);
-      while (as_known && cpython::next_set_item(object, &position, &key)) as_known = at(key) >= 0;
+      const ObjectSet before(content.original.begin(), content.original.begin() + unread);
+      KeyList there;
+      size_t kept = 0;
+      while (as_known && cpython::next_set_item(object, &position, &key)) {
+        kept += before.count(key);
+        as_known = before.count(key) != 0 || at(key) >= 0;
+        if (cpython::is_native_key(key)) there.push_back(key);
+      }
+      as_known = as_known && kept == unread;
+      for (PyObject* known : content.keys) as_known = as_known && there.holds(known);
       break;
+    }
     case VirtualKind::kDict:
       if (content.owner != kNone) return false;
       what = "a dict";
@@ -68,7 +79,10 @@ bool Recorder::has_changed(Val container) {
     default:
       return false;
   }
-  if (!as_known) stop(Abort::kChanged, std::string(what) + " that another thread writes");
+  if (as_known)
+    content.switches = now;
+  else  // the instruction is tried again with other operands: it is to stop again
+    stop(Abort::kChanged, std::string(what) + " that another thread writes");
   return !as_known;
 }
 

@@ -28,7 +28,7 @@ CXX_FILES := $(shell find csrc bench -name '*.h' -o -name '*.cpp' 2>/dev/null)
 DEPS := $(VENV)/.deps
 BACKENDS := .venv-backends
 INSTALLED := $(VENV)/.installed
-CONFIGURE := cmake -S . -G Ninja -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python
+CONFIGURE := cmake -S . -G Ninja -DPIJIT_WERROR=ON -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python
 WHEEL := build/wheel$(OF_PYTHON)
 CHECKED := build/checked$(OF_PYTHON)
 MINDSPORE_VENV := .venv-mindspore
@@ -59,7 +59,8 @@ $(DEPS): requirements/dev.txt requirements/core.txt
 	touch $@
 
 $(INSTALLED): $(DEPS) $(SOURCES) $(PYTHON_SOURCES) README.md LICENSE
-	python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall -C build-dir=$(WHEEL) .
+	python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall -C build-dir=$(WHEEL) \
+	  -C cmake.define.PIJIT_WERROR=ON .
 	touch $@
 
 # The objects of the installed build linked once more, and an importable copy.
@@ -214,7 +215,7 @@ $(PYTHON_VENVS)/%/.deps: requirements/dev.txt requirements/core.txt tests/torch/
 	touch $@
 
 $(PYTHON_VENVS)/%/.built: $(PYTHON_VENVS)/%/.deps $(SOURCES) $(PYTHON_SOURCES)
-	PATH=$(call venv_of,$*)/bin:$$PATH cmake -S . -B build/$* -G Ninja -DPIJIT_TORCH=ON \
+	PATH=$(call venv_of,$*)/bin:$$PATH cmake -S . -B build/$* -G Ninja -DPIJIT_WERROR=ON -DPIJIT_TORCH=ON \
 	  $(call newer,$*) -DPython_EXECUTABLE=$(call venv_of,$*)/bin/python
 	PATH=$(call venv_of,$*)/bin:$$PATH cmake --build build/$* --target checked
 	rm -rf build/$*/stage
@@ -235,7 +236,7 @@ $(PYTHON_VENVS)/%-core/.deps: requirements/core.txt
 	touch $@
 
 $(PYTHON_VENVS)/%-core/.built: $(PYTHON_VENVS)/%-core/.deps $(SOURCES) $(PYTHON_SOURCES)
-	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake -S . -B build/$*-core -G Ninja -DPIJIT_TORCH=OFF \
+	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake -S . -B build/$*-core -G Ninja -DPIJIT_WERROR=ON -DPIJIT_TORCH=OFF \
 	  $(call newer,$*) -DCMAKE_CXX_SCAN_FOR_MODULES=OFF \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPython_EXECUTABLE=$(call venv_of,$*-core)/bin/python
 	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake --build build/$*-core --target checked

@@ -84,7 +84,8 @@ class KeptInstruction {
 
 // The frame returns through a RETURN_VALUE that is not its own, or (null) the error leaves it where it has not begun.
 PyObject* Evaluation::take_off(PyThreadState* ts, PyObject* result) {
-  static const _Py_CODEUNIT stub[] = {{.op = {RETURN_VALUE, 0}}};
+  // Before 3.13 a frame stands before the instruction that is next: there is one.
+  static const _Py_CODEUNIT stub[] = {{.op = {NOP, 0}}, {.op = {RETURN_VALUE, 0}}};
   const KeptInstruction kept(frame_);
   if (result == nullptr) {
     stand_at(frame_, -1);
@@ -94,7 +95,7 @@ PyObject* Evaluation::take_off(PyThreadState* ts, PyObject* result) {
     drop_reference(take(std::exchange(frame_->localsplus[i], new_slot(nullptr))));
   set_used_slots(frame_, local_count(frame_));
   push(frame_, result);
-  stands_at(frame_) = const_cast<_Py_CODEUNIT*>(stub) - (PY_VERSION_HEX < 0x030d0000 ? 1 : 0);
+  stands_at(frame_) = const_cast<_Py_CODEUNIT*>(stub) + (PY_VERSION_HEX < 0x030d0000 ? 0 : 1);
   return eval_default(ts, frame_, 0);
 }
 #endif

@@ -16,12 +16,25 @@ from torch import Tensor
 CHECKED_CALLS = 3  # calls with other inputs whose results are compared
 
 
-class Transformer:
+class OnDevice:
+    """What all subjects have: a device."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def finish(self) -> None:
+        """The device has done what it was told."""
+        if self.device != "cpu":
+            torch.accelerator.synchronize()
+
+
+class Transformer(OnDevice):
     """One forward call of a model without gradients."""
 
-    def __init__(self, build: Callable[[], torch.nn.Module]) -> None:
-        self.run: Callable[..., Any] = build()
-        self.args = (models.input_ids(),)
+    def __init__(self, build: Callable[[], torch.nn.Module], device: str) -> None:
+        super().__init__(device)
+        self.run: Callable[..., Any] = build().to(device)
+        self.args = (models.input_ids().to(device),)
 
     def mode(self) -> AbstractContextManager[Any]:
         """Under what the call runs."""
@@ -35,21 +48,22 @@ class Transformer:
         found: list[Tensor] = []
         with self.mode():
             for seed in range(CHECKED_CALLS):
-                found += tensors_in(self.run(models.input_ids(seed)))
+                found += tensors_in(self.run(models.input_ids(seed).to(self.device)))
         return found
 
 
-class Training:
+class Training(OnDevice):
     """One training step of AlexNet."""
 
     RESTART = 4  # steps after which training starts over, since it does not stay finite for many more
 
-    def __init__(self) -> None:
-        self.model = alexnet.build()
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
+        self.model = alexnet.build().to(device)
         self.start = {name: value.clone() for name, value in self.model.state_dict().items()}
         self.optimizer = alexnet.optimizer_of(self.model)
         self.run: Callable[..., Any] = alexnet.step
-        self.args = (self.model, self.optimizer, alexnet.images())
+        self.args = (self.model, self.optimizer, alexnet.images().to(device))
 
     def mode(self) -> AbstractContextManager[Any]:
         """Under what the call runs."""
@@ -66,16 +80,16 @@ class Training:
         losses = []
         for seed in range(CHECKED_CALLS):
             self.prepare(seed)
-            losses.append(self.run(self.model, self.optimizer, alexnet.images(seed)))
+            losses.append(self.run(self.model, self.optimizer, alexnet.images(seed).to(self.device)))
         return [*losses, *(parameter.detach().clone() for parameter in self.model.parameters())]
 
 
 Subject = Transformer | Training
 
 
-def make(name: str) -> Subject:
+def make(name: str, device: str = "cpu") -> Subject:
     """A fresh subject of this name; the weights of all of one name are equal."""
-    return Training() if name == "AlexNet" else Transformer(models.MODELS[name])
+    return Training(device) if name == "AlexNet" else Transformer(models.MODELS[name], device)
 
 
 NAMES = (*models.MODELS, "AlexNet")

@@ -196,7 +196,7 @@ class Adapter {
 
   // What a call that a trace leaves to CPython is for tensors.
   virtual ForeignCall foreign_call(PyObject*) noexcept { return ForeignCall::kUnknown; }
-  // A key for what the registers hold; null: no compiled code may answer there, such as for tensors of a device.
+  // A key for what the registers hold; null: no compiled code may answer there, such as for tensors without memory.
   virtual std::unique_ptr<PlanKey> make_key(const PlanRegisters&, const Reg*) { return nullptr; }
   // A copy that nothing else holds, as an object of Python; null: there is none of the same layout.
   virtual Ref copy_of(void*) noexcept { return Ref(); }

@@ -162,7 +162,7 @@ std::unique_ptr<PlanKey> make_plan_key(const PlanRegisters& registers, const Reg
     return std::all_of(indices.begin(), indices.end(), [&](uint32_t reg) {
       const Impl* tensor = static_cast<const Impl*>(regs[reg].tensor);
       grad |= tensor->requires_grad();
-      return tensor->device().is_cpu() && tensor->storage_initialized();
+      return tensor->device().type() != c10::kMeta && tensor->storage_initialized();
     });
   };
   if (!look(registers.free) || (registers.effects != nullptr && grad) || !look(registers.bound)) return nullptr;

@@ -22,7 +22,7 @@ __all__ = ["EXACT", "USUAL", "Backend", "Backends", "Options", "Plan", "Toleranc
            "register_backend", "registered_as"]  # fmt: skip
 
 # pijit's own, in the order of what compiling costs: the first ones are tried first.
-OWN = ("native", "torchscript", "onnxruntime", "openvino", "xla", "iree", "inductor", "tvm")
+OWN = ("native", "cudagraphs", "torchscript", "onnxruntime", "openvino", "xla", "iree", "inductor", "tvm")
 
 _registered: dict[str, Registered] = {}
 

@@ -13,7 +13,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -166,6 +166,7 @@ class Backend:
         folds: it gains by weights that are part of the code.
         remote: the code is made by `build`, in a process of its own, and travels as files.
         settings: names of its own options.
+        devices: kinds of devices whose tensors it takes; empty: of all.
         stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
             asks for it only where the program has imported that itself.
     """
@@ -183,6 +184,7 @@ class Backend:
     folds: bool = False
     remote: bool = False
     settings: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ("cpu",)
 
     def usable(self) -> str | None:
         """None, or why it cannot be used, with the command that mends it; imports nothing."""
@@ -194,6 +196,10 @@ class Backend:
         return tuple(
             node for node in graph.nodes if node.op.startswith("python::") or (node.random and not self.random)
         )
+
+    def takes(self, kinds: Collection[str]) -> bool:
+        """It takes a graph that has tensors of devices of these kinds, such as "cpu" and "cuda"."""
+        return not self.devices or all(kind in self.devices for kind in kinds)
 
     def allowed(self, dtype: str, folded: bool = False) -> tuple[float, float]:
         """The relative and absolute difference from torch that is within the promise, for results of this dtype."""

@@ -183,7 +183,7 @@ def laid_out(tensor: Any, shape: tuple[int, ...], stride: tuple[int, ...]) -> An
     import torch
 
     if 0 not in stride:
-        return torch.empty_strided(shape, stride, dtype=tensor.dtype).copy_(tensor)
+        return torch.empty_strided(shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
     one = tuple(1 if step == 0 else size for size, step in zip(shape, stride, strict=True))
-    held = torch.empty_strided(one, stride, dtype=tensor.dtype)
+    held = torch.empty_strided(one, stride, dtype=tensor.dtype, device=tensor.device)
     return held.copy_(tensor.as_strided(one, tensor.stride())).as_strided(shape, stride)

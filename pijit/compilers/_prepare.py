@@ -54,7 +54,8 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
         options: of the compilation.
 
     Raises:
-        BackendError: a weight has no array, a size is not known, or what the program writes to is also what it returns.
+        BackendError: it takes no tensors of these devices, a weight has no array, a size is not known, or what the
+            program writes to is also what it returns.
         ExportError: an operator writes where that cannot be said without writing.
     """
     from pijit._formats._results import needed
@@ -62,6 +63,11 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
 
     if graph.breaks:
         raise lacking(backend.name, graph.breaks)
+    if not backend.takes(kinds := _kinds(graph)):
+        raise BackendError(
+            f"backend {backend.name!r} takes tensors of {', '.join(backend.devices)} only; this has tensors of "
+            f"{', '.join(sorted(kinds))}"
+        )
     if assumed := graph.assumptions:
         raise BackendError(
             f"{place_of(assumed[0])}the graph holds for data that decides here as at the capture; a plan cannot check "
@@ -91,6 +97,13 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
         inputs = (*graph.inputs, *wanted.values())
         tail = _with_used(replace(with_nodes(graph, tail_nodes), inputs=inputs, outputs=given))
     return Parts(core, tail, given, updates, holds)
+
+
+def _kinds(graph: Graph) -> set[str]:
+    """Kinds of the devices that its tensors are on."""
+    made = (value for node in graph.nodes for value in node.results if value is not None)
+    values = (value for value in (*graph.inputs, *graph.parameters, *made) if value.kind == "tensor")
+    return {(value.device or "cpu").partition(":")[0] for value in values}
 
 
 def missing(core: Graph, backend: Backend, options: Options) -> list[int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pijit import _core
-from pijit.compilers import pool
+from pijit.compilers import _beside, pool
 from pijit.compilers._compared import Grave, graves
 from pijit.errors import BackendError
 
@@ -92,6 +92,7 @@ class Queue:
             self._pending += 1
 
         def wait() -> None:
+            _beside.enter()
             with contextlib.suppress(BackendError):
                 compilation.wait()
             self.submit(job)
@@ -140,6 +141,7 @@ class Queue:
             atexit.register(self.stop)
 
     def _run(self) -> None:
+        _beside.enter()
         while (job := self._next()) is not None:
             try:
                 job.run()

@@ -100,7 +100,7 @@ class Market:
         """An offer of the engine, after a call of the program."""
         import torch
 
-        offer = _Offer(place, inputs, outputs, torch.get_num_threads())
+        offer = _Offer(place, inputs, outputs, torch.get_num_threads(), _events(inputs))
         job = offer.job(partial(self._take, offer))
         if self.automatic:
             if place.trained:
@@ -141,6 +141,8 @@ class Market:
 
         if not offer.place.alive:
             return
+        for device, event in offer.events:
+            torch.accelerator.current_stream(device).wait_event(event)
         if torch.get_num_threads() != offer.threads:  # of this thread: kernels add in another order with more of them
             torch.set_num_threads(offer.threads)
         if offer.place.trained or not self._is_for_free_sizes(offer):
@@ -385,6 +387,7 @@ class _Offer:
         inputs: copies of what the replay was given.
         outputs: copies of what it gave.
         threads: of torch, in the thread of the replay.
+        events: for each device but the CPU, what comes when its copies are made.
         left: how many compilations have not ended.
     """
 
@@ -392,6 +395,7 @@ class _Offer:
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     threads: int
+    events: Sequence[tuple[Any, Any]] = ()
     left: int = 0
 
     def heat(self) -> float:
@@ -401,6 +405,18 @@ class _Offer:
     def job(self, run: Callable[[], None]) -> Job:
         """Something to be done for it."""
         return Job(run, heat=self.heat)
+
+
+def _events(tensors: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """On the current stream of each device that these are on, but the CPU."""
+    import torch
+
+    events = []
+    for device in {tensor.device for tensor in tensors if tensor.device.type != "cpu"}:
+        event = torch.Event(device)
+        event.record(torch.accelerator.current_stream(device))
+        events.append((device, event))
+    return events
 
 
 _worker = Queue()

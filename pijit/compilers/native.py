@@ -13,6 +13,7 @@ class Native(Backend):
     training = True
     symbolic = True
     random = True
+    devices = ()
 
     def make(self, graph: Graph, options: Options) -> Plan:
         module = _torch.module_of(graph)

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import OWN, _progress, _torch, get
+from pijit.compilers import OWN, _beside, _progress, _torch, get
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, PijitError
@@ -273,6 +273,7 @@ def idle() -> bool:
 
 def _work() -> None:
     """A thread: takes what waits, until there is nothing for a while."""
+    _beside.enter()
     try:
         while (one := _next()) is not None:
             try:

@@ -21,13 +21,14 @@ def tolerance(backend: Backend) -> str:
 
 def table() -> str:
     rows = [
-        "| backend | what for | install | free sizes | training steps | difference from eager, float32 |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| backend | what for | install | tensors of | free sizes | training steps | difference from eager, float32 |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in OWN:
         backend = get(name)
         flags = ["yes" if flag else "no" for flag in (backend.symbolic, backend.training)]
-        cells = [f"`{name}`", backend.doc, f"`{backend.install}`", *flags, tolerance(backend)]
+        devices = ", ".join(backend.devices) or "all devices"
+        cells = [f"`{name}`", backend.doc, f"`{backend.install}`", devices, *flags, tolerance(backend)]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 

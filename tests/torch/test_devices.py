@@ -205,15 +205,6 @@ def puts_its_generators_back() -> None:
     assert torch.twin.random_state(0) == before
 
 
-def no_compiler_takes_it() -> None:
-    model = scenarios.mlp()
-    f, x = pijit.jit(scenarios.mlp(), backend="torchscript"), data(1)
-    with torch.no_grad():
-        for _ in range(8):
-            assert torch.equal(f(x), model(x))
-    assert [segment.keys for segment in pijit.traces(f)[0].segments] == [()]
-
-
 def is_listed() -> None:
     assert "\ndevices: cpu, 2 of twin\n" in doctor.environment()
 
@@ -224,7 +215,6 @@ SAID = (
     says_that_a_capture_is_under_way,
     makes_graphs_of_it,
     puts_its_generators_back,
-    no_compiler_takes_it,
     is_listed,
 )
 

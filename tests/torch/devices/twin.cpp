@@ -2,7 +2,8 @@
 //
 // It is what a backend outside of PyTorch is: a guard of devices, hooks, an allocator, a few kernels, and a fallback
 // that computes on copies. What it runs is written down with the device and its current stream, so that a test sees
-// where a replay has put each kernel.
+// where a replay has put each kernel. Of a graph the kernels are kept with the tensors that they read and gave; a replay
+// runs them again on the same memory.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -27,9 +28,12 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -99,6 +103,28 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(const DeviceIndex) const override {}
 };
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
+
+// -- graphs
+
+struct Graph {
+  c10::StreamId stream;
+  std::vector<std::function<void()>> kernels;
+  std::vector<at::Tensor> made;  // by the kernels
+  std::set<const c10::StorageImpl*> own;  // memory that was taken in the meantime
+};
+std::shared_ptr<Graph> g_graph;      // that is captured
+thread_local bool t_inside = false;  // of a kernel, whose parts are none
+
+// The graph that what runs now belongs to.
+Graph* captured(Device device) {
+  const bool is_one = g_graph != nullptr && !t_inside && current_stream(device.index()).id() == g_graph->stream;
+  return is_one ? g_graph.get() : nullptr;
+}
+
+struct Inside {
+  bool before = std::exchange(t_inside, true);
+  ~Inside() { t_inside = before; }
+};
 
 // -- numbers
 
@@ -180,22 +206,33 @@ at::Tensor host(const at::Tensor& tensor) {
   return at::from_blob(tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), [](void*) {}, options);
 }
 
+at::Tensor taken(at::Tensor tensor) {
+  if (g_graph != nullptr && current_stream(tensor.device().index()).id() == g_graph->stream)
+    g_graph->own.insert(tensor.storage().unsafeGetStorageImpl());
+  return tensor;
+}
+
 at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                  std::optional<at::Device> device, std::optional<bool>, std::optional<at::MemoryFormat> format) {
   c10::OptionalDeviceGuard guard(device);
-  return at::detail::empty_generic(size, &g_allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                   c10::dtype_or_default(dtype), format);
+  return taken(at::detail::empty_generic(size, &g_allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                         c10::dtype_or_default(dtype), format));
 }
 
 at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> dtype,
                          std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
   c10::OptionalDeviceGuard guard(device);
-  return at::detail::empty_strided_generic(
-      size, stride, &g_allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::dtype_or_default(dtype));
+  return taken(at::detail::empty_strided_generic(
+      size, stride, &g_allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::dtype_or_default(dtype)));
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
-  note("copy", from.device().is_cpu() ? to.device() : from.device());
+  const Device device = from.device().is_cpu() ? to.device() : from.device();
+  note("copy", device);
+  if (Graph* graph = captured(device)) {
+    TORCH_CHECK(from.device() == to.device(), "nothing comes from or goes to the CPU while a stream is captured");
+    graph->kernels.push_back([from, to] { host(to).copy_(host(from)); });
+  }
   host(to).copy_(host(from));
   return to;
 }
@@ -231,6 +268,7 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage storage, c10::SymInt offse
 
 at::Scalar local_scalar(const at::Tensor& self) {
   note("item", self.device());
+  TORCH_CHECK(captured(self.device()) == nullptr, "nothing waits while a stream is captured");
   return host(self).item();
 }
 
@@ -238,6 +276,7 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const std:
                        c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
                        bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
   note("convolution", x.device());
+  TORCH_CHECK(captured(x.device()) == nullptr, "no graph has a convolution");
   const auto of_cpu = bias && bias->defined() ? std::optional(host(*bias)) : std::nullopt;
   return at::convolution_symint(host(x), host(weight), of_cpu, stride, padding, dilation, transposed, output_padding,
                                 groups)
@@ -245,6 +284,7 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const std:
 }
 
 at::Generator inner(const at::Tensor& self, const std::optional<at::Generator>& given) {
+  TORCH_CHECK(captured(self.device()) == nullptr, "no graph draws numbers");
   const at::Generator& generator = given && given->defined() ? *given : default_generator(self.device().index());
   return at::check_generator<Generator>(generator)->inner;
 }
@@ -276,6 +316,16 @@ at::Tensor& exponential(at::Tensor& self, double rate, std::optional<at::Generat
   return self;
 }
 
+std::vector<at::Tensor> tensors_in(const torch::jit::Stack& values) {
+  std::vector<at::Tensor> found;
+  for (const c10::IValue& value : values) {
+    if (value.isTensor()) found.push_back(value.toTensor());
+    if (value.isTensorList())
+      for (const at::Tensor& each : value.toTensorVector()) found.push_back(each);
+  }
+  return found;
+}
+
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   Device device(kTwin, t_device);
   const size_t count = op.schema().arguments().size();
@@ -285,7 +335,24 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       device = value.toTensor().device();
   }
   note(op.schema().name(), device);
+  Graph* graph = captured(device);
+  const Inside inside;
+  if (graph == nullptr) return at::native::cpu_fallback(op, stack, true);
+  const torch::jit::Stack given(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
   at::native::cpu_fallback(op, stack, true);
+  const auto results = static_cast<std::ptrdiff_t>(op.schema().returns().size());
+  const std::vector<at::Tensor> made = tensors_in({stack->end() - results, stack->end()});
+  graph->made.insert(graph->made.end(), made.begin(), made.end());
+  graph->kernels.push_back([op, given, made, device] {
+    note(op.schema().name(), device);
+    const Inside inside;
+    torch::jit::Stack again = given;
+    at::native::cpu_fallback(op, &again, true);
+    const std::vector<at::Tensor> results = tensors_in(again);
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (made[i].data_ptr() != results[i].data_ptr()) host(made[i]).copy_(host(results[i]));
+    }
+  });
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
@@ -378,6 +445,41 @@ PyObject* capture(PyObject*, PyObject* on) {
   Py_RETURN_NONE;
 }
 
+// begin_graph(): of what runs on the current stream of the current device.
+PyObject* begin_graph(PyObject*, PyObject*) {
+  if (g_graph != nullptr) return PyErr_Format(PyExc_RuntimeError, "a graph is captured");
+  g_graph = std::make_shared<Graph>(Graph{current_stream(t_device).id(), {}, {}, {}});
+  std::lock_guard<std::mutex> lock(g_mutex);
+  g_captured.insert(g_graph->stream);
+  Py_RETURN_NONE;
+}
+
+// end_graph() -> graph. Its kernels have not run: what they made holds nothing that anybody could mean.
+PyObject* end_graph(PyObject*, PyObject*) {
+  {
+    std::lock_guard<std::mutex> lock(g_mutex);
+    g_captured.erase(g_graph->stream);
+  }
+  auto* made = new std::shared_ptr<Graph>(std::move(g_graph));
+  g_graph = nullptr;
+  for (const at::Tensor& each : (*made)->made) {
+    const at::Storage& storage = each.storage();
+    if ((*made)->own.count(storage.unsafeGetStorageImpl()) != 0)
+      std::memset(storage.mutable_data(), 0x5a, storage.nbytes());
+  }
+  return PyCapsule_New(made, "graph", [](PyObject* capsule) {
+    delete static_cast<std::shared_ptr<Graph>*>(PyCapsule_GetPointer(capsule, "graph"));
+  });
+}
+
+PyObject* replay_graph(PyObject*, PyObject* capsule) {
+  const std::shared_ptr<Graph> graph = *static_cast<std::shared_ptr<Graph>*>(PyCapsule_GetPointer(capsule, "graph"));
+  const Inside inside;
+  note("graph", {kTwin, t_device});
+  for (const std::function<void()>& kernel : graph->kernels) kernel();
+  Py_RETURN_NONE;
+}
+
 PyObject* silence(PyObject*, PyObject* on) {
   g_silent = PyObject_IsTrue(on);
   Py_RETURN_NONE;
@@ -415,6 +517,9 @@ PyObject* connect(PyObject*, PyObject*) {
 PyMethodDef g_methods[] = {{"connect", connect, METH_NOARGS, nullptr},
                            {"take_log", take_log, METH_NOARGS, nullptr},
                            {"capture", capture, METH_O, nullptr},
+                           {"begin_graph", begin_graph, METH_NOARGS, nullptr},
+                           {"end_graph", end_graph, METH_NOARGS, nullptr},
+                           {"replay_graph", replay_graph, METH_O, nullptr},
                            {"silence", silence, METH_O, nullptr},
                            {"seed_all", seed_all, METH_O, nullptr},
                            {"random_state", random_state, METH_O, nullptr},

@@ -79,6 +79,27 @@ def connect() -> Any:
     module.get_rng_state = lambda device: torch.frombuffer(bytearray(module.random_state(device)), dtype=torch.uint8)
     module.set_rng_state = lambda state, device: module.set_random_state(device, bytes(state.tolist()))
     module.get_amp_supported_dtype = lambda: [torch.bfloat16, torch.float16]
+    module.CUDAGraph = _graphs(module)
+    module.graph_pool_handle = object
     torch._register_device_module("twin", module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     return module
+
+
+def _graphs(module: Any) -> type:
+    """What `torch.cuda.CUDAGraph` is for CUDA."""
+
+    class Graph:
+        def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+            module.begin_graph()
+
+        def capture_end(self) -> None:
+            self.held = module.end_graph()
+
+        def replay(self) -> None:
+            module.replay_graph(self.held)
+
+        def reset(self) -> None:
+            self.held = None
+
+    return Graph

@@ -1,0 +1,25 @@
+"""The threads that compile beside the program."""
+
+import sys
+import threading
+import weakref
+
+_thread = threading.local()
+_threads: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
+
+
+def enter() -> None:
+    """This thread is one of them."""
+    _thread.is_beside = True
+    _threads.add(threading.current_thread())
+
+
+def is_beside() -> bool:
+    """This thread is one of them; False: it is the program's."""
+    return getattr(_thread, "is_beside", False)
+
+
+def others_run() -> bool:
+    """Threads of the program other than this one are in code of Python, waiting ones included."""
+    own = {thread.ident for thread in list(_threads)} | {threading.get_ident()}
+    return any(ident not in own for ident in sys._current_frames())

@@ -1,0 +1,407 @@
+"""CUDA graphs: the kernels of a segment are launched at once, where launching them takes longer than they do.
+
+What is captured are the operators that native replay calls, so the results are those of eager execution bit for bit.
+
+Rules:
+1. A capture is made by a call of the program, with the settings, addresses and sizes that are there. The thread that
+   compiles calls the operators one after the other.
+2. No tensor that the program sees lies in memory of a graph: inputs are copied in, results are copied out. Weights are
+   read where the program has them.
+3. The graphs of a device have one pool of memory, and run one after the other, whatever their streams.
+4. What a graph gives is compared once with what the operators give. One that wins no time is not kept.
+5. A capture is made while no other thread of the program runs Python, unless the user says that none of them waits for
+   the whole device: CUDA raises in a thread that does so beside a capture, and in the capture. In PyTorch 2.11 one
+   that draws random numbers meanwhile raises, too.
+"""
+
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from pijit.compilers import _torch
+from pijit.compilers._base import EXACT, Backend, Options, Plan, has_numbers
+from pijit.compilers._beside import is_beside, others_run
+from pijit.errors import BackendError
+from pijit.graph.model import Graph, Node
+
+# Where there is a driver of NVIDIA, one of AMD, or that of a virtual machine of Windows.
+_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+_LIBRARIES = ("libtorch_cuda.so", "libtorch_hip.so")
+_ALIGNED = 16  # bytes: a kernel may read as much at once, and another kernel is chosen where it cannot
+_MOST_CAPTURES = 8  # of one plan: weights that move, or settings that change, at every call are not for graphs
+_MOST_MEMORY = 0.05  # of the device's, for the graphs of a plan
+# A graph is kept if it takes at most as much of what launching or running takes, whichever is longer. The operators are
+# timed from Python: replay launches them in half of that.
+_GAIN, _OF_REPLAY = 0.9, 0.5
+
+
+class CudaGraphs(Backend):
+    """Options of its own: `always`, what wins no time is kept; `beside_threads`, other threads are no hindrance."""
+
+    name = "cudagraphs"
+    doc = "launches the kernels of a GPU at once: captured in a moment, bit for bit as eager"
+    install = "pip install torch"
+    devices = ("cuda",)
+    tolerance = EXACT
+    settings = ("always", "beside_threads")
+
+    def usable(self) -> str | None:
+        if why := super().usable():
+            return why
+        if not any(Path(driver).exists() for driver in _DRIVERS) and not _is_in_use():
+            return "needs a GPU, and none is there"
+        return None if _is_built_for_gpus() else f"needs a torch that is built for GPUs; run: {self.install}"
+
+    def lacks(self, graph: Graph) -> tuple[Node, ...]:
+        found = super().lacks(graph)
+        return found or tuple(node for node in graph.nodes if has_numbers(node) or _waits(node) or _leaves(node))
+
+    def takes(self, kinds: Collection[str]) -> bool:
+        return any(kind in self.devices for kind in kinds)  # what is between is not captured
+
+    def make(self, graph: Graph, options: Options) -> Plan:
+        others = [value.name for value in (*graph.inputs, *graph.parameters) if not _is_of_device(value)]
+        devices = {str(value.device) for value in (*graph.inputs, *graph.parameters) if _is_of_device(value)}
+        if others or len(devices) != 1:
+            what = f"{others[0]!r} is none of one" if others else f"here are {', '.join(sorted(devices))}"
+            raise BackendError(f"backend {self.name!r} takes tensors of one GPU; {what}")
+        captured = _Captured(_torch.module_of(graph), devices.pop(), **options.settings)
+        return Plan(self.name, captured.run, results=(), rebind=captured.rebind, close=captured.close)
+
+
+def _is_built_for_gpus() -> bool:
+    from pijit._torches import installed
+
+    found = installed()
+    return found is not None and any((found / "lib" / name).exists() for name in _LIBRARIES)
+
+
+def _is_in_use() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
+
+
+def _is_of_device(value: Any) -> bool:
+    return value.kind == "tensor" and value.device is not None and value.device.partition(":")[0] != "cpu"
+
+
+def _waits(node: Node) -> bool:
+    """Its results depend on the data: the CPU waits for them."""
+    return any(value is not None and value.kind == "tensor" and value.shape is None for value in node.results)
+
+
+def _leaves(node: Node) -> bool:
+    """It reads or makes tensors of the CPU."""
+    tensors = [value for value in (*node.operands, *node.results) if value is not None and value.kind == "tensor"]
+    return not all(map(_is_of_device, tensors))
+
+
+class _Pool:
+    """The memory of the graphs of a device, which one of them uses at a time."""
+
+    def __init__(self, device: Any, runtime: Any) -> None:
+        import torch
+
+        self.lock = threading.Lock()
+        self.side = torch.Stream(device)  # where captures are made
+        self.users = 0
+        self.handle: Any = None
+        self.last: Any = None  # the stream on which a graph ran last
+        self._runtime = runtime
+
+    def enter(self, stream: Any) -> None:
+        """What comes on this stream comes behind what graphs do."""
+        if self.last is not None and self.last != stream:
+            stream.wait_stream(self.last)
+        self.last = stream
+
+    def begin(self, graph: Any) -> None:
+        """Capture what the current stream is told. A pool that no graph has any longer is gone."""
+        if self.users == 0:
+            self.handle = self._runtime.graph_pool_handle()
+        graph.capture_begin(pool=self.handle, capture_error_mode="thread_local")
+
+
+_pools: dict[Any, _Pool] = {}
+
+
+class _Still:
+    """A form of tensors that stay where they are, or are made anew in it."""
+
+    def __init__(self, tensor: Any) -> None:
+        sizes, self.stride = list(tensor.shape), tensor.stride()
+        self.dtype, self.device, self.shape = tensor.dtype, tensor.device, tensor.shape
+        self.beyond = tensor.data_ptr() % _ALIGNED
+        # Elements that are one element are copied once.
+        once = tuple(1 if step == 0 else size for size, step in zip(sizes, self.stride, strict=True))
+        self.once = None if once == tuple(sizes) else once
+
+    def made(self) -> Any:
+        """Memory of this form, at an address that is as even as the tensor's."""
+        import torch
+
+        behind, rest = divmod(self.beyond, self.dtype.itemsize)
+        if behind == 0 or rest:
+            return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
+        span = sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True)) + 1
+        memory = torch.empty(span + behind, dtype=self.dtype, device=self.device)
+        return memory.as_strided(self.shape, self.stride, behind)
+
+    def elements(self, tensor: Any) -> Any:
+        """A view without elements that are twice there."""
+        return tensor if self.once is None else tensor.as_strided(self.once, self.stride, tensor.storage_offset())
+
+
+class _Recording:
+    """One graph, with the tensors that it reads and writes."""
+
+    def __init__(self, graph: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.graph = graph
+        self.inputs = [(form := _Still(each), form.elements(each)) for each in inputs]
+        self.outputs = [(form := _Still(each), form.elements(each)) for each in outputs]
+        self._held = inputs, outputs
+        self._copy = _copy()
+
+    def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Copies in, replays, and copies out."""
+        if inputs:
+            given = [form.elements(each) for each, (form, _) in zip(inputs, self.inputs, strict=True)]
+            self._copy([held for _, held in self.inputs], given)
+        self.graph.replay()
+        made = tuple([form.made() for form, _ in self.outputs])
+        self._copy(
+            [form.elements(each) for each, (form, _) in zip(made, self.outputs, strict=True)],
+            [held for _, held in self.outputs],
+        )
+        return made
+
+
+class _Captured:
+    """The operators of a graph, and what was captured of them."""
+
+    def __init__(self, module: Any, device: str, always: bool = False, beside_threads: bool = False) -> None:
+        import torch
+
+        self._module, self._device, self._always, self._beside = module, torch.device(device), always, beside_threads
+        self._recordings: dict[tuple[int, ...], _Recording] = {}  # by how even the addresses of inputs are
+        self._captures = 0
+        self._runtime: Any = torch.get_device_module(self._device)
+        self._settings = _settings()
+        self._known: object = None  # those of the recordings
+        if not hasattr(self._runtime, "CUDAGraph"):
+            raise BackendError(f"backend 'cudagraphs' finds no graphs for {self._device.type} in this torch")
+        if self._device not in _pools:
+            _pools[self._device] = _Pool(self._device, self._runtime)
+        self._pool = _pools[self._device]
+
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
+        """As the operators, one after the other."""
+        import torch
+
+        if is_beside():
+            return self._operators(inputs)
+        with self._pool.lock:
+            stream = torch.accelerator.current_stream(self._device)
+            self._pool.enter(stream)
+            settings, even = self._settings(), tuple([each.data_ptr() % _ALIGNED for each in inputs])
+            if settings != self._known:
+                self._forget()
+                self._known = settings
+            recording = self._recordings.get(even)
+            if recording is not None:
+                return recording.run(inputs)
+            recording, made = self._record(inputs, stream)
+            self._recordings[even] = recording
+            self._pool.users += 1
+            return made
+
+    def rebind(self, weights: Any) -> bool:
+        """A graph has the addresses of its weights in it."""
+        self._module.pijit_rebind(weights)
+        with self._pool.lock:
+            self._forget()
+        return True
+
+    def close(self) -> None:
+        """Give the memory back."""
+        with self._pool.lock:
+            self._forget()
+
+    def _operators(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        import torch
+
+        with torch.no_grad(), _without_autocast(self._device.type):
+            return tuple(self._module.forward(*inputs))
+
+    def _forget(self) -> None:
+        while self._recordings:
+            self._recordings.popitem()[1].graph.reset()
+            self._pool.users -= 1
+
+    def _record(self, inputs: Sequence[Any], stream: Any) -> tuple[_Recording, tuple[Any, ...]]:
+        """Captures, compares, and decides; gives the results of the operators.
+
+        Raises:
+            BackendError: it cannot be captured, gives other results, or is not worth it.
+        """
+        if not self._beside and others_run():
+            raise BackendError(
+                "backend 'cudagraphs' captures nothing while other threads run: one that synchronizes the device would "
+                "be told that it may not; with the option beside_threads=True, which says that none does, it captures"
+            )
+        self._captures += 1
+        if self._captures > _MOST_CAPTURES:
+            raise BackendError(f"backend 'cudagraphs' has captured this {_MOST_CAPTURES} times; its weights move")
+        import torch
+
+        forms = [_Still(each) for each in inputs]
+        with torch.inference_mode(False):  # they are written to in other modes, too
+            still = [form.made() for form in forms]
+        for form, to, each in zip(forms, still, inputs, strict=True):
+            form.elements(to).copy_(form.elements(each))
+        side = self._pool.side
+        side.wait_stream(stream)
+        with side:  # kernels are loaded, and libraries take the memory that they keep for this stream
+            self._operators(still)
+        side.synchronize()
+        start = time.perf_counter()
+        expected = self._operators(still)
+        launching = time.perf_counter() - start
+        recording = self._capture(still, stream)
+        try:
+            made = recording.run(inputs)
+            _compare(made, expected)
+            if not self._always:
+                _weigh(recording, inputs, launching, stream)
+        except BaseException:
+            recording.graph.reset()
+            raise
+        return recording, expected
+
+    def _end_of_failed(self, graph: Any) -> None:
+        try:
+            graph.capture_end()
+        except RuntimeError:
+            if self._device.type == "cuda":
+                _mend(self._device, self._pool.handle)
+        graph.reset()
+
+    def _capture(self, still: Sequence[Any], stream: Any) -> _Recording:
+        graph = self._runtime.CUDAGraph()
+        side, memory = self._pool.side, _memory(self._runtime, self._device)
+        side.wait_stream(stream)
+        collects = gc.isenabled()
+        gc.disable()  # what a collection frees may ask for what no capture has
+        try:
+            with side:
+                try:
+                    self._pool.begin(graph)
+                    outputs = self._operators(still)
+                except BaseException:
+                    self._end_of_failed(graph)
+                    raise
+                graph.capture_end()
+        except RuntimeError as error:
+            said = str(error).strip().partition("\n")[0]
+            raise BackendError(f"backend 'cudagraphs' cannot capture this: {said}") from error
+        finally:
+            if collects:
+                gc.enable()
+            stream.wait_stream(side)
+        if memory is not None:
+            taken, most = _memory(self._runtime, self._device)[0] - memory[0], _MOST_MEMORY * memory[1]
+            if taken > most:
+                graph.reset()
+                raise BackendError(f"backend 'cudagraphs' would keep {taken >> 20} MiB, of at most {int(most) >> 20}")
+        return _Recording(graph, still, outputs)
+
+
+def _mend(device: Any, pool: Any) -> None:
+    """What a capture of CUDA that fails leaves behind: the allocator takes from the pool, the generator counts draws.
+
+    Without this, whoever draws random numbers from then on is told that they are outside of a capture.
+    """
+    import torch
+
+    index = torch.accelerator.current_device_index() if device.index is None else device.index
+    torch._C._cuda_endAllocateToPool(index, pool)
+    torch._C._cuda_releasePool(index, pool)
+    generator = torch.cuda.default_generators[index]
+    generator.graphsafe_set_state(generator.clone_state())
+
+
+def _memory(runtime: Any, device: Any) -> Any:
+    """Bytes that the allocator has taken, and those of the device; None: it does not say."""
+    if not hasattr(runtime, "memory_reserved"):
+        return None
+    return runtime.memory_reserved(device), runtime.get_device_properties(device).total_memory
+
+
+def _compare(made: Sequence[Any], expected: Sequence[Any]) -> None:
+    import torch
+
+    for got, right in zip(made, expected, strict=True):
+        if not (torch.equal(got, right) or torch.allclose(got, right, rtol=0, atol=0, equal_nan=True)):
+            raise BackendError("backend 'cudagraphs' captured what gives other results than its operators do")
+
+
+def _weigh(recording: _Recording, inputs: Sequence[Any], launching: float, stream: Any) -> None:
+    """BackendError: the graph, with what is copied, takes as long as the operators."""
+    stream.synchronize()
+    start = time.perf_counter()
+    recording.graph.replay()
+    stream.synchronize()
+    alone = time.perf_counter() - start
+    start = time.perf_counter()
+    recording.run(inputs)
+    stream.synchronize()
+    whole = time.perf_counter() - start
+    if whole > _GAIN * max(_OF_REPLAY * launching, alone):
+        raise BackendError(
+            f"backend 'cudagraphs' wins nothing: {1e6 * whole:.0f} us with copies, where the kernels take "
+            f"{1e6 * alone:.0f} us and launching them {1e6 * launching:.0f} us; with the option always=True it is kept"
+        )
+
+
+def _copy() -> Callable[[Any, Any], None]:
+    import torch
+
+    copy: Callable[[Any, Any], None] = torch._foreach_copy_
+    return copy
+
+
+def _without_autocast(device: str) -> AbstractContextManager[Any]:
+    """The graph has the dtypes that autocast has chosen."""
+    import torch
+
+    return torch.autocast(device, enabled=False)
+
+
+def _settings() -> Callable[[], object]:
+    """What asks for the settings by which kernels are chosen: they are part of what was captured."""
+    import torch
+
+    names = [
+        "_get_cudnn_enabled", "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_deterministic_algorithms",
+        "_get_cublas_allow_fp16_reduced_precision_reduction", "_get_cublas_allow_bf16_reduced_precision_reduction",
+        "_get_cublas_allow_fp16_accumulation", "_get_blas_preferred_backend", "_get_linalg_preferred_backend",
+        "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled", "_get_math_sdp_enabled", "_get_cudnn_sdp_enabled",
+        "_get_overrideable_sdp_enabled", "_get_fa3_sdp_enabled", "_get_sdp_priority_order",
+        "_get_math_sdp_allow_fp16_bf16_reduction", "_get_float32_matmul_precision",
+    ]  # fmt: skip
+    asked = [getattr(torch._C, name) for name in names if hasattr(torch._C, name)]
+    precision = torch._C._get_fp32_precision_getter
+    of = [("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn")]
+
+    def settings() -> object:
+        return [each() for each in asked], [precision(*each) for each in of]
+
+    return settings
+
+
+BACKEND = CudaGraphs()

@@ -1,0 +1,493 @@
+"""The backend "cudagraphs": what is captured gives what eager gives, call after call, whatever changes in between.
+
+Without a GPU it runs on `twin`, whose graphs keep kernels and run them again on the same memory (devices/twin.cpp).
+`make test-cuda` runs the same on CUDA.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from devices import scenarios, twin
+from devices.child import Child
+from devices.scenarios import DEVICE, data, filled
+from torch import Tensor, nn
+
+import pijit
+from pijit.compilers import Options, cudagraphs, market
+from pijit.errors import BackendError
+
+pytestmark = [pytest.mark.torch]
+
+ALWAYS = {"always": True}  # on `twin` a graph wins no time
+
+
+def counted() -> list[str]:
+    """From now on what recordings do: "capture", "run", "operators"."""
+    done: list[str] = []
+    for owner, name, word in (
+        (cudagraphs._Captured, "_capture", "capture"),
+        (cudagraphs._Recording, "run", "run"),
+        (cudagraphs._Captured, "_operators", "operators"),
+    ):
+        inner = getattr(owner, name)
+        inner = getattr(inner, "counted", inner)
+
+        def call(*arguments: Any, inner: Any = inner, word: str = word) -> Any:
+            done.append(word)
+            return inner(*arguments)
+
+        call.counted = inner  # type: ignore[attr-defined]
+        setattr(owner, name, call)
+    return done
+
+
+def connected() -> None:
+    """`twin` stands for a GPU."""
+    if DEVICE != "cuda":
+        cudagraphs.BACKEND.devices = (DEVICE,)
+        cudagraphs.BACKEND.usable = lambda: None  # type: ignore[method-assign]
+
+
+def jitted(fn: Any, **options: Any) -> Any:
+    connected()
+    return pijit.jit(fn, backend="cudagraphs", options={**ALWAYS, **options})
+
+
+def settled(call: Callable[[], Any]) -> None:
+    """Calls until graphs answer."""
+    for _ in range(3):
+        call()
+        assert market.wait(60)
+    done = counted()
+    call()
+    assert "run" in done, done
+
+
+def keys(fast: Any) -> list[Any]:
+    return [key for trace in pijit.traces(fast) for segment in trace.segments for key in segment.keys]
+
+
+def check(made: Callable[[], nn.Module], inputs: Callable[[int], Any]) -> None:
+    """A model and its twin: other inputs, weights written in place, weights that are others, other sizes."""
+    plain, model = made(), made()
+    fast = jitted(model)
+    settled(lambda: fast(inputs(0)))
+    done = counted()
+    for seed in range(1, 4):
+        assert torch.equal(fast(inputs(seed)), plain(inputs(seed)))
+    assert set(done) == {"run"}, done
+    for each in (plain, model):
+        scenarios.changed(each, 5)
+    assert torch.equal(fast(inputs(4)), plain(inputs(4)))
+    assert set(done) == {"run"}, done
+    for each in (plain, model):
+        for at, parameter in enumerate(each.parameters()):
+            parameter.data = data(50 + at, *parameter.shape)
+    for seed in range(5, 9):
+        assert torch.equal(fast(inputs(seed)), plain(inputs(seed)))
+    assert "capture" in done
+    assert done[-1] == "run"
+
+
+def perceptron() -> None:
+    with torch.no_grad():
+        check(scenarios.mlp, data)
+
+
+def attention() -> None:
+    with torch.no_grad():
+        check(lambda: filled(scenarios.Attention()).eval(), lambda seed: data(seed, 2, 5, 8))
+
+
+def language_model() -> None:
+    def words(seed: int) -> Tensor:
+        return torch.randint(11, (2, 4), generator=torch.Generator().manual_seed(seed)).to(DEVICE)
+
+    with torch.no_grad():
+        check(lambda: filled(scenarios.Language()), words)
+
+
+def text_model() -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_inner": 32, "bos_token_id": 1, "eos_token_id": 2}
+    made = filled(transformers.GPT2Model(transformers.GPT2Config(vocab_size=50, **sizes)).eval())
+    fast = jitted(made)
+
+    def call(model: Any, seed: int) -> list[Tensor]:
+        words = torch.randint(50, (1, 6), generator=torch.Generator().manual_seed(seed)).to(DEVICE)
+        out = model(words)
+        layers = out.past_key_values.layers
+        return [out.last_hidden_state, *(each for layer in layers for each in (layer.keys, layer.values))]
+
+    with torch.no_grad():
+        settled(lambda: call(fast, 0))
+        for seed in range(1, 4):
+            for got, right in zip(call(fast, seed), call(made, seed), strict=True):
+                assert torch.equal(got, right)
+                assert got.stride() == right.stride()
+
+
+def results_stay_as_they_were() -> None:
+    fast = jitted(f := lambda x: ((x * 2).softmax(-1), (x + 1).t().exp()))
+    with torch.no_grad():
+        settled(lambda: fast(data(0)))
+        first = fast(data(1))
+        second = fast(data(2))
+        for got, right in zip(first, f(data(1)), strict=True):
+            assert torch.equal(got, right)
+        for each in first + second:
+            each.fill_(7)
+        for got, right in zip(fast(data(3)), f(data(3)), strict=True):
+            assert torch.equal(got, right)
+            assert got.untyped_storage().nbytes() == right.untyped_storage().nbytes()
+
+
+def inputs_of_all_layouts() -> None:
+    f = lambda x: ((x * 2 + 1).tanh(), x.sum(-1).exp())  # noqa: E731
+    with torch.no_grad():
+        for make in (
+            lambda seed: data(seed, 4, 3).t(),
+            lambda seed: data(seed, 1, 4).expand(3, 4),
+            lambda seed: data(seed, 3, 9)[:, ::2],
+            lambda seed: data(seed, 13)[1:].view(3, 4),
+            lambda seed: data(seed)[:0],
+            lambda seed: data(seed, 1)[0],
+            lambda seed: data(seed).to(torch.bfloat16),
+            lambda seed: data(seed) > 0,
+        ):
+            fast = jitted(lambda x: f(x.float()))
+            for seed in range(6):
+                for got, right in zip(fast(make(seed)), f(make(seed).float()), strict=True):
+                    assert torch.equal(got, right)
+                    assert got.stride() == right.stride()
+                assert market.wait(60)
+
+
+def an_address_that_is_less_even() -> None:
+    f = lambda x: (x * 2).exp() + x  # noqa: E731
+    fast = jitted(f)
+    with torch.no_grad():
+        settled(lambda: fast(data(0, 12)))
+        for seed in range(4):
+            for x in (data(seed, 13)[1:], data(seed, 12)):
+                assert torch.equal(fast(x), f(x))
+            assert market.wait(60)
+        done = counted()
+        for seed in range(4):
+            x = data(seed, 13)[1:]
+            assert torch.equal(fast(x), f(x))
+            assert torch.equal(fast(data(seed, 12)), f(data(seed, 12)))
+        assert set(done) == {"run"}, done
+
+
+def settings_that_change() -> None:
+    f = lambda x: (x @ x.t()).exp()  # noqa: E731
+    fast = jitted(f)
+    with torch.no_grad():
+        settled(lambda: fast(data(0)))
+        before = torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+        try:
+            for value in (not before, before):
+                done = counted()
+                torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = value
+                for seed in range(3):
+                    assert torch.equal(fast(data(seed)), f(data(seed)))
+                assert done.count("capture") == 1, done
+                assert done[-1] == "run"
+        finally:
+            torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = before
+
+
+def weights_that_move_at_every_call() -> None:
+    """Such a plan is given up, and says why."""
+    model, plain = scenarios.mlp(), scenarios.mlp()
+    fast = jitted(model)
+    with torch.no_grad():
+        for seed in range(30):
+            for at, (mine, other) in enumerate(zip(model.parameters(), plain.parameters(), strict=True)):
+                mine.data = data(seed + at, *mine.shape)
+                other.data = mine.data.clone()
+            assert torch.equal(fast(data(seed)), plain(data(seed)))
+            assert market.wait(60)
+    assert any("weights move" in why for key in keys(fast) for why in key.refused.values()), keys(fast)
+
+
+def other_modes() -> None:
+    f = lambda x: ((x * 2).softmax(-1), x.exp())  # noqa: E731
+    fast = jitted(f)
+    for mode in (torch.inference_mode, torch.no_grad, torch.inference_mode, torch.no_grad, torch.no_grad):
+        for seed in range(4):
+            x = data(seed)
+            with mode():
+                made = fast(x)
+                right = f(x)
+            assert [each.is_inference() for each in made] == [each.is_inference() for each in right]
+            assert all(map(torch.equal, made, right))
+            assert market.wait(60)
+
+
+def autocast() -> None:
+    model, plain = scenarios.mlp(), scenarios.mlp()
+    fast = jitted(model)
+    with torch.no_grad():
+        for seed in range(8):
+            with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=seed % 4 < 3):
+                made, right = fast(data(seed)), plain(data(seed))
+            assert made.dtype == right.dtype
+            assert torch.equal(made, right)
+            assert market.wait(60)
+
+
+def streams_and_threads() -> None:
+    model, plain = scenarios.mlp(), scenarios.mlp()
+    fast = jitted(model)
+    wrong: list[int] = []
+
+    def work(first: int) -> None:
+        with torch.no_grad(), torch.Stream(DEVICE) as stream:
+            for seed in range(first, first + 20):
+                x = data(seed, 6, 4)
+                if not torch.equal(fast(x), plain(x)):
+                    wrong.append(seed)
+            stream.synchronize()
+
+    with torch.no_grad():
+        settled(lambda: fast(data(0, 6, 4)))
+    threads = [threading.Thread(target=work, args=(first,)) for first in (0, 20, 40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    with torch.no_grad():
+        assert torch.equal(fast(data(99, 6, 4)), plain(data(99, 6, 4)))
+
+
+def other_threads() -> None:
+    """Beside one that could wait for the device nothing is captured, unless the user says that it does not."""
+    f = lambda x: (x * 2).exp() + x  # noqa: E731
+    plain, told = jitted(f), jitted(lambda x: f(x), beside_threads=True)
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    try:
+        with torch.no_grad():
+            done = counted()
+            for seed in range(6):
+                assert torch.equal(plain(data(seed)), f(data(seed)))
+                assert market.wait(60)
+            assert "capture" not in done
+            (key,) = keys(plain)
+            assert "beside_threads=True" in str(key.refused), key
+            settled(lambda: told(data(0)))
+            assert torch.equal(told(data(1)), f(data(1)))
+    finally:
+        end.set()
+        thread.join()
+
+
+def numbers_in_between() -> None:
+    """What waits for the device stands between two graphs."""
+
+    def f(x: Tensor) -> Tensor:
+        y = (x * 2).exp().softmax(-1)
+        if y.sum().item() > 1e6:
+            return y
+        return (y + x).tanh() * 3 - y
+
+    fast = jitted(f)
+    with torch.no_grad():
+        settled(lambda: fast(data(0)))
+        for seed in range(1, 5):
+            assert torch.equal(fast(data(seed)), f(data(seed)))
+
+
+def random_numbers() -> None:
+    """They are the program's, in its order."""
+    f = lambda x: torch.nn.functional.dropout(x.exp() * 2, 0.5) + x  # noqa: E731
+    fast = jitted(f)
+    with torch.no_grad():
+        for seed in range(6):
+            torch.manual_seed(seed)
+            right = [f(data(seed)), torch.rand(2, device=DEVICE)]
+            torch.manual_seed(seed)
+            made = [fast(data(seed)), torch.rand(2, device=DEVICE)]
+            assert all(map(torch.equal, made, right))
+            assert market.wait(60)
+
+
+def results_of_a_graph_that_are_others() -> None:
+    """It is not used; what comes after it is right."""
+    f = lambda x: (x * 2).exp() + x  # noqa: E731
+    fast = jitted(f)
+    inner = cudagraphs._Recording.run
+    try:
+        cudagraphs._Recording.run = lambda self, inputs: tuple(each + 1 for each in inner(self, inputs))  # type: ignore[method-assign]
+        with torch.no_grad():
+            for seed in range(6):
+                assert torch.equal(fast(data(seed)), f(data(seed)))
+                assert market.wait(60)
+    finally:
+        cudagraphs._Recording.run = inner  # type: ignore[method-assign]
+    (key,) = keys(fast)
+    assert "gives other results" in str(key.refused), key
+
+
+def a_capture_that_fails() -> None:
+    """The operators are called as before, and a later capture of something else is made."""
+    f = lambda x: (x * 2).exp() + x  # noqa: E731
+    fast, inner = jitted(f), cudagraphs._Pool.begin
+
+    def failing(self: Any, graph: Any) -> None:
+        inner(self, graph)
+        data(1).sum().item()
+
+    with torch.no_grad():
+        try:
+            cudagraphs._Pool.begin = failing  # type: ignore[method-assign]
+            for seed in range(6):
+                assert torch.equal(fast(data(seed)), f(data(seed)))
+                assert market.wait(60)
+        finally:
+            cudagraphs._Pool.begin = inner  # type: ignore[method-assign]
+        (key,) = keys(fast)
+        assert "cannot capture" in str(key.refused), key
+        torch.manual_seed(1)
+        drawn = torch.rand(3, device=DEVICE)
+        torch.manual_seed(1)
+        assert torch.equal(torch.rand(3, device=DEVICE), drawn)
+        other = jitted(g := lambda x: (x * 3).tanh() - 1)
+        settled(lambda: other(data(0)))
+        assert torch.equal(other(data(1)), g(data(1)))
+
+
+def steps_of_optimizers() -> None:
+    for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.Adam(p, lr=0.1)):
+        sides = []
+        for wrap in (lambda fn: fn, jitted):
+            model = scenarios.mlp()
+            optimizer = make(model.parameters())
+
+            def step(x: Tensor, y: Tensor, model: Any = model, optimizer: Any = optimizer) -> Tensor:
+                optimizer.zero_grad()
+                loss = ((model(x) - y) ** 2).mean()
+                loss.backward()
+                optimizer.step()
+                return loss.detach()
+
+            sides.append((model, wrap(step)))
+        for seed in range(8):
+            losses = [step(data(seed), data(seed + 1, 3, 2)) for _, step in sides]
+            assert torch.equal(*losses)
+            for mine, other in zip(*(model.parameters() for model, _ in sides), strict=True):
+                assert torch.equal(mine, other)
+            assert market.wait(60)
+
+
+def gives_its_memory_back() -> None:
+    model = scenarios.mlp()
+    fast = jitted(model)
+    with torch.no_grad():
+        settled(lambda: fast(data(0)))
+        (pool,) = cudagraphs._pools.values()
+        assert pool.users == 1
+        pijit.reset()
+        fast = None
+        assert market.wait(60)
+        for _ in range(100):
+            if pool.users == 0:
+                break
+            threading.Event().wait(0.1)
+        assert pool.users == 0
+        again = jitted(model)
+        settled(lambda: again(data(0)))
+        assert torch.equal(again(data(1)), model(data(1)))
+
+
+def a_graph_by_itself() -> None:
+    """A plan that is called by hand."""
+    connected()
+    model = scenarios.mlp()
+    with torch.no_grad():
+        graph = pijit.graph.capture(model, data(0))
+        plan = cudagraphs.BACKEND.compile(graph, Options(settings=ALWAYS))
+        for seed in range(3):
+            (made,) = plan(data(seed))
+            assert torch.equal(made, model(data(seed)))
+        of_cpu = pijit.graph.capture(lambda x: x.exp() + 1, torch.ones(2))
+        with pytest.raises(BackendError, match=f"takes tensors of {DEVICE} only; this has tensors of cpu"):
+            cudagraphs.BACKEND.compile(of_cpu)
+
+
+def other_compilers_take_none() -> None:
+    model = scenarios.mlp()
+    f, x = pijit.jit(scenarios.mlp(), backend="torchscript"), data(1)
+    with torch.no_grad():
+        for _ in range(8):
+            assert torch.equal(f(x), model(x))
+            assert market.wait(60)
+    assert "takes tensors of cpu only" in str(keys(f)[0].refused)
+
+
+def the_fastest_stays() -> None:
+    """With "auto", whoever that is."""
+    connected()
+    model, plain = scenarios.mlp(), scenarios.mlp()
+    fast = pijit.jit(model, backend="auto")
+    with torch.no_grad():
+        for seed in range(60):
+            assert torch.equal(fast(data(seed)), plain(data(seed)))
+            if seed < 4:
+                assert market.wait(60)
+
+
+CASES = (
+    perceptron,
+    attention,
+    language_model,
+    text_model,
+    results_stay_as_they_were,
+    inputs_of_all_layouts,
+    an_address_that_is_less_even,
+    settings_that_change,
+    weights_that_move_at_every_call,
+    other_modes,
+    autocast,
+    streams_and_threads,
+    other_threads,
+    numbers_in_between,
+    random_numbers,
+    results_of_a_graph_that_are_others,
+    a_capture_that_fails,
+    steps_of_optimizers,
+    gives_its_memory_back,
+    a_graph_by_itself,
+    other_compilers_take_none,
+    the_fastest_stays,
+)
+NAMES = [each.__name__ for each in CASES]
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[Child]:
+    made = Child(__file__)
+    yield made
+    made.end()
+
+
+@pytest.mark.skipif(twin.compiler() is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize("name", NAMES)
+def test_on_twin(child: Child, name: str) -> None:
+    assert child.ask(name) == ""
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", NAMES)
+def test_on_cuda(name: str) -> None:
+    globals()[name]()

@@ -215,7 +215,8 @@ class _Captured:
             recording = self._recordings.get(even)
             if recording is not None:
                 return recording.run(inputs)
-            recording, made = self._record(inputs, stream)
+            with torch.accelerator.device_index(stream.device_index):
+                recording, made = self._record(inputs, stream)
             self._recordings[even] = recording
             self._pool.users += 1
             return made

@@ -6,6 +6,7 @@ Without a GPU it runs on `twin`, whose graphs keep kernels and run them again on
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -268,6 +269,27 @@ def streams_and_threads() -> None:
         assert torch.equal(fast(data(99, 6, 4)), plain(data(99, 6, 4)))
 
 
+def another_device() -> None:
+    """Which is current, or not."""
+    if scenarios.COUNT < 2:
+        pytest.skip("needs two devices")
+    f = lambda x: ((x @ x.t()).exp() + 1, x * 2)  # noqa: E731
+    with torch.no_grad():
+        for current in (0, 1):
+            fast = jitted(lambda x: f(x))
+            for seed in range(6):
+                with torch.accelerator.device_index(current):
+                    x = data(seed, device=scenarios.OTHER)
+                    assert all(map(torch.equal, fast(x), f(x)))
+                    assert torch.accelerator.current_device_index() == current
+                    assert market.wait(60)
+            done = counted()
+            with torch.accelerator.device_index(current):
+                x = data(9, device=scenarios.OTHER)
+                assert all(map(torch.equal, fast(x), f(x)))
+            assert done == ["run"]
+
+
 def other_threads() -> None:
     """Beside one that could wait for the device nothing is captured, unless the user says that it does not."""
     f = lambda x: (x * 2).exp() + x  # noqa: E731
@@ -391,19 +413,22 @@ def steps_of_optimizers() -> None:
 
 def gives_its_memory_back() -> None:
     model = scenarios.mlp()
-    fast = jitted(model)
-    with torch.no_grad():
-        settled(lambda: fast(data(0)))
-        (pool,) = cudagraphs._pools.values()
-        assert pool.users == 1
-        pijit.reset()
+    for _ in range(2):
+        fast: Any = jitted(model)
+        with torch.no_grad():
+            settled(lambda: fast(data(0)))
+        pool = cudagraphs._pools[data(0).device]
+        assert pool.users > 0
         fast = None
+        pijit.reset()
+        gc.collect()
         assert market.wait(60)
         for _ in range(100):
             if pool.users == 0:
                 break
             threading.Event().wait(0.1)
         assert pool.users == 0
+    with torch.no_grad():
         again = jitted(model)
         settled(lambda: again(data(0)))
         assert torch.equal(again(data(1)), model(data(1)))
@@ -459,6 +484,7 @@ CASES = (
     other_modes,
     autocast,
     streams_and_threads,
+    another_device,
     other_threads,
     numbers_in_between,
     random_numbers,

@@ -166,6 +166,8 @@ class Backend:
         folds: it gains by weights that are part of the code.
         remote: the code is made by `build`, in a process of its own, and travels as files.
         settings: names of its own options.
+        tried_in_calls: a call of the program runs a plan for the first time, on copies, and compares it; the threads
+            that compile run nothing.
         devices: kinds of devices whose tensors it takes; empty: of all.
         stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
             asks for it only where the program has imported that itself.
@@ -184,6 +186,7 @@ class Backend:
     folds: bool = False
     remote: bool = False
     settings: tuple[str, ...] = ()
+    tried_in_calls: bool = False
     devices: tuple[str, ...] = ("cpu",)
 
     def usable(self) -> str | None:

@@ -4,19 +4,12 @@ import sys
 import threading
 import weakref
 
-_thread = threading.local()
 _threads: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
 
 
 def enter() -> None:
     """This thread is one of them."""
-    _thread.is_beside = True
     _threads.add(threading.current_thread())
-
-
-def is_beside() -> bool:
-    """This thread is one of them; False: it is the program's."""
-    return getattr(_thread, "is_beside", False)
 
 
 def others_run() -> bool:

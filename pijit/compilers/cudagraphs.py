@@ -3,8 +3,8 @@
 What is captured are the operators that native replay calls, so the results are those of eager execution bit for bit.
 
 Rules:
-1. A capture is made by a call of the program, with the settings, addresses and sizes that are there. The thread that
-   compiles calls the operators one after the other.
+1. A capture is made by a call of the program, with the settings, addresses and sizes that are there. The threads that
+   compile leave the device alone: what they asked of it could end a capture that the program makes.
 2. No tensor that the program sees lies in memory of a graph: inputs are copied in, results are copied out. Weights are
    read where the program has them.
 3. The graphs of a device have one pool of memory, and run one after the other, whatever their streams.
@@ -25,7 +25,7 @@ from typing import Any
 
 from pijit.compilers import _torch
 from pijit.compilers._base import EXACT, Backend, Options, Plan, has_numbers
-from pijit.compilers._beside import is_beside, others_run
+from pijit.compilers._beside import others_run
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node
 
@@ -48,6 +48,7 @@ class CudaGraphs(Backend):
     install = "pip install torch"
     devices = ("cuda",)
     tolerance = EXACT
+    tried_in_calls = True
     settings = ("always", "beside_threads")
 
     def usable(self) -> str | None:
@@ -112,6 +113,7 @@ class _Pool:
         self.users = 0
         self.handle: Any = None
         self.last: Any = None  # the stream on which a graph ran last
+        self.left: list[tuple[Any, Sequence[Any]]] = []  # inputs of graphs that are gone, and the stream they are of
         self._runtime = runtime
 
     def enter(self, stream: Any) -> None:
@@ -119,6 +121,8 @@ class _Pool:
         if self.last is not None and self.last != stream:
             stream.wait_stream(self.last)
         self.last = stream
+        if self.left:
+            self.left = [each for each in self.left if each[0] != stream]
 
     def begin(self, graph: Any) -> None:
         """Capture what the current stream is told. A pool that no graph has any longer is gone."""
@@ -160,11 +164,12 @@ class _Still:
 class _Recording:
     """One graph, with the tensors that it reads and writes."""
 
-    def __init__(self, graph: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(self, graph: Any, inputs: Sequence[Any], outputs: Sequence[Any], stream: Any) -> None:
         self.graph = graph
         self.inputs = [(form := _Still(each), form.elements(each)) for each in inputs]
         self.outputs = [(form := _Still(each), form.elements(each)) for each in outputs]
-        self._held = inputs, outputs
+        self.left = stream, inputs
+        self._held = outputs
         self._copy = _copy()
 
     def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -203,8 +208,6 @@ class _Captured:
         """As the operators, one after the other."""
         import torch
 
-        if is_beside():
-            return self._operators(inputs)
         with self._pool.lock:
             stream = torch.accelerator.current_stream(self._device)
             self._pool.enter(stream)
@@ -240,9 +243,12 @@ class _Captured:
             return tuple(self._module.forward(*inputs))
 
     def _forget(self) -> None:
+        """Where a graph still runs on another stream, memory of its inputs could soon be that of others."""
         while self._recordings:
-            self._recordings.popitem()[1].graph.reset()
+            _, recording = self._recordings.popitem()
+            recording.graph.reset()
             self._pool.users -= 1
+            self._pool.left.append(recording.left)
 
     def _record(self, inputs: Sequence[Any], stream: Any) -> tuple[_Recording, tuple[Any, ...]]:
         """Captures, compares, and decides; gives the results of the operators.
@@ -319,7 +325,7 @@ class _Captured:
             if taken > most:
                 graph.reset()
                 raise BackendError(f"backend 'cudagraphs' would keep {taken >> 20} MiB, of at most {int(most) >> 20}")
-        return _Recording(graph, still, outputs)
+        return _Recording(graph, still, outputs, stream)
 
 
 def _mend(device: Any, pool: Any) -> None:

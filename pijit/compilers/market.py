@@ -247,10 +247,10 @@ class Market:
         for line in set(made.plan.left_out) - told:
             _log.log(logging.INFO if self.turns else logging.WARNING, "pijit: %s", line)
         told.update(made.plan.left_out)
-        trial = False
+        trial = made.backend.tried_in_calls
         try:
             with quietly:
-                row.difference = made.difference(offer.inputs, offer.outputs)
+                row.difference = None if trial else made.difference(offer.inputs, offer.outputs)
         except Differs:
             row.difference = made.compared
             trial = True  # weights may have been written since; the engine compares with what they are then

@@ -59,6 +59,12 @@ def jitted(fn: Any, **options: Any) -> Any:
     return pijit.jit(fn, backend="cudagraphs", options={**ALWAYS, **options})
 
 
+def kernels() -> list[str]:
+    """Those that have run on `twin` since it was asked last, without copies."""
+    log = [] if DEVICE == "cuda" else torch.twin.take_log()
+    return [line for line in log if not line.startswith("copy ")]
+
+
 def settled(call: Callable[[], Any]) -> None:
     """Calls until graphs answer."""
     for _ in range(3):
@@ -267,6 +273,26 @@ def streams_and_threads() -> None:
     assert not wrong
     with torch.no_grad():
         assert torch.equal(fast(data(99, 6, 4)), plain(data(99, 6, 4)))
+
+
+def nothing_runs_beside_the_program() -> None:
+    """Threads that compile ask nothing of the device; the call after that captures."""
+    fast, plain = jitted(scenarios.mlp()), scenarios.mlp()
+    with torch.no_grad():
+        done = counted()
+        logs = []
+        for model in (plain, fast):
+            model(data(0))
+            kernels()
+            model(data(1))
+            assert market.wait(60)
+            logs.append(kernels())
+        assert logs[0] == logs[1]
+        assert not done, done
+        assert torch.equal(fast(data(3)), plain(data(3)))
+        assert "capture" in done, done
+        assert torch.equal(fast(data(4)), plain(data(4)))
+        assert done[-1] == "run"
 
 
 def another_device() -> None:
@@ -484,6 +510,7 @@ CASES = (
     other_modes,
     autocast,
     streams_and_threads,
+    nothing_runs_beside_the_program,
     another_device,
     other_threads,
     numbers_in_between,

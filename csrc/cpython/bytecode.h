@@ -165,9 +165,13 @@ std::vector<int> assigned_locals(PyCodeObject* code, int start, int end);
 // close() of a generator gives what the generator returned on that, not None.
 inline constexpr bool kCloseGivesResult = PY_VERSION_HEX >= 0x030d0000;
 
-// Index of the first instruction that has events: what precedes it is the prologue.
+// Index of kResume, behind the prologue.
 inline int first_traceable(PyCodeObject* code) noexcept {
   return code->_co_firsttraceable;
+}
+// Index of the first instruction that has INSTRUCTION events: kResume has none.
+inline int first_observed(PyCodeObject* code) noexcept {
+  return first_traceable(code) + 1;
 }
 
 // Where a call has NULL because no self comes before its arguments: below what it calls, or above.

@@ -313,8 +313,7 @@ void end_line_events(PyCodeObject* code) noexcept {
 bool has_events(PyCodeObject* code) noexcept {
   const auto* data = code->_co_monitoring;
   if (data == nullptr || data->per_instruction_tools == nullptr) return true;
-  const int first = first_traceable(code) + 1;  // behind RESUME, which has none
-  return (data->per_instruction_tools[first] & (1 << g_tool)) != 0;
+  return (data->per_instruction_tools[first_observed(code)] & (1 << g_tool)) != 0;
 }
 
 bool follow_events(_PyInterpreterFrame* frame) noexcept {

@@ -10,14 +10,6 @@
 #include "record/builtins.h"
 
 namespace pijit {
-namespace {
-
-bool is_size(Py_ssize_t size, const Model& content) {
-  return size == static_cast<Py_ssize_t>(content.unread ? content.original.size() + content.items.size()
-                                                        : content.items.size());
-}
-
-}  // namespace
 
 bool Recorder::has_changed(Val container) {
   Model& content = model(container);
@@ -35,11 +27,12 @@ bool Recorder::has_changed(Val container) {
   Py_ssize_t position = 0;
   PyObject *key, *value;
   const size_t unread = content.unread ? content.original.size() : 0;  // items from before, of which there is no model
+  const auto is_size = [&](Py_ssize_t size) { return size == static_cast<Py_ssize_t>(unread + content.items.size()); };
   bool as_known = true;
   const char* what = "a list";
   switch (content.kind) {
     case VirtualKind::kList:
-      as_known = is_size(PyList_GET_SIZE(object), content);
+      as_known = is_size(PyList_GET_SIZE(object));
       for (size_t i = 0; as_known && i < unread; ++i)
         as_known = content.original[i] == PyList_GET_ITEM(object, static_cast<Py_ssize_t>(i));
       for (size_t i = 0; as_known && i < content.items.size(); ++i)
@@ -47,7 +40,7 @@ bool Recorder::has_changed(Val container) {
       break;
     case VirtualKind::kDeque:
       what = "a deque";
-      as_known = is_size(PySequence_Size(object), content);
+      as_known = is_size(PySequence_Size(object));
       for (size_t i = 0; as_known && i < content.items.size(); ++i) {
         const Ref item = Ref::steal(PySequence_GetItem(object, static_cast<Py_ssize_t>(i)));
         as_known = item && same(content.items[i], item.get());
@@ -70,7 +63,7 @@ bool Recorder::has_changed(Val container) {
     case VirtualKind::kDict:
       if (content.owner != kNone) return false;
       what = "a dict";
-      as_known = is_size(PyDict_GET_SIZE(object), content);
+      as_known = is_size(PyDict_GET_SIZE(object));
       while (as_known && PyDict_Next(object, &position, &key, &value)) {
         const ptrdiff_t place = at(key);
         as_known = place >= 0 && same(content.items[static_cast<size_t>(place)], value);

@@ -20,10 +20,13 @@ def is_by_number(node: Node, numbers: Container[Value]) -> bool:
     source = node.arguments.get("x")
     if node.op != "getitem" or not isinstance(source, Value) or source.shape is None:
         return False
+    plain = all(part is None or part is ... or isinstance(part, Slice) or _is_int(part) for part in _parts(node))
+    return plain and any(value in numbers for value in values_of(node.arguments["index"]))
+
+
+def _parts(node: Node) -> tuple[Any, ...]:
     index = node.arguments["index"]
-    parts = index if isinstance(index, tuple) else (index,)
-    plain = all(part is None or part is ... or isinstance(part, Slice) or _is_int(part) for part in parts)
-    return plain and any(value in numbers for value in values_of(index))
+    return index if isinstance(index, tuple) else (index,)
 
 
 def _is_int(part: Any) -> bool:
@@ -36,8 +39,7 @@ def item(lowering: Any, node: Node) -> Any:
     """The result of such a node, by the lowering's operators."""
     aten = lowering.torch.ops.aten
     source: Any = node.arguments["x"]
-    index = node.arguments["index"]
-    parts = index if isinstance(index, tuple) else (index,)
+    parts = _parts(node)
     made, axis = lowering.argument(source), 0
     given = sum(part is not None and part is not ... for part in parts)
     for part in parts:

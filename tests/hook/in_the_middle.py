@@ -26,6 +26,21 @@ def long_loops(request: pytest.FixtureRequest) -> Iterator[None]:
     pijit.reset()
 
 
+def same_under(stress: str, fn: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
+    """Under a stress the calls, of at most 60 turns, are as without pijit, again and again."""
+    small = [tuple(min(arg, 60) if isinstance(arg, int) and arg != NEVER else arg for arg in args) for args in calls]
+    before = pijit.config.update({"stress": stress})
+    try:
+        for _ in range(3):
+            for args in small:
+                with pijit.enable():
+                    got = seen(fn, *args)
+                assert got == seen(fn, *args), args
+    finally:
+        pijit.disable()
+        pijit.config.update(before)
+
+
 def seen(call: Callable[..., Any], *args: Any) -> Any:
     """What it returns, or the exception with its lines, the variables there, and what it came from."""
     try:

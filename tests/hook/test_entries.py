@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from in_the_middle import NUMBERS, long_loops, seen  # noqa: F401
+from in_the_middle import NUMBERS, long_loops, same_under, seen  # noqa: F401
 
 import pijit
 from pijit import _core, api
@@ -258,18 +258,7 @@ def test_loops(name: str) -> None:
 @pytest.mark.parametrize("stress", ["record-all", "exits"])
 @pytest.mark.parametrize("name", CASES)
 def test_under_stress(name: str, stress: str) -> None:
-    fn, calls = CASES[name]
-    small = [tuple(min(arg, 60) if isinstance(arg, int) else arg for arg in args) for args in calls]
-    before = pijit.config.update({"stress": stress})
-    try:
-        for _ in range(4):
-            for args in small:
-                with pijit.enable():
-                    got = seen(fn, *args)
-                assert got == seen(fn, *args), args
-    finally:
-        pijit.disable()
-        pijit.config.update(before)
+    same_under(stress, *CASES[name])
 
 
 def test_a_long_loop_has_a_trace_of_its_own() -> None:

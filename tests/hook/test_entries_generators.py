@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
-from in_the_middle import NEVER, NUMBERS, long_loops, seen  # noqa: F401
+from in_the_middle import NEVER, NUMBERS, long_loops, same_under, seen  # noqa: F401
 
 import pijit
 
@@ -564,18 +564,7 @@ def test_loops(name: str) -> None:
 @pytest.mark.parametrize("stress", ["record-all", "exits"])
 @pytest.mark.parametrize("name", CASES)
 def test_under_stress(name: str, stress: str) -> None:
-    fn, calls = CASES[name]
-    small = [tuple(min(arg, 60) if isinstance(arg, int) and arg != NEVER else arg for arg in args) for args in calls]
-    before = pijit.config.update({"stress": stress})
-    try:
-        for _ in range(3):
-            for args in small:
-                with pijit.enable():
-                    got = seen(fn, *args)
-                assert got == seen(fn, *args), args
-    finally:
-        pijit.disable()
-        pijit.config.update(before)
+    same_under(stress, *CASES[name])
 
 
 def test_it_is_handed_to_others_half_way() -> None:

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "common/ref.h"
+#include "common/imports.h"
 #include "cpython/objects.h"
 
 namespace pijit::cpython {
@@ -34,7 +34,7 @@ PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept {
 
 PyTypeObject* module_spec_type() noexcept {
   static PyObject* const type = [] {
-    Ref module = Ref::steal(PyImport_ImportModule("importlib.machinery"));
+    Ref module = import_module("importlib.machinery");
     PyObject* found = module ? PyObject_GetAttrString(module.get(), "ModuleSpec") : nullptr;
     PyErr_Clear();
     return found != nullptr && PyType_Check(found) ? found : nullptr;

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "common/ref.h"
+#include "common/imports.h"
 #include "cpython/objects.h"
 
 namespace pijit::cpython {
@@ -150,7 +150,7 @@ struct AbcState {
 };
 
 const AbcState* abc_state() noexcept {
-  Ref module = Ref::steal(PyImport_ImportModule("_abc"));
+  Ref module = import_module("_abc");
   if (!module) {
     PyErr_Clear();
     return nullptr;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "common/ref.h"
+#include "common/imports.h"
 
 namespace pijit::cpython {
 namespace {
@@ -33,7 +33,7 @@ struct Layout {
 
 PyTypeObject* lru_cache_type() noexcept {
   static PyTypeObject* const type = []() -> PyTypeObject* {
-    const Ref module = Ref::steal(PyImport_ImportModule("_functools"));
+    const Ref module = import_module("_functools");
     PyObject* found = module ? PyObject_GetAttrString(module.get(), "_lru_cache_wrapper") : nullptr;
     if (found == nullptr) return PyErr_Clear(), nullptr;
     auto* of = reinterpret_cast<PyTypeObject*>(found);  // lives as long as the process

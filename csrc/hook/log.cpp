@@ -1,7 +1,7 @@
 // Log channels over Python's logging.
 #include "hook/log.h"
 
-#include "common/ref.h"
+#include "common/imports.h"
 
 namespace pijit {
 namespace {
@@ -19,7 +19,7 @@ void log_line(Channel channel, const std::string& text) {
   SavedError error;
   const uint32_t before = g_channels;
   g_channels = 0;  // what the handlers run is not logged
-  Ref logging = Ref::steal(PyImport_ImportModule("logging"));
+  Ref logging = import_module("logging");
   Ref logger = logging ? Ref::steal(PyObject_CallMethod(logging.get(), "getLogger", "s", "pijit")) : Ref();
   Ref done = logger ? Ref::steal(PyObject_CallMethod(logger.get(), "debug", "ss", "%s", text.c_str())) : Ref();
   if (!done) PyErr_WriteUnraisable(logger.get());

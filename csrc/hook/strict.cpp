@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/imports.h"
 #include "cpython/places.h"
 #include "hook/stress.h"
 #include "record/reasons.h"
@@ -51,7 +52,7 @@ StopInfo left_by(const Trace& trace) {
 }  // namespace
 
 PyObject* raise_strict(const std::string& text) {
-  Ref module = Ref::steal(PyImport_ImportModule("pijit.errors"));
+  Ref module = import_module("pijit.errors");
   Ref type = module ? Ref::steal(PyObject_GetAttrString(module.get(), "StrictError")) : Ref();
   if (type) PyErr_SetString(type.get(), text.c_str());
   return nullptr;

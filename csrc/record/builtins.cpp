@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "common/imports.h"
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 
@@ -149,7 +150,7 @@ void add_row(const char* module, const char* name, Row row) {
 
 PyObject* find_object(const char* module, const char* name) noexcept {
   const SavedError error;  // the first to ask may stand where an exception is under way
-  const Ref space = Ref::steal(PyImport_ImportModule(module));
+  const Ref space = import_module(module);
   PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;
   if (found == nullptr) PyErr_Clear();
   return found;

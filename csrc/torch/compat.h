@@ -7,7 +7,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/version.h>
 
-#include "common/ref.h"
+#include "common/imports.h"
 
 namespace pijit::torch_adapter {
 
@@ -49,7 +49,7 @@ bool is_captured(const Guard& guard, const c10::Stream& stream) {
   } else {
     if (stream.device_type() != c10::kCUDA) return false;
     static PyObject* const ask = [] {
-      Ref core = Ref::steal(PyImport_ImportModule("torch._C"));
+      Ref core = import_module("torch._C");
       return core ? PyObject_GetAttrString(core.get(), "_cuda_isCurrentStreamCapturing") : nullptr;
     }();
     Ref answer = Ref::steal(ask == nullptr ? nullptr : PyObject_CallNoArgs(ask));

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "common/ref.h"
+#include "common/imports.h"
 #include "torch/pch.h"
 
 namespace pijit::torch_adapter {
@@ -37,7 +37,7 @@ struct Known {
 // Null: this torch has no such thing.
 Ref find(const char* path) {
   const char* dot = std::strchr(path, '.');
-  Ref at = Ref::steal(PyImport_ImportModule(std::string(path, dot).c_str()));
+  Ref at = import_module(std::string(path, dot).c_str());
   while (at && dot != nullptr) {
     const char* name = dot + 1;
     dot = std::strchr(name, '.');

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <unordered_set>
 
-#include "common/ref.h"
+#include "common/imports.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -97,7 +97,7 @@ bool python_autograd_kernels() {
 
 void refresh_python_kernels() {
   // torch.library._impls is a set of "namespace/name.overload/key".
-  Ref library = Ref::steal(PyImport_ImportModule("torch.library"));
+  Ref library = import_module("torch.library");
   Ref impls = Ref::steal(library ? PyObject_GetAttrString(library.get(), "_impls") : nullptr);
   Py_ssize_t count = impls ? PySet_Size(impls.get()) : 0;
   if (count < 0 || !impls) PyErr_Clear();

@@ -55,14 +55,9 @@ uint64_t& memory_limit() noexcept {
 }
 
 size_t bytes_of(const Trace& trace) noexcept {
-  return trace.guards.capacity() * sizeof(Guard) + trace.guard_items.capacity() * sizeof(PyObject*) +
-         trace.fast_guards.capacity() * sizeof(FastGuard) + trace.nodes.capacity() * sizeof(Node) +
-         trace.operands.capacity() * sizeof(Val) + trace.regs.capacity() * sizeof(RegInfo) +
-         trace.releases.capacity() * sizeof(uint32_t) + trace.virtuals.capacity() * sizeof(Virtual) +
-         trace.log.capacity() * sizeof(LogEntry) + trace.undone.capacity() * sizeof(uint32_t) +
-         trace.frame_states.capacity() * sizeof(FrameState) + trace.slots.capacity() * sizeof(Val) +
-         trace.snapshots.capacity() * sizeof(Snapshot) + trace.sites.capacity() * sizeof(Site) +
-         trace.followed.capacity() * sizeof(Followed) + trace.owned.capacity() * sizeof(Ref);
+  size_t bytes = sizeof(Trace);
+  Trace::each_vector(trace, [&](const auto& items) { bytes += items.capacity() * sizeof(items[0]); });
+  return bytes;
 }
 
 size_t bytes_of(const Root& root) noexcept {

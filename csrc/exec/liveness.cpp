@@ -422,6 +422,8 @@ void prepare_replays(Trace& trace) {
   liveness.run();
   fill_releases(&trace, liveness);
   Holding(trace, liveness.last()).run();
+  drop_unseen(trace);
+  Trace::each_vector(trace, [](auto& items) { items.shrink_to_fit(); });
   trace.room = trace.regs.size();
   trace.prepared = true;
 }

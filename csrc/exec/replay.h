@@ -27,6 +27,8 @@ void prepare_replays(Trace& trace);
 void find_segments(Trace& trace, bool has_market);
 // The first step of finish_trace: fills Trace::undone.
 void find_undone(Trace& trace);
+// The last step of prepare_replays: drops what no replay comes to.
+void drop_unseen(Trace& trace);
 
 // It would not tell where its coroutines were made.
 inline bool misses_origins(bool coroutines, PyThreadState* ts) noexcept {

@@ -1,5 +1,5 @@
-// A trace as data: entry guards, nodes, snapshots, virtual objects. Written once by the recorder, read-only after
-// installation.
+// A trace as data: entry guards, nodes, snapshots, virtual objects. Written once by the recorder, read-only once it is
+// prepared for replays.
 //
 // Registers are in single-assignment form: a register is written by one entry guard or one node, so a register index is
 // valid for the whole trace. Virtual objects carry a log of what was done to them, each entry with the time
@@ -278,6 +278,15 @@ struct Trace {
                              static_cast<const void*>(state.get()), static_cast<const void*>(nodes.data()),
                              static_cast<const void*>(adapter_ops.data()), static_cast<const void*>(regs.data())})
       __builtin_prefetch(part);
+  }
+  // Every vector of rows that grows with what was recorded.
+  static void each_vector(auto& trace, auto visit) {
+    const auto all = [&](auto&... items) { (visit(items), ...); };
+    all(trace.fast_guards, trace.guards, trace.guard_items, trace.guard_item_scalar, trace.epochs, trace.nodes,
+        trace.adapter_ops, trace.operands, trace.outs, trace.releases, trace.regs, trace.pins, trace.retained,
+        trace.unread, trace.emptied, trace.virtuals, trace.log, trace.undone, trace.frame_states, trace.slots,
+        trace.snapshots, trace.sites, trace.followed, trace.heads, trace.owned, trace.kept, trace.exact, trace.dropped,
+        trace.detours, trace.no_exits);
   }
   // What the entry put into its object is still there.
   bool stands(uint32_t entry, uint32_t time) const noexcept { return undone.empty() || time < undone[entry]; }

@@ -56,15 +56,19 @@ class Pool {
   struct Free {
     Free* next;
   };
-  // Steps of 16 bytes up to 1 KiB, then powers of two up to 1 MiB.
-  static constexpr size_t kSteps = 65, kPlaces = kSteps + 10;
+  // Steps of 16 bytes up to 1 KiB, then four to each doubling up to 1 MiB: traces keep vectors of any length.
+  static constexpr size_t kSteps = 65, kPlaces = kSteps + 40;
 
   static constexpr size_t place(size_t bytes) {
     const size_t steps = (bytes + kStep - 1) / kStep;
-    return steps < kSteps ? steps : kSteps + std::bit_width((bytes - 1) >> 10) - 1;
+    if (steps < kSteps) return steps;
+    const auto doublings = static_cast<size_t>(std::bit_width((bytes - 1) >> 10)) - 1;
+    return kSteps + 4 * doublings + (((bytes - 1) >> (8 + doublings)) & 3);
   }
   static constexpr size_t size_at(size_t place) {
-    return place < kSteps ? place * kStep : size_t{2048} << (place - kSteps);
+    if (place < kSteps) return place * kStep;
+    const size_t doublings = (place - kSteps) / 4, quarters = (place - kSteps) % 4;
+    return (quarters + 5) << (8 + doublings);
   }
 
   // A recording fills megabytes once; its pages are made many at a time, for page faults are slow.

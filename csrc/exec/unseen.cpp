@@ -11,8 +11,8 @@
 // undone: the last are looked at where the entry ends (Liveness::use_undone).
 // 3. Nodes are visited from the last to the first, so that nearly each object is first seen at its latest time.
 // 4. What is kept stays in its order, under lower numbers; so a second time drops nothing.
-// 5. When registers die and what is held was found before, from all that was recorded: replays are what they would be if
-// nothing had been dropped.
+// 5. When registers die and what is held was found before, from all that was recorded: replays are what they would be
+// if nothing had been dropped.
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
@@ -166,15 +166,13 @@ void Unseen::keep_entries() {
     if (!objects_.has(i)) continue;
     Virtual& object = trace_.virtuals[i];
     const uint32_t end = end_of_log(i);
-    uint32_t last = kNone, last_part = kNone;
+    uint32_t last = kNone;
     for (uint32_t at = object.head; at != kNone && trace_.log[at].time <= end; at = trace_.log[at].next) {
       entries_.mark(at);
       last = at;
-      if (trace_.log[at].key.is_virtual() || trace_.log[at].value.is_virtual()) last_part = at;
     }
     (last == kNone ? object.head : trace_.log[last].next) = kNone;
     object.tail = last;
-    object.last_part = last_part;
   }
 }
 
@@ -193,8 +191,10 @@ void Unseen::renumber() {
     for (Val* value : {&state.function, &state.extra, &state.generator, &state.handled})
       *value = objects_.numbered(*value);
   }
-  for (Virtual& object : trace_.virtuals)
-    for (uint32_t* at : {&object.head, &object.tail, &object.last_part}) *at = entries_.numbered(*at);
+  for (Virtual& object : trace_.virtuals) {
+    object.head = entries_.numbered(object.head);
+    object.tail = entries_.numbered(object.tail);
+  }
   for (LogEntry& entry : trace_.log) {
     entry.next = entries_.numbered(entry.next);
     entry.key = objects_.numbered(entry.key);

@@ -179,7 +179,6 @@ void TextParser::link_log() {
     trace_.log.push_back(row.entry);
     (object.head == kNone ? object.head : trace_.log[object.tail].next) = at;
     object.tail = at;
-    if (row.entry.key.is_virtual() || row.entry.value.is_virtual()) object.last_part = at;
     if (ends) trace_.undone.push_back(row.until);
   }
 }

@@ -71,8 +71,8 @@ struct Node {
 // A register's static facts.
 struct RegInfo {
   Rep rep = Rep::kObject;
-  PyTypeObject* type = nullptr;  // exact type if known (borrowed, kept like a Const)
   uint32_t epoch = 0;            // in which it is written (0: before the first opaque call)
+  PyTypeObject* type = nullptr;  // exact type if known (borrowed, kept like a Const)
 };
 
 // kFrame and kClear are the states of a generator: suspended as frame_states[index] says (kNone: it runs), ended.
@@ -107,10 +107,9 @@ struct Virtual {
   VirtualKind kind;
   bool buildable = true;
   bool rewritten = false;  // some entry of the log undoes an earlier one
+  uint32_t birth = 0;      // clock at allocation
   PyTypeObject* type = nullptr;
-  uint32_t birth = 0;                   // clock at allocation
   uint32_t head = kNone, tail = kNone;  // its log
-  uint32_t last_part = kNone;           // last entry of the log that names a virtual object
   uint32_t reg = kNone;                 // once built (or an input container): the register that holds the real object
   uint32_t reg_time = UINT32_MAX;       // the time from which on `reg` holds it
   bool is_real(uint32_t time) const noexcept { return reg != kNone && reg_time <= time; }
@@ -121,18 +120,18 @@ namespace function_field = field::kFunction;
 
 // One frame of a snapshot; the outer ones are shared by all snapshots of the inner calls.
 struct FrameState {
-  uint32_t parent = kNone;  // the caller's FrameState (kNone: this is the root frame)
-  Continuation continuation = Continuation::kNone;
+  uint32_t parent = kNone;       // the caller's FrameState (kNone: this is the root frame)
+  uint32_t self = kNone;         // the kFrame that stands for it, if a traceback names it
   PyCodeObject* code = nullptr;  // borrowed from the function
   Val function;                  // Const function or Virtual function; Null for the root
   int32_t resume = 0;            // index (code units) of the instruction to go on with
   int32_t call = 0;              // index of the instruction that is under way (outer frames: the call), for tracebacks
   uint32_t first = 0;            // slots: localsplus then stack, in Trace::slots
   uint32_t locals = 0, stack = 0;  // how many of each
-  Val extra;                       // see Continuation
-  Val generator;                   // the generator whose frame this is; Null for a function
-  Val handled;                     // the exception that it handles; Null: none of its own
-  uint32_t self = kNone;           // the kFrame that stands for it, if a traceback names it
+  Continuation continuation = Continuation::kNone;
+  Val extra;      // see Continuation
+  Val generator;  // the generator whose frame this is; Null for a function
+  Val handled;    // the exception that it handles; Null: none of its own
 };
 
 struct Snapshot {

@@ -246,6 +246,7 @@ struct Model : FromPool {
   KeyList keys;                            // dict keys or set items, in order (immutable scalars, kept by owned)
   KeyList names;                           // attribute names
   Vals attrs;                              // attribute values
+  uint32_t last_part = kNone;              // last entry of its log that names a virtual object
   uint32_t owner = kNone;                  // the instance whose __dict__ this is
   uint32_t dict = kNone;                   // the __dict__ of this instance
   uint32_t address = kNone;                // what id() gives of it

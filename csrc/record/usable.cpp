@@ -57,12 +57,13 @@ uint32_t Recorder::walk_object(uint32_t index, uint32_t time, bool known) {
       if (!part(trace_->slots[state->first + i])) return 0;
   }
   // An iterator that went a long way names others in its first entries only.
-  for (uint32_t at = object.last_part == kNone ? kNone : object.head; at != kNone; at = trace_->log[at].next) {
+  const uint32_t last_part = models_[index]->last_part;
+  for (uint32_t at = last_part == kNone ? kNone : object.head; at != kNone; at = trace_->log[at].next) {
     const LogEntry& entry = trace_->log[at];
     note_work();
     if (entry.time > time) break;
     if (!part(entry.value) || !part(entry.key)) return 0;
-    if (at == object.last_part) break;
+    if (at == last_part) break;
   }
   if (!walk.lasting || may_turn(object.kind)) return kTransient;
   if (known) usable_.add(index, walk.height + 1);

@@ -214,7 +214,7 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
     trace_->log[record.tail].next = position;
   }
   record.tail = position;
-  if (key.is_virtual() || value.is_virtual()) record.last_part = position;
+  if (key.is_virtual() || value.is_virtual()) models_[object.index()]->last_part = position;
 }
 
 void Recorder::mention(Val holder, Val part, size_t place) {

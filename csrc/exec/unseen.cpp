@@ -38,25 +38,24 @@ class Kept {
   uint32_t until(size_t at) const { return static_cast<uint32_t>(marks_[at] - 1); }
 
   // No mark() after this.
-  void number() {
+  void number() noexcept {
+    uint64_t count = 0;
     for (uint64_t& mark : marks_)
-      if (mark != 0) mark = ++size_;
+      if (mark != 0) mark = ++count;
   }
   uint32_t numbered(uint32_t at) const { return at == kNone ? kNone : static_cast<uint32_t>(marks_[at] - 1); }
   Val numbered(Val value) const { return value.is_virtual() ? Val::virtual_object(numbered(value.index())) : value; }
-  // Only what is kept, in a vector of that size.
+  // Only what is kept; nothing is allocated.
   template <class T>
-  void shrink(Vec<T>* items) const {
-    Vec<T> kept;
-    kept.reserve(size_);
+  void drop_others(Vec<T>* items) const noexcept {
+    size_t count = 0;
     for (size_t i = 0; i < items->size(); ++i)
-      if (has(i)) kept.push_back((*items)[i]);
-    items->swap(kept);
+      if (has(i)) (*items)[count++] = (*items)[i];
+    items->erase(items->begin() + static_cast<ptrdiff_t>(count), items->end());
   }
 
  private:
   Vec<uint64_t> marks_;  // 0: it is dropped
-  uint32_t size_ = 0;
 };
 
 class Unseen {
@@ -84,13 +83,13 @@ class Unseen {
   uint32_t end_of_log(uint32_t index) const;
   void see_log(uint32_t index);
   void see_logs();
-  void keep_entries();
+  void keep_entries() noexcept;
   void keep_frame(uint32_t index) {
     for (; index != kNone && frames_.mark(index); index = trace_.followed[index].caller) {
     }
   }
-  void renumber();
-  void move_slots();
+  void renumber() noexcept;
+  void move_slots(Vals* to) noexcept;
 
   Trace& trace_;
   Kept snapshots_, states_, objects_, entries_, frames_;
@@ -161,7 +160,7 @@ void Unseen::mark() {
   see_logs();
 }
 
-void Unseen::keep_entries() {
+void Unseen::keep_entries() noexcept {
   for (uint32_t i = 0; i < trace_.virtuals.size(); ++i) {
     if (!objects_.has(i)) continue;
     Virtual& object = trace_.virtuals[i];
@@ -176,7 +175,7 @@ void Unseen::keep_entries() {
   }
 }
 
-void Unseen::renumber() {
+void Unseen::renumber() noexcept {
   for (Node& node : trace_.nodes) {
     node.snapshot = snapshots_.numbered(node.snapshot);
     if (has_second_snapshot(node.op)) node.imm = snapshots_.numbered(static_cast<uint32_t>(node.imm));
@@ -209,31 +208,33 @@ void Unseen::renumber() {
   for (Site& site : trace_.sites) site.frame = frames_.numbered(site.frame);
 }
 
-void Unseen::move_slots() {
-  size_t count = 0;
-  for (const FrameState& state : trace_.frame_states) count += state.locals + state.stack;
-  Vals slots;
-  slots.reserve(count);
+void Unseen::move_slots(Vals* to) noexcept {
   for (FrameState& state : trace_.frame_states) {
     const auto first = trace_.slots.begin() + state.first, end = first + state.locals + state.stack;
-    state.first = static_cast<uint32_t>(slots.size());
-    std::transform(first, end, std::back_inserter(slots), [&](Val slot) { return objects_.numbered(slot); });
+    state.first = static_cast<uint32_t>(to->size());
+    std::transform(first, end, std::back_inserter(*to), [&](Val slot) { return objects_.numbered(slot); });
   }
-  trace_.slots.swap(slots);
+  trace_.slots.swap(*to);
 }
 
+// Where memory is short, nothing has changed.
 void Unseen::drop() {
   mark();
+  size_t count = 0;
+  for (size_t i = 0; i < trace_.frame_states.size(); ++i)
+    if (states_.has(i)) count += trace_.frame_states[i].locals + trace_.frame_states[i].stack;
+  Vals slots;
+  slots.reserve(count);
   keep_entries();
   for (Kept* kept : {&snapshots_, &states_, &objects_, &entries_, &frames_}) kept->number();
-  snapshots_.shrink(&trace_.snapshots);
-  states_.shrink(&trace_.frame_states);
-  objects_.shrink(&trace_.virtuals);
-  entries_.shrink(&trace_.log);
-  if (!trace_.undone.empty()) entries_.shrink(&trace_.undone);
-  frames_.shrink(&trace_.followed);
+  snapshots_.drop_others(&trace_.snapshots);
+  states_.drop_others(&trace_.frame_states);
+  objects_.drop_others(&trace_.virtuals);
+  entries_.drop_others(&trace_.log);
+  if (!trace_.undone.empty()) entries_.drop_others(&trace_.undone);
+  frames_.drop_others(&trace_.followed);
   renumber();
-  move_slots();
+  move_slots(&slots);
 }
 
 }  // namespace

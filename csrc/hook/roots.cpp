@@ -154,6 +154,7 @@ Leaving& leaving_at(const Trace& trace, uint32_t node) {
 }
 
 void add_trace(Root& root, std::shared_ptr<Trace> trace) {
+  if (exceeds_memory(*trace)) prepare(root, *trace);  // it takes less then
   if (exceeds_memory(*trace)) {
     root.traces.clear();
     return leave_alone(root, kTooLarge, std::to_string(bytes_of(*trace)) + " bytes");

@@ -24,7 +24,7 @@ namespace pijit {
 class Pool {
  public:
   static void* allocate(size_t bytes) {
-    note_work(bytes / 64);
+    note_work((bytes + 63) / 64);
     if constexpr (kSanitized) return ::operator new(bytes);
     const size_t at = place(bytes);
     if (at >= kPlaces) return ::operator new(bytes);

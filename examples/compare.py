@@ -305,15 +305,8 @@ def run_all(options: argparse.Namespace) -> list[dict[str, Any]]:
         for name in options.models:
             if options.processes > 1:
                 progress.say(f"process {number + 1} of {options.processes}", passing=True)
-            runs.append(
-                {
-                    "model": name,
-                    **{
-                        side: in_fresh_process(side, name, options, progress) if side in options.sides else {}
-                        for side in SIDES
-                    },
-                }
-            )
+            sides = {side: in_fresh_process(side, name, options, progress) for side in options.sides}
+            runs.append({"model": name, **{side: sides.get(side, {}) for side in SIDES}})
     progress.done()
     return runs
 
@@ -339,7 +332,6 @@ def summarise(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
             mine, "pijit", "noise_range", lambda ends: [min(low for low, _ in ends), max(high for _, high in ends)]
         ),
         "difference": over(mine, "pijit", "difference", max),
-        "own_difference": over(mine, "pijit", "own_difference", max),
         **{key: over(mine, "pijit", key, max) for key in ("traces", "guards", "opaque")},
         "notes": list(dict.fromkeys(notes(mine))),
     }
@@ -427,7 +419,7 @@ def missed(row: dict[str, Any]) -> Iterator[str]:
     reached = {
         "first call": (row["first"]["pijit"], bar.first),
         "steady": (row["steady"]["pijit"], bar.steady),
-        "difference": (row["difference"], row["own_difference"] or 0),
+        "difference": (row["difference"], 0),
         "opaque calls": (row["opaque"], bar.opaque),
     }
     for what, (value, most) in reached.items():

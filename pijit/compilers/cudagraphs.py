@@ -19,13 +19,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from pijit.compilers import _torch
 from pijit.compilers._base import EXACT, Backend, Options, Plan, has_numbers
 from pijit.compilers._beside import others_run
+from pijit.compilers._compared import difference
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node
 
@@ -165,12 +165,14 @@ class _Recording:
     """One graph, with the tensors that it reads and writes."""
 
     def __init__(self, graph: Any, inputs: Sequence[Any], outputs: Sequence[Any], stream: Any) -> None:
+        import torch
+
         self.graph = graph
         self.inputs = [(form := _Still(each), form.elements(each)) for each in inputs]
         self.outputs = [(form := _Still(each), form.elements(each)) for each in outputs]
         self.left = stream, inputs
         self._held = outputs
-        self._copy = _copy()
+        self._copy = torch._foreach_copy_
 
     def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Copies in, replays, and copies out."""
@@ -239,7 +241,8 @@ class _Captured:
     def _operators(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         import torch
 
-        with torch.no_grad(), _without_autocast(self._device.type):
+        # The graph has the dtypes that autocast has chosen.
+        with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
             return tuple(self._module.forward(*inputs))
 
     def _forget(self) -> None:
@@ -350,11 +353,10 @@ def _memory(runtime: Any, device: Any) -> Any:
 
 
 def _compare(made: Sequence[Any], expected: Sequence[Any]) -> None:
-    import torch
-
-    for got, right in zip(made, expected, strict=True):
-        if not (torch.equal(got, right) or torch.allclose(got, right, rtol=0, atol=0, equal_nan=True)):
-            raise BackendError("backend 'cudagraphs' captured what gives other results than its operators do")
+    try:
+        difference(BACKEND, made, expected)
+    except BackendError as error:
+        raise BackendError("backend 'cudagraphs' captured what gives other results than its operators do") from error
 
 
 def _weigh(recording: _Recording, inputs: Sequence[Any], launching: float, stream: Any) -> None:
@@ -373,20 +375,6 @@ def _weigh(recording: _Recording, inputs: Sequence[Any], launching: float, strea
             f"backend 'cudagraphs' wins nothing: {1e6 * whole:.0f} us with copies, where the kernels take "
             f"{1e6 * alone:.0f} us and launching them {1e6 * launching:.0f} us; with the option always=True it is kept"
         )
-
-
-def _copy() -> Callable[[Any, Any], None]:
-    import torch
-
-    copy: Callable[[Any, Any], None] = torch._foreach_copy_
-    return copy
-
-
-def _without_autocast(device: str) -> AbstractContextManager[Any]:
-    """The graph has the dtypes that autocast has chosen."""
-    import torch
-
-    return torch.autocast(device, enabled=False)
 
 
 def _settings() -> Callable[[], object]:

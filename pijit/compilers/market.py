@@ -239,7 +239,7 @@ class Market:
     def _add(
         self, offer: "_Offer", row: Outcome, made: Made, writes: tuple[int, int] | None, shared: bool = False
     ) -> None:
-        """Run a plan for the first time, compare, and install it.
+        """Run a plan for the first time, compare, and install it; one that is tried in calls, the engine compares.
 
         Raises:
             BackendError: it raised, or gave what has another form.

@@ -369,42 +369,39 @@ def random_numbers() -> None:
             assert market.wait(60)
 
 
-def results_of_a_graph_that_are_others() -> None:
-    """It is not used; what comes after it is right."""
+def refused_with(owner: type, name: str, method: Callable[..., Any]) -> str:
+    """Why no graph answers where this method stands in another's place; the results are right all the while."""
     f = lambda x: (x * 2).exp() + x  # noqa: E731
     fast = jitted(f)
-    inner = cudagraphs._Recording.run
-    try:
-        cudagraphs._Recording.run = lambda self, inputs: tuple(each + 1 for each in inner(self, inputs))  # type: ignore[method-assign]
-        with torch.no_grad():
-            for seed in range(6):
-                assert torch.equal(fast(data(seed)), f(data(seed)))
-                assert market.wait(60)
-    finally:
-        cudagraphs._Recording.run = inner  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patched, torch.no_grad():
+        patched.setattr(owner, name, method)
+        for seed in range(6):
+            assert torch.equal(fast(data(seed)), f(data(seed)))
+            assert market.wait(60)
     (key,) = keys(fast)
-    assert "gives other results" in str(key.refused), key
+    return str(key.refused)
+
+
+def results_of_a_graph_that_are_others() -> None:
+    """It is not used; what comes after it is right."""
+    inner = cudagraphs._Recording.run
+
+    def other(self: Any, inputs: Any) -> Any:
+        return tuple(each + 1 for each in inner(self, inputs))
+
+    assert "gives other results" in refused_with(cudagraphs._Recording, "run", other)
 
 
 def a_capture_that_fails() -> None:
     """The operators are called as before, and a later capture of something else is made."""
-    f = lambda x: (x * 2).exp() + x  # noqa: E731
-    fast, inner = jitted(f), cudagraphs._Pool.begin
+    inner = cudagraphs._Pool.begin
 
     def failing(self: Any, graph: Any) -> None:
         inner(self, graph)
         data(1).sum().item()
 
+    assert "cannot capture" in refused_with(cudagraphs._Pool, "begin", failing)
     with torch.no_grad():
-        try:
-            cudagraphs._Pool.begin = failing  # type: ignore[method-assign]
-            for seed in range(6):
-                assert torch.equal(fast(data(seed)), f(data(seed)))
-                assert market.wait(60)
-        finally:
-            cudagraphs._Pool.begin = inner  # type: ignore[method-assign]
-        (key,) = keys(fast)
-        assert "cannot capture" in str(key.refused), key
         torch.manual_seed(1)
         drawn = torch.rand(3, device=DEVICE)
         torch.manual_seed(1)

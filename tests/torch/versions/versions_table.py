@@ -93,9 +93,9 @@ tests, beside a torch for CUDA; those of the core and of `tests/torch` pass. Oth
 | on the device "meta" | yes | everywhere |
 | sparse, nested or quantised, on any device | no, CPython computes with them | everywhere |
 
-The tests of `make test-cuda` have run on an H200, with CPython 3.12.3 and PyTorch 2.11.0 for CUDA 13.0; nothing else
-has run on a GPU. `make test` runs their scenarios on a second device in the memory of the CPU, a backend of PyTorch
-with two devices, streams, generators, captures and graphs.
+`make test-cuda` has run once, on an H200, with CPython 3.12.3 and PyTorch 2.11.0 for CUDA 13.0; nothing else has run
+on a GPU. `make test` runs their scenarios on a second device in the memory of the CPU, a backend of PyTorch with two
+devices, streams, generators, captures and graphs.
 
 A trace that touches a device other than the CPU is for one current device of its kind, one current stream and one dtype
 of autocast; with others it is recorded again. A stream or device that is entered inside of it is entered by a call that
@@ -105,9 +105,9 @@ torch.device(...)` and after `torch.set_default_device(...)`, too: they put a fu
 
 The backend `cudagraphs` captures the operators of a segment in a call of the program, once for each form of its
 inputs, and again when weights have moved or a setting by which kernels are chosen has changed. Inputs are copied in
-and results out. It does not capture what draws random numbers, waits for the device, or has tensors of the CPU: that
-stands between graphs. While other threads of the program run Python nothing is captured, since CUDA raises in a
-thread that synchronizes the device meanwhile; `options={{"beside_threads": True}}` says that none does.
+and results out. What waits for the device or has tensors of the CPU stands between graphs; a segment that draws
+random numbers is replayed natively. While other threads of the program run Python nothing is captured, since CUDA
+raises in a thread that synchronizes the device meanwhile; `options={{"beside_threads": True}}` says that none does.
 `options={{"always": True}}` keeps a graph that wins no time. Its graphs share one pool of memory for each device, and
 may add a twentieth of the device's memory to it.
 

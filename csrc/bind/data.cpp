@@ -33,10 +33,6 @@ namespace {
 
 constexpr int kDeepest = 100;  // of objects in objects
 
-py::object object_of(PyObject* object) {
-  return py::reinterpret_borrow<py::object>(object);
-}
-
 py::object register_or_none(uint32_t reg) {
   return reg == kNone ? py::object(py::none()) : py::object(py::int_(reg));
 }

@@ -20,10 +20,6 @@ namespace py = pybind11;
 namespace pijit {
 namespace {
 
-py::object object_of(PyObject* object) {
-  return py::reinterpret_borrow<py::object>(object);
-}
-
 class GuardRows {
  public:
   GuardRows(const Trace& trace, const Printer& printer)

@@ -19,12 +19,6 @@ namespace py = pybind11;
 namespace pijit {
 namespace {
 
-py::str text_of(PyObject* unicode) {
-  const char* text = PyUnicode_AsUTF8(unicode);
-  if (text == nullptr) PyErr_Clear();
-  return py::str(text == nullptr ? "?" : text);
-}
-
 py::object stop_view(const StopInfo& stop) {
   if (stop.code == nullptr) return py::none();
   py::dict view;
@@ -56,7 +50,7 @@ py::dict node_view(const Trace& trace, const Printer& printer, PythonText* pytho
   view["text"] = python->node(node);
   view["op"] = op_name(node.op);
   const Site site = written_site(trace, node);
-  view["file"] = site.code != nullptr ? text_of(site.code->co_filename) : py::str("");
+  view["file"] = site.code != nullptr ? text_of(site.code->co_filename) : "";
   view["line"] = site.code != nullptr ? cpython::line_of(site.code, site.instruction) : 0;
   py::list inputs, outputs;
   for (uint32_t i = 0; i < node.count; ++i) inputs.append(printer.value(trace.operands[node.first + i]));
@@ -109,7 +103,7 @@ std::string signature_of(PyCodeObject* code) {
   const auto add = [&](const char* before, int index) {
     text += text.empty() ? "" : ", ";
     text += before;
-    if (index >= 0) text += std::string(text_of(PyTuple_GET_ITEM(code->co_localsplusnames, index)));
+    if (index >= 0) text += text_of(PyTuple_GET_ITEM(code->co_localsplusnames, index));
   };
   const int keywords = code->co_argcount + code->co_kwonlyargcount;
   for (; at < code->co_argcount; ++at) {
@@ -139,7 +133,7 @@ std::string entry_signature(const Trace& trace) {
   for (uint32_t i = 0; i < trace.inputs; ++i) {
     const bool around = i >= locals - free && i < locals;
     if (around || trace.slots[state.first + i].is_null()) continue;
-    text += (text.empty() ? "" : ", ") + std::string(text_of(input_name(code, i)));
+    text += (text.empty() ? "" : ", ") + text_of(input_name(code, i));
   }
   return text;
 }
@@ -235,7 +229,7 @@ PyObject* start_of(const Root& root) {
 void add_end(const Root& root, const Trace& trace, py::dict* view) {
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
   const bool written = root.instance != nullptr || root.entered_at >= 0;
-  (*view)["file"] = written ? py::str(root.file) : text_of(code->co_filename);
+  (*view)["file"] = written ? root.file : text_of(code->co_filename);
   (*view)["line"] = written ? root.line : code->co_firstlineno;
   size_t opaque = 0;
   for (const Node& node : trace.nodes) opaque += is_opaque(node.op);

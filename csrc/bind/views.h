@@ -6,6 +6,10 @@
 
 namespace pijit {
 
+inline pybind11::object object_of(PyObject* object) {
+  return pybind11::reinterpret_borrow<pybind11::object>(object);
+}
+
 pybind11::dict root_report(const Root& root);
 // State and reason.
 pybind11::tuple root_status(const Root& root);

@@ -6,6 +6,10 @@
 
 namespace pijit::cpython {
 
+// Not one of C that nobody may assign to.
+inline bool may_change(const PyTypeObject* type) noexcept {
+  return type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
+}
 // Where instances keep the pointer to their dict, in bytes from the object; 0: nowhere, or not at one place.
 Py_ssize_t dict_offset(PyTypeObject* type) noexcept;
 // The name of the attribute that instances keep at that byte (a slot), borrowed, or null.

@@ -18,7 +18,7 @@ namespace {
 
 // More than a call that is watched takes to pass its role on.
 constexpr uint64_t kQuiet = 2 * kLong;
-constexpr uint64_t kMost = kQuiet << 10;
+constexpr uint64_t kMostQuiet = kQuiet << 10;
 
 uint64_t g_quiet = 0;        // calls since the last use
 uint64_t g_enough = kQuiet;  // of them
@@ -28,7 +28,7 @@ void (*g_back)() noexcept = nullptr;
 
 int come_back(void*) noexcept {
   if (!g_rests) return 0;
-  g_enough = std::min(2 * g_enough, kMost);
+  g_enough = std::min(2 * g_enough, kMostQuiet);
   g_back();
   return 0;
 }

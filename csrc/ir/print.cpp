@@ -6,16 +6,16 @@
 
 namespace pijit {
 
-namespace {
-
-constexpr size_t kLongest = 60;  // of a scalar's repr
-
 std::string text_of(PyObject* str) {
   const char* text = str == nullptr ? nullptr : PyUnicode_AsUTF8(str);
   if (text != nullptr) return text;
   PyErr_Clear();
   return "?";
 }
+
+namespace {
+
+constexpr size_t kLongest = 60;  // of a scalar's repr
 
 std::string shortened(std::string text) {
   if (text.size() > kLongest) text = text.substr(0, kLongest - 3) + "...";

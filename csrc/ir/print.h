@@ -2,12 +2,17 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "ir/call.h"
 #include "ir/source.h"
 
 namespace pijit {
 
+// The characters of a str; "?" where there is none.
+std::string text_of(PyObject* str);
+// With commas between them.
+std::string joined(const std::vector<std::string>& parts);
 // An object that is alive: a scalar's repr, the name of a type, function or module, or the type's name.
 std::string describe(PyObject* object);
 // A scalar that is written as its repr.

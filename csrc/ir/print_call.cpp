@@ -6,17 +6,18 @@
 #include "ir/print.h"
 
 namespace pijit {
-namespace {
-
-using Kind = OperatorArgument::Kind;
-
-constexpr Py_ssize_t kFew = 64;  // numbers of a tensor that are written out
 
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
 }
+
+namespace {
+
+using Kind = OperatorArgument::Kind;
+
+constexpr Py_ssize_t kFew = 64;  // numbers of a tensor that are written out
 
 // Forms other than a call of the operator. {0}, {1}, ... are its arguments.
 const std::map<std::string, const char*>& forms() {

@@ -10,12 +10,6 @@ constexpr int kDeepest = 6;  // of objects in objects
 // Begins the name of a register; arguments of the program seldom have it.
 const std::string kRegister = "r";
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 bool is_name(const std::string& text) {
   for (char letter : text)
     if (!(isalnum(static_cast<unsigned char>(letter)) || letter == '_')) return false;

@@ -8,13 +8,7 @@
 namespace pijit {
 namespace {
 
-constexpr Py_ssize_t kLongest = 80;  // characters of a text
-
-std::string text_of(PyObject* unicode) {
-  const char* text = unicode == nullptr ? nullptr : PyUnicode_AsUTF8(unicode);
-  if (text == nullptr) PyErr_Clear();
-  return text == nullptr ? "?" : text;
-}
+constexpr Py_ssize_t kLongestText = 80;  // characters of a text
 
 std::string repr_of(PyObject* object) {
   Ref text = Ref::steal(PyObject_Repr(object));
@@ -75,13 +69,13 @@ std::string tuple_text(PyObject* tuple, Text text_of_item) {
 }
 
 std::string scalar_text(PyObject* object) {
-  if (PyUnicode_CheckExact(object) && PyUnicode_GET_LENGTH(object) > kLongest) {
-    Ref start = Ref::steal(PyUnicode_Substring(object, 0, kLongest));
+  if (PyUnicode_CheckExact(object) && PyUnicode_GET_LENGTH(object) > kLongestText) {
+    Ref start = Ref::steal(PyUnicode_Substring(object, 0, kLongestText));
     std::string text = start ? repr_of(start.get()) : "'?'";
     if (!start) PyErr_Clear();
     return text.insert(text.size() - 1, "...");
   }
-  if (PyBytes_CheckExact(object) && PyBytes_GET_SIZE(object) > kLongest) return "b'...'";
+  if (PyBytes_CheckExact(object) && PyBytes_GET_SIZE(object) > kLongestText) return "b'...'";
   if (PyFloat_CheckExact(object)) return python_number(PyFloat_AS_DOUBLE(object));
   return repr_of(object);
 }

@@ -10,13 +10,6 @@
 namespace pijit {
 namespace {
 
-std::string text_of(PyObject* str) {
-  const char* text = str == nullptr ? nullptr : PyUnicode_AsUTF8(str);
-  if (text != nullptr) return text;
-  PyErr_Clear();
-  return "?";
-}
-
 bool is_identifier(PyObject* object) {
   return PyUnicode_CheckExact(object) && PyUnicode_IsIdentifier(object) == 1;
 }

@@ -11,7 +11,7 @@
 namespace pijit {
 namespace {
 
-constexpr int kDeepest = 50;  // of tuples in tuples
+constexpr int kDeepestTuple = 50;  // of tuples in tuples
 
 std::string escaped(const char* form, unsigned value) {
   char text[16];
@@ -89,7 +89,7 @@ std::string class_text(PyTypeObject* type) {
   return module != nullptr && PyUnicode_Check(module) ? utf8(module) + "." + name : name;
 }
 
-std::string repr_of(PyObject* object) {
+std::string quoted_repr(PyObject* object) {
   const Ref text = Ref::steal(PyObject_Repr(object));
   if (!text) PyErr_Clear();
   return text ? quoted(text.get()) : "\"?\"";
@@ -159,7 +159,7 @@ bool ObjectTexts::literal(PyObject* object, std::string* text, int depth) const 
     *text = quoted(object);
   } else if (type == &PyBytes_Type) {
     *text = "b" + quoted(std::string(PyBytes_AS_STRING(object), static_cast<size_t>(PyBytes_GET_SIZE(object))));
-  } else if (type == &PyTuple_Type && depth < kDeepest) {
+  } else if (type == &PyTuple_Type && depth < kDeepestTuple) {
     std::string items, item;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
       if (!literal(PyTuple_GET_ITEM(object, i), &item, depth + 1)) return false;
@@ -231,7 +231,7 @@ std::string ObjectTexts::described(PyObject* object) const {
     auto* descriptor = reinterpret_cast<PyDescrObject*>(object);
     return "descriptor(" + dotted(class_text(descriptor->d_type) + "." + utf8(descriptor->d_name)) + ")";
   }
-  if (cpython::is_value_type(type) || type == &PyRange_Type) return "value(" + repr_of(object) + ")";
+  if (cpython::is_value_type(type) || type == &PyRange_Type) return "value(" + quoted_repr(object) + ")";
   return "object(" + dotted(class_text(type)) + ")";
 }
 

@@ -64,6 +64,10 @@ enum class Rep : uint32_t { kEmpty, kObject, kTensor, kInt, kFloat, kBool };
 inline bool is_number(Rep rep) noexcept {
   return rep == Rep::kInt || rep == Rep::kFloat || rep == Rep::kBool;
 }
+// The class of such a number in Python.
+inline PyTypeObject* type_of_number(Rep rep) noexcept {
+  return rep == Rep::kFloat ? &PyFloat_Type : rep == Rep::kBool ? &PyBool_Type : &PyLong_Type;
+}
 
 // One register at replay: 16 bytes, a payload and its tag.
 struct Reg {

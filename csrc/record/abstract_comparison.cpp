@@ -15,14 +15,6 @@ PyObject* method_name(int op) {
   return names[op];
 }
 
-Val truth_value(bool yes) {
-  return Val::constant(yes ? Py_True : Py_False);
-}
-
-Val not_implemented() {
-  return Val::constant(Py_NotImplemented);
-}
-
 Task<Val> compare_slot(Drive& drive, int op, Val left, Val right);
 
 // object's own: identity, and != as the opposite of ==.

@@ -23,10 +23,6 @@ const OperatorMethods& operator_methods(int op) {
 
 namespace {
 
-Val not_implemented() {
-  return Val::constant(Py_NotImplemented);
-}
-
 bool is_wrapper(PyObject* method) {
   return method == nullptr || Py_TYPE(method) == &PyWrapperDescr_Type;
 }

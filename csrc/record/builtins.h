@@ -87,6 +87,18 @@ Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, i
 // FORMAT_VALUE. False: not known.
 bool step_format(Recorder& recorder, ShadowFrame& frame, int conversion, bool with_spec);
 
+inline Val none_value() {
+  return Val::constant(Py_None);
+}
+inline Val truth_value(bool yes) {
+  return Val::constant(yes ? Py_True : Py_False);
+}
+inline Val not_implemented() {
+  return Val::constant(Py_NotImplemented);
+}
+inline Val number_value(Recorder& recorder, Py_ssize_t value) {
+  return recorder.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
+}
 bool is_plain_const(PyObject* object);
 // Every argument is a plain constant: CPython's own result is taken as it is.
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops);

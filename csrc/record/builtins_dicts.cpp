@@ -20,10 +20,6 @@ int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
 
 namespace {
 
-Val none() {
-  return Val::constant(Py_None);
-}
-
 // A dict whose items the recording may write: fresh, an argument, or an exact one that existed before.
 bool may_write(Recorder& recorder, Val dict) {
   if (dict.is_virtual()) return holds_dict(recorder.model(dict));
@@ -65,7 +61,7 @@ Task<Val> dict_setdefault(Drive& drive, Arguments args) {
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
   if (found > 0) co_return value;
-  value = args.values.size() == 3 ? args.values[2] : none();
+  value = args.values.size() == 3 ? args.values[2] : none_value();
   if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), value))
     co_await drive.unknown();
   co_return value;
@@ -126,16 +122,16 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
       recorder.pin(values[i]);
       recorder.overlay_set(dict.object(), keys[i], Val());
     }
-    co_return none();
+    co_return none_value();
   }
   if (recorder.is_real(dict)) {
     if (!recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
     for (PyObject* key : keys) recorder.dict_put(dict, key, Val());
-    co_return none();
+    co_return none_value();
   }
   for (PyObject* key : keys)
     if (!recorder.dict_delete(dict, key)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> dict_copy(Drive& drive, Arguments args) {
@@ -155,7 +151,7 @@ Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
   if (!args.names.empty() || args.values.size() < 2 || args.values.size() > 3 ||
       args.values[0].object() != reinterpret_cast<PyObject*>(&PyDict_Type))
     co_await drive.unknown();
-  const Val value = args.values.size() == 3 ? args.values[2] : none();
+  const Val value = args.values.size() == 3 ? args.values[2] : none_value();
   Val dict = recorder.new_dict();
   const Vals items = co_await collect(drive, args.values[1]);
   for (Val item : items) {
@@ -186,13 +182,13 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   if (last) {
     recorder.dict_delete(args.values[0], key);
     recorder.dict_set(args.values[0], key, value);
-    co_return none();
+    co_return none_value();
   }
   for (PyObject* other : keys) recorder.dict_delete(args.values[0], other);
   recorder.dict_set(args.values[0], key, value);
   for (size_t i = 0; i < keys.size(); ++i)
     if (keys[i] != key) recorder.dict_set(args.values[0], keys[i], values[i]);
-  co_return none();
+  co_return none_value();
 }
 
 }  // namespace
@@ -202,7 +198,7 @@ Task<Val> dict_setitem(Drive& drive, Arguments args) {
   if (!fits(recorder, args, 2, 2)) co_await drive.unknown();
   PyObject* key = recorder.key_in(args.values[0], args.values[1]);
   if (key == nullptr || !write_item(recorder, args.values[0], key, args.values[2])) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> dict_delitem(Drive& drive, Arguments args) {
@@ -214,7 +210,7 @@ Task<Val> dict_delitem(Drive& drive, Arguments args) {
   if (found == 0) co_await drive.raise();
   if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), Val()))
     co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 // The two values of a pair: OrderedDict draws no more than three of an iterator.
@@ -262,13 +258,13 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
       co_await drive.unknown();
     } else {
       co_await update_with_pairs(drive, args);
-      co_return none();
+      co_return none_value();
     }
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());
   values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());
   if (!write_items(recorder, args.values[0], keys, values)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 // A method of dict that writes, called on a dict that keeps an order of its own, puts the two out of step.

@@ -127,7 +127,7 @@ Task<Val> get_operator_item(Drive& drive, Arguments args) {
   co_return item;
 }
 
-Task<Val> truth_of(Drive& drive, Arguments args) {
+Task<Val> operator_truth(Drive& drive, Arguments args) {
   if (args.values.size() != 1) co_await drive.unknown();
   const bool yes = co_await is_true(drive, args.values[0]);
   co_return Val::constant(yes ? Py_True : Py_False);
@@ -202,7 +202,7 @@ void add_functional_builtins() {
   add_builtin("_operator", "gt", folded<relate<Py_GT>>);
   add_builtin("_operator", "ge", folded<relate<Py_GE>>);
   add_driven("_operator", "getitem", get_operator_item);
-  add_driven("_operator", "truth", truth_of);
+  add_driven("_operator", "truth", operator_truth);
   add_driven("_thread", "RLock.__exit__", lock_block<0, false>);
   add_driven("_thread", "LockType.__exit__", lock_block<1, false>);
   if (cpython::kExitHasSelf) {  // `with` calls __enter__ as anything else is called

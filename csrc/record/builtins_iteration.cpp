@@ -11,14 +11,6 @@
 namespace pijit {
 namespace {
 
-Val truth_value(bool yes) {
-  return Val::constant(yes ? Py_True : Py_False);
-}
-
-Val number(Recorder& recorder, Py_ssize_t value) {
-  return recorder.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
-}
-
 bool one_argument(const Arguments& args) {
   return args.values.size() == 1 && args.names.empty();
 }
@@ -137,7 +129,7 @@ Task<Val> make_enumerate(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (args.values.empty() || args.values.size() > 2 || args.positional() == 0) co_await drive.unknown();
   if (!args.names.empty() && !has_name(args.names[0], "start")) co_await drive.unknown();
-  Val start = args.values.size() == 2 ? recorder.force(args.values[1]) : number(recorder, 0);
+  Val start = args.values.size() == 2 ? recorder.force(args.values[1]) : number_value(recorder, 0);
   if (start.object() == nullptr || !PyLong_CheckExact(start.object())) co_await drive.unknown();
   Val inner = co_await get_iter(drive, args.values[0]);
   Val result = recorder.new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
@@ -190,14 +182,14 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   recorder.set_field(iterator, field::kIterator::kReversed, Val::constant(Py_True));
   const Py_ssize_t size =
       type == &PyList_Type ? recorder.count_items(args.values[0]) : recorder.iterated_size(args.values[0]);
-  if (size >= 0) recorder.set_field(iterator, field::kIterator::kSize, number(recorder, size));
+  if (size >= 0) recorder.set_field(iterator, field::kIterator::kSize, number_value(recorder, size));
   co_return iterator;
 }
 
 Task<Val> builtin_sum(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (args.values.empty() || args.values.size() > 2 || args.positional() == 0) co_await drive.unknown();
-  Val total = args.values.size() == 2 ? args.values[1] : number(recorder, 0);
+  Val total = args.values.size() == 2 ? args.values[1] : number_value(recorder, 0);
   PyTypeObject* type = recorder.type_of(total);
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyByteArray_Type) co_await drive.raise();
@@ -206,7 +198,8 @@ Task<Val> builtin_sum(Drive& drive, Arguments args) {
     Val item = co_await iter_next(drive, iterator);
     if (item.is_null()) {
       const bool copies = first && (type == &PyLong_Type || type == &PyFloat_Type);
-      if (copies) total = co_await binary(drive, nb::kSubtract, total, number(recorder, 0));  // -0.0 stays what it is
+      if (copies)
+        total = co_await binary(drive, nb::kSubtract, total, number_value(recorder, 0));  // -0.0 stays what it is
       co_return total;
     }
     total = co_await binary(drive, nb::kAdd, total, item);

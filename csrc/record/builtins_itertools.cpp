@@ -9,10 +9,6 @@
 namespace pijit {
 namespace {
 
-Val number(Recorder& recorder, Py_ssize_t value) {
-  return recorder.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
-}
-
 void no_rebuild(Recorder& recorder, Val iterator) {
   recorder.note_begun(iterator);
 }
@@ -91,7 +87,7 @@ Task<Val> next_of_chain(Drive& drive, Arguments args) {
 Task<Val> make_islice(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!args.names.empty() || args.values.size() < 2 || args.values.size() > 4) co_await drive.unknown();
-  Val start = number(recorder, 0), stop = args.values[1], step = number(recorder, 1);
+  Val start = number_value(recorder, 0), stop = args.values[1], step = number_value(recorder, 1);
   if (args.values.size() > 2) {
     start = args.values[1].object() == Py_None ? start : args.values[1];
     stop = args.values[2];
@@ -130,15 +126,15 @@ Task<Val> next_of_islice(Drive& drive, Arguments args) {
   if (!over && !(wanted > 0 && item.is_null())) item = co_await iter_next(drive, source);
   if (over || item.is_null()) {
     recorder.set_field(self, 0, empty_iterator(recorder));
-    recorder.set_field(self, 1, number(recorder, 0));
-    recorder.set_field(self, 2, number(recorder, 0));
+    recorder.set_field(self, 1, number_value(recorder, 0));
+    recorder.set_field(self, 2, number_value(recorder, 0));
     co_return Val();
   }
   // Counted from here: the next one is step - 1 further, the end is so much nearer.
   Py_ssize_t next = step - 1, left = stop - skip - 1;
   if (!endless && next > left) next = left;
-  recorder.set_field(self, 1, number(recorder, next));
-  if (!endless) recorder.set_field(self, 2, number(recorder, left));
+  recorder.set_field(self, 1, number_value(recorder, next));
+  if (!endless) recorder.set_field(self, 2, number_value(recorder, left));
   co_return item;
 }
 
@@ -153,7 +149,7 @@ Task<Val> make_repeat(Drive& drive, Arguments args) {
   if (!times.is_null()) {
     times = recorder.force(times);
     if (times.object() == nullptr || !PyLong_CheckExact(times.object())) co_await drive.unknown();
-    fields.push_back(cpython::int_sign(times.object()) < 0 ? number(recorder, 0) : times);
+    fields.push_back(cpython::int_sign(times.object()) < 0 ? number_value(recorder, 0) : times);
   }
   co_return make(recorder, known_type<kRepeat>(), fields);
 }
@@ -164,7 +160,7 @@ Task<Val> next_of_repeat(Drive& drive, Arguments args) {
   if (recorder.model(self).items.size() == 1) co_return item;
   const Py_ssize_t left = PyLong_AsSsize_t(recorder.virtual_field(self, 1).object());
   if (left == 0) co_return Val();
-  recorder.set_field(self, 1, number(recorder, left - 1));
+  recorder.set_field(self, 1, number_value(recorder, left - 1));
   co_return item;
 }
 
@@ -177,8 +173,8 @@ Task<Val> make_count(Drive& drive, Arguments args) {
   // From a bool or an instance of another class of integers it counts in plain ones.
   if (type != &PyLong_Type && (type->tp_flags & Py_TPFLAGS_LONG_SUBCLASS) != 0) co_await drive.unknown();
   Vals fields;
-  fields.push_back(start.is_null() ? number(recorder, 0) : start);
-  fields.push_back(step.is_null() ? number(recorder, 1) : step);
+  fields.push_back(start.is_null() ? number_value(recorder, 0) : start);
+  fields.push_back(step.is_null() ? number_value(recorder, 1) : step);
   co_return make(recorder, known_type<kCount>(), fields);
 }
 

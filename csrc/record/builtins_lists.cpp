@@ -9,14 +9,6 @@
 namespace pijit {
 namespace {
 
-Val none() {
-  return Val::constant(Py_None);
-}
-
-Val number(Recorder& recorder, Py_ssize_t value) {
-  return recorder.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
-}
-
 // The list that a method with so many arguments writes; Null: not such a call.
 Val written_list(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
   if (!args.names.empty() || args.values.size() < least + 1 || args.values.size() > most + 1) return Val();
@@ -45,13 +37,13 @@ Task<Val> list_append(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (args.names.empty() && args.values.size() == 2 && is_own_list(recorder, args.values[0])) {
     if (!recorder.call_known(method_of_list("append"), args.values)) co_await drive.unknown();
-    co_return none();
+    co_return none_value();
   }
   Val list = written_list(recorder, args, 1, 1);
   if (list.is_null()) co_await drive.unknown();
   const Vals more(1, args.values[1]);
   if (!recorder.add_items(list, more, "append", more)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 // Adds what an iterable gives: a known container at once, of any other each item before the next one is drawn.
@@ -80,7 +72,7 @@ Task<Val> list_extend(Drive& drive, Arguments args) {
   const Val list = written_list(drive.recorder(), args, 1, 1);
   if (list.is_null()) co_await drive.unknown();
   co_await extend(drive, args.values[0], list, args.values[1]);
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> list_insert(Drive& drive, Arguments args) {
@@ -92,10 +84,10 @@ Task<Val> list_insert(Drive& drive, Arguments args) {
   at = at < 0 ? std::max<Py_ssize_t>(at + size, 0) : std::min(at, size);
   const Vals more(1, args.values[2]);
   Vals real;
-  real.push_back(number(recorder, at));
+  real.push_back(number_value(recorder, at));
   real.push_back(args.values[2]);
   if (!recorder.splice(list, static_cast<size_t>(at), 0, more, "insert", real)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> list_pop(Drive& drive, Arguments args) {
@@ -110,7 +102,7 @@ Task<Val> list_pop(Drive& drive, Arguments args) {
   Val item = recorder.model(list).items[static_cast<size_t>(at)];
   const Vals nothing;
   Vals real;
-  if (recorder.type_of(list) == &PyList_Type) real.push_back(number(recorder, at));
+  if (recorder.type_of(list) == &PyList_Type) real.push_back(number_value(recorder, at));
   if (!recorder.splice(list, static_cast<size_t>(at), 1, nothing, "pop", real)) co_await drive.unknown();
   co_return item;
 }
@@ -134,9 +126,9 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
   if (at == items.size()) co_await drive.raise();
   const Vals nothing;
   Vals real;
-  real.push_back(number(recorder, static_cast<Py_ssize_t>(at)));
+  real.push_back(number_value(recorder, static_cast<Py_ssize_t>(at)));
   if (!recorder.splice(list, at, 1, nothing, "__delitem__", real)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> list_clear(Drive& drive, Arguments args) {
@@ -145,7 +137,7 @@ Task<Val> list_clear(Drive& drive, Arguments args) {
   Val list = written_list(recorder, args, 0, 0);
   if (!list.is_null()) list = recorder.content_to_drop(args.values[0]);
   if (list.is_null() || !recorder.set_items(list, nothing, "clear", nothing)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> list_reverse(Drive& drive, Arguments args) {
@@ -156,7 +148,7 @@ Task<Val> list_reverse(Drive& drive, Arguments args) {
   std::reverse(items.begin(), items.end());
   const Vals nothing;
   if (!recorder.set_items(list, items, "reverse", nothing)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> list_sort(Drive& drive, Arguments args) {
@@ -182,12 +174,12 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
   Vals real;
   if (recorder.is_real(list)) {
     Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-    for (uint32_t i = 0; i < 3; ++i) recorder.set_field(slice, i, none());
+    for (uint32_t i = 0; i < 3; ++i) recorder.set_field(slice, i, none_value());
     real.push_back(slice);
     real.push_back(recorder.new_tuple(&PyTuple_Type, sorted.data(), sorted.size()));
   }
   if (!recorder.set_items(list, sorted, "__setitem__", real)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> list_copy(Drive& drive, Arguments args) {
@@ -206,7 +198,7 @@ Task<Val> sequence_count(Drive& drive, Arguments args) {
     const bool equal = co_await equals(drive, items[i], args.values[1]);
     count += equal;
   }
-  co_return number(drive.recorder(), count);
+  co_return number_value(drive.recorder(), count);
 }
 
 Task<Val> sequence_index(Drive& drive, Arguments args) {
@@ -224,7 +216,7 @@ Task<Val> sequence_index(Drive& drive, Arguments args) {
   items.resize(static_cast<size_t>(std::max(bounds[0], bounds[1])));
   const size_t at = co_await find(drive, items, args.values[1], static_cast<size_t>(bounds[0]));
   if (at == items.size() || static_cast<Py_ssize_t>(at) >= bounds[1]) co_await drive.raise();
-  co_return number(recorder, static_cast<Py_ssize_t>(at));
+  co_return number_value(recorder, static_cast<Py_ssize_t>(at));
 }
 
 // A slice of adjacent items, as bounds and positions, of a list that has another size now.
@@ -234,8 +226,8 @@ Val clip_slice(Recorder& recorder, Py_ssize_t size, Py_ssize_t bounds[3], std::v
   positions->clear();
   for (Py_ssize_t i = bounds[0]; i < bounds[1]; ++i) positions->push_back(static_cast<size_t>(i));
   const Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-  for (uint32_t i = 0; i < 2; ++i) recorder.set_field(slice, i, number(recorder, bounds[i]));
-  recorder.set_field(slice, field::kSlice::kStep, none());
+  for (uint32_t i = 0; i < 2; ++i) recorder.set_field(slice, i, number_value(recorder, bounds[i]));
+  recorder.set_field(slice, field::kSlice::kStep, none_value());
   return slice;
 }
 
@@ -273,7 +265,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
   bool written = false;
   if (!slice) {
     if (positions.empty()) co_await drive.raise();
-    real[0] = number(recorder, static_cast<Py_ssize_t>(positions[0]));
+    real[0] = number_value(recorder, static_cast<Py_ssize_t>(positions[0]));
     real.push_back(value);
     written = recorder.splice(list, positions[0], 1, given, "__setitem__", real);
   } else {
@@ -305,7 +297,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
     }
   }
   if (!written) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 // del list[key]
@@ -319,7 +311,7 @@ Task<Val> list_delitem(Drive& drive, Arguments args) {
   const size_t size = recorder.model(list).items.size();
   if (!read_positions(recorder, key, size, &positions, &slice, bounds)) co_await drive.unknown();
   if (!slice && positions.empty()) co_await drive.raise();
-  const Vals nothing, real(1, slice ? key : number(recorder, static_cast<Py_ssize_t>(positions[0])));
+  const Vals nothing, real(1, slice ? key : number_value(recorder, static_cast<Py_ssize_t>(positions[0])));
   const bool together = !slice || bounds[2] == 1;
   const size_t first = !positions.empty() ? positions[0] : 0;
   bool written = false;
@@ -333,7 +325,7 @@ Task<Val> list_delitem(Drive& drive, Arguments args) {
     written = recorder.set_items(list, rest, "__delitem__", real);
   }
   if (!written) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 // list += iterable, list *= count: the list itself.
@@ -349,7 +341,7 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
   if (list.is_null() || !read_index(recorder, args.values[1], &times)) co_await drive.unknown();
   const Vals items = recorder.model(list).items;
   if (grows_too_long(items.size(), times)) co_await drive.unknown();
-  Vals made, real(1, number(recorder, times));
+  Vals made, real(1, number_value(recorder, times));
   for (Py_ssize_t i = 0; i < times; ++i) made.insert(made.end(), items.begin(), items.end());
   if (!recorder.set_items(list, made, "__imul__", real)) co_await drive.unknown();
   co_return args.values[0];
@@ -397,14 +389,14 @@ Task<Val> deque_extend(Drive& drive, Arguments args) {
   const size_t before = recorder.model(deque).items.size();
   co_await extend(drive, deque, deque, args.values[1]);
   if (!drawn && recorder.model(deque).items.size() != before) recorder.reshape(deque);
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> deque_appendleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Vals real(1, args.values[1]);
   if (!recorder.splice(args.values[0], 0, 0, real, "appendleft", real)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> deque_popleft(Drive& drive, Arguments args) {

@@ -6,10 +6,6 @@
 namespace pijit {
 namespace {
 
-Val truth_value(bool yes) {
-  return Val::constant(yes ? Py_True : Py_False);
-}
-
 // What a metaclass that asks for no more inherits.
 PyObject* of_type(PyObject* name) {
   return PyDict_GetItem(cpython::type_dict(&PyType_Type), name);
@@ -106,13 +102,9 @@ Invoke type_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   return give(recorder, frame, pops, truth_value(PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))));
 }
 
-void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  frame.pending.result = recorder.owned(result);
-}
-
 // An abstract class that has said yes keeps the class in its cache and says yes for ever.
 void take_abc_answer(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  take_bool(recorder, frame, result);
+  take_owned(recorder, frame, result);
   if (result == Py_False) recorder.note_refused(frame.pending.x.object(), frame.pending.y.object());
 }
 
@@ -306,13 +298,13 @@ Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
     return give_id(recorder, frame, pops, recorder.address_of(value));
   if (!cpython::is_scalar(object)) recorder.note_address(object);
   if (is_audited()) return give_id(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromVoidPtr(object)).get()));
-  recorder.observe(frame, pops, take_bool);
+  recorder.observe(frame, pops, take_owned);
   return Invoke::kStarted;
 }
 
 Invoke builtin_recursion_limit(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
   recorder.guard_recursion_limit();
-  recorder.observe(frame, pops, take_bool);
+  recorder.observe(frame, pops, take_owned);
   return Invoke::kStarted;
 }
 

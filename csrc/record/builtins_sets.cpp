@@ -10,14 +10,6 @@
 namespace pijit {
 namespace {
 
-Val none() {
-  return Val::constant(Py_None);
-}
-
-Val truth_value(bool yes) {
-  return Val::constant(yes ? Py_True : Py_False);
-}
-
 using Keys = KeyList;
 
 // The set that a method writes; Null: not such a call.
@@ -66,7 +58,7 @@ Task<Val> set_add(Drive& drive, Arguments args) {
   const Objects keys(1, key);
   const Vals real(1, args.values[1]);
   if (!recorder.add_keys(set, keys, "add", real)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 template <bool kMustBeThere>
@@ -77,10 +69,10 @@ Task<Val> set_remove(Drive& drive, Arguments args) {
   if (set.is_null() || key == nullptr) co_await drive.unknown();
   const ptrdiff_t at = recorder.model(set).keys.find(key);
   if (at < 0 && kMustBeThere) co_await drive.raise();
-  if (at < 0) co_return none();
+  if (at < 0) co_return none_value();
   const Vals real(1, args.values[1]);
   if (!recorder.remove_key(set, static_cast<size_t>(at), "discard", real)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 Task<Val> set_clear(Drive& drive, Arguments args) {
@@ -90,7 +82,7 @@ Task<Val> set_clear(Drive& drive, Arguments args) {
   const Keys nothing;
   const Vals real;
   if (set.is_null() || !recorder.replace_keys(set, nothing, "clear", real)) co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 // The only item; of several, which one CPython takes is the hash table's secret.
@@ -207,7 +199,7 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
   if (std::any_of(args.values.begin() + 1, args.values.end(), drawn)) {
     if (args.values.size() != 2) co_await drive.unknown();
     co_await update_from<kHow>(drive, args.values[0], set, args.values[1]);
-    co_return none();
+    co_return none_value();
   }
   Keys keys, more;  // all that it has in the end; what a union adds
   if (kHow != Combine::kUnion) keys = recorder.model(set).keys;
@@ -232,7 +224,7 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
   if (!(kHow == Combine::kUnion ? recorder.add_keys(set, more, method, operands)
                                 : recorder.replace_keys(set, keys, method, operands)))
     co_await drive.unknown();
-  co_return none();
+  co_return none_value();
 }
 
 enum class Relation : uint8_t { kSubset, kSuperset, kDisjoint };

@@ -4,19 +4,12 @@
 // facts are forgotten, and what is read from there on leaves guards that a replay checks in one place, right after
 // the call (Op::kEpoch); rejected: a guard at every later read, each with a snapshot of its own. Virtual objects that
 // never escaped cannot have been seen by anybody and stay as they are.
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "record/recorder.h"
 
 namespace pijit {
-namespace {
-
-bool is_heap_type(PyTypeObject* type) {
-  return type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
-}
-
-}  // namespace
-
 // At the first instruction after an opaque call.
 void Recorder::begin_epoch() {
   Trace& trace = *trace_;
@@ -68,7 +61,7 @@ void Recorder::begin_epoch() {
 void Recorder::forget_types() {
   for (uint32_t reg : typed_) {
     RegInfo& info = trace_->regs[reg];
-    if (is_heap_type(info.type)) info.type = nullptr;
+    if (cpython::may_change(info.type)) info.type = nullptr;
   }
   typed_.clear();
 }
@@ -87,7 +80,7 @@ void Recorder::go_stale() {
     if (object.reg == kNone || !is_mutable(object.kind)) continue;
     if (stale_regs_[i] == kNone) stale_.push_back({static_cast<uint32_t>(trace_->nodes.size()), i, object.reg});
     stale_regs_[i] = object.reg;
-    if (!is_heap_type(models_[i]->type)) trace_->regs[object.reg].type = models_[i]->type;
+    if (!cpython::may_change(models_[i]->type)) trace_->regs[object.reg].type = models_[i]->type;
     if (reg_objects_[object.reg] == nullptr) reg_objects_[object.reg] = models_[i]->real;
     replace_in_models(Val::virtual_object(i), Val::reg(object.reg));
   }

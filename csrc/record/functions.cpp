@@ -25,7 +25,7 @@ uint32_t field_of(PyObject* name) {
                                                                {"__doc__", kDoc}};
   for (const auto& [text, field] : kRows)
     if (has_name(name, text)) return field;
-  return cpython::kAnnotate >= 0 && has_name(name, "__annotate__") ? kAnnotate : kFields;
+  return cpython::kAnnotate >= 0 && has_name(name, "__annotate__") ? kAnnotate : function_field::kFields;
 }
 
 bool is_type_parameters(PyObject* name) {
@@ -76,7 +76,7 @@ Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
   const uint32_t field = field_of(name);
   if (field == kAnnotations) return annotations_of(recorder, function);
   if (is_type_parameters(name)) return no_type_parameters();
-  if (field == kFields) return Val();
+  if (field == function_field::kFields) return Val();
   const Vals& fields = recorder.model(function).items;
   const Val value = field < fields.size() ? fields[field] : Val();
   if (!value.is_null()) return value;
@@ -181,7 +181,7 @@ bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val object, P
 int write_function_attribute(Recorder& recorder, Val function, PyObject* name, Val value) {
   const uint32_t field = field_of(name);
   if (is_type_parameters(name)) return !recorder.is_built(function) && value == no_type_parameters() ? 1 : -1;
-  if (field == kFields && !has_name(name, "__dict__") && !has_name(name, "__builtins__")) return 0;
+  if (field == function_field::kFields && !has_name(name, "__dict__") && !has_name(name, "__builtins__")) return 0;
   PyTypeObject* type = value.is_null() ? nullptr : recorder.type_of(value);
   const bool text = field == kName || field == kQualname;
   const bool dict = field == kAnnotations;

@@ -78,10 +78,6 @@ std::vector<Heads::Head> find(PyCodeObject* code) {
   return heads;
 }
 
-PyTypeObject* type_of_number(Rep rep) {
-  return rep == Rep::kFloat ? &PyFloat_Type : rep == Rep::kBool ? &PyBool_Type : &PyLong_Type;
-}
-
 // The number is one that the data of a tensor decides.
 bool is_of_data(const Node& node) {
   constexpr std::string_view kNames[] = {"tensor::item", "tensor::int", "tensor::float", "tensor::bool", "tensor::not"};

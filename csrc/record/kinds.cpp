@@ -22,7 +22,7 @@ namespace pijit {
 namespace {
 
 // Of a dict: all are such that a trace may keep them.
-bool has_lasting_keys(PyObject* dict) {
+bool all_keys_last(PyObject* dict) {
   PyObject *key, *value;
   for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;)
     if (!cpython::is_lasting_key(key)) return false;
@@ -51,7 +51,7 @@ bool held_objects(PyObject* object, int depth, Objects* held) {
   }
   PyObject *key, *value;
   for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) held->push_back(value);
-  return has_lasting_keys(dict);
+  return all_keys_last(dict);
 }
 
 bool is_container(PyObject* object) {

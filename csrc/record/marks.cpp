@@ -14,7 +14,7 @@ struct Marked {
   Ref weak;  // its callback removes the row
 };
 
-std::unordered_map<PyObject*, Marked>& table() noexcept {
+std::unordered_map<PyObject*, Marked>& marked_things() noexcept {
   static auto* rows = new std::unordered_map<PyObject*, Marked>();
   return *rows;
 }
@@ -28,8 +28,8 @@ PyObject* key_of(PyObject* thing) noexcept {
 }
 
 const Marked* find(PyObject* key) noexcept {
-  auto row = table().find(key);
-  return row == table().end() ? nullptr : &row->second;
+  auto row = marked_things().find(key);
+  return row == marked_things().end() ? nullptr : &row->second;
 }
 
 // The code was written in the body of the object's class or of one of its bases: `Net.forward` belongs to `Net`.
@@ -49,7 +49,8 @@ bool is_method_of(PyCodeObject* code, PyTypeObject* type) noexcept {
 
 // Called when something marked dies; `self` is the key of its mark.
 PyObject* on_death(PyObject* self, PyObject*) {
-  auto row = table().extract(static_cast<PyObject*>(PyLong_AsVoidPtr(self)));  // its references are dropped last
+  auto row =
+      marked_things().extract(static_cast<PyObject*>(PyLong_AsVoidPtr(self)));  // its references are dropped last
   Py_RETURN_NONE;
 }
 
@@ -60,7 +61,7 @@ PyMethodDef g_on_death = {"marked_died", on_death, METH_O, nullptr};
 bool set_mark(PyObject* thing, Mark mark, std::string reason) {
   PyObject* key = key_of(thing);
   if (mark == Mark::kNone) {
-    auto row = table().extract(key);
+    auto row = marked_things().extract(key);
     return true;
   }
   Ref address = Ref::steal(PyLong_FromVoidPtr(key));
@@ -70,7 +71,7 @@ bool set_mark(PyObject* thing, Mark mark, std::string reason) {
   g_left_alone = g_left_alone || mark == Mark::kSkip || mark == Mark::kOpaque;
   g_objects += !PyFunction_Check(thing) && !PyModule_Check(thing);
   Marked row{mark, std::move(reason), std::move(weak)};
-  std::swap(table()[key], row);  // what was there before is dropped last
+  std::swap(marked_things()[key], row);  // what was there before is dropped last
   return true;
 }
 
@@ -79,7 +80,7 @@ bool any_left_alone() noexcept {
 }
 
 Mark mark_of_call(PyObject* function, PyObject* first) noexcept {
-  if (table().empty() || function == nullptr || !PyFunction_Check(function)) return Mark::kNone;
+  if (marked_things().empty() || function == nullptr || !PyFunction_Check(function)) return Mark::kNone;
   const Marked* row = find(function);
   if (row == nullptr) row = find(PyFunction_GET_GLOBALS(function));
   if (row == nullptr && g_objects > 0 && first != nullptr) {

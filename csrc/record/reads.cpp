@@ -6,6 +6,7 @@
 // recording.
 #include <algorithm>
 
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "guard/instances.h"
 #include "record/recorder.h"
@@ -13,10 +14,6 @@
 namespace pijit {
 
 namespace {
-
-bool is_heap_type(PyTypeObject* type) {
-  return (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
-}
 
 Guard make_guard(GuardOp op, PyObject* subject) {
   Guard guard{};
@@ -33,7 +30,7 @@ uint32_t Recorder::add_guard(const Guard& guard) {
 }
 
 void Recorder::guard_type_version(PyTypeObject* type, PyObject* instance) {
-  if (!is_heap_type(type)) return;
+  if (!cpython::may_change(type)) return;
   bool created;
   Fact& fact = facts_.find(type, FactKind::kTypeVersion, &created);
   uint32_t version = cpython::type_version(type);
@@ -57,7 +54,7 @@ PyObject* Recorder::lookup_type(PyTypeObject* type, PyObject* name, PyObject* in
 bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
   PyTypeObject* type = Py_TYPE(object);
   *dict = cpython::instance_dict(object);
-  bool movable = is_heap_type(type) || PyModule_Check(object);
+  bool movable = cpython::may_change(type) || PyModule_Check(object);
   if (!movable && *dict == nullptr) return true;
   bool created;
   Fact& fact = facts_.find(object, FactKind::kInstance, &created);

@@ -35,10 +35,6 @@ ScalarOp scalar_op(SiteKind kind, int oparg) {
   }
 }
 
-PyTypeObject* type_of_number(Rep rep) {
-  return rep == Rep::kFloat ? &PyFloat_Type : rep == Rep::kBool ? &PyBool_Type : &PyLong_Type;
-}
-
 }  // namespace
 
 // A number of which it is known how a replay gets it.

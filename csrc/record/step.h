@@ -35,6 +35,10 @@ void step_load_slice(Recorder&, ShadowFrame&);
 Val slice_of(Recorder&, Val start, Val stop);
 // A part or concatenation of known sequences, now in frame.collected; its class is what CPython made of it.
 void take_sequence(Recorder&, ShadowFrame&, PyObject* result);
+// The result is a constant that cannot change.
+inline void take_owned(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  frame.pending.result = recorder.owned(result);
+}
 void step_store_subscr(Recorder&, ShadowFrame&);
 void step_store_slice(Recorder&, ShadowFrame&);
 void step_delete_subscr(Recorder&, ShadowFrame&);

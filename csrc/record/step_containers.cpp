@@ -13,10 +13,6 @@ void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 
 namespace {
 
-void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  frame.pending.result = recorder.owned(result);
-}
-
 void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* names) {
   Val dict = recorder.new_dict();
   int pops = names != nullptr ? count + 1 : 2 * count;
@@ -40,7 +36,7 @@ void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
       return recorder.stop(Abort::kUnknownOperand, "a formatted result");
     pieces.push_back(piece);
   }
-  if (!varies) return recorder.observe(frame, count, take_plain);
+  if (!varies) return recorder.observe(frame, count, take_owned);
   const Val all = recorder.new_tuple(&PyTuple_Type, pieces.data(), pieces.size());
   recorder.compute(frame, string_function(-1), {all}, count);
 }
@@ -232,7 +228,7 @@ bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, i
   if (type == &PyType_Type) return class_subscript(recorder, frame, container, key, pops) == Invoke::kStarted;
   const bool plain = type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyRange_Type;
   if (plain && container.is_const() && is_plain_key(recorder, key)) {
-    recorder.observe(frame, pops, take_plain);
+    recorder.observe(frame, pops, take_owned);
     frame.pending.folds = true;
     return true;
   }

@@ -5,10 +5,6 @@
 namespace pijit {
 namespace {
 
-void take_bool(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  frame.pending.result = recorder.owned(result);
-}
-
 bool is_builtin_class(PyObject* object) {
   if (PyTuple_CheckExact(object)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
@@ -31,7 +27,7 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
   if (!known) return recorder.stop(Abort::kUnknownOperand, "an exception class");
   const Val exception = frame.top(2);
   if (exception.is_virtual() && !guard_class(recorder, exception)) return;
-  recorder.observe(frame, 1, take_bool);
+  recorder.observe(frame, 1, take_owned);
 }
 
 // except*: what is not known of a group is an opaque call.

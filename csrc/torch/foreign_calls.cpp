@@ -10,13 +10,13 @@
 namespace pijit::torch_adapter {
 namespace {
 
-struct Row {
+struct ForeignRow {
   const char* path;
   ForeignCall kind;
 };
 
 // Optimizers bracket what they do with marks for a profiler, and hooks of modes; without a profiler these do nothing.
-constexpr Row kRows[] = {
+constexpr ForeignRow kForeignRows[] = {
     {"torch._C._dynamo.eval_frame.set_eval_frame", ForeignCall::kIdle},
     {"torch.ops.profiler._record_function_enter_new._op", ForeignCall::kIdle},
     {"torch.ops.profiler._record_function_exit._RecordFunction._op", ForeignCall::kIdle},
@@ -29,7 +29,7 @@ constexpr Row kRows[] = {
     {"torch._C._ImperativeEngine.run_backward", ForeignCall::kBackward},
 };
 
-struct Known {
+struct KnownCall {
   Ref object;
   ForeignCall kind;
 };
@@ -49,17 +49,17 @@ Ref find(const char* path) {
 }
 
 // Methods are told by their definitions: looking one up makes a new object.
-const void* key_of(PyObject* object) noexcept {
+const void* definition_of(PyObject* object) noexcept {
   if (PyCFunction_Check(object)) return reinterpret_cast<PyCFunctionObject*>(object)->m_ml;
   if (Py_IS_TYPE(object, &PyMethodDescr_Type)) return reinterpret_cast<PyMethodDescrObject*>(object)->d_method;
-  if (PyInstanceMethod_Check(object)) return key_of(PyInstanceMethod_GET_FUNCTION(object));
+  if (PyInstanceMethod_Check(object)) return definition_of(PyInstanceMethod_GET_FUNCTION(object));
   return object;
 }
 
-const std::vector<Known>& known() {
+const std::vector<KnownCall>& known_calls() {
   static const auto* all = [] {
-    auto* made = new std::vector<Known>;
-    for (const Row& row : kRows)
+    auto* made = new std::vector<KnownCall>;
+    for (const ForeignRow& row : kForeignRows)
       if (Ref object = find(row.path)) made->push_back({std::move(object), row.kind});
     return made;
   }();
@@ -70,8 +70,8 @@ const std::vector<Known>& known() {
 
 ForeignCall foreign_call(PyObject* callable) noexcept {
   try {
-    for (const Known& each : known())
-      if (key_of(each.object.get()) == key_of(callable)) return each.kind;
+    for (const KnownCall& each : known_calls())
+      if (definition_of(each.object.get()) == definition_of(callable)) return each.kind;
   } catch (...) {
   }
   return ForeignCall::kUnknown;

@@ -7,14 +7,14 @@ namespace pijit::torch_adapter {
 inline constexpr uintptr_t kAligned = 64;  // bytes: what kernels of compilers load at once, at most
 
 // All that kernels may have been chosen by.
-struct Form {
+struct TensorForm {
   uint64_t keys;
   c10::ScalarType dtype;
   c10::Device device;
   bool aligned, requires_grad;
   c10::SmallVector<int64_t, 5> sizes, strides;
 
-  explicit Form(const Impl* tensor)
+  explicit TensorForm(const Impl* tensor)
       : keys(tensor->key_set().raw_repr()),
         dtype(c10::typeMetaToScalarType(tensor->dtype())),
         device(tensor->device()),

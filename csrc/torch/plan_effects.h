@@ -33,7 +33,7 @@ class PlanEffects {
   struct Leaf {
     uint32_t reg;
     bool trained, cleared;
-    std::optional<Form> gradient;  // that native replay left
+    std::optional<TensorForm> gradient;  // that native replay left
   };
   bool fits(PyObject* const* made, const Reg* regs) const;
   bool is_apart(const Vec<uint32_t>& registers, const Reg* regs) const;
@@ -41,7 +41,7 @@ class PlanEffects {
   bool gradients_on_, refused_ = false;
   Vec<uint32_t> written_at_, free_at_;
   std::vector<bool> spent_;
-  std::vector<Form> written_;
+  std::vector<TensorForm> written_;
   std::vector<Leaf> leaves_;
   std::vector<const Impl*> own_;        // those written to
   std::vector<std::string> functions_;  // by output: the name of its function; empty: it has none

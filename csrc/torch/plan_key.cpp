@@ -68,9 +68,9 @@ class TorchPlanKey final : public PlanKey {
   std::vector<bool> trained() const override {
     std::vector<bool> made;
     if (!recorded_) return made;
-    for (const Form& form : free_) made.push_back(form.requires_grad);
+    for (const TensorForm& form : free_) made.push_back(form.requires_grad);
     for (const Bound& tensor : bound_) made.push_back(tensor.requires_grad);
-    for (const Form& form : outputs_) made.push_back(form.requires_grad);
+    for (const TensorForm& form : outputs_) made.push_back(form.requires_grad);
     return made;
   }
 
@@ -148,7 +148,7 @@ class TorchPlanKey final : public PlanKey {
 
   Vec<uint32_t> bound_at_, free_at_, numbers_at_, outputs_at_;
   std::vector<Bound> bound_;
-  std::vector<Form> free_, outputs_;
+  std::vector<TensorForm> free_, outputs_;
   std::vector<Reg> numbers_;
   std::unique_ptr<PlanEffects> effects_;
   bool recorded_ = false;

@@ -24,6 +24,7 @@ from pijit.errors import AdapterError
 _PACKAGE = Path(__file__).parent.parent
 _COMPILER = "install one (Debian and Ubuntu: apt install g++), or name it in the variable CXX"
 _MEMORY = 2 << 30  # of one compiler
+_FILES = 7  # that are compiled as one: most of what each takes alone is what its headers bring
 
 
 class _Torch(NamedTuple):
@@ -116,7 +117,7 @@ def _compile(compiler: Sequence[str], torch: _Torch, sources: Path, made: Path) 
     flags, place = _flags(torch, sources), made.parent
     common = place / "pch.h"
     shutil.copy(sources / "torch" / "pch.h", common)
-    files = sorted((sources / "torch").glob("*.cpp"))
+    files = _united(sorted((sources / "torch").glob("*.cpp")), place)
     print(f"pijit: building an adapter for torch {torch.version} with {compiler[0]}; this takes minutes", flush=True)
     _run([*compiler, *flags, "-x", "c++-header", str(common), "-o", f"{common}.gch"])
 
@@ -131,10 +132,18 @@ def _compile(compiler: Sequence[str], torch: _Torch, sources: Path, made: Path) 
     _run([*compiler, "-shared", *objects, *libraries, "-Wl,-s", "-o", str(made)])
 
 
+def _united(files: Sequence[Path], place: Path) -> list[Path]:
+    """Files in `place` that include some of `files` each."""
+    made = []
+    for at in range(0, len(files), _FILES):
+        made.append(place / f"united_{at}.cpp")
+        made[-1].write_text("".join(f'#include "{file}"\n' for file in files[at : at + _FILES]))
+    return made
+
+
 def _counted(done: Iterator[str], count: int) -> Iterator[str]:
     for at, each in enumerate(done, 1):
-        if at == count or at % 8 == 0:
-            print(f"pijit: {at} of {count} files", flush=True)
+        print(f"pijit: {at} of {count} parts", flush=True)
         yield each
 
 

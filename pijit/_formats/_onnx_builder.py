@@ -6,7 +6,8 @@ a constant of the dtype of the first tensor. `arithmetic` casts both operands to
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +25,7 @@ _UNSET: Any = object()
 _LOGICAL = words("Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Not IsNaN IsInf")
 # Runtimes have these in float32 only.
 _SINGLE = words("Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Conv ConvTranspose InstanceNormalization Softplus")
+_SHARES = words("Softmax LogSoftmax")
 _INTEGER = words("Shape Size NonZero ArgMax ArgMin")
 
 
@@ -38,12 +40,14 @@ class Builder:
     Attributes:
         nodes: those that are done.
         initializers: of the model: constants and parameters that nodes take.
+        loses_nan: operators of ONNX of which the runtime gives a number for NaN.
         node: the node of pijit's graph that is being lowered.
         seen: the free sizes, as they were at the capture.
     """
 
-    def __init__(self, initializers: Any, seen: Mapping[str, int]) -> None:
+    def __init__(self, initializers: Any, seen: Mapping[str, int], loses_nan: Collection[str] = ()) -> None:
         self.initializers = initializers
+        self.loses_nan = loses_nan
         self.seen = seen
         self.nodes: list[NodeProto] = []
         self.node: Node | None = None
@@ -176,7 +180,25 @@ class Builder:
                 plain = isinstance(value, int | float | str | tuple)
                 proto.attribute.append(_attribute(name, value) if plain else helper.make_attribute(name, value))
         self._pending.append(proto)
+        if kind in self.loses_nan and is_floating(own):
+            return self._with_nan(kind, inputs, results[0], attributes)
         return results[0] if outputs == 1 else results
+
+    def _with_nan(self, kind: str, inputs: Sequence[Any], made: Tensor, attributes: Mapping[str, Any]) -> Any:
+        """What an operator gives for NaN, which the runtime takes for a number."""
+        if kind in _SHARES:
+            # The sum of the probabilities is 1, or 0 where there is a NaN or an infinity.
+            shares = made if kind == "Softmax" else self.Exp(made)
+            total = self.ReduceSum(shares, self.const([attributes["axis"]], "int64"), keepdims=1)
+            return self.where(self.Greater(total, 0.5), made, math.nan)
+        for each in inputs:
+            if isinstance(each, Tensor) and each.const is None and is_floating(each.dtype):
+                if made.dtype == "bool":
+                    nan = self.IsNaN(each)
+                    made = self.Or(made, nan) if kind == "Cast" else self.And(made, self.Not(nan))
+                elif made.dtype == each.dtype and kind != "Cast":
+                    made = self.Where(self.IsNaN(each), each, made)
+        return made
 
     def memo(self, key: tuple[Any, ...], make: Callable[[], Tensor]) -> Tensor:
         """What `make` gives, once for each key."""

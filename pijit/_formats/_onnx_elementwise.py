@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_types import Tensor, category, is_floating, numpy_type
+from pijit._formats._onnx_types import NARROW, Tensor, category, is_floating, numpy_type
 
 
 def floating(o: Builder, x: Any) -> Any:
@@ -56,10 +56,28 @@ def divide(o: Builder, x: Any, y: Any, rounding: str | None = None) -> Any:
 def floor_divide(o: Builder, x: Any, y: Any) -> Any:
     x, y = o.operands(x, y)
     if is_floating(x.dtype):
-        # From the exact remainder: rounding x / y could reach the next integer.
-        return o.Round((x - remainder(o, x, y)) / y)
+        return _floor_of_floats(o, x, y)
+    own = x.dtype
+    if own in NARROW or own == "bool":
+        wide = "int64" if own in {"uint32", "uint64"} else "int32"
+        x, y = o.cast(x, wide), o.cast(y, wide)
     # ONNX divides integers towards 0; its Mod has the sign of y.
-    return o.arithmetic("Div", o.arithmetic("Sub", x, o.Mod(x, y)), y)
+    quotient, rest = o.Div(x, y), o.Mod(x, y)
+    below = o.And(o.Not(o.Equal(rest, 0)), o.Xor(o.Less(x, 0), o.Less(y, 0)))
+    return o.cast(o.Where(below, o.Sub(quotient, 1), quotient), own)
+
+
+def _floor_of_floats(o: Builder, x: Any, y: Any) -> Any:
+    """As torch does it: from the exact remainder, since rounding x / y could reach the next integer."""
+    ratio = x / y
+    rest = o.Mod(x, y, fmod=1)
+    quotient = (x - rest) / y
+    below = o.And(o.Not(o.Equal(rest, 0)), o.Xor(o.Less(rest, 0), o.Less(y, 0)))
+    quotient = o.Where(below, quotient - 1, quotient)
+    made = o.Floor(quotient)
+    made = o.Where(o.Greater(quotient - made, 0.5), made + 1, made)
+    made = o.Where(o.Equal(quotient, 0), ratio * 0, made)  # 0 has the sign of the ratio
+    return o.Where(o.Equal(y, 0), ratio, made)
 
 
 def remainder(o: Builder, x: Any, y: Any) -> Any:
@@ -77,8 +95,27 @@ def fmod(o: Builder, x: Any, y: Any) -> Any:
 
 
 def pow_(o: Builder, x: Any, y: Any) -> Any:
-    x, y = o.operands(x, y)
-    return o.arithmetic("Pow", x, y)
+    base, exponent = o.operands(x, y)
+    if isinstance(y, int | float) and not isinstance(x, int | float):
+        if is_floating(base.dtype) and base.dtype != "float16" and abs(y) == 0.5:  # of -infinity it is NaN in torch
+            return o.Sqrt(base) if y > 0 else o.Reciprocal(o.Sqrt(base))
+        if not is_floating(base.dtype) and isinstance(y, int) and 0 < y <= _LARGEST_POWER:
+            return _repeated(o, base, y)  # runtimes compute powers of integers as floats
+    return o.arithmetic("Pow", base, exponent)
+
+
+_LARGEST_POWER = 64
+
+
+def _repeated(o: Builder, x: Any, count: int) -> Any:
+    """x times itself."""
+    made = None
+    while count:
+        if count & 1:
+            made = x if made is None else binary(o, "Mul", made, x)
+        count >>= 1
+        x = binary(o, "Mul", x, x) if count else x
+    return made
 
 
 def abs_(o: Builder, x: Any) -> Any:
@@ -192,7 +229,11 @@ def atan2(o: Builder, x: Any, y: Any) -> Any:
 
 def hypot(o: Builder, x: Any, y: Any) -> Any:
     x, y = o.operands(x, y, floating=True)
-    return o.Sqrt(x * x + y * y)
+    x, y = o.Abs(x), o.Abs(y)
+    long, short = o.Max(x, y), o.Min(x, y)
+    ratio = short / long  # its square is in range where those of x and y are not
+    made = o.where(o.Equal(long, 0), 0.0, long * o.Sqrt(ratio * ratio + 1.0))
+    return o.where(o.Or(o.Equal(x, math.inf), o.Equal(y, math.inf)), math.inf, made)
 
 
 def copysign(o: Builder, x: Any, y: Any) -> Any:

@@ -376,7 +376,8 @@ def searchsorted(
     x, boundaries = o.operands(x, boundaries)
     if boundaries.rank > 1:
         boundaries = o.unsqueeze(boundaries, boundaries.rank - 1)
-    below = o.compare("LessOrEqual" if right else "Less", boundaries, o.unsqueeze(x, x.rank))
+    # Not "less": NaN goes behind all of them.
+    below = o.Not(o.compare("Greater" if right else "GreaterOrEqual", boundaries, o.unsqueeze(x, x.rank)))
     return o.cast(o.reduce("ReduceSum", o.cast(below, "int32"), -1, False), "int32" if int32 else "int64")
 
 

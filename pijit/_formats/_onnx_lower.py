@@ -7,7 +7,7 @@
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,10 +115,10 @@ def _layers(region: Region, above: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 class _Lowering:
     """One graph on its way to ONNX."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, loses_nan: Collection[str] = ()) -> None:
         self.graph = graph
         self.model = onnx.ModelProto()
-        self.builder = Builder(self.model.graph.initializer, graph.symbols)
+        self.builder = Builder(self.model.graph.initializer, graph.symbols, loses_nan)
         self.values: dict[str, Any] = {}
         self.layers = dict(_layers(graph.region))
         self.counts: dict[str, int] = {}
@@ -278,12 +278,12 @@ def _info(tensor: Tensor, name: str = "") -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name or tensor.name, ONNX_TYPES[tensor.dtype], tensor.shape)
 
 
-def lowered(graph: Graph, opset: int = FIRST_OPSET) -> onnx.ModelProto:
+def lowered(graph: Graph, opset: int = FIRST_OPSET, loses_nan: Collection[str] = ()) -> onnx.ModelProto:
     """The model; see `pijit._formats.onnx`."""
     newest = onnx.defs.onnx_opset_version()
     if not FIRST_OPSET <= opset <= newest:
         raise UsageError(f"opset {opset}: the format 'onnx' writes {FIRST_OPSET} to {newest}")
-    lowering = _Lowering(graph)
+    lowering = _Lowering(graph, loses_nan)
     inputs = lowering.inputs()
     for node in needed(graph):
         lowering.node(node)

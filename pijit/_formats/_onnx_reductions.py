@@ -65,10 +65,18 @@ def std(o: Builder, x: Any, axis: Any = None, correction: Any = 1, keepdims: boo
 
 
 def _extreme(o: Builder, kind: str, x: Any, axis: Any, keepdims: bool) -> Any:
-    own = x.dtype
+    own, axis = x.dtype, None if axis == () else axis
     if own == "bool" or own in NARROW:
         x = o.cast(x, "int64" if own == "uint32" else "int32")
-    return o.cast(o.reduce(f"Reduce{kind}", x, None if axis == () else axis, keepdims), own)
+    made = o.reduce(f"Reduce{kind}", x, axis, keepdims)
+    if is_floating(own):  # the comparisons of runtimes pass NaN over
+        made = o.where(o.cast(o.reduce("ReduceMax", is_nan(o, x), axis, keepdims), "bool"), math.nan, made)
+    return o.cast(made, own)
+
+
+def is_nan(o: Builder, x: Any) -> Any:
+    """1 where x is NaN, else 0."""
+    return o.cast(o.IsNaN(x), "int32")
 
 
 def max_(o: Builder, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -82,12 +90,21 @@ def min_(o: Builder, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def _place(o: Builder, kind: str, x: Any, axis: Any, keepdims: bool) -> Any:
     if x.rank == 0:
         return o.const(0, "int64")
-    if not is_floating(x.dtype):
-        x = o.cast(x, "float64")
-    if axis is not None:
-        return o.add(f"Arg{kind}", x, axis=o.axis(x, axis), keepdims=int(keepdims))
-    place = o.add(f"Arg{kind}", o.reshape(x, (-1,)), axis=0, keepdims=0)
-    return o.reshape(place, (1,) * x.rank) if keepdims else place
+    if axis is None:
+        place = _place(o, kind, o.reshape(x, (-1,)), 0, False)
+        return o.reshape(place, (1,) * x.rank) if keepdims else place
+
+    def first(of: str, array: Any) -> Any:
+        return o.add(f"Arg{of}", array, axis=o.axis(x, axis), keepdims=int(keepdims))
+
+    if is_floating(x.dtype):  # the first NaN is the largest and the smallest
+        any_nan = o.cast(o.reduce("ReduceMax", is_nan(o, x), axis, keepdims), "bool")
+        return o.Where(any_nan, first("Max", is_nan(o, x)), first(kind, x))
+    if x.dtype not in {"int64", "uint32", "uint64"}:
+        return first(kind, o.cast(x, "int32"))
+    # Runtimes look for the place in integers of 64 bits as in floats, which have fewer digits.
+    x = o.cast(x, "int64")
+    return first("Max", o.cast(o.Equal(x, o.reduce(f"Reduce{kind}", x, axis, True)), "int32"))
 
 
 def argmax(o: Builder, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -170,10 +187,8 @@ def vector_norm(o: Builder, x: Any, ord: Any = 2, axis: Any = None, keepdims: bo
     size = o.Abs(x)
     if ord == 1:
         return o.reduce("ReduceSum", size, axis, keepdims)
-    if ord == math.inf:
-        return o.reduce("ReduceMax", size, axis, keepdims)
-    if ord == -math.inf:
-        return o.reduce("ReduceMin", size, axis, keepdims)
+    if abs(ord) == math.inf:
+        return _extreme(o, "Max" if ord > 0 else "Min", size, axis, keepdims)
     if ord == 0:
         return o.reduce("ReduceSum", o.cast(o.cast(x, "bool"), x.dtype), axis, keepdims)
     return o.Pow(o.reduce("ReduceSum", o.Pow(size, ord), axis, keepdims), 1 / ord)

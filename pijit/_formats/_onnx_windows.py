@@ -9,7 +9,8 @@ import numpy as np
 from pijit._formats import _onnx_numbers as numbers
 from pijit._formats._onnx_arrays import merged, pad
 from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_reductions import indices
+from pijit._formats._onnx_reductions import argmax, indices, max_
+from pijit._formats._onnx_types import is_floating
 
 
 def tuple_of(value: Any, count: int) -> tuple[Any, ...]:
@@ -165,23 +166,36 @@ def _max_pool(
     strides = tuple_of(stride, axes) if stride not in ((), []) else kernel
     pads, dilations = tuple_of(padding, axes), tuple_of(dilation, axes)
     sizes, more = _pool_sizes(o, x, kernel, strides, pads, dilations, ceil_mode)
-    made = o.MaxPool(
-        x,
-        outputs=outputs,
-        kernel_shape=kernel,
-        strides=strides,
-        pads=(*pads, *(p + m for p, m in zip(pads, more, strict=True))),
-        dilations=dilations if any(each != 1 for each in dilations) else None,
-        ceil_mode=int(ceil_mode and None in sizes) or None,
-        shape=(*x.shape[:2], *sizes),
-    )
+
+    def pooled(array: Any, outputs: int) -> Any:
+        return o.MaxPool(
+            array,
+            outputs=outputs,
+            kernel_shape=kernel,
+            strides=strides,
+            pads=(*pads, *(p + m for p, m in zip(pads, more, strict=True))),
+            dilations=dilations if any(each != 1 for each in dilations) else None,
+            ceil_mode=int(ceil_mode and None in sizes) or None,
+            shape=(*x.shape[:2], *sizes),
+        )
+
+    def exact(values: Any) -> Any:
+        """Runtimes pass over NaN and -infinity: a pool of its own finds windows that have a NaN, or nothing else."""
+        if not is_floating(x.dtype):
+            return values
+        kinds = o.Where(o.IsNaN(x), o.const(2.0, "float32"), o.cast(o.Greater(x, -math.inf), "float32"))
+        kinds = pooled(kinds, 1)
+        values = o.where(o.Greater(kinds, 0.5), values, -math.inf)
+        return o.where(o.Greater(kinds, 1.5), math.nan, values)
+
     if outputs == 1:
-        return _restored(o, made, batched)
-    values, places = made
+        return _restored(o, exact(pooled(x, 1)), batched)
+    values, places = pooled(o.where(o.IsNaN(x), math.inf, x), 2)
     places.dtype, places.shape = "int64", values.shape
     area = numbers.scalar_multiply(o, o.size(x, 2), o.size(x, 3))
     # ONNX counts through the whole array, torch through one channel of one image.
-    return _restored(o, values, batched), _restored(o, o.Mod(places, o.cast(area, "int64")), batched)
+    places = o.Mod(places, o.cast(area, "int64"))
+    return _restored(o, exact(values), batched), _restored(o, places, batched)
 
 
 def max_pool1d(
@@ -357,10 +371,10 @@ def _adaptive_max_pool(o: Builder, axes: int, x: Any, shape: Any) -> Any:
         form[at], form[axes + at] = each.shape
         flat = flat * spatial[at] + each.reshape(form)
     flat = flat.reshape(*wanted, -1)
-    best = o.ArgMax(x, axis=-1, keepdims=1)
+    best = argmax(o, x, -1, True)
     table = o.Expand(o.const(flat, "int64"), o.ints((*(1,) * x.rank,)))
     picked = o.GatherElements(o.Expand(table, o.shape(x)), best, axis=x.rank - 1)
-    return o.reduce("ReduceMax", x, -1, False), o.squeeze(picked, x.rank - 1)
+    return max_(o, x, -1, False), o.squeeze(picked, x.rank - 1)
 
 
 def adaptive_max_pool1d(o: Builder, x: Any, shape: Any) -> Any:

@@ -10,6 +10,7 @@ Rules:
 6. A decision on data is an If, a loop that data ends a Loop; numbers are int64 and float64 there.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,14 @@ SUFFIX = ".onnx"
 DOC = "an ONNX model (opset 21): ONNX Runtime and others run it, Netron shows it"
 
 
-def make(graph: Graph, *, dynamic: Any = None, opset: int = 21) -> "onnx.ModelProto":
+def make(graph: Graph, *, dynamic: Any = None, opset: int = 21, loses_nan: Collection[str] = ()) -> "onnx.ModelProto":
     """The graph as a model of ONNX.
 
     Args:
         graph: what to write.
         dynamic: as in `pijit.export`, which has fixed what it fixes.
         opset: version of ONNX's operators, 21 or later.
+        loses_nan: operators of ONNX of which the runtime that the model is for gives a number for NaN.
 
     Raises:
         ExportError: the graph is split, or an operator has no form in ONNX.
@@ -41,7 +43,7 @@ def make(graph: Graph, *, dynamic: Any = None, opset: int = 21) -> "onnx.ModelPr
     from pijit._formats import _onnx_lower
 
     check_whole(graph, NAME)
-    return _onnx_lower.lowered(graph.functional(), opset)
+    return _onnx_lower.lowered(graph.functional(), opset, loses_nan)
 
 
 def write(made: Any, path: Path) -> None:

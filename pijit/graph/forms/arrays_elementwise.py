@@ -91,7 +91,7 @@ class Elementwise(Base):
     logaddexp, logaddexp2 = _binary_floating("logaddexp"), _binary_floating("logaddexp2")
     maximum, minimum = _binary("maximum"), _binary("minimum")
     fmax, fmin, fmod = _binary("fmax"), _binary("fmin"), _binary("fmod")
-    remainder, pow = _binary("remainder"), _binary("power")
+    remainder, _power = _binary("remainder"), _binary("power")
     equal, not_equal = _binary("equal"), _binary("not_equal")
     less, less_equal = _binary("less"), _binary("less_equal")
     greater, greater_equal = _binary("greater"), _binary("greater_equal")
@@ -130,6 +130,13 @@ class Elementwise(Base):
     def floor_divide(self, x: Any, y: Any) -> Any:
         x, y = self._together(x, y)
         return x // y
+
+    def pow(self, x: Any, y: Any) -> Any:
+        if isinstance(y, float) and abs(y) == 0.5 and _types.is_array(x):
+            x = self._together(x, y)[0]
+            if _types.category(x.dtype) == 2 and x.dtype != np.float16:  # of -infinity it is NaN in torch
+                return self.sqrt(x) if y > 0 else self.rsqrt(x)
+        return self._power(x, y)
 
     def abs(self, x: Any) -> Any:
         return self.xp.abs(x)

@@ -20,6 +20,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pijit._wrong import nearest
+from pijit.compilers._decided import Limit
+from pijit.compilers._exact import Exact
 from pijit.errors import BackendError, PijitError, UsageError
 from pijit.graph.branches import decline
 from pijit.graph.model import Graph, Node
@@ -165,10 +167,13 @@ class Backend:
         random: it draws random numbers as torch does.
         folds: it gains by weights that are part of the code.
         remote: the code is made by `build`, in a process of its own, and travels as files.
+        exact: the dtypes that its operators compute in as torch does; None: it runs kernels of torch, or all of them.
         settings: names of its own options.
         tried_in_calls: a call of the program runs a plan for the first time, on copies, and compares it; the threads
             that compile run nothing.
         devices: kinds of devices whose tensors it takes; empty: of all.
+        raises: its operators raise where those of torch do, for the same data; else what decides that is looked at
+            beside the plan (`_decided`).
         stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
             asks for it only where the program has imported that itself.
     """
@@ -185,6 +190,8 @@ class Backend:
     random: bool = False
     folds: bool = False
     remote: bool = False
+    raises: bool = False
+    exact: Exact | None = None
     settings: tuple[str, ...] = ()
     tried_in_calls: bool = False
     devices: tuple[str, ...] = ("cpu",)
@@ -199,6 +206,15 @@ class Backend:
         return tuple(
             node for node in graph.nodes if node.op.startswith("python::") or (node.random and not self.random)
         )
+
+    def inexact(self, graph: Graph) -> tuple[Node, ...]:
+        """The nodes that it computes in other dtypes than torch; torch runs them, as those of `lacks`."""
+        exact = self.exact
+        return () if exact is None else tuple(node for node in graph.nodes if not exact.holds(node))
+
+    def limits(self, graph: Graph) -> tuple[Limit, ...]:
+        """What has to be true of the data of a call, besides what decides whether operators raise."""
+        return ()
 
     def takes(self, kinds: Collection[str]) -> bool:
         """It takes a graph that has tensors of devices of these kinds, such as "cpu" and "cuda"."""
@@ -256,6 +272,10 @@ class Backend:
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         """The plan of these files, with the graph's own weights; the files may go afterwards."""
         raise NotImplementedError(self.name)
+
+
+class Declines(BackendError):
+    """A plan is not for these data, of which native replay makes what eager execution does; it is for others."""
 
 
 class Unsupported(BackendError):
@@ -342,6 +362,7 @@ __all__ = [
     "EXACT",
     "USUAL",
     "Backend",
+    "Declines",
     "Options",
     "Plan",
     "Tolerance",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pijit import _core
 from pijit.compilers import _reproduce
-from pijit.compilers._base import Backend, Options, Plan
+from pijit.compilers._base import Backend, Declines, Options, Plan
 from pijit.errors import BackendError, ExportError
 
 if TYPE_CHECKING:
@@ -76,15 +76,18 @@ class Made:
         """
         return name, self._callable(outputs), self.rebind, self.plan.shares_weights, writes
 
-    def _callable(self, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
-        """What the engine calls: tensors without history in, tensors of the recorded strides out."""
+    def _callable(self, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...] | None]:
+        """What the engine calls: tensors without history in, tensors of the recorded strides out; None: it declines."""
         plan, lock, order = self.plan, self._lock, self._order
         plain = order == list(range(len(order)))
         forms = [None if tensor is None else (tuple(tensor.shape), tensor.stride()) for tensor in outputs]
 
-        def call(*inputs: Any) -> tuple[Any, ...]:
-            with lock:
-                made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
+        def call(*inputs: Any) -> tuple[Any, ...] | None:
+            try:
+                with lock:
+                    made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
+            except Declines:
+                return None
             if not plain:
                 made = tuple(None if at is None else made[at] for at in order)
             return tuple(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pijit.compilers import _torch
 from pijit.compilers._base import Backend, Options
-from pijit.graph.model import Graph, Node
+from pijit.graph.model import Graph, Node, Value
 
 FILE = "model.onnx"
 
@@ -14,6 +14,7 @@ class OfOnnx(Backend):
 
     symbolic = True
     remote = True
+    loses_nan: frozenset[str] = frozenset()  # operators of ONNX of which the runtime gives a number for NaN
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
         from pijit._formats import _onnx_lower
@@ -24,9 +25,20 @@ class OfOnnx(Backend):
             if node.op != "check" and _onnx_lower.form(node.op) is None and _onnx_lower.form(node.op, True) is None
         )
 
+    def inexact(self, graph: Graph) -> tuple[Node, ...]:
+        """Powers of integers, too, which runtimes compute as floats where the exponent is no number."""
+        nodes = {id(node) for node in super().inexact(graph)}
+        return tuple(node for node in graph.nodes if id(node) in nodes or _is_power_of_integers(node))
+
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         from pijit._formats import onnx
 
         if not options.fold:
             graph = _torch.with_weights_as_inputs(graph)
-        onnx.write(onnx.make(graph), directory / FILE)
+        onnx.write(onnx.make(graph, loses_nan=self.loses_nan), directory / FILE)
+
+
+def _is_power_of_integers(node: Node) -> bool:
+    result = node.results[0] if node.results else None
+    dtype = "" if result is None else str(result.dtype)
+    return node.op == "pow" and isinstance(node.arguments["y"], Value) and "int" in dtype

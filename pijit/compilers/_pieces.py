@@ -209,4 +209,5 @@ def _names(values: Iterable[Value]) -> list[str]:
 
 
 def _said(backend: str, node: Node) -> str:
-    return f"{place_of(node)}backend {backend!r} has not got {node.op}: torch runs it, between compiled code"
+    exact = "" if node.is_foreign else " as torch computes it with such data"
+    return f"{place_of(node)}backend {backend!r} has not got {node.op}{exact}: torch runs it, between compiled code"

@@ -2,7 +2,8 @@
 
 A result that shares memory with an input, a weight or another result has to share it in the plan, too: a later write
 to one is seen in the other. So the operators that make such views are taken off the end of the graph. The backend
-compiles the rest (`core`), and torch makes the views of what it gives (`tail`).
+compiles the rest (`core`), and torch makes the views of what it gives (`tail`). A result that follows from no input is
+a constant of compiled code, which may hand out the same memory each time: the program gets copies.
 """
 
 import math
@@ -12,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pijit import passes
-from pijit.compilers import _pieces
+from pijit.compilers import _decided, _pieces
 from pijit.compilers._base import Backend, Options, Plan, lacking
 from pijit.errors import BackendError
 from pijit.graph import regions
@@ -36,6 +37,8 @@ class Parts(NamedTuple):
         results: what the whole gives, in order.
         updates: names of the inputs and parameters that the last of the results are for.
         holds: whether the decisions on sizes go as at the capture, for these inputs.
+        constants: positions of the outputs of `core` that are the same at each call.
+        checks: looks at the data of a call before the plan runs; None: they decide nothing.
     """
 
     core: Graph
@@ -43,6 +46,8 @@ class Parts(NamedTuple):
     results: tuple[Value, ...]
     updates: tuple[str, ...]
     holds: Callable[..., bool] | None = None
+    constants: tuple[int, ...] = ()
+    checks: _decided.Checks | None = None
 
 
 def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
@@ -96,7 +101,9 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
     if [value.name for value in given] != list(wanted):
         inputs = (*graph.inputs, *wanted.values())
         tail = _with_used(replace(with_nodes(graph, tail_nodes), inputs=inputs, outputs=given))
-    return Parts(core, tail, given, updates, holds)
+    limits = () if backend.raises else (*_decided.decided(core).limits, *backend.limits(core))
+    checks = _decided.Checks(core, limits) if limits else None
+    return Parts(core, tail, given, updates, holds, _constants(core, options), checks)
 
 
 def _kinds(graph: Graph) -> set[str]:
@@ -112,10 +119,22 @@ def missing(core: Graph, backend: Backend, options: Options) -> list[int]:
     Raises:
         BackendError: sizes are free, and it does not take one of the operators.
     """
-    nodes = backend.lacks(core)
+    left = set(map(id, (*backend.lacks(core), *backend.inexact(core))))
+    if not backend.raises:
+        left.update(map(id, _decided.decided(core).left))
+    nodes = [node for node in core.nodes if id(node) in left]
     if nodes and options.symbolic:
         raise lacking(backend.name, nodes)
     return _pieces.positions(core, nodes)
+
+
+def _constants(core: Graph, options: Options) -> tuple[int, ...]:
+    """Positions of the outputs that follow from no input, nor from a weight that is no part of the code."""
+    varying = {value.name for value in (*core.inputs, *(() if options.fold else core.parameters))}
+    for node in core.nodes:
+        if node.random or any(value.name in varying for value in node.operands):
+            varying.update(value.name for value in node.results if value is not None)
+    return tuple(at for at, value in enumerate(core.results) if value.kind == "tensor" and value.name not in varying)
 
 
 def _holds(graph: Graph) -> Callable[..., bool] | None:
@@ -231,9 +250,41 @@ def completed(plan: Plan, parts: Parts) -> Plan:
     plan.updates = parts.updates
     if parts.holds is not None:
         plan.holds = parts.holds
+    if parts.constants:
+        _copy(plan, parts.constants)
     if parts.tail is not None:
         _add_tail(plan, parts.core, parts.tail)
+    if parts.checks is not None:
+        _add_checks(plan, parts.checks)
     return plan
+
+
+def _copy(plan: Plan, constants: tuple[int, ...]) -> None:
+    inner = plan.run
+    assert inner is not None
+
+    def run(*inputs: Any) -> tuple[Any, ...]:
+        given = list(inner(*inputs))
+        for at in constants:
+            given[at] = given[at].clone()
+        return tuple(given)
+
+    plan.run = run
+
+
+def _add_checks(plan: Plan, checks: _decided.Checks) -> None:
+    inner, rebind = plan.run, plan._rebind
+    assert inner is not None
+
+    def run(*inputs: Any) -> tuple[Any, ...]:
+        checks(inputs)
+        return inner(*inputs)
+
+    def both(weights: Mapping[str, Any]) -> bool:
+        checks.rebind(weights)
+        return rebind(weights) if rebind is not None else plan.shares_weights
+
+    plan.run, plan._rebind = run, both
 
 
 def _add_tail(plan: Plan, core: Graph, tail: Graph) -> None:

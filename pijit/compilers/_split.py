@@ -22,7 +22,7 @@ import torch
 
 from pijit import _core
 from pijit.compilers import pool
-from pijit.compilers._base import Backend, Options, Plan
+from pijit.compilers._base import Backend, Declines, Options, Plan
 from pijit.compilers._compared import Differs, Made, Row, difference, laid_out
 from pijit.errors import BackendError
 from pijit.graph.run import bind, caller
@@ -303,11 +303,14 @@ class MadeSplit(Made):
         """As of one plan. It is told of all writes, since it was compared with other weights."""
         return super().row(name, outputs, None)
 
-    def _callable(self, outputs: Tensors) -> Callable[..., tuple[Any, ...]]:
+    def _callable(self, outputs: Tensors) -> Callable[..., tuple[Any, ...] | None]:
         form = Form(self, outputs)
 
-        def call(*inputs: Any) -> tuple[Any, ...]:
-            return form.call(*inputs)
+        def call(*inputs: Any) -> tuple[Any, ...] | None:
+            try:
+                return form.call(*inputs)
+            except Declines:
+                return None
 
         call.made = self  # type: ignore[attr-defined]
         _core.set_mark(call, "skip", "it runs compiled code")

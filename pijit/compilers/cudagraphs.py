@@ -47,6 +47,7 @@ class CudaGraphs(Backend):
     doc = "launches the kernels of a GPU at once: captured in a moment, bit for bit as eager"
     install = "pip install torch"
     devices = ("cuda",)
+    raises = True
     tolerance = EXACT
     tried_in_calls = True
     settings = ("always", "beside_threads")

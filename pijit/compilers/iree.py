@@ -13,6 +13,7 @@ from typing import Any
 
 from pijit.compilers import _exported, _torch
 from pijit.compilers._base import Backend, Options, Plan, Unsupported, has_numbers, serialised
+from pijit.compilers._exact import MOVES, Exact, several
 from pijit.compilers._prepare import numbers
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node
@@ -26,6 +27,23 @@ _FLAGS = (
 )
 # Batch normalisation in training.
 _LACKS = {"functional_batch_norm", "native_batch_norm", "batch_norm_backward"}
+
+# It computes float64 as float32, and what compares takes NaN for a number, or drops it.
+_FLOAT = {"float32", "bool"}
+_INTEGER = {"int32", "int64", "bool"}
+_EXACT = Exact(
+    _FLOAT,
+    families=dict.fromkeys(MOVES, _FLOAT | _INTEGER),
+    rows={
+        **several("add subtract reverse_subtract multiply less less_equal greater greater_equal", _FLOAT | _INTEGER),
+        **several("equal not_equal", _INTEGER),
+        **several("maximum minimum clip", _INTEGER),
+        **several("cross_entropy_loss nll_loss nll_loss_forward nll_loss_backward", _FLOAT | _INTEGER),
+        **several("embedding_backward max_pool2d_with_indices max_pool2d_backward", _FLOAT | _INTEGER),
+        **several("relu6 hardtanh threshold floor_divide remainder fmod sort argsort topk", ()),
+        **several("max_with_indices min_with_indices argmax argmin", ()),
+    },
+)
 
 
 def _decomposed() -> list[Any]:
@@ -53,9 +71,15 @@ class Iree(Backend):
     training = True
     remote = True
     settings = ("flags",)
+    exact = _EXACT
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
         return super().lacks(graph) or tuple(node for node in graph.nodes if node.op in _LACKS or has_numbers(node))
+
+    def inexact(self, graph: Graph) -> tuple[Node, ...]:
+        """Quotients that are rounded and powers that are no squares, too."""
+        nodes = {id(node) for node in super().inexact(graph)}
+        return tuple(node for node in graph.nodes if id(node) in nodes or _is_rounded(node))
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         import torch
@@ -80,6 +104,12 @@ class Iree(Backend):
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         data = (directory / _FILE).read_bytes()
         return _Bound(graph, options, data).plan()
+
+
+def _is_rounded(node: Node) -> bool:
+    if node.op == "divide":
+        return node.arguments.get("rounding") is not None
+    return node.op == "pow" and node.arguments["y"] not in (2, 3)
 
 
 @functools.cache

@@ -13,6 +13,7 @@ class Native(Backend):
     training = True
     symbolic = True
     random = True
+    raises = True
     devices = ()
 
     def make(self, graph: Graph, options: Options) -> Plan:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pijit.compilers import _torch
 from pijit.compilers._base import Options, Plan, serialised
+from pijit.compilers._exact import COMPLEX, HALVES, INTEGERS, MOVES, Exact, several
 from pijit.compilers._onnx import FILE, OfOnnx
 from pijit.compilers._prepare import numbers
 from pijit.graph.model import Graph, Value
@@ -16,6 +17,28 @@ _TYPES = {
     "float64": 11, "uint32": 12, "uint64": 13, "bfloat16": 16,
 }  # fmt: skip
 
+# It sums integers as floats; between operators on halves it keeps float32; and a part of its kernels knows float32
+# alone, to which the graph is cast.
+_SINGLES = frozenset({"float32", "bool", *INTEGERS, *COMPLEX})
+_ALL = _SINGLES | {"float64"}
+_EXACT = Exact(
+    usual=_SINGLES,
+    families={
+        **dict.fromkeys(MOVES, _ALL | HALVES | {"uint64"}),
+        **dict.fromkeys(("elementwise", "comparison and logic", "reduction", "linear algebra", "attention"), _ALL),
+    },
+    rows={
+        **several("asin acos atan tan sinh cosh asinh acosh atanh atan2 erf erfc expm1 log1p", _SINGLES),
+        **several("logaddexp logaddexp2 cdist", _SINGLES),
+        **several("sum prod cumulative_prod trace mean", _ALL - INTEGERS),
+        **several("avg_pool1d avg_pool2d avg_pool3d", _SINGLES - INTEGERS),
+        **several("relu relu6 sigmoid silu leaky_relu hardtanh hardsigmoid hardswish threshold softmax", _ALL),
+        **several("threshold_backward tanh_backward sigmoid_backward softmax_backward mse_loss_backward", _ALL),
+        **several("mse_loss l1_loss layer_norm native_layer_norm rms_norm layer_norm_backward", _ALL),
+        **several("scatter_add scatter_reduce index_add searchsorted bucketize isin", _ALL),
+    },
+)
+
 
 class OnnxRuntime(OfOnnx):
     name = "onnxruntime"
@@ -24,6 +47,7 @@ class OnnxRuntime(OfOnnx):
     install = "pip install onnx onnxruntime"
     packages = ("torch", "onnx", "onnxruntime")
     training = True
+    exact = _EXACT
 
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         import onnxruntime

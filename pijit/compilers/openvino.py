@@ -3,22 +3,44 @@
 Left to itself, OpenVINO computes in bfloat16 where the processor has it, and converts inputs of another dtype.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pijit.compilers import _torch
+from pijit.compilers import _decided, _torch
 from pijit.compilers._base import Options, Plan, serialised
+from pijit.compilers._decided import Limit
+from pijit.compilers._exact import MOVES, Exact, several
 from pijit.compilers._onnx import FILE, OfOnnx
 from pijit.compilers._prepare import numbers
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node, Value
+from pijit.graph.vocabulary import rows
 
 # Names of types; the others OpenVINO does not have.
 _TYPES = {
     "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
     "int16": "i16", "int8": "i8", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "boolean",
 }  # fmt: skip
+
+# It computes 64 bits in 32 and halves in float32, and integers partly as float32.
+_FLOAT = {"float32", "bool"}
+_EXACT = Exact(
+    _FLOAT,
+    rows={
+        **several("fmod remainder floor_divide sort argsort topk scatter_reduce logsumexp", ()),
+        **several("max min max_with_indices min_with_indices vector_norm", ()),  # infinities become the largest number
+    },
+)
+_LARGEST = 1 << 24  # integers up to there are exact in float32, too
+_PLACES = frozenset({"argmax", "argmin", "max_pool2d_with_indices"})
+_CHOICES = frozenset({"where", "masked_fill"})
+# Operators besides those that move elements that take integers, if these are small.
+_OF_SMALL = frozenset(
+    {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "embedding_backward"}
+    | {"cross_entropy_loss", "nll_loss", "nll_loss_forward", "nll_loss_backward", "max_pool2d_backward"}
+)
+_SUMS = frozenset({"scatter_add", "scatter_reduce", "index_add", "index_put"})
 
 
 class OpenVino(OfOnnx):
@@ -28,11 +50,32 @@ class OpenVino(OfOnnx):
     training = True
     install = "pip install onnx openvino"
     packages = ("torch", "onnx", "openvino")
+    # Its kernels take NaN for a number.
+    loses_nan = frozenset(
+        {"Relu", "Clip", "Max", "Min", "Exp", "HardSigmoid", "HardSwish", "Elu", "Softmax", "LogSoftmax"}
+        | {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Cast"}
+    )
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
         """Complex numbers, too: it transforms along another axis than ONNX says, and cannot be given any."""
         lacking = {id(node) for node in super().lacks(graph)}
         return tuple(node for node in graph.nodes if id(node) in lacking or _is_complex(node))
+
+    def inexact(self, graph: Graph) -> tuple[Node, ...]:
+        """Integers are exact where they are known to be small."""
+        small = _small(graph)
+        return tuple(node for node in graph.nodes if not _holds(node, small))
+
+    def limits(self, graph: Graph) -> tuple[Limit, ...]:
+        known = set()
+        for limit in _decided.decided(graph).limits:
+            if limit.kind in {"index", "wrapped"} and isinstance(limit.size, int) and _is_small(limit.size):
+                known.add(limit.value.name)
+        small = _small(graph)
+        read = {value.name for node in graph.nodes if _holds(node, small) for value in node.operands}
+        values = _integers((*graph.inputs, *graph.parameters))
+        wanted = [value for value in values if value.name in read - known]
+        return tuple(Limit(value, "small", _LARGEST, None, None) for value in wanted)
 
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         import openvino
@@ -48,6 +91,48 @@ class OpenVino(OfOnnx):
         file = directory / FILE
         compiled = core.compile_model(core.read_model(str(file)), "CPU", settings)
         return _Bound(graph, options, compiled, file.stat().st_size).plan()
+
+
+def _small(graph: Graph) -> frozenset[str]:
+    """Names of integers that are known to be small: inputs and weights, which are looked at, and what picks of them."""
+    found = {value.name for value in _integers((*graph.inputs, *graph.parameters))}
+    for node in graph.nodes:
+        results = [value for value in node.results if value is not None]
+        tensors = [value for value in node.operands if value.kind == "tensor" and value.dtype != "bool"]
+        literals = [each for each in node.arguments.values() if isinstance(each, int | float)]
+        chosen = (_moves(node) and node.op not in _SUMS) or node.op in _CHOICES
+        if chosen and all(value.name in found for value in tensors) and all(map(_is_small, literals)):
+            found.update(value.name for value in results)
+        elif node.op in _PLACES and results:
+            found.add(results[-1].name)
+    return frozenset(found)
+
+
+def _integers(values: Iterable[Value]) -> list[Value]:
+    return [value for value in values if value.kind == "tensor" and "int" in str(value.dtype)]
+
+
+def _is_small(number: float) -> bool:
+    return abs(number) < _LARGEST
+
+
+def _moves(node: Node) -> bool:
+    return node.op in rows() and rows()[node.op].family in MOVES
+
+
+def _holds(node: Node, small: Collection[str]) -> bool:
+    if node.op == "divide" and node.arguments.get("rounding") == "floor":
+        return False
+    dtypes = _EXACT.dtypes(node.op)
+    tensors = [value for value in (*node.operands, *node.results) if value is not None and value.kind == "tensor"]
+    if not all(value.dtype in dtypes or (dtypes and value.name in small) for value in tensors):
+        return False
+    if not _integers(tensors):
+        return True
+    if node.op in _PLACES:
+        return not _integers(node.operands)
+    literals = [each for each in node.arguments.values() if isinstance(each, int | float)]
+    return _moves(node) or (node.op in _OF_SMALL | _CHOICES and all(map(_is_small, literals)))
 
 
 def _is_complex(node: Node) -> bool:

@@ -22,6 +22,7 @@ class Registered(Backend):
 
     training = True
     random = True
+    raises = True
     devices = ()
 
     def __init__(self, name: str, function: Function, doc: str = "") -> None:

@@ -28,6 +28,7 @@ class TorchScript(Backend):
     tolerance_folded = USUAL
     training = True
     random = True
+    raises = True
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
         return super().lacks(graph) or tuple(node for node in graph.nodes if _is_frozen(node))

@@ -7,10 +7,30 @@ from typing import Any
 
 from pijit.compilers import _exported, _torch
 from pijit.compilers._base import Backend, Options, Plan, Unsupported, serialised
+from pijit.compilers._exact import INTEGERS, MOVES, Exact, several
 from pijit.compilers._prepare import numbers
-from pijit.graph.model import Graph
+from pijit.graph.model import Graph, Node
 
 _FILE = "program.so"
+
+# Its operators on integers give integers where those of torch give floats, and it takes NaN for a number wherever it
+# compares.
+_FLOATS = frozenset({"float32", "float64", "bool"})
+_EXACT = Exact(
+    _FLOATS,
+    families=dict.fromkeys(MOVES, _FLOATS | INTEGERS | {"float16"}),
+    rows={
+        **several("add subtract reverse_subtract multiply negative abs", _FLOATS | INTEGERS),
+        **several("equal less less_equal greater greater_equal", _FLOATS | INTEGERS),
+        **several("not_equal", {"bool"} | INTEGERS),
+        **several("matmul addmm baddbmm bmm linear", {"float32"}),
+        **several("maximum minimum clip", INTEGERS),
+        **several("floor_divide remainder fmod relu relu6 hardtanh hardsigmoid hardswish elu softshrink logaddexp", ()),
+        **several("max min max_with_indices min_with_indices argmax argmin any all vector_norm", ()),
+        **several("sort argsort topk max_pool1d max_pool2d max_pool3d max_pool2d_with_indices", ()),
+        **several("adaptive_max_pool1d adaptive_max_pool2d searchsorted bucketize", ()),
+    },
+)
 
 
 class Tvm(Backend):
@@ -21,6 +41,12 @@ class Tvm(Backend):
     remote = True
     stalls = True  # it opens a library of 260 MB without giving up the GIL
     settings = ("pipeline",)
+    exact = _EXACT
+
+    def inexact(self, graph: Graph) -> tuple[Node, ...]:
+        """Quotients that are rounded and square roots as powers, too."""
+        nodes = {id(node) for node in super().inexact(graph)}
+        return tuple(node for node in graph.nodes if id(node) in nodes or _is_rounded(node))
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         import tvm
@@ -76,6 +102,12 @@ class Tvm(Backend):
             self.name, serialised(run), results=(), shares_weights=shared, folded=options.fold,
             size_bytes=file.stat().st_size, rebind=rebind, close=close,
         )  # fmt: skip
+
+
+def _is_rounded(node: Node) -> bool:
+    if node.op == "divide":
+        return node.arguments.get("rounding") is not None
+    return node.op == "pow" and node.arguments["y"] in (0.5, -0.5)
 
 
 BACKEND = Tvm()

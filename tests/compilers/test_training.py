@@ -84,6 +84,7 @@ LACKS = {
     ("torchscript", "convolutions"),
     ("iree", "adamw"),
     ("iree", "norms"),
+    ("openvino", "norms"),
 }
 
 

@@ -22,7 +22,7 @@ TESTS := $(ROOT)/tests --ignore=$(ROOT)/tests/cpython --ignore=$(ROOT)/tests/min
 
 SOURCES := CMakeLists.txt $(shell find csrc -type f 2>/dev/null)
 PYTHON_SOURCES := pyproject.toml $(shell find pijit -type f -name '*.py*' -not -name '*.pyc' 2>/dev/null)
-PYTHON_DIRS := $(wildcard pijit tests bench examples)
+PYTHON_DIRS := $(wildcard pijit tests bench examples requirements)
 CXX_FILES := $(shell find csrc bench -name '*.h' -o -name '*.cpp' 2>/dev/null)
 
 DEPS := $(VENV)/.deps
@@ -55,16 +55,19 @@ setup: $(INSTALLED) ## create .venv, install what is pinned, build and install p
 
 $(DEPS): requirements/dev.txt requirements/core.txt
 	test -x $(VENV)/bin/python || $(call interpreter,$(PYTHON)) -m venv $(VENV)
+	@echo "installing torch and what requirements/dev.txt names into $(VENV): minutes; 2 GB (3 GB more with CUDA)"
 	python -m pip install --quiet torch==2.13.0 -r requirements/dev.txt
 	touch $@
 
-$(INSTALLED): $(DEPS) $(SOURCES) $(PYTHON_SOURCES) README.md LICENSE
-	python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall -C build-dir=$(WHEEL) \
-	  -C cmake.define.PIJIT_WERROR=ON .
+# From a wheel, which is kept: the same sources are compiled once for all clones and environments.
+$(INSTALLED): $(DEPS) $(SOURCES) $(PYTHON_SOURCES) README.md LICENSE requirements/wheel.py
+	wheel=$$(python requirements/wheel.py $(WHEEL) PIJIT_WERROR=ON) && \
+	  python -m pip install --quiet --no-deps --force-reinstall "$$wheel"
 	touch $@
 
-# The objects of the installed build linked once more, and an importable copy.
+# The objects of the installed build linked once more, and an importable copy. There are none where the wheel was kept.
 $(CHECKED)/.built: $(INSTALLED)
+	test -f $(WHEEL)/build.ninja || $(CONFIGURE) -B $(WHEEL)
 	cmake --build $(WHEEL) --target checked
 	rm -rf $(CHECKED)
 	cmake --install $(WHEEL) --component checked --prefix $(CHECKED)/stage > /dev/null
@@ -114,7 +117,7 @@ $(BACKENDS)/.deps: requirements/backends.txt $(DEPS)
 	touch $@
 
 # Slow ones, too: they are those of the compilers that take long.
-test-backends: setup $(BACKENDS)/.deps ## all compilers against eager, in an environment of their own (long; downloads 280 MB)
+test-backends: setup $(BACKENDS)/.deps ## all compilers against eager, in an environment of their own (long; downloads 250 MB)
 	mkdir -p build/cwd
 	cd build/cwd && $(ROOT)/$(BACKENDS)/bin/python -c "import pijit; print(pijit.backends())" && \
 	  OMP_NUM_THREADS=1 $(ROOT)/$(BACKENDS)/bin/$(PYTEST) -n $(JOBS) --dist worksteal -p no:cacheprovider $(ROOT)/tests/compilers

@@ -50,3 +50,8 @@ __all__ = [
     "verify",
     "why",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names alone: what completes `pijit.` under TAB."""
+    return list(__all__)

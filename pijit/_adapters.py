@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from pijit import _choice, _core
+from pijit import _built, _choice, _core
 from pijit._choice import BUILD, Choice
 from pijit.errors import AdapterError
 
@@ -28,8 +28,6 @@ logger = logging.getLogger("pijit")
 
 # Framework, and what chooses the module of its adapter, which has attach() and built_against().
 ADAPTERS: dict[str, Callable[[ModuleType], Choice]] = {"torch": _choice.choose}
-
-_MEND = "run: pip install --no-build-isolation --force-reinstall pijit"
 
 _attaching = threading.RLock()
 _attached: set[str] = set()
@@ -97,7 +95,7 @@ def _load_and_attach(framework: str) -> None:
     choice = ADAPTERS[framework](sys.modules[framework])
     if not choice.module:
         return _refuse(framework, choice.why_none)
-    mend = _MEND if choice.file is None else f"run: {BUILD}"
+    mend = f"run: {_built.reinstall() if choice.file is None else BUILD}"
     try:
         adapter = _choice.load(choice)
     except ImportError as error:

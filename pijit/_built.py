@@ -11,10 +11,38 @@ from pathlib import Path
 
 INSTALL = "pip install --no-build-isolation ."
 IN_PLACE = "make dev"
-REINSTALL = "pip install --no-build-isolation --force-reinstall pijit"
 
 _PACKAGE = Path(__file__).parent
 _SOURCE = _PACKAGE.parent
+
+
+def reinstall() -> str:
+    """The command that builds and installs pijit anew: from a directory, since no package index has it."""
+    import shlex
+
+    return f"pip install --no-build-isolation --force-reinstall --no-deps {shlex.quote(sources())}"
+
+
+def sources() -> str:
+    """The directory that pijit was installed from, with its sources; else words for it."""
+    places = [_SOURCE, *_installed_from()]
+    found = (place for place in places if (place / "CMakeLists.txt").is_file() and (place / "pijit").is_dir())
+    return str(next(found, "PATH/TO/pijit"))
+
+
+def _installed_from() -> list[Path]:
+    """What the installer noted: a directory, or the wheel that lies somewhere below it."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        noted = json.loads(distribution("pijit").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError, OSError):
+        return []
+    parts = urlsplit(str(noted.get("url", "")))
+    place = Path(unquote(parts.path))
+    return [place, *place.parents] if parts.scheme == "file" else []
 
 
 def missing() -> tuple[str, str]:
@@ -24,9 +52,9 @@ def missing() -> tuple[str, str]:
     others = sorted(file.name for file in _PACKAGE.glob("_core.*.so"))
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
     if others:
-        return f"{_PACKAGE} was built for another Python ({', '.join(others)}), and this is {python}", REINSTALL
+        return f"{_PACKAGE} was built for another Python ({', '.join(others)}), and this is {python}", reinstall()
     if not (_SOURCE / "CMakeLists.txt").is_file():
-        return f"{_PACKAGE} has no native core (_core); the installation is not complete", REINSTALL
+        return f"{_PACKAGE} has no native core (_core); the installation is not complete", reinstall()
     found = f"{_SOURCE} is the source directory of pijit, and nothing is built in it"
     if (other := _installed_elsewhere()) is not None:
         return f"{found}; pijit is installed in {other}, which this directory hides", f"cd {Path.home()}"

@@ -10,11 +10,11 @@ import difflib
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
-from pijit import _core
+from pijit import _built, _core
 from pijit.errors import ConfigError
 
 logger = logging.getLogger("pijit")
@@ -29,7 +29,7 @@ WHY_OFF = f"PIJIT={_SWITCH} in the environment" if OFF else ""
 if not OFF and (_odd := _core.layout_trouble()):
     OFF = True
     WHY_OFF = f"this CPython ({sys.version.split()[0]}) lays out objects of the type {_odd} in a way of its own"
-    logger.warning("pijit: %s; everything runs in plain Python (build pijit under it: pip install .)", WHY_OFF)
+    logger.warning("pijit: %s; everything runs in plain Python (under it, run: %s)", WHY_OFF, _built.reinstall())
 if _SWITCH != "" and _SWITCH.lower() not in _FLAGS:
     logger.warning("pijit: PIJIT=%s in the environment is neither off (0, off, false, no) nor on; it is on", _SWITCH)
 
@@ -118,11 +118,12 @@ class Config:
     """
 
     __slots__ = ()
+    # Tag: OPTION_TYPES, which `Options` repeats.
     max_operations: int
     record_budget: int
     max_nodes: int
     max_traces: int
-    loops: str
+    loops: Literal["auto", "body", "unroll"]
     memory_limit: int
     constant_propagation: bool
     verify: int
@@ -136,19 +137,15 @@ class Config:
     debug: bool
     backend: str | tuple[str, ...]
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # what Python and notebooks probe for
-            raise AttributeError(name)
-        kind = _known(name).kind
-        if kind == "backend":
-            return _backend
-        value = _core.get_option(name)
-        if kind == "choice":
-            return _CHOICES[name][value]
-        return _words(name, value) if kind == "words" else bool(value) if kind == "flag" else value
+    if not TYPE_CHECKING:  # type checkers would take any name for an option
 
-    def __setattr__(self, name: str, value: object) -> None:
-        _set(name, value)
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):  # what Python and notebooks probe for
+                raise AttributeError(name)
+            return _get(name)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            _set(name, value)
 
     def __iter__(self) -> Iterator[str]:
         return iter(OPTIONS)
@@ -175,6 +172,28 @@ class Config:
         for name, value in options.items():
             setattr(self, name, value)
         return before
+
+
+class Options(TypedDict, total=False):
+    """The options of `Config` as keyword arguments, for type checkers. Tag: OPTION_TYPES."""
+
+    max_operations: int
+    record_budget: int
+    max_nodes: int
+    max_traces: int
+    loops: Literal["auto", "body", "unroll"]
+    memory_limit: int
+    constant_propagation: bool
+    verify: int
+    give_up: bool
+    compile_workers: int
+    compile_seconds: int
+    compile_memory: int
+    log: str
+    stress: str
+    quiet: bool
+    debug: bool
+    backend: str | Sequence[str]
 
 
 def parse(name: str, value: object, given_as: str = "") -> Any:
@@ -229,6 +248,16 @@ def read_project(directory: Path) -> None:
         if name not in OPTIONS:
             raise ConfigError(f"{file}: [tool.pijit] has no option {name!r}; the nearest is {_nearest(name)!r}")
         _set(name, value, given_as=f"{file}: [tool.pijit] {name}")
+
+
+def _get(name: str) -> Any:
+    kind = _known(name).kind
+    if kind == "backend":
+        return _backend
+    value = _core.get_option(name)
+    if kind == "choice":
+        return _CHOICES[name][value]
+    return _words(name, value) if kind == "words" else bool(value) if kind == "flag" else value
 
 
 def _set(name: str, value: object, given_as: str = "") -> None:

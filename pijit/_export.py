@@ -11,16 +11,22 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pijit import _formats
 from pijit._wrong import describe, nearest
 from pijit.errors import ExportError, PijitError, UsageError
 
 if TYPE_CHECKING:
+    import onnx
+    import torch
+    import torch.fx
+
+    from pijit._formats.stablehlo import Module
     from pijit.graph import Graph
 
 Dynamic = bool | Mapping[str, Any] | None
+Decisions = Literal["split", "assume", "keep"]
 
 
 def formats() -> _formats.Formats:
@@ -36,6 +42,118 @@ def formats() -> _formats.Formats:
     return _formats.Formats()
 
 
+@overload
+def export(
+    fn: Any,
+    *args: Any,
+    format: str,
+    path: "str | os.PathLike[str]",
+    dynamic: Dynamic = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    decisions: Decisions = ...,
+    also: Sequence[tuple[Any, ...]] = ...,
+    **options: Any,
+) -> Path: ...
+
+
+@overload
+def export(
+    fn: Any,
+    *args: Any,
+    format: Literal["json", "python"],
+    path: None = ...,
+    dynamic: Dynamic = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    decisions: Decisions = ...,
+    also: Sequence[tuple[Any, ...]] = ...,
+    **options: Any,
+) -> str: ...
+
+
+@overload
+def export(
+    fn: Any,
+    *args: Any,
+    format: Literal["fx"],
+    path: None = ...,
+    dynamic: Dynamic = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    decisions: Decisions = ...,
+    also: Sequence[tuple[Any, ...]] = ...,
+    **options: Any,
+) -> "torch.fx.GraphModule": ...
+
+
+@overload
+def export(
+    fn: Any,
+    *args: Any,
+    format: Literal["exported_program"],
+    path: None = ...,
+    dynamic: Dynamic = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    decisions: Decisions = ...,
+    also: Sequence[tuple[Any, ...]] = ...,
+    **options: Any,
+) -> "torch.export.ExportedProgram": ...
+
+
+@overload
+def export(
+    fn: Any,
+    *args: Any,
+    format: Literal["onnx"],
+    path: None = ...,
+    dynamic: Dynamic = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    decisions: Decisions = ...,
+    also: Sequence[tuple[Any, ...]] = ...,
+    **options: Any,
+) -> "onnx.ModelProto": ...
+
+
+@overload
+def export(
+    fn: Any,
+    *args: Any,
+    format: Literal["stablehlo"],
+    path: None = ...,
+    dynamic: Dynamic = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    decisions: Decisions = ...,
+    also: Sequence[tuple[Any, ...]] = ...,
+    **options: Any,
+) -> "Module": ...
+
+
+@overload
+def export(
+    fn: Any,
+    *args: Any,
+    format: Literal["code"],
+    path: None = ...,
+    dynamic: Dynamic = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    decisions: Decisions = ...,
+    also: Sequence[tuple[Any, ...]] = ...,
+    **options: Any,
+) -> Callable[..., Any]: ...
+
+
+@overload
+def export(
+    fn: Any,
+    *args: Any,
+    format: str,
+    path: None = ...,
+    dynamic: Dynamic = ...,
+    kwargs: Mapping[str, Any] | None = ...,
+    decisions: Decisions = ...,
+    also: Sequence[tuple[Any, ...]] = ...,
+    **options: Any,
+) -> Any: ...
+
+
 def export(
     fn: Any,
     *args: Any,
@@ -43,7 +161,7 @@ def export(
     path: "str | os.PathLike[str] | None" = None,
     dynamic: Dynamic = None,
     kwargs: Mapping[str, Any] | None = None,
-    decisions: Literal["split", "assume", "keep"] = "split",
+    decisions: Decisions = "split",
     also: Sequence[tuple[Any, ...]] = (),
     **options: Any,
 ) -> Any:

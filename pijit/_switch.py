@@ -12,10 +12,10 @@ import inspect
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 from pijit import _adapters, _core, _messages
-from pijit._config import OFF, config
+from pijit._config import OFF, Options, config
 from pijit._wrong import check_no_function
 from pijit.errors import UsageError
 
@@ -65,7 +65,7 @@ class enabled:
 
     __slots__ = ("_before", "_options", "_waits")
 
-    def __init__(self, fn: None = None, /, **options: object) -> None:
+    def __init__(self, fn: None = None, /, **options: Unpack[Options]) -> None:
         check_no_function(fn, "enabled")
         self._options = options
         self._before: list[_Before] = []
@@ -122,7 +122,7 @@ class enabled:
         self._before.append(before)
 
 
-def enable(fn: None = None, /, **options: object) -> enabled:
+def enable(fn: None = None, /, **options: Unpack[Options]) -> enabled:
     """Find what to record everywhere: the outermost Python functions under which tensor operators ran.
 
     They are recorded at their second call, methods for each object by itself. Module and class bodies, generators and

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from pijit import _adapter_cache, _choice, _torches
+from pijit import _adapter_cache, _built, _choice, _torches
 from pijit._version import __version__
 from pijit.errors import AdapterError
 
@@ -77,7 +77,7 @@ def _sources() -> Path:
     for place in (_PACKAGE / "_csrc", _PACKAGE.parent / "csrc"):
         if (place / "torch" / "module.cpp").is_file():
             return place
-    raise AdapterError(f"{_PACKAGE / '_csrc'} is missing: the installation is not complete; pip install pijit")
+    raise AdapterError(f"{_PACKAGE / '_csrc'} is missing: the installation is not complete; {_built.reinstall()}")
 
 
 def _compiler() -> list[str]:

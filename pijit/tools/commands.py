@@ -5,9 +5,10 @@ behind "=": a word of its own would be the program, but for --backend, which alw
 """
 
 import difflib
+import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pijit import _core
 from pijit._config import config
@@ -15,6 +16,9 @@ from pijit._version import __version__
 from pijit.compilers import backends
 from pijit.errors import ConfigError, PijitError
 from pijit.tools import doctor, program, report, tables
+
+if TYPE_CHECKING:
+    import argparse
 
 USAGE = """\
 usage: python -m pijit [options] script.py [arguments]
@@ -45,7 +49,7 @@ _OPTIONS = ("--backend", "--report", "--explain", "--verify", "--version")
 
 
 class _Wrong(Exception):
-    """The command line cannot be understood."""
+    """The command line cannot be understood; the second argument, if any, is the command that says more."""
 
 
 class _Failed(Exception):
@@ -53,10 +57,33 @@ class _Failed(Exception):
 
 
 class _Command(NamedTuple):
-    """A subcommand: what it does, with what it takes, and the exit status."""
+    """A subcommand: what it does; its run, which gives the exit status; and the option or argument that it takes."""
 
     doc: str
-    run: Callable[[list[str]], int]
+    run: "Callable[[argparse.Namespace], int]"
+    takes: str = ""
+    about: str = ""  # what it takes
+
+    def parser(self, name: str) -> "argparse.ArgumentParser":
+        """What reads its words."""
+        import argparse  # programs do not need it
+
+        parser = argparse.ArgumentParser(f"python -m pijit {name}", description=self.doc, allow_abbrev=False)
+        if self.takes.startswith("-"):
+            parser.add_argument(self.takes, action="store_true", help=self.about)
+        elif self.takes:
+            parser.add_argument(self.takes, nargs="?", default="", help=self.about)
+        return parser
+
+
+def _subcommand(name: str, words: list[str]) -> int:
+    """Run a subcommand; `--help` is argparse's."""
+    command = COMMANDS[name]
+    known, unknown = command.parser(name).parse_known_args(words)
+    if unknown:
+        near = _nearest(unknown[0], [*filter(None, [command.takes]), "--help"])
+        raise _Wrong(f"this subcommand takes no {unknown[0]!r}{near}", f"python -m pijit {name} --help")
+    return command.run(known)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -64,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _run(list(arguments))
     except _Wrong as error:
-        print(f"pijit: {error} (python -m pijit --help)", file=sys.stderr)
+        print(f"pijit: {error.args[0]} ({(*error.args, 'python -m pijit --help')[1]})", file=sys.stderr)
         return 2
     except _Failed as error:
         print(f"pijit: {error} (python -m pijit doctor)", file=sys.stderr)
@@ -100,7 +127,9 @@ def _run(rest: list[str]) -> int:
     if not rest:
         raise _Wrong("a script, -m module, -c code or a subcommand is needed")
     if rest[0] in COMMANDS:
-        return COMMANDS[rest[0]].run(rest[1:])
+        return _subcommand(rest[0], rest[1:])
+    if not os.path.exists(rest[0]) and (near := _nearest(rest[0], list(COMMANDS))):
+        print(f"pijit: there is no subcommand {rest[0]}{near}", file=sys.stderr)
     run, what, rest = _program(rest)
     for option, file in asked:
         try:
@@ -145,12 +174,10 @@ def _nearest(word: str, words: Sequence[str]) -> str:
     return f"; the nearest is {near[0]}" if near else ""
 
 
-def _show(make: Callable[[], str]) -> Callable[[list[str]], int]:
-    """A subcommand that takes nothing and prints a text."""
+def _show(make: Callable[[], str]) -> "Callable[[argparse.Namespace], int]":
+    """A subcommand that prints a text."""
 
-    def run(rest: list[str]) -> int:
-        if rest:
-            raise _Wrong(f"this subcommand takes no {rest[0]!r}")
+    def run(asked: "argparse.Namespace") -> int:
         try:
             text = make()
         except PijitError as error:
@@ -161,25 +188,25 @@ def _show(make: Callable[[], str]) -> Callable[[list[str]], int]:
     return run
 
 
-def _doctor(rest: list[str]) -> int:
+def _doctor(asked: "argparse.Namespace") -> int:
     checks = doctor.checks()
-    _show(lambda: "\n".join(map(str, checks)))(rest)
+    print("\n".join(map(str, checks)))
     return 0 if all(check.good for check in checks) else 1
 
 
-def _build(rest: list[str]) -> int:
-    force = rest == ["--force"]
-    if rest and not force:
-        raise _Wrong(f"build takes --force or nothing, not {' '.join(rest)!r}")
+def _build(asked: "argparse.Namespace") -> int:
     from pijit.tools import build
 
-    return _show(lambda: build.build(force))([])
+    return _show(lambda: build.build(asked.force))(asked)
 
 
-def _help(rest: list[str]) -> int:
-    if len(rest) != 1:
+def _help(asked: "argparse.Namespace") -> int:
+    if not asked.code:
         raise _Wrong("help takes one code, such as PJ203")
-    code = rest[0].upper()
+    if asked.code in COMMANDS:
+        COMMANDS[asked.code].parser(asked.code).print_help()
+        return 0
+    code = asked.code.upper()
     try:
         print(tables.page(code))
     except KeyError:
@@ -190,14 +217,19 @@ def _help(rest: list[str]) -> int:
 
 COMMANDS = {
     "doctor": _Command("check that everything fits together, and say what mends it", _doctor),
-    "build": _Command("build and test an adapter for the installed torch, if pijit has none that fits", _build),
+    "build": _Command(
+        "build and test an adapter for the installed torch, if pijit has none that fits",
+        _build,
+        "--force",
+        "build it all the same",
+    ),
     "env": _Command("versions, options and variables, to put into a bug report", _show(doctor.environment)),
-    "demo": _Command("a small function recorded and replayed", _show(doctor.demo)),
+    "demo": _Command("a small model recorded and replayed, beside plain Python", _show(doctor.demo)),
     "ops": _Command("the operations of a trace", _show(tables.ops)),
     "guards": _Command("what is checked before a trace is replayed", _show(tables.guards)),
     "aborts": _Command("why recordings stop, and why functions are left to CPython", _show(tables.aborts)),
     "passes": _Command("what simplifies a graph before it is compiled", _show(tables.passes)),
     "backends": _Command("the compilers, and what makes them usable", _show(lambda: str(backends()))),
     "options": _Command("the options of pijit.config, their variables and values", _show(tables.options)),
-    "help": _Command("what a code in a message means, and what to try", _help),
+    "help": _Command("what a code in a message means, and what to try", _help, "code", "such as PJ203"),
 }

@@ -7,9 +7,10 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
-from pijit import _adapter_cache, _adapters, _choice, _core
+from pijit import _adapter_cache, _adapters, _built, _choice, _core
 from pijit._config import OFF, OPTIONS, WHY_OFF, config
 from pijit._version import __version__
 from pijit.api import jit, status, traces
@@ -17,7 +18,9 @@ from pijit.errors import AdapterError
 from pijit.graph import _torch
 from pijit.tools import installation
 from pijit.tools.installation import Check
-from pijit.traces import plural
+from pijit.traces import duration, plural
+
+_DEMO_CALLS, _DEMO_LINES = 200, 24
 
 
 def checks() -> list[Check]:
@@ -32,7 +35,7 @@ def checks() -> list[Check]:
 
 
 def _check_switch() -> Check:
-    mend = "unset PIJIT" if not _core.layout_trouble() else "pip install --no-build-isolation --force-reinstall pijit"
+    mend = _built.reinstall() if _core.layout_trouble() else "unset PIJIT"
     return Check("switch", not OFF, f"off: {WHY_OFF}" if OFF else "on", mend)
 
 
@@ -50,9 +53,7 @@ def _check_adapter(framework: str) -> Check:
     """The framework is there, and its adapter attaches."""
     name = f"adapter of {framework}"
     if importlib.util.find_spec(framework) is None:
-        return Check(
-            name, False, f"{framework} is not installed", f"pip install --no-build-isolation 'pijit[{framework}]'"
-        )
+        return Check(name, False, f"{framework} is not installed", f"pip install {framework}")
     version, trouble = _import(framework)
     if trouble:
         return Check(name, False, f"import {framework} fails: {trouble}", f"python -c 'import {framework}'")
@@ -87,7 +88,7 @@ def _import(framework: str) -> tuple[str, str]:
 
 def _check_replay() -> Check:
     """A function is recorded and replayed with the same result."""
-    mend = "pip install --no-build-isolation --force-reinstall pijit"
+    mend = _built.reinstall()
     if OFF:
         return Check("replay", False, WHY_OFF, "unset PIJIT")
 
@@ -134,27 +135,38 @@ def _framework(framework: str) -> str:
 
 
 def demo() -> str:
-    """A function called plain, recorded and replayed, with its trace."""
-    fn, argument, same = _example()
+    """A model called plain, recorded and replayed, and the first lines of its trace."""
+    what, fn, argument, same = _example()
     fast = jit(fn, name="example")
-    expected, plain = _fastest(fn, argument, 20)
-    first, recorded = _fastest(fast, argument, 1)
-    again, replayed = _fastest(fast, argument, 20)
-    agree = "the same" if same(expected, first) and same(expected, again) else "NOT the same: please report it"
+    expected, _ = _timed(fn, argument)
+    first, recorded = _timed(fast, argument)
+    plain, replayed = [], []
+    agree = same(expected, first)
+    for _ in range(_DEMO_CALLS):
+        plain.append(_timed(fn, argument)[1])
+        again, seconds = _timed(fast, argument)
+        replayed.append(seconds)
+        agree = agree and same(expected, again)
+    usual, now = median(plain), median(replayed)
+    speed = f"{usual / now:.1f} times as fast" if now < usual else "no faster here"
+    text = str(traces(fast)).splitlines()
+    more = len(text) - _DEMO_LINES
     lines = [
-        f"plain    {1e6 * plain:9.1f} us",
-        f"recorded {1e6 * recorded:9.1f} us, the first call",
-        f"replayed {1e6 * replayed:9.1f} us, with {plural(len(traces(fast)), 'traces')}",
-        f"results: {agree}",
+        what,
+        f"plain    {duration(usual)} a call",
+        f"recorded {duration(recorded)}, the first call",
+        f"replayed {duration(now)} a call, {speed}, with {plural(len(traces(fast)), 'traces')}",
+        f"results: {'the same, bit for bit' if agree else 'NOT the same: please report it'}",
         "",
-        str(traces(fast)),
+        *text[:_DEMO_LINES],
+        *([f"... and {plural(more, 'lines')} more: print(pijit.traces(fn)) shows all"] if more > 0 else []),
     ]
     return "\n".join(lines)
 
 
-def _example() -> tuple[Callable[[Any], Any], Any, Callable[[Any, Any], bool]]:
-    """A function, its argument, and how results are compared: of tensors if there is a framework for them."""
-    plain = (lambda rows: [sum(row) for row in rows]), [[1, 2], [3, 4]], lambda a, b: a == b
+def _example() -> tuple[str, Callable[[Any], Any], Any, Callable[[Any, Any], bool]]:
+    """What it is, a function, its argument, and how results are compared: a model, if there is a framework for it."""
+    plain = "sums of rows", (lambda rows: [sum(row) for row in rows]), [[1, 2], [3, 4]], lambda a, b: a == b
     if importlib.util.find_spec("torch") is None or _import("torch")[1]:
         return plain
     _adapters.ensure()
@@ -162,20 +174,26 @@ def _example() -> tuple[Callable[[Any], Any], Any, Callable[[Any, Any], bool]]:
         return plain
     import torch
 
-    weight, bias = torch.randn(16, 16), torch.randn(16)
+    class Block(torch.nn.Module):
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(size)
+            self.up, self.down = torch.nn.Linear(size, 2 * size), torch.nn.Linear(2 * size, size)
 
-    def layer(x: Any) -> Any:
-        y = x @ weight + bias
-        return torch.relu(y) * 2
+        def forward(self, x: Any) -> Any:
+            return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))
 
-    return layer, torch.randn(4, 16), lambda a, b: bool(torch.equal(a, b))
+    model = torch.nn.Sequential(*(Block(32) for _ in range(8))).eval().requires_grad_(False)
+
+    def example(x: Any) -> Any:
+        return model(x)
+
+    what = "a model of 8 residual blocks, 32 features wide, and 4 rows, without gradients"
+    return what, example, torch.randn(4, 32), lambda a, b: bool(torch.equal(a, b))
 
 
-def _fastest(fn: Callable[[Any], Any], argument: Any, calls: int) -> tuple[Any, float]:
-    """The last result, and the seconds of the fastest call."""
-    seconds = []
-    for _ in range(calls):
-        start = time.perf_counter()
-        result = fn(argument)
-        seconds.append(time.perf_counter() - start)
-    return result, min(seconds)
+def _timed(fn: Callable[[Any], Any], argument: Any) -> tuple[Any, float]:
+    """The result of a call, and its seconds."""
+    start = time.perf_counter()
+    result = fn(argument)
+    return result, time.perf_counter() - start

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from pijit import _core
+from pijit._wrong import describe
 from pijit.api import Status, jit, root_of, status, traces
 from pijit.errors import UsageError
 from pijit.traces import Stop, Trace, Traces, entries_of, plural, stop_view
@@ -167,8 +168,14 @@ def _inside(root: int) -> dict[str, int]:
 
 
 def _check_arguments(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """`UsageError` for `explain(fn)(x)`: a call without arguments of what needs some."""
-    if args or kwargs or not callable(fn):
+    """`UsageError` for `explain(fn(x))`, and for `explain(fn)(x)`: a call without arguments of what needs some."""
+    if not callable(fn):
+        what = f"the name {fn!r}" if isinstance(fn, str) else f"a result ({describe(fn)})"
+        raise UsageError(
+            f"pijit.explain() takes the function, not {what}, and makes the call: "
+            "write pijit.explain(fn, *args), not pijit.explain(fn(*args))"
+        )
+    if args or kwargs:
         return
     needed, takes_any = _needed(fn)
     forward = getattr(fn, "forward", None)

@@ -31,7 +31,7 @@ def _check_python() -> Check:
     found = f"{platform.python_implementation()} {platform.python_version()}"
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
     good = platform.python_implementation() == "CPython" and minor in PYTHONS
-    return Check("Python", good, found, "python3.11 -m venv .venv && .venv/bin/pip install pijit")
+    return Check("Python", good, found, f"python3.11 -m venv .venv && .venv/bin/pip install {_built.sources()}")
 
 
 def _check_system() -> Check:

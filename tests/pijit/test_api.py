@@ -391,3 +391,9 @@ def test_the_public_names():
     assert all(hasattr(pijit, name) for name in pijit.__all__)
     assert callable(pijit.traces)
     assert "pijit.traces" in sys.modules
+
+
+def test_tab_completes_public_names_alone():
+    assert set(dir(pijit)) == set(pijit.__all__)
+    assert not {"api", "compilers", "segments", "tools", "traces_of"} & set(dir(pijit))
+    assert all(hasattr(pijit, name) for name in dir(pijit))

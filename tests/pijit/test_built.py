@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -81,7 +82,23 @@ def test_another_python(checkout):
     (checkout / "pijit" / "_core.cpython-399-x86_64-linux-gnu.so").write_text("")
     done = run(checkout, "-m", "pijit", "doctor")
     assert "was built for another Python (_core.cpython-399-x86_64-linux-gnu.so)" in done.stdout
-    assert "mend: pip install --no-build-isolation --force-reinstall pijit" in done.stdout
+    assert f"mend: pip install --no-build-isolation --force-reinstall --no-deps {checkout}\n" in done.stdout
+
+
+@pytest.mark.parametrize("installed", ["directory", "wheel", "elsewhere", "nothing"])
+def test_where_the_sources_are(checkout, tmp_path_factory, installed):
+    """No package index has pijit: what is advised names the directory that it was installed from."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copytree(checkout / "pijit", site / "pijit")
+    if installed != "nothing":
+        places = {"directory": checkout, "wheel": checkout / "build" / "wheels" / "p.whl", "elsewhere": "/tmp/a b"}
+        (site / "pijit-1.dist-info").mkdir()
+        (site / "pijit-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: pijit\nVersion: 1\n")
+        noted = {"url": Path(places[installed]).as_uri(), "dir_info": {}}
+        (site / "pijit-1.dist-info" / "direct_url.json").write_text(json.dumps(noted))
+    done = run(site, "-m", "pijit", "doctor")
+    wanted = checkout if installed in {"directory", "wheel"} else "PATH/TO/pijit"
+    assert f"mend: pip install --no-build-isolation --force-reinstall --no-deps {wanted}\n" in done.stdout
 
 
 def test_installed_but_hidden(checkout):

@@ -16,7 +16,7 @@ import pytest
 
 import pijit
 from pijit import _core
-from pijit.tools import tables
+from pijit.tools import commands, tables
 
 ROOT = str(Path(pijit.__file__).parents[1])
 
@@ -536,7 +536,6 @@ class TestSubcommands:
             (["--repot", "x.py"], "there is no option --repot; the nearest is --report"),
             (["--verfy", "x.py"], "there is no option --verfy; the nearest is --verify"),
             (["-m"], "-m needs the name of a module"),
-            (["ops", "x"], "this subcommand takes no 'x'"),
             (["help"], "help takes one code, such as PJ203"),
         ],
     )
@@ -544,6 +543,26 @@ class TestSubcommands:
         done = self.run(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"pijit: {says} (python -m pijit --help)\n"
+
+    @pytest.mark.parametrize("name", commands.COMMANDS)
+    def test_help_for_a_subcommand(self, name):
+        for done in (self.run(name, "--help"), self.run("help", name)):
+            assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout.startswith(f"usage: python -m pijit {name} [-h]")
+            assert commands.COMMANDS[name].doc.split()[0] in done.stdout
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (["ops", "x"], "this subcommand takes no 'x' (python -m pijit ops --help)"),
+            (["build", "--forse"], "takes no '--forse'; the nearest is --force (python -m pijit build --help)"),
+            (["docter"], "there is no subcommand docter; the nearest is doctor"),
+        ],
+    )
+    def test_wrong_subcommand(self, arguments, says):
+        done = self.run(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert says in done.stderr
 
     @pytest.mark.torch  # it imports the frameworks that there are
     @pytest.mark.parametrize(("option", "value"), [("--verify", 1), ("--verify=5", 5), ("--verify=0", 0)])
@@ -591,5 +610,6 @@ class TestSubcommands:
     def test_demo(self):
         done = self.run("demo")
         assert done.returncode == 0
-        assert "results: the same" in done.stdout
+        assert "results: the same, bit for bit" in done.stdout
+        assert re.search(r"^replayed .* times as fast, with 1 trace$", done.stdout, re.MULTILINE)
         assert "def example(x):" in done.stdout

@@ -180,3 +180,11 @@ def test_environment_of_a_process():
         check=True,
     )
     assert done.stdout == "4321\n"
+
+
+def test_type_checkers_know_every_option():
+    """Tag: OPTION_TYPES."""
+    known = inspect.get_annotations(_config.Options)
+    assert list(known) == list(inspect.get_annotations(_config.Config)) == list(pijit.config)
+    kinds = {name: type(getattr(pijit.config, name)).__name__ for name in known if name != "loops"}
+    assert all(kind in str(known[name]) for name, kind in kinds.items())

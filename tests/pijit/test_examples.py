@@ -47,3 +47,30 @@ def test_unmodified(tmp_path):
 @pytest.mark.parametrize("name", ["jit_module.py", "jit_function.py", "jit_training_step.py", "plain_script.py"])
 def test_the_readme_names_them(name):
     assert f"examples/{name}" in README.read_text()
+
+
+def test_the_readme_has_the_table_that_is_printed():
+    """Not its numbers, which are those of a machine."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import compare
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    head, rule, *rest = compare.markdown([]).splitlines()
+    table = [line for line in README.read_text().splitlines() if line.startswith("| ")]
+    assert head in table
+    assert rest == []
+    names = [row.split(" | ")[0].removeprefix("| ") for row in table[table.index(head) + 2 :][: len(compare.NAMES)]]
+    assert [name.split()[0] for name in names] == list(compare.NAMES)
+
+
+def test_a_wrong_result_fails_the_comparison():
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import compare
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    row = {"model": "BERT"}
+    assert list(compare.wrong({**row, "difference": 0})) == []
+    for gap in (None, 1e-9, float("nan"), float("inf")):
+        assert len(list(compare.wrong({**row, "difference": gap}))) == 1

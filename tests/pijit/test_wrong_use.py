@@ -42,7 +42,8 @@ class Model:
         (lambda: pijit.explain(add), r"give it the arguments: pijit\.explain\(fn, x\)"),
         (lambda: pijit.explain(Model()), r"give it the arguments: pijit\.explain\(fn, x\)"),
         (lambda: pijit.explain(lambda: 3)(4), r"gives a report, not a function; write pijit\.explain\(fn, \*args\)"),
-        (lambda: pijit.explain("add"), "str object has no Python code"),
+        (lambda: pijit.explain("add"), r"takes the function, not the name 'add'"),
+        (lambda: pijit.explain(add(1)), r"not a result \(list object\).* write pijit\.explain\(fn, \*args\)"),
         (lambda: pijit.stance(add), r"pijit\.stance\(\) has no <function add"),
     ],
 )

@@ -7,6 +7,8 @@ from the places 0, 1, 2, ... in the shape of the array, and the elements go ther
 
 from typing import Any
 
+import numpy as np
+
 from pijit._formats import _onnx_numbers as numbers
 from pijit._formats._onnx_arrays import LAST, ravel, reshape_as
 from pijit._formats._onnx_builder import Builder
@@ -21,7 +23,8 @@ def _is_array(item: Any) -> bool:
 
 def _expanded(o: Builder, x: Any, index: Any) -> list[Any]:
     """The index with one item an axis of x, and None for new axes."""
-    items = list(index) if isinstance(index, tuple) else [index]
+    given = index if isinstance(index, tuple) else (index,)
+    items = [each for item in given for each in (_listed(o, item) if isinstance(item, tuple) else (item,))]
     used = sum(_axes_of(item) for item in items)
     full = slice(None)
     at = next((at for at, item in enumerate(items) if item is Ellipsis), None)
@@ -29,6 +32,24 @@ def _expanded(o: Builder, x: Any, index: Any) -> list[Any]:
     if at is None:
         return items + [full] * missing
     return items[:at] + [full] * missing + items[at + 1 :]
+
+
+def _listed(o: Builder, items: tuple[Any, ...]) -> list[Tensor]:
+    """A list in an index as arrays of integers: one, or of a list of bools one for each axis that it is for."""
+    flat, shape = _flattened(o, items)
+    if flat and all(isinstance(each, bool) for each in flat):
+        return [o.const(each, "int64") for each in np.nonzero(np.reshape(np.array(flat), shape))]
+    if any(isinstance(each, Tensor) for each in flat):
+        return [o.reshape(o.ints(flat), shape)]
+    return [o.const(np.reshape(np.array(flat, np.int64), shape), "int64")]
+
+
+def _flattened(o: Builder, items: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """The numbers in nested lists, and the shape of these."""
+    if not isinstance(items, tuple | list):
+        return [o.plain(items)], ()
+    inner = [_flattened(o, each) for each in items]
+    return [each for flat, _ in inner for each in flat], (len(items), *(inner[0][1] if inner else ()))
 
 
 def _axes_of(item: Any) -> int:

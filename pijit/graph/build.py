@@ -50,6 +50,8 @@ _FOLLOWED = {"call", "pure", "setattr", "delattr", "setitem", "delitem", "setcel
 _OF_FORM = {"size", "ndim", "numel", "zeros_like", "ones_like", "full_like", "empty_like"} | {
     f"new_{kind}" for kind in ("zeros", "ones", "full", "empty")
 }
+# Operators whose argument "index" is what stands between brackets.
+_INDEXED = {"tensor::getitem", "tensor::setitem"}
 # What becomes of a decision on the data of a tensor: the graph is split there, it holds for such data only, or it has
 # both ways.
 Decisions = Literal["split", "assume", "keep"]
@@ -289,7 +291,7 @@ class Builder:
     def _call(self, row: Mapping[str, Any]) -> None:
         call = row["call"]
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
-        arguments = [(name, plain(self._argument(value))) for name, value, _ in call["arguments"]]
+        arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
         written = [at for at, (_, _, writes) in enumerate(call["arguments"]) if writes]
         if call["name"] in _GRADIENTS and (written or registers or "enabled" in dict(arguments)):
             self._emit_gradient(row, call["name"], arguments, registers)
@@ -333,6 +335,11 @@ class Builder:
             aliases=aliases if any(aliases) else (),
             random=call["random"],
         )
+
+    def _operand(self, call: str, name: str, value: Any) -> Any:
+        """An argument of an operator. A list as the whole index is one item of it: `x[[0, 1]]` is no `x[0, 1]`."""
+        made = self._argument(value)
+        return (plain(made),) if call in _INDEXED and name == "index" and isinstance(made, list) else plain(made)
 
     def _emit_gradient(self, row: Mapping[str, Any], name: str, arguments: list[Any], registers: list[Any]) -> None:
         given = {_WORDS.get(word, word): each for word, each in arguments}

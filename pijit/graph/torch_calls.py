@@ -153,9 +153,11 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
 
 def _index(index: Any) -> Any:
     """An index: a tuple for axes, and lists of numbers within it."""
-    if not isinstance(index, tuple):
-        return index
-    return tuple(list(each) if isinstance(each, tuple) else each for each in index)
+    return tuple(map(_listed, index)) if isinstance(index, tuple) else index
+
+
+def _listed(item: Any) -> Any:
+    return [_listed(each) for each in item] if isinstance(item, tuple) else item
 
 
 def _own(node: Node) -> str:

@@ -151,6 +151,25 @@ def _whole_number(node: Node, values: Mapping[str, Any]) -> Any:
     return array.to(torch.int64).item()
 
 
+def _is_of_data(made: Any) -> bool:
+    """A number of which nothing is known: the data of a tensor decides it."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    return hasattr(made, "node") and bool(free_unbacked_symbols(made))
+
+
+def _anywhere(index: Any, values: Mapping[str, Any], listed: bool = False) -> Any:
+    """The index with 0 for numbers of which nothing is known: what is at any place of an axis has one form.
+
+    So it is for sizes in a list, which would be fixed: torch makes a tensor of numbers of it.
+    """
+    if isinstance(index, tuple):
+        return tuple([_anywhere(item, values, listed or isinstance(item, tuple)) for item in index])
+    if not isinstance(index, Value) or index.kind == "tensor":
+        return index
+    return 0 if listed or _is_of_data(values[index.name]) else index
+
+
 class _Scope:
     """What is known in a graph: tensors without data and numbers, and the scopes of the graphs in its nodes."""
 
@@ -251,16 +270,39 @@ class _Typing:
             bind(node, True, values)
         elif node.op in {"item", "item_float"} and node.results[0] is not None and node.results[0].kind == "float":
             bind(node, _NUMBERS["float"], values)  # no size depends on it
-        elif node.op != "check":
+        elif node.op == "check":
+            self._decide(node, values)
+        else:
             self._run(node, values, _whole_number if node.op == "item_int" else call)
+
+    @staticmethod
+    def _decide(node: Node, values: Mapping[str, Any]) -> None:
+        """A decision that holds for one number alone fixes the sizes that the number is made of."""
+        import sympy
+
+        held, expected = node.arguments["x"], node.arguments["expected"]
+        made: Any = values[held.name] if isinstance(held, Value) else held
+        if node.origin or _is_of_data(made) or not hasattr(made, "node"):
+            return
+        relation = made.node.expr
+        is_equal = isinstance(relation, sympy.Eq if expected is True else sympy.Ne) and not relation.has(sympy.Mod)
+        if is_equal and isinstance(expected, bool):
+            bool(made)
+        elif isinstance(expected, int) and not isinstance(expected, bool):
+            bool(made == expected)
 
     def _run(self, node: Node, values: dict[str, Any], call: Any) -> None:
         """Of what the numbers in a tensor decide, such as how often a loop is run, nothing is known."""
-        from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-
+        of_data = any(_is_of_data(values[value.name]) for value in node.operands)
+        if node.op in {"getitem", "setitem"}:
+            node = replace(node, arguments={**node.arguments, "index": _anywhere(node.arguments["index"], values)})
         try:
             made = self._forms.call(node, values, call)
-        except (GuardOnDataDependentSymNode, ZeroDivisionError):
+        except Exception as error:
+            from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+            if not of_data and not isinstance(error, GuardOnDataDependentSymNode | ZeroDivisionError):
+                raise
             values.update((value.name, None) for value in node.results if value is not None)
             return
         bind(node, made, values)
@@ -342,7 +384,8 @@ class _Typing:
 
     def _name(self, symbol: Any) -> str:
         name = self._first.get(symbol) or self._names.get(symbol, str(symbol))
-        self._sizes[name] = int(self._env.backed_var_to_val.get(symbol, 0))
+        if symbol in self._env.backed_var_to_val:  # else data decides it, in each call anew
+            self._sizes[name] = int(self._env.backed_var_to_val[symbol])
         return name
 
     def _type(self, made: Any) -> tuple[str, tuple[int | str, ...], str]:

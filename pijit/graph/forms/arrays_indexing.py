@@ -48,7 +48,7 @@ class Indexing(Base):
     def _parts(self, index: Any, ndim: int) -> tuple[Any, Any]:
         """The index in two steps, as torch takes it: numbers, slices and new axes; then arrays, or None."""
         items = [
-            np.asarray(each) if isinstance(each, list | tuple) else each
+            self._listed(each) if isinstance(each, list | tuple) else each
             for each in (index if isinstance(index, tuple) else (index,))
         ]
         arrays = [_types.is_array(each) and (each.ndim > 0 or each.dtype == np.bool_) for each in items]
@@ -71,6 +71,13 @@ class Indexing(Base):
                 basic.append(each)
                 later += [slice(None)] * (each is None or isinstance(each, slice))
         return tuple(basic), tuple(later)
+
+    def _listed(self, items: Any) -> Any:
+        """A list in an index as an array: a mask if it has nothing but bools, else integers, some of them sizes."""
+        made = np.asarray(items)
+        if made.dtype == object:
+            return self.xp.asarray(items)
+        return made if made.dtype == np.bool_ else made.astype(np.int64)
 
     def select(self, x: Any, axis: int, index: Any) -> Any:
         return x[(*self._before(x, axis), index)]

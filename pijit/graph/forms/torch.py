@@ -26,9 +26,11 @@ def _native(argument: Any) -> Any:
 
 def _index(index: Any) -> Any:
     """An index: a tuple for axes, lists of numbers within it."""
-    return (
-        tuple(list(each) if isinstance(each, tuple) else each for each in index) if isinstance(index, tuple) else index
-    )
+    return tuple(map(_listed, index)) if isinstance(index, tuple) else index
+
+
+def _listed(item: Any) -> Any:
+    return [_listed(each) for each in item] if isinstance(item, tuple | list) else item
 
 
 def _setitem(x: Any, index: Any, value: Any) -> Any:

@@ -162,6 +162,23 @@ def folded(graph: Graph) -> Graph:
     return _Rewriter(lambda size: size).rewritten(graph, graph.symbols)
 
 
+def counts(graph: Graph) -> set[str]:
+    """Names of the numbers that follow from a size which data decides, such as how many elements a mask picks."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        results = [value for value in node.results if value is not None and value.kind != "tensor"]
+        array, axis = node.arguments.get("x"), node.arguments.get("axis")
+        if node.op in {"size", "numel"} and isinstance(array, Value):
+            shape = array.shape
+            if shape is not None and type(axis) is int:
+                shape = (shape[axis],)
+            known = shape is not None and all(symbols_in(size) <= graph.symbols.keys() for size in shape)
+            found.update(value.name for value in results if not known)
+        elif any(value.name in found for value in node.operands):
+            found.update(value.name for value in results)
+    return found
+
+
 def _at(size: Size, sizes: Mapping[str, int]) -> Size:
     if isinstance(size, int):
         return size

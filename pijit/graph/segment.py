@@ -20,13 +20,11 @@ from pijit.graph.captured import tops
 from pijit.graph.model import Graph, Node, Value
 from pijit.graph.modules import Modules
 from pijit.graph.opaque import holds_opaque
+from pijit.graph.run import place_of
 from pijit.graph.types import typed
 
 if TYPE_CHECKING:
     from pijit.graph.split import Split
-
-# Guards inside of a segment decide by sizes and numbers alone, which the key fixes.
-_HOLD_AGAIN = {"guard_bool", "guard_int", "guard_float"}
 
 
 @dataclass(frozen=True)
@@ -95,24 +93,33 @@ class _SegmentBuilder(Builder):
             self._load_sizes()
         first, last = place.nodes
         for row in data["nodes"][first:last]:
-            if self._free is not None or row["op"] not in _HOLD_AGAIN:
-                self._node(row)
+            self._node(row)
         outputs = tuple(self._registers.get(register) for register in place.outputs)
         if any(not isinstance(each, Value) for each in outputs) or holds_opaque(outputs):
             raise ExportError("an output of this segment is not in its graph")
         inputs, parameters = tuple(self._inputs.values()), tuple(self._parameters.values())
         graph = Graph(self._name, inputs, parameters, tuple(self._nodes), outputs, data=self._arrays)
-        from pijit._formats._sizes import folded
-
         if not steps.needs_expansion(graph) and not place.written:
             axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
             graph = steps.without_modes(graph)
             parts = self._split(graph, given) if place.trained else None
-            return SegmentGraph(folded(typed(graph, given, False, axes)), split=parts)
+            return SegmentGraph(self._settled(typed(graph, given, False, axes)), split=parts)
         if self._free is not None:
             raise ExportError("a training step has the sizes of the call")
-        graph = folded(typed(self._without_gradients(graph, given), given, False))
+        graph = self._settled(typed(self._without_gradients(graph, given), given, False))
         return SegmentGraph(graph, self._updates_of(graph))
+
+    @staticmethod
+    def _settled(graph: Graph) -> Graph:
+        """The graph without what sizes of the key decide. Of a count that data decides, no key knows how it goes."""
+        from pijit._formats._sizes import counts, folded
+
+        graph = folded(graph)
+        counted = counts(graph)
+        for node in graph.nodes:
+            if node.op == "check" and any(value.name in counted for value in node.operands):
+                raise ExportError(f"{place_of(node)}the segment decides on how many elements data has picked")
+        return graph
 
     def _inputs_of_segment(self) -> dict[str, Any]:
         """Makes the inputs; gives their tensors by name."""

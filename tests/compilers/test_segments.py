@@ -52,6 +52,19 @@ def segments(fast: Any) -> Any:
     return pijit.traces(fast)[0].segments
 
 
+def test_a_plan_decides_on_no_count_of_data(counting: Counting) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x[x > 2]
+        return y.sum() * 2 if y.shape[0] > 2 else y.prod() + 1
+
+    fast = pijit.jit(f, backend=["counting", "torchscript"])
+    calls = [torch.tensor(each) for each in ([1.0, 3, 4, 5], [1.0, 3, 2, 2], [9.0, 3, 4, 5])]
+    for _ in range(3):
+        for x in calls:
+            settled(fast, x)
+            assert torch.equal(fast(x), f(x))
+
+
 def test_a_plan_answers(counting: Counting) -> None:
     module = layers()
     fast = pijit.jit(lambda x: module(x) * 2, backend="counting")

@@ -112,12 +112,14 @@ def _typed(made: Any, dtypes: Sequence[str], node: Node) -> list[Tensor]:
 
 def _inlined(lowering: Any, node: Node, graph: Graph, sources: Sequence[Any]) -> list[Any]:
     """What a graph gives for these, its nodes made where the builder is."""
-    around = lowering.values
+    around, builder = lowering.values, lowering.builder
     lowering.values = {value.name: each for value, each in zip(graph.inputs, sources, strict=True)}
-    for inner in needed(graph):
-        lowering.node(inner)
-    made = [resolve(each, lowering.values) for each in outputs_of(graph)]
-    lowering.values, lowering.builder.node = around, node
+    with builder.checks():
+        for inner in needed(graph, size_checks=True):
+            lowering.node(inner)
+        given = [(resolve(each, lowering.values), kind_of(each)) for each in outputs_of(graph)]
+        made = [builder.guarded(each, NUMBERS.get(str(kind))) for each, kind in given]
+    lowering.values, builder.node = around, node
     return made
 
 

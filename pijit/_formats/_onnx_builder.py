@@ -58,6 +58,7 @@ class Builder:
         self._sizes: dict[str, Tensor] = {}
         self._memo: dict[tuple[Any, ...], Tensor] = {}
         self._names: set[str] = set()
+        self._held: list[Tensor] = []  # zeros, each made where a check holds
 
     # ---- Errors and names
 
@@ -231,6 +232,51 @@ class Builder:
             yield self.nodes
         finally:
             self.nodes, self._pending, self._memo, self._sizes = kept
+
+    # ---- Checks
+
+    def check(self, condition: Any, expected: Any) -> None:
+        """What is `guarded` afterwards is there only where a number is as expected; else the model fails as it runs.
+
+        ONNX has no operator that raises. A vector of one element, reshaped to two where the check does not hold, does.
+        """
+        condition = self.plain(condition)
+        if not isinstance(condition, Tensor):
+            return  # it was right at the capture
+        if isinstance(expected, bool):
+            condition = self.cast(self.strong(condition), "bool")
+            sizes = (1, 2) if expected else (2, 1)
+        else:
+            condition, sizes = self.add("Equal", self.strong(condition), expected), (1, 2)
+        size = self.Where(condition, self.const(sizes[:1], "int64"), self.const(sizes[1:], "int64"), shape=(1,))
+        self._held.append(self.Reshape(self.const([0], "int64"), size, shape=(1,)))
+
+    def check_same(self, x: Tensor, axis: int, y: Tensor, other: int) -> None:
+        """As `check`, for the lengths of two axes."""
+        sizes = [self.Shape(each, start=at, end=at + 1, shape=(1,)) for each, at in ((x, axis), (y, other))]
+        self.check(self.Equal(*sizes), True)
+
+    @contextlib.contextmanager
+    def checks(self) -> Iterator[None]:
+        """Checks within are for what is guarded within."""
+        kept, self._held = self._held, []
+        try:
+            yield
+        finally:
+            self._held = kept
+
+    def guarded(self, x: Any, dtype: str | None = None) -> Any:
+        """The same tensor, which is there only where all checks so far hold; its bits are the same."""
+        if not self._held:
+            return x
+        if not isinstance(x, Tensor):
+            x = self.const(x, dtype)
+            x.number = dtype is not None
+        zero = functools.reduce(lambda a, b: self.add("Add", a, b), self._held)
+        self._held = [zero]
+        made = self.Reshape(x, self.Add(self.Shape(x), zero, shape=None), shape=x.shape)
+        made.number, made.symbol = x.number, x.symbol
+        return made
 
     # ---- Dtypes
 

@@ -2,7 +2,8 @@
 
 1. A parameter becomes an initializer when a node takes it, with the bytes that it has.
 2. A free size is a `dim_param` of an input. A number that the program computed from sizes is a tensor without axes.
-3. A `check` of sizes is not in the model. The metadata of the model names it: the model is right where it holds.
+3. Where a `check` of sizes does not hold, the model fails as it runs, at a node that has the user's line in its name.
+   The metadata of the model names all checks, also those of what is assumed of data, which are not in the model.
 4. Each node of ONNX has the layer path and source line of the node that it stands for as `metadata_props`.
 """
 
@@ -35,7 +36,7 @@ from pijit._formats._onnx_types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
 from pijit._formats._results import checks, named_results, needed
 from pijit._version import __version__
 from pijit.errors import ExportError, UsageError
-from pijit.graph.branches import is_branch
+from pijit.graph.branches import all_nodes, is_branch
 from pijit.graph.forms import form_of
 from pijit.graph.model import Graph, Node, Region, Value
 from pijit.graph.run import lacking, resolve
@@ -148,6 +149,23 @@ class _Lowering:
             self.values[value.name] = self.maybe_complex(tensor, value)
         return given
 
+    def compare_sizes(self) -> None:
+        """Checks what the model takes for one size, where a decision looks at sizes: runtimes do not compare them."""
+        nodes = (node for node in all_nodes(self.graph) if node.op == "check" and not node.origin)
+        if (decision := next(nodes, None)) is None:
+            return
+        self.builder.node = decision
+        first: dict[str, tuple[Tensor, int]] = {}
+        for value in self.graph.inputs:
+            for axis, size in enumerate(self.shape(value) or ()):
+                if not isinstance(size, str):
+                    continue
+                tensor = self.values[value.name]
+                known = first.setdefault(size, (tensor, axis))
+                if known != (tensor, axis):
+                    self.builder.check_same(*known, tensor, axis)
+        self.finish(decision, {})
+
     def entered(self, name: str, dtype: str, shape: Shape | None) -> Tensor:
         """An input or a parameter; a complex one has both parts on its last axis."""
         if part_type(dtype) != dtype and shape is not None:
@@ -170,6 +188,10 @@ class _Lowering:
             builder.fail(f"{missing[0]!r} is a result that the operator before does not give in ONNX")
         if is_branch(node):
             self.enter(node, _onnx_branches.lower(self, node))
+            return
+        if node.op == "check":
+            builder.check(resolve(node.arguments["x"], self.values), node.arguments["expected"])
+            self.finish(node, {})
             return
         arguments = {name: resolve(argument, self.values) for name, argument in node.arguments.items()}
         lower = form(node.op, any(map(has_complex, arguments.values())))
@@ -228,7 +250,8 @@ class _Lowering:
         free = {self.builder.reserve(name): tensor for name, tensor in named.items() if tensor.name != name}
         new = self.builder.take(free)
         self.known += [tensor for name, tensor in free.items() if tensor.name == name]
-        base = f"{node.region}/{node.op}" if node.region else node.op
+        op = f"check {node.place}" if node.op == "check" else node.op
+        base = f"{node.region}/{op}" if node.region else op
         notes = {
             "namespace": "/".join(filter(None, (self.layers.get(node.region, node.region), node.op))),
             "pijit.layer": node.region,
@@ -255,7 +278,8 @@ class _Lowering:
                 made = self.builder.const(made, NUMBERS[value.kind])
             if made.parts is not None:
                 made = packed(self.builder, made)
-                own.update(name for proto in self.builder.take({}) for name in proto.output)
+            made = self.builder.guarded(made)
+            own.update(name for proto in self.builder.take({}) for name in proto.output)
             output = self.builder.reserve(name)
             if made.name in own and made.name not in renamed:
                 renamed[made.name] = output
@@ -285,7 +309,8 @@ def lowered(graph: Graph, opset: int = FIRST_OPSET, loses_nan: Collection[str] =
         raise UsageError(f"opset {opset}: the format 'onnx' writes {FIRST_OPSET} to {newest}")
     lowering = _Lowering(graph, loses_nan)
     inputs = lowering.inputs()
-    for node in needed(graph):
+    lowering.compare_sizes()
+    for node in needed(graph, size_checks=True):
         lowering.node(node)
     outputs = lowering.outputs()
     model = lowering.model

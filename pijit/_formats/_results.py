@@ -7,12 +7,18 @@ from pijit.graph.branches import graphs_of
 from pijit.graph.model import Graph, Node, Value, values_of
 
 
-def needed(graph: Graph) -> list[Node]:
-    """The nodes that outputs and updates come from, in order; a `check` of sizes is none of them."""
+def needed(graph: Graph, size_checks: bool = False) -> list[Node]:
+    """The nodes that outputs and updates come from, in order.
+
+    Args:
+        graph: where they stand.
+        size_checks: those that decisions on sizes are checked with, too. What is assumed of data is none of them.
+    """
     wanted = {value.name for value in values_of(graph.outputs)} | {value.name for _, value in graph.updates}
     kept = []
     for node in reversed(graph.nodes):
-        if any(value is not None and value.name in wanted for value in node.results):
+        is_check = size_checks and node.op == "check" and not node.origin
+        if is_check or any(value is not None and value.name in wanted for value in node.results):
             wanted.update(value.name for value in node.operands)
             kept.append(node)
     return kept[::-1]

@@ -15,7 +15,7 @@ from pijit._formats._results import checks, named_results, needed
 from pijit._formats.stablehlo import Module
 from pijit._version import __version__
 from pijit.errors import ExportError
-from pijit.graph.branches import check_dtypes, graphs_of, has_branches, is_branch
+from pijit.graph.branches import all_nodes, check_dtypes, graphs_of, has_branches, is_branch
 from pijit.graph.forms import form_of, load
 from pijit.graph.forms.arrays import functions
 from pijit.graph.forms.jax import Jax
@@ -59,6 +59,18 @@ class _Free(Jax):
         return jnp.asarray(math.prod(x.shape[each] for each in axes))
 
 
+# What a decision says of two ints where it is true, and where it is not: text for JAX, or None.
+_MORE, _LESS, _AT_LEAST, _AT_MOST = "{x} >= {after_y}", "{y} >= {after_x}", "{x} >= {y}", "{y} >= {x}"
+_SAYS: dict[str, tuple[str | None, str | None]] = {
+    "scalar_less": (_LESS, _AT_LEAST),
+    "scalar_less_equal": (_AT_MOST, _MORE),
+    "scalar_greater": (_MORE, _AT_MOST),
+    "scalar_greater_equal": (_AT_LEAST, _LESS),
+    "scalar_equal": ("{x} == {y}", None),
+    "scalar_not_equal": (None, "{x} == {y}"),
+}
+
+
 class _Again(Exception):
     """A constraint of sizes was learned: trace again with it."""
 
@@ -77,7 +89,9 @@ class _Lowering:
             name = value.path or value.name
             self.parameters[value.name if name in self.parameters else name] = value
         self.results: list[str] = []
-        self.nodes = needed(graph)
+        self.nodes = needed(graph, size_checks=True)
+        checked = (node.arguments for node in all_nodes(graph) if node.op == "check" and not node.origin)
+        self.decided = {str(each["x"]): each["expected"] for each in checked}  # by the number that is looked at
         self.constraints: list[str] = []
         for value in graph.parameters:
             if value.name not in graph.data:
@@ -136,7 +150,7 @@ class _Lowering:
 
         def function(*given: Any) -> Any:
             values = dict(zip((value.name for value in graph.inputs), given, strict=True))
-            self.steps(needed(graph), values)
+            self.steps(needed(graph, size_checks=True), values)
             return resolve(graph.outputs, values)
 
         return function
@@ -147,13 +161,41 @@ class _Lowering:
             least = _LEAST.fullmatch(str(found))
             if least is not None and str(size) in least.groups():
                 other = least[1] if least[2] == str(size) else least[2]
-                constraint = f"{size} <= {other}"
-                if constraint not in self.constraints:
-                    self.constraints.append(constraint)
-                    raise _Again
+                self.learn(f"{size} <= {other}")
+
+    def learn(self, constraint: str) -> None:
+        """Traces again with a constraint that is new; JAX checks it in each call."""
+        if constraint not in self.constraints:
+            self.constraints.append(constraint)
+            raise _Again
+
+    def decide(self, node: Node, arguments: Mapping[str, Any]) -> None:
+        """Learns how a decision on free sizes goes; where that cannot be said, JAX refuses to take it."""
+        says = _SAYS.get(node.op)
+        result = node.results[0] if node.results else None
+        if says is None or result is None or type(expected := self.decided.get(result.name)) is not bool:
+            return
+        sides = list(arguments.values())
+        known = all(isinstance(each, int) or export.is_symbolic_dim(each) for each in sides)
+        text = says[not expected]
+        if text is None or not known or not any(map(export.is_symbolic_dim, sides)):
+            return
+        x, y = sides
+        self.learn(text.format(x=x, y=y, after_x=x + 1, after_y=y + 1))
+
+    def check(self, node: Node, found: Any) -> None:
+        """A decision on sizes that JAX has taken; what is a number of the call alone is left to the comment."""
+        expected = node.arguments["expected"]
+        if export.is_symbolic_dim(found):
+            self.learn(f"{found} == {expected}")
+        elif isinstance(found, bool | int | float) and found != expected:
+            raise ExportError(f"the program decides on a size here: {found!r} now, {expected!r} when it was captured")
 
     def call(self, node: Node, values: Mapping[str, Any]) -> Any:
         """What a node gives."""
+        if node.op == "check":
+            self.check(node, resolve(node.arguments["x"], values))
+            return ()
         form = self.free.get(node.op) or form_of(self.forms, node.op)
         if form is None:
             raise lacking(node, "JAX")
@@ -163,7 +205,10 @@ class _Lowering:
             arguments |= {name: self.inner(graph) for name, graph in graphs_of(node).items()}
         with jax.named_scope(node.region or self.graph.name or "graph"):
             try:
+                self.decide(node, arguments)
                 return form(**arguments)
+            except _Again:
+                raise
             except ExportError as error:
                 raise ExportError(f"{place_of(node)}{error}") from error
             except Exception as error:

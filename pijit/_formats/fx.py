@@ -208,8 +208,22 @@ class Lowering:
             for _, value in given:
                 self.made[value.name] = made
         else:
+            self.check_count(node, made, call.function)
             for at, value in given:
                 self.made[value.name] = self.call(function_at("operator.getitem"), (made, at), {}, value.name)
+
+    def check_count(self, node: Node, made: Any, function: str) -> None:
+        """A list is as long as at the capture: how many tensors `unbind` gives is a size. FX traces no `len`."""
+        is_list = str(function_at(function)._schema.returns[0].type).startswith("List[")
+        if self.traced or not is_list:  # torch.export looks at a list itself
+            return
+        more = self.call(function_at("operator.getitem"), (made, slice(len(node.results), None)))
+        self.call(self.torch._assert, (self.call(function_at("operator.eq"), (more, [])), self.said(node)))
+
+    def said(self, node: Node) -> str:
+        """What is said where a decision goes another way."""
+        what = "this data takes" if node.op == "check" and node.origin else "these sizes take"
+        return f"{node.place or self.graph.name}: {what} another way than the recorded call; export with them"
 
     def read(self, value: Value) -> None:
         """A number is needed that was not made yet."""
@@ -223,8 +237,7 @@ class Lowering:
     def check(self, node: Node) -> None:
         """The program decided on this number: other sizes, or other data, need another graph."""
         expected = node.arguments["expected"]
-        what = "this data takes" if node.origin else "these sizes take"
-        said = f"{node.place or self.graph.name}: {what} another way than the recorded call; export with them"
+        said = self.said(node)
         if (condition := self.condition(node)) is not None:
             self.call(self.torch.ops.aten._assert_async.msg, (condition, said))
             return

@@ -6,7 +6,7 @@ The text is what JAX makes of the forms of the rows in JAX. Rules:
 2. Sizes that are free are `?` in the types. `main` computes them, and checks that they are at least 1. JAX cannot
    follow free sizes through every program. If `dynamic` says nothing, those that it cannot follow are as at the
    capture, and `Module.sizes` has them; if it asks for free sizes, that is an error.
-3. A `check` of sizes is not in the text: the text is right where it holds.
+3. A decision on sizes is a constraint that the text checks ("x_0 >= 4"), or the sizes are as at the capture.
 4. Random numbers are not in it: an operator that draws them has no form.
 """
 

@@ -132,13 +132,14 @@ def test_known_types_of_values_are_in_the_model():
 
 def test_numbers_that_are_computed_from_sizes():
     n, half, twice = (Value(name, "int") for name in ("n_", "half", "twice"))
-    y = Value("y", dtype="float32")
+    less, y = Value("less", "bool"), Value("y", dtype="float32")
     nodes = [
         Node("size", {"x": X, "axis": 0}, (n,)),
         Node("scalar_multiply", {"x": n, "y": 2}, (twice,)),
         Node("scalar_floor_divide", {"x": 4, "y": 2}, (half,)),
         Node("reshape", {"x": X, "shape": (twice, half)}, (y,)),
-        Node("check", {"x": n, "expected": 3}, (), file="model.py", line=5),
+        Node("scalar_less", {"x": n, "y": 7}, (less,)),
+        Node("check", {"x": less, "expected": True}, (), file="model.py", line=5),
     ]
     model = made(graph(nodes, (y, twice), symbols={"n": 3}))
     for size in (3, 5):
@@ -146,6 +147,8 @@ def test_numbers_that_are_computed_from_sizes():
         found = run(model, x)
         np.testing.assert_array_equal(found["output.0"], x.reshape(2 * size, 2))
         assert found["output.1"] == 2 * size
+    with pytest.raises(Exception, match="check model.py:5"):
+        run(model, np.zeros((7, 4), np.float32))
     assert "model.py:5" in notes(model)["pijit.holds_where"]
 
 

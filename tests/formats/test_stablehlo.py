@@ -169,7 +169,7 @@ def test_a_size_that_a_table_limits():
         close(run(x=x)["output"], x + data[:size])
 
 
-def test_checks_of_sizes_are_comments_and_what_they_look_at_is_left_out():
+def test_checks_of_sizes_are_comments_and_constraints():
     n, less, y = Value("k", "int"), Value("less", "bool"), Value("y", dtype="float32")
     nodes = [
         Node("size", {"x": X, "axis": 0}, (n,)),
@@ -183,6 +183,8 @@ def test_checks_of_sizes_are_comments_and_what_they_look_at_is_left_out():
     for size in (3, 5):
         x = torch.randn(size, 4)
         close(run(x=x)["output"], x.exp())
+    with pytest.raises(ValueError, match="do not match the symbolic shape constraint"):
+        text.exported.call(np.zeros((7, 4), np.float32))
 
 
 def test_text_says_version_arguments_and_results():

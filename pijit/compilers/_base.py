@@ -33,12 +33,12 @@ Tolerance = Mapping[str, tuple[float, float]]
 EXACT: Tolerance = {}
 # For compilers that add in another order, and have their own exp, tanh and erf.
 USUAL: Tolerance = {
-    "float64": (1e-5, 1e-6),  # some compute it in float32
+    "float64": (1e-9, 1e-10),
     "float32": (1e-4, 1e-5),
     "bfloat16": (2e-2, 2e-2),
     "float16": (5e-3, 5e-3),
     "complex64": (1e-4, 1e-5),
-    "complex128": (1e-5, 1e-6),
+    "complex128": (1e-9, 1e-10),
 }
 
 

@@ -24,6 +24,7 @@ _BITS = {
     "int8": (7, 7), "int16": (15, 15), "int32": (31, 31), "int64": (63, 63),
     "uint8": (0, 8), "uint16": (0, 16), "uint32": (0, 32), "uint64": (0, 64),
 }  # fmt: skip
+NEVER_RAISE = frozenset({"astype", "type_as", "pow"})  # of the operators that data decide in
 _OF_SIZES = frozenset({"size", "ndim", "numel"})
 _DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})
 # What torch looks at itself, at more than one number: repeats, and the room that a mask leaves.
@@ -165,12 +166,12 @@ class Decided(NamedTuple):
     left: tuple[Node, ...]
 
 
-def decided(graph: Graph) -> Decided:
-    """What data decide in a graph that writes to nothing."""
+def decided(graph: Graph, nodes: Sequence[Node] | None = None) -> Decided:
+    """What data decide in a graph that writes to nothing, or in these of its nodes."""
     made_by = {value.name: node for node in graph.nodes for value in node.results if value is not None}
     limits: dict[tuple[Any, ...], Limit] = {}
     left = []
-    for node in graph.nodes:
+    for node in graph.nodes if nodes is None else nodes:
         of_node = limits_of(node)
         if of_node is None or any(_way(each.value, made_by) is None for each in of_node):
             left.append(node)

@@ -38,7 +38,7 @@ class Parts(NamedTuple):
         updates: names of the inputs and parameters that the last of the results are for.
         holds: whether the decisions on sizes go as at the capture, for these inputs.
         constants: positions of the outputs of `core` that are the same at each call.
-        checks: looks at the data of a call before the plan runs; None: they decide nothing.
+        checks: look at the data of a call before the plan runs.
     """
 
     core: Graph
@@ -47,7 +47,7 @@ class Parts(NamedTuple):
     updates: tuple[str, ...]
     holds: Callable[..., bool] | None = None
     constants: tuple[int, ...] = ()
-    checks: _decided.Checks | None = None
+    checks: tuple[_decided.Checks, ...] = ()
 
 
 def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
@@ -81,7 +81,9 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
     if not options.symbolic and graph.symbols:
         graph = fixed(graph, graph.symbols)
     holds = _holds(graph) if options.symbolic else None
-    graph = passes.run(graph.functional(), fold=options.fold)
+    graph = graph.functional()
+    checks = _checks_of_unread(graph, backend)
+    graph = passes.run(graph, fold=options.fold)
     given = (*graph.results, *(value for _, value in graph.updates))
     updates = tuple(name for name, _ in graph.updates)
     graph = replace(graph, outputs=given, updates=())
@@ -102,7 +104,7 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
         inputs = (*graph.inputs, *wanted.values())
         tail = _with_used(replace(with_nodes(graph, tail_nodes), inputs=inputs, outputs=given))
     limits = () if backend.raises else (*_decided.decided(core).limits, *backend.limits(core))
-    checks = _decided.Checks(core, limits) if limits else None
+    checks += (_decided.Checks(core, limits),) if limits else ()
     return Parts(core, tail, given, updates, holds, _constants(core, options), checks)
 
 
@@ -254,7 +256,7 @@ def completed(plan: Plan, parts: Parts) -> Plan:
         _copy(plan, parts.constants)
     if parts.tail is not None:
         _add_tail(plan, parts.core, parts.tail)
-    if parts.checks is not None:
+    if parts.checks:
         _add_checks(plan, parts.checks)
     return plan
 
@@ -272,16 +274,38 @@ def _copy(plan: Plan, constants: tuple[int, ...]) -> None:
     plan.run = run
 
 
-def _add_checks(plan: Plan, checks: _decided.Checks) -> None:
+def _checks_of_unread(graph: Graph, backend: Backend) -> tuple[_decided.Checks, ...]:
+    """For operators whose results nobody reads: no plan has them, and eager execution raises in them all the same.
+
+    Raises:
+        BackendError: what decides that is computed by the graph.
+    """
+    from pijit._formats._results import needed
+
+    given = (*graph.results, *(value for _, value in graph.updates))
+    read = set(map(id, needed(replace(graph, outputs=given, updates=()))))
+    unread = [node for node in graph.nodes if id(node) not in read and node.op not in _decided.NEVER_RAISE]
+    limits, left = _decided.decided(graph, unread)
+    if left:
+        raise BackendError(
+            f"{place_of(left[0])}nobody reads what {left[0].op} gives, so backend {backend.name!r} would not find that "
+            "it raises"
+        )
+    return (_decided.Checks(graph, limits),) if limits else ()
+
+
+def _add_checks(plan: Plan, checks: tuple[_decided.Checks, ...]) -> None:
     inner, rebind = plan.run, plan._rebind
     assert inner is not None
 
     def run(*inputs: Any) -> tuple[Any, ...]:
-        checks(inputs)
+        for check in checks:
+            check(inputs)
         return inner(*inputs)
 
     def both(weights: Mapping[str, Any]) -> bool:
-        checks.rebind(weights)
+        for check in checks:
+            check.rebind(weights)
         return rebind(weights) if rebind is not None else plan.shares_weights
 
     plan.run, plan._rebind = run, both

@@ -11,11 +11,16 @@ from typing import Any
 
 from pijit.compilers import _exported, _torch
 from pijit.compilers._base import Backend, Options, Plan
+from pijit.compilers._exact import COMPLEX, INTEGERS, MOVES, Exact
 from pijit.errors import BackendError
 from pijit.graph.model import Graph
 
 _FILE = "model.pt2"
 _INLINED = 8  # elements of a vector; `can_inline_constant` of torch._inductor.graph
+
+# Between operators on halves it keeps float32, which has a larger range than float16.
+_USUAL = frozenset({"float32", "float64", "bfloat16", "bool", "uint64"}) | INTEGERS | COMPLEX
+_EXACT = Exact(_USUAL, families=dict.fromkeys(MOVES, _USUAL | {"float16"}))
 
 
 class Inductor(Backend):
@@ -25,6 +30,7 @@ class Inductor(Backend):
     training = True
     symbolic = True
     remote = True
+    exact = _EXACT
 
     def usable(self) -> str | None:
         if why := super().usable():

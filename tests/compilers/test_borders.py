@@ -151,6 +151,26 @@ def test_data_for_which_eager_raises_are_declined(backend: str, case: str) -> No
     same(plan(good), [fn(good)])
 
 
+@pytest.mark.parametrize("backend", names("native", "torchscript", "onnxruntime", "xla", "openvino"))
+def test_an_operator_whose_result_nobody_reads_raises_all_the_same(backend: str) -> None:
+    def fn(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        functional.embedding(i, table(5, 3))
+        return x.tanh().exp() * 2
+
+    x = torch.randn(3)
+    plan = made(backend, fn, torch.tensor([1, 4]), x)
+    same(plan(torch.tensor([0, 4]), x), [fn(torch.tensor([0, 4]), x)])
+    with pytest.raises(Declines, match="embedding"):
+        plan(torch.tensor([0, 5]), x)
+
+    def computed(x: torch.Tensor) -> torch.Tensor:
+        functional.binary_cross_entropy(x.exp() / 4, x)
+        return x.tanh().exp() * 2
+
+    with pytest.raises(BackendError, match="nobody reads"):
+        made(backend, computed, torch.rand(3))
+
+
 # ---- Numbers
 
 

@@ -109,6 +109,7 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
 bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops) {
   bool plain = false;
   Py_ssize_t slot = 0;
+  if (object.is_reg()) return false;  // its class may not be known, such as of what the call itself has defined
   if (recorder.is_virtual(object, VirtualKind::kFunction))
     if (const int written = write_function_attribute(recorder, object, name, value); written != 0) return written > 0;
   Invoke outcome = descriptor_write(recorder, frame, object, name, value, pops, &plain, &slot);

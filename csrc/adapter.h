@@ -26,7 +26,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 14;
+inline constexpr int kAdapterVersion = 15;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -206,6 +206,8 @@ class Adapter {
   virtual uint64_t operators_counted() const noexcept = 0;
   // Calls `wake` at operators of any thread, from now on; null: no more. It may be called without the GIL.
   virtual void wake_on_operator(void (*wake)() noexcept) noexcept = 0;
+  // Python code that the recording does not follow begins in the middle of an instruction, or has ended.
+  virtual void pause_call(bool) noexcept {}
 };
 
 }  // namespace pijit

@@ -181,12 +181,16 @@ bool Recorder::lost_events() {
 }
 
 void Recorder::step_aside() noexcept {
-  if (aside_++ == 0) cpython::detach_events(thread_);
+  if (aside_++ > 0) return;
+  cpython::detach_events(thread_);
+  if (adapter_on_) adapter_->pause_call(true);
 }
 
 void Recorder::come_back() noexcept {
   if (lost_events()) return;
-  if (--aside_ == 0) cpython::attach_events(thread_, on_event);
+  if (--aside_ > 0) return;
+  cpython::attach_events(thread_, on_event);
+  if (adapter_on_) adapter_->pause_call(false);
 }
 
 // Gives the thread back as it was; idempotent.

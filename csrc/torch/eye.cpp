@@ -1,7 +1,7 @@
 // The boxed fallback that notes operators, and its thread-local state.
 #include "torch/eye.h"
 
-#include <algorithm>
+#include "torch/watch.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -25,19 +25,6 @@ class CountWarnings final : public c10::WarningHandler {
   uint32_t& count_;
 };
 
-bool holds_tensor(const c10::Type& type) {
-  if (type.kind() == c10::TypeKind::TensorType) return true;
-  const auto parts = type.containedTypes();
-  return std::any_of(parts.begin(), parts.end(), [](const c10::TypePtr& part) { return holds_tensor(*part); });
-}
-
-// Those of the profiler take no tensors: they are not what is counted.
-bool is_of_tensors(const c10::FunctionSchema& schema) {
-  const auto holds = [](const c10::Argument& argument) { return holds_tensor(*argument.type()); };
-  return std::any_of(schema.returns().begin(), schema.returns().end(), holds) ||
-         std::any_of(schema.arguments().begin(), schema.arguments().end(), holds);
-}
-
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   c10::DispatchKeySet rest = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
   if (t_eye != nullptr) {
@@ -60,44 +47,87 @@ Eye& Eye::of_thread() {
   return *owner.eye;
 }
 
+Eye* Eye::of_thread_if_any() noexcept {
+  return t_eye;
+}
+
+// While an operator runs, the key is no key of its thread: kernels may be Python code.
+class Eye::KeyAway {
+ public:
+  explicit KeyAway(const Eye& eye) : eye_(eye) { c10::impl::tls_set_dispatch_key_included(kKey, false); }
+  ~KeyAway() { eye_.set_key(); }
+  KeyAway(const KeyAway&) = delete;
+  KeyAway& operator=(const KeyAway&) = delete;
+
+ private:
+  const Eye& eye_;
+};
+
 void Eye::set_key() const {
-  c10::impl::tls_set_dispatch_key_included(kKey, recording_ || counting_);
+  c10::impl::tls_set_dispatch_key_included(kKey, recording_ && open_ && !paused_ && closed_ == 0);
 }
 
 bool Eye::has_key() const {
   return c10::impl::tls_is_dispatch_key_included(kKey);
 }
 
+void Eye::set_watch() const noexcept {
+  watch_operators(recording_ || counting_);  // else it is missing: is_watching()
+}
+
+bool Eye::is_watching() const {
+  return watches_operators();
+}
+
 void Eye::start() {
   close();
   recording_ = true;
-  unexpected = 0;
-  set_key();
+  paused_ = false;
+  unexpected = depth_ = 0;  // an operator may be under way whose kernel is Python code
+  set_watch();
 }
 
 void Eye::stop() noexcept {
   recording_ = false;
-  set_key();
+  paused_ = false;
   close();
+  set_watch();
 }
 
 void Eye::count(bool on) {
   if (on) counted_ = 0;
   counting_ = on;
-  set_key();
+  set_watch();
 }
 
 void Eye::open() {
   open_ = true;
   warnings = 0;
+  set_key();
 }
 
 void Eye::close() noexcept {
   open_ = false;
+  set_key();
   ops.clear();
   values.clear();
   items.clear();
   held_.clear();
+}
+
+void Eye::pause(bool away) noexcept {
+  paused_ = away;
+  set_key();
+}
+
+void Eye::begin_operator() noexcept {
+  if (!recording_ && !counting_) {  // the callback came back with a saved state of the thread
+    set_watch();
+    return;
+  }
+  if (depth_++ > 0 || closed_ > 0) return;
+  counted_ += 1;
+  if (recording_ && (!open_ || paused_)) ++unexpected;
 }
 
 void Eye::note(const c10::IValue& value) {
@@ -131,15 +161,8 @@ void Eye::note(const c10::IValue& value) {
 }
 
 void Eye::dispatch(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  if (!recording_ && !counting_) {
-    c10::impl::tls_set_dispatch_key_included(kKey, false);
-    op.redispatchBoxed(keys, stack);
-    return;
-  }
-  c10::impl::ExcludeDispatchKeyGuard exclude(kKey);
-  counted_ += is_of_tensors(op.schema());
-  if (!recording_ || !open_) {
-    if (recording_) ++unexpected;
+  const KeyAway away(*this);
+  if (!recording_ || !open_ || paused_) {  // the key came back with a saved state of the thread
     op.redispatchBoxed(keys, stack);
     return;
   }

@@ -9,19 +9,16 @@
 #include "torch/accelerators.h"
 #include "torch/literals.h"
 #include "torch/tensor.h"
+#include "torch/watch.h"
 
 namespace pijit::torch_adapter {
 namespace {
 
-// The operator eye's own key is no mode of the program.
-int64_t without_eye(c10::DispatchKeySet keys) {
-  return static_cast<int64_t>(keys.remove(c10::DispatchKey::TESTING_ONLY_GenericMode).raw_repr());
-}
 int64_t included_keys() {
-  return without_eye(c10::impl::tls_local_dispatch_key_set().included_);
+  return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().included_.raw_repr());
 }
 int64_t excluded_keys() {
-  return without_eye(c10::impl::tls_local_dispatch_key_set().excluded_);
+  return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().excluded_.raw_repr());
 }
 
 // Changes when an attribute of the class or of a base is set: Python operators on tensors go through them.
@@ -144,8 +141,7 @@ class ModeGuard final : public StateGuard {
 
 // Keys that a thread includes when nothing special is going on.
 const c10::DispatchKeySet& usual_keys() {
-  static const c10::DispatchKeySet keys(
-      {c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView, c10::DispatchKey::TESTING_ONLY_GenericMode});
+  static const c10::DispatchKeySet keys({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
   return keys;
 }
 
@@ -181,7 +177,7 @@ const char* must_step_aside() noexcept {
   if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return "a __torch_dispatch__ mode is active";
   if (torch::autograd::AnomalyMode::is_enabled()) return "anomaly mode is on";
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return "saved-tensor hooks are set";
-  if (at::hasCallbacks()) return "a profiler is on";
+  if (is_profiled()) return "a profiler is on";
   c10::DispatchKeySet included = c10::impl::tls_local_dispatch_key_set().included_;
   if (!(included - usual_keys()).empty()) return "a transformation of torch.func or another dispatcher mode is active";
   return capture_under_way();

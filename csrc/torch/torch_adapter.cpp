@@ -118,6 +118,9 @@ class TorchAdapter final : public Adapter {
   void cancel_call() noexcept override {
     if (t_recording != nullptr) t_recording->eye.close();
   }
+  void pause_call(bool away) noexcept override {
+    if (t_recording != nullptr) t_recording->eye.pause(away);
+  }
 
   bool counts_holders(PyObject* object) const noexcept override {
     const Callable* known = find_callable(object);
@@ -135,7 +138,7 @@ class TorchAdapter final : public Adapter {
     if (t_recording == nullptr) return nullptr;
     if (t_unreplayable != nullptr) return t_unreplayable;
     if (t_recording->eye.unexpected != 0) return "an operator ran outside of the calls that were observed";
-    return t_recording->eye.has_key() ? nullptr : "the dispatcher's thread-local state was replaced";
+    return t_recording->eye.is_watching() ? nullptr : "torch's callbacks of the thread were replaced or switched off";
   }
 
   std::unique_ptr<PlanKey> make_key(const PlanRegisters& registers, const Reg* regs) override {

@@ -7,14 +7,17 @@ Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, `PI
 """
 
 import difflib
+import itertools
 import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from pijit import _built, _core
+from pijit._wrong import nearest
 from pijit.errors import ConfigError
 
 logger = logging.getLogger("pijit")
@@ -66,6 +69,9 @@ OPTIONS["backend"] = Option(
     "who compiles segments: a name of pijit.backends(), several, or 'auto'; 'native': nobody",
     "PIJIT_BACKEND",
 )
+# What was wrong in the environment and in pyproject.toml, whose defaults were kept; `python -m pijit` does not begin.
+TROUBLE: list[str] = []
+
 _NATIVE = "native"
 _backend: str | tuple[str, ...] = _NATIVE
 
@@ -308,18 +314,36 @@ def _choice(name: str, value: object, where: str) -> int:
     words = _CHOICES[name]
     if isinstance(value, str) and value.strip() in words:
         return words.index(value.strip())
-    raise ConfigError(f"{where} is one of {', '.join(map(repr, words))}, not {value!r}")
+    raise ConfigError(f"{where} is one of {', '.join(map(repr, words))}, not {value!r}{_near(value, words)}")
+
+
+def _near(value: object, words: Sequence[str]) -> str:
+    near = difflib.get_close_matches(str(value), words, 1)
+    return f"; the nearest is {near[0]!r}" if near else ""
 
 
 def _names(value: object, where: str) -> str | tuple[str, ...]:
     names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
         raise ConfigError(f"{where} is a name of pijit.backends(), 'auto', or several names, not {value!r}")
+    for name in names:
+        if name != _NATIVE and not (name == "auto" and len(names) == 1):
+            _check_backend(name, where)
     return names[0] if len(names) == 1 else tuple(names)
 
 
+def _check_backend(name: str, where: str) -> None:
+    from pijit import compilers
+
+    if name == "auto":
+        raise ConfigError(f"{where}: 'auto' asks all compilers that are installed; it stands alone")
+    if name not in compilers.OWN and name not in (known := compilers.names()):
+        words = ("auto", *known)
+        raise ConfigError(f"{where}: no backend is called {name!r}{nearest(name, words)}")
+
+
 def _set_backend(names: str | tuple[str, ...]) -> None:
-    """Whether there is such a backend is said when something is to be compiled: no compiler is looked for before."""
+    """Whether it is installed is said when something is to be compiled: no compiler is looked for before."""
     global _backend  # noqa: PLW0603
     _backend = names
     if names == _NATIVE:
@@ -342,9 +366,21 @@ def _read_all() -> None:
         here = Path.cwd()
     except OSError:  # the working directory is gone
         here = None
-    if here is not None:
-        read_project(here)
-    read_environment(os.environ)
+    readers = [partial(read_project, here)] if here is not None else []
+    readers += [partial(read_environment, {name: value}) for name, value in os.environ.items()]
+    for read in readers:
+        try:
+            read()
+        except ConfigError as error:
+            TROUBLE.append(str(error))
+            if not _is_command_line():
+                logger.warning("pijit: %s; the default is kept", error)
+
+
+def _is_command_line() -> bool:
+    """Python imports this package to run it, which says by itself what is wrong."""
+    given = sys.orig_argv[1:]
+    return sys.argv[:1] == ["-m"] and ("-mpijit" in given or ("-m", "pijit") in itertools.pairwise(given))
 
 
 config = Config()

@@ -51,6 +51,8 @@ def get(name: str) -> Backend:
         return _registered[name]
     if isinstance(name, str) and (point := _points().get(name)) is not None:
         return _of_package(point)
+    if name == "auto":
+        raise BackendError("backend 'auto' asks all compilers that are installed; it stands alone")
     raise BackendError(f"no backend is called {name!r}{nearest(str(name), names())}")
 
 

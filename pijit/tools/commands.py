@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pijit import _core
-from pijit._config import config
+from pijit._config import TROUBLE, config, parse
 from pijit._version import __version__
 from pijit.compilers import backends
 from pijit.errors import ConfigError, PijitError
@@ -89,6 +89,8 @@ def _subcommand(name: str, words: list[str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line says; the exit status."""
     try:
+        if TROUBLE:
+            raise _Wrong(TROUBLE[0])
         return _run(list(arguments))
     except _Wrong as error:
         print(f"pijit: {error.args[0]} ({(*error.args, 'python -m pijit --help')[1]})", file=sys.stderr)
@@ -112,10 +114,10 @@ def _run(rest: list[str]) -> int:
                 value = rest.pop(0)
             if not value:
                 raise _Wrong("--backend= needs a name (python -m pijit backends)")
-            _configure("backend", value)
+            _configure(option, value)
         elif option == "--verify":
             _check_next(option, equals, rest, str.isdecimal)
-            _configure("verify", value if equals else "1")
+            _configure(option, value if equals else "1")
         elif option in {"--help", "-h"}:
             print(USAGE + "\n".join(f"  {name:16}  {command.doc}" for name, command in COMMANDS.items()))
             return 0
@@ -162,8 +164,10 @@ def _is_report(word: str) -> bool:
     return word.lower().endswith(_REPORTS)
 
 
-def _configure(name: str, value: str) -> None:
+def _configure(option: str, value: str) -> None:
+    name = option.removeprefix("--")
     try:
+        parse(name, value, option)
         setattr(config, name, value)
     except ConfigError as error:
         raise _Wrong(str(error)) from None

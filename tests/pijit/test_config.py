@@ -188,3 +188,60 @@ def test_type_checkers_know_every_option():
     assert list(known) == list(inspect.get_annotations(_config.Config)) == list(pijit.config)
     kinds = {name: type(getattr(pijit.config, name)).__name__ for name in known if name != "loops"}
     assert all(kind in str(known[name]) for name, kind in kinds.items())
+
+
+@pytest.mark.parametrize("value", ["onnxruntim", ["xla", "onnxruntim"], "xla, nothing_like_it"])
+def test_a_backend_that_is_not_there(value):
+    with pytest.raises(ConfigError, match=r"option 'backend': no backend is called '.*there are auto, native, "):
+        pijit.config.backend = value
+    assert pijit.config.backend == "native"
+
+
+def test_the_nearest_backend_is_named_and_registered_ones_are_known():
+    with pytest.raises(ConfigError, match="no backend is called 'onnxruntim' .the nearest is 'onnxruntime'"):
+        pijit.config.update({"backend": "onnxruntim"})
+    with pytest.raises(ConfigError, match="it stands alone"):
+        pijit.config.backend = ("auto", "xla")
+    pijit.register_backend("of_a_test", lambda module, inputs: module)
+    pijit.config.backend = "of_a_test"
+    assert pijit.config.backend == "of_a_test"
+
+
+WRONG = {
+    "PIJIT_BACKEND": ("onnxruntim", "no backend is called 'onnxruntim' (the nearest is 'onnxruntime'; there are auto,"),
+    "PIJIT_VERIFY": ("often", "PIJIT_VERIFY is a whole number"),
+    "PIJIT_MAX_NODES": ("0", "PIJIT_MAX_NODES is at least 1"),
+    "PIJIT_LOOPS": ("unrol", "PIJIT_LOOPS is one of 'unroll', 'auto', 'body', not 'unrol'; the nearest is 'unroll'"),
+    "PIJIT_LOG": ("record,guard", "PIJIT_LOG has no channel 'guard'; the nearest is 'guards'"),
+    "PIJIT_QUIET": ("ture", "PIJIT_QUIET is True or False"),
+}
+
+
+@pytest.mark.parametrize("variable", WRONG)
+def test_what_is_wrong_in_the_environment_is_one_line_and_the_program_runs(variable, tmp_path):
+    value, said = WRONG[variable]
+    root = os.path.dirname(os.path.dirname(pijit.__file__))
+    environment = {**os.environ, "PYTHONPATH": root, variable: value}
+    command = [sys.executable, "-c", "import pijit; print(pijit.config.verify, pijit.config.backend)"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "0 native\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("pijit: ")
+    assert said in line
+    assert line.endswith("; the default is kept")
+    command = [sys.executable, "-m", "pijit", "-c", "print('runs')"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert said in line
+
+
+def test_what_is_wrong_in_pyproject_is_one_line(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.pijit]\nmax_nodes = 'many'\n")
+    root = os.path.dirname(os.path.dirname(pijit.__file__))
+    command = [sys.executable, "-c", "import pijit"]
+    environment = {**os.environ, "PYTHONPATH": root}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert "[tool.pijit] max_nodes is a whole number" in line

@@ -487,6 +487,23 @@ def hold_full_collections() -> None:
     """No allocation starts a full collection until `allow_full_collections()` was called as often."""
 
 def allow_full_collections() -> None: ...
+def join_beside() -> None:
+    """This thread belongs to pijit, and is none of the program's, until `leave_beside()`."""
+
+def leave_beside() -> None: ...
+def begin_compiling() -> None:
+    """Until `end_compiling()` this thread has the GIL in slices only, between which calls of the program run."""
+
+def end_compiling() -> None: ...
+def roots_to_offer() -> tuple[list[int], int]:
+    """Roots of which the next call may offer segments to a market, since it is the first one after a recording.
+
+    And a number that grows with the calls that pijit has served.
+    """
+
+def forget_beside() -> None:
+    """In the child of a fork: there are no such threads."""
+
 def set_default_market(market: Callable[[Place, tuple[Any, ...], tuple[Any, ...]], None] | None) -> None: ...
 def market_of(root: int) -> Any: ...
 def set_market(root: int, market: Callable[[Place, tuple[Any, ...], tuple[Any, ...]], None] | None) -> None: ...

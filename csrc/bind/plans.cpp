@@ -10,6 +10,7 @@
 #include "cpython/collector.h"
 #include "exec/plans.h"
 #include "exec/replay.h"
+#include "hook/beside.h"
 #include "hook/events.h"
 #include "ir/scalars.h"
 #include "opt/regions.h"
@@ -222,6 +223,23 @@ py::dict keyed_view(const Keyed& keyed) {
   return view;
 }
 
+// Roots of which calls have been recorded that were not replayed since: the next call may offer segments.
+// And a number that grows with the calls that pijit has served.
+std::pair<std::vector<int>, uint64_t> roots_to_offer() {
+  const auto has_region = [](const std::shared_ptr<Trace>& trace) {
+    return std::any_of(trace->nodes.begin(), trace->nodes.end(),
+                       [](const Node& node) { return node.op == Op::kRegion; });
+  };
+  std::vector<int> found;
+  const auto add = [&](const std::shared_ptr<Root>& root) {
+    if (!root->unprepared || !root->is_live()) return;
+    if (root->market || std::any_of(root->traces.begin(), root->traces.end(), has_region)) found.push_back(root->id);
+  };
+  for (const auto& root : all_roots()) add(root);
+  for (const auto& entry : all_entries()) add(entry);
+  return {found, stats().replays + stats().records + stats().aborts};
+}
+
 void set_market(int id, const py::object& market) {
   const std::shared_ptr<Root> root = find_root(id);
   if (root == nullptr) throw py::value_error("there is no such root; it was removed, or its function died");
@@ -303,6 +321,12 @@ void add_plans(py::module_& m) {
       .def_property_readonly("outputs", [list](const Place& place) { return list(place.segment().outputs); });
   m.def("hold_full_collections", &cpython::hold_full_collections);
   m.def("allow_full_collections", &cpython::allow_full_collections);
+  m.def("join_beside", &join_beside);
+  m.def("leave_beside", &leave_beside);
+  m.def("begin_compiling", &begin_compiling);
+  m.def("end_compiling", &end_compiling);
+  m.def("forget_beside", &forget_beside);
+  m.def("roots_to_offer", &roots_to_offer);
   m.def("set_market", &set_market, py::arg("root"), py::arg("market"));
   m.def(
       "set_default_market",

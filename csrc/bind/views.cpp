@@ -8,6 +8,7 @@
 #include "cpython/places.h"
 #include "guard/proven.h"
 #include "hook/automatic.h"
+#include "hook/beside.h"
 #include "hook/events.h"
 #include "ir/print.h"
 #include "ir/python.h"
@@ -366,6 +367,7 @@ py::dict stats_view() {
   view["segments"] = segments;
   view["bytes"] = bytes;
   view["seconds_saved"] = saved;
+  view["seconds_waited"] = waited_for_compilers();
   return view;
 }
 

@@ -12,7 +12,8 @@
 // unwinds.
 // 4. Where functions have entrances (cpython/entrance.h) those of roots do, and the hook stays out, so that all other
 // calls are as fast and recurse as deep as ever. It is in place only while frames are asked for that no entrance tells
-// of: while something is recorded, under enable(), for roots that need frames (cache/root.h).
+// of: while something is recorded, under enable(), for roots that need frames (cache/root.h), and while threads
+// compile, which pause where they call functions (hook/beside.h).
 #include "hook/hook.h"
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "cpython/hand_back.h"
 #include "cpython/scarce_stack.h"
 #include "hook/automatic.h"
+#include "hook/beside.h"
 #include "hook/entries.h"
 #include "hook/evaluate.h"
 #include "hook/rest.h"
@@ -156,6 +158,7 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
     const cpython::ScarceStack scarce(ts);
     return without_hook(ts, frame, throwflag, eval_frame);
   }
+  pause_if_beside();
   cpython::Evaluation evaluation(frame);
   return evaluation.finish(ts, decide(ts, frame, throwflag));
 }
@@ -195,7 +198,7 @@ PyObject* entrance(PyObject* function, PyObject* const* arguments, size_t count,
 }
 
 bool needs_hook() noexcept {
-  if (g_recordings > 0) return true;
+  if (g_recordings > 0 || any_compiles()) return true;
   return !hook_rests() && (!cpython::kHasEntrances || automatic() || any_root_needs_frames());
 }
 

@@ -14,6 +14,7 @@
 #include "hook/aside.h"
 #include "hook/asked_again.h"
 #include "hook/automatic.h"
+#include "hook/beside.h"
 #include "hook/entries.h"
 #include "hook/evaluate.h"
 #include "hook/events.h"
@@ -38,9 +39,8 @@ namespace {
 
 // Calls of a root in CPython that are timed.
 constexpr uint64_t kTimed = 64;
-// Seconds of replays after which other threads have the GIL; where compilers are at work for the root, which have it
-// for 5 ms then.
-constexpr double kTurn = 0.02, kTurnBesideCompilers = 0.002;
+// Seconds of replays after which other threads of the program have the GIL.
+constexpr double kTurn = 0.02;
 
 Stance g_stance = Stance::kOn;
 
@@ -519,24 +519,32 @@ PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   return raise_strict(placed(std::move(stop), root));
 }
 
-// Another thread that waits for the GIL has it now and then. Nothing of the call has been looked at yet: CPython would
-// change threads here, too. A thread asks for the GIL after 5 ms in which it was never free. Where each call frees it
-// for a moment, as torch does when a tensor dies, no thread ever asks, and none is quick enough to take it.
-void share_gil(const Root& root, PyThreadState* ts) noexcept {
+// Another thread of the program that waits for the GIL has it now and then; those that compile have turns of their own.
+// Nothing of the call has been looked at yet: CPython would change threads here, too. A thread asks for the GIL after
+// 5 ms in which it was never free. Where each call frees it for a moment, as torch does when a tensor dies, no thread
+// ever asks, and none is quick enough to take it.
+void share_gil(PyThreadState* ts) noexcept {
   static double given = 0;
-  const double time = now(), since = time - given;
-  const auto is_due = [&] {
-    if (cpython::single_threaded(ts) || since < kTurnBesideCompilers) return false;
-    return since >= kTurn || awaits_plans(root);
-  };
-  if (!cpython::attention_can_wait(ts) && !is_due()) return;
+  give_turn(ts);
+  const double time = now();
+  const bool is_asked = cpython::attention_can_wait(ts) && !put_off_compilers(ts);
+  if (!is_asked && (time - given < kTurn || cpython::single_threaded(ts))) return;
   given = time;
+  if (!is_asked && !has_other_threads(ts)) return;
   cpython::give_gil();
+  note_wait(time);
 }
+
+// What asked for the GIL during the call does not get it as soon as CPython goes on.
+struct PutsOff {
+  PyThreadState* ts;
+  ~PutsOff() { put_off_compilers(ts); }
+};
 
 // Replays the call, or records it, or leaves it to CPython.
 PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   PyObject* result = nullptr;
+  const PutsOff puts_off{ts};
   const Served served(*root);
   if (std::exchange(root->unprepared, false)) {
     const double start = now();
@@ -544,7 +552,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     root->recorded.seconds += now() - start;
   }
   if (g_timing.root != 0 && g_timing.root == root->id) take_times(*root, frame);
-  if (!root->traces.empty()) share_gil(*root, ts);
+  if (!root->traces.empty()) share_gil(ts);
   if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) {
     if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
     return evaluate(*root, ts, frame);

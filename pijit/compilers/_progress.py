@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from pijit._config import config
+from pijit.compilers._beside import beside
 
 _AFTER = 2.0  # seconds that something compiles before it is shown
 _EACH = 0.5  # seconds between two looks
@@ -70,15 +71,16 @@ def _show() -> None:
     """A thread: ends when nothing compiles."""
     global _thread  # noqa: PLW0603
     console: Any = None
-    while not _ended.wait(_EACH):
-        with _lock:
-            first = min(_running, default=None)
-            line = "" if first is None else _line(first)
-        if line:
-            console = console or _console()
-            _write(console, line)
-    if console is not None:
-        _write(console, "")
+    with beside:
+        while not _ended.wait(_EACH):
+            with _lock:
+                first = min(_running, default=None)
+                line = "" if first is None else _line(first)
+            if line:
+                console = console or _console()
+                _write(console, line)
+        if console is not None:
+            _write(console, "")
     with _lock:
         _thread = None
         if _running:  # something began meanwhile

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pijit import _core
-from pijit.compilers import _beside, pool
+from pijit.compilers import pool
+from pijit.compilers._beside import beside, compiling
 from pijit.compilers._compared import Grave, graves
 from pijit.errors import BackendError
 
@@ -42,6 +43,7 @@ class Job:
         run: does it.
         heat: the hottest is done first; asked when one is chosen.
         ready: it may be done.
+        by_calls: calls of the program make it ready.
         forget: called in its place when it never was ready.
         since: when it began to wait.
     """
@@ -49,6 +51,7 @@ class Job:
     run: Callable[[], None]
     heat: Callable[[], float] = _cold
     ready: Callable[[], bool] = _always
+    by_calls: bool = False
     forget: Callable[[], None] = _cold  # type: ignore[assignment]
     since: float = field(default_factory=time.monotonic)
 
@@ -92,11 +95,11 @@ class Queue:
             self._pending += 1
 
         def wait() -> None:
-            _beside.enter()
-            with contextlib.suppress(BackendError):
-                compilation.wait()
-            self.submit(job)
-            self._done()
+            with beside:
+                with contextlib.suppress(BackendError):
+                    compilation.wait()
+                self.submit(job)
+                self._done()
 
         threading.Thread(target=wait, name="pijit-compiled", daemon=True).start()
 
@@ -106,6 +109,11 @@ class Queue:
             self._wake()
             self._changed.notify_all()
             return self._changed.wait_for(lambda: self._pending == 0, seconds)
+
+    def by_calls(self) -> list[Job]:
+        """Jobs that are begun when the program calls again."""
+        with self._changed:
+            return [job for job in self._waiting if job.by_calls]
 
     def stop(self) -> None:
         """What compiles is given up, and nothing else is begun."""
@@ -141,15 +149,16 @@ class Queue:
             atexit.register(self.stop)
 
     def _run(self) -> None:
-        _beside.enter()
-        while (job := self._next()) is not None:
-            try:
-                job.run()
-            except Exception:
-                _log.exception("pijit: a segment was not compiled")
-            finally:
-                self._done()
-            del job  # it holds tensors
+        with beside:
+            while (job := self._next()) is not None:
+                try:
+                    with compiling:
+                        job.run()
+                except Exception:
+                    _log.exception("pijit: a segment was not compiled")
+                finally:
+                    self._done()
+                del job  # it holds tensors
 
     def _close_plans(self) -> None:
         while not self._dead.empty():

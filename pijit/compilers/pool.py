@@ -13,6 +13,7 @@ import contextlib
 import heapq
 import itertools
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -24,8 +25,9 @@ from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import OWN, _beside, _progress, _torch, get
+from pijit.compilers import OWN, _progress, _torch, get
 from pijit.compilers._base import Backend, Options, Plan, reported
+from pijit.compilers._beside import beside, compiling
 from pijit.compilers._quietly import quietly
 from pijit.errors import BackendError, PijitError
 from pijit.graph.model import Graph
@@ -79,8 +81,12 @@ class Compilation:
         self._plan: Plan | None = None
         self._error: BackendError | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._began = 0.0
+        self._began = 0.0  # on the monotonic clock; 0: not yet
         self._finished = threading.Event()
+
+    def elapsed(self) -> float | None:
+        """Seconds that it has compiled so far; None: it does not at the moment."""
+        return time.monotonic() - self._began if self.state == "running" else None
 
     def poll(self) -> Plan | None:
         """The plan; None: not yet.
@@ -188,9 +194,8 @@ class Compilation:
         from pijit.compilers import worker
 
         try:
-            process.wait(limits.seconds)
-        except subprocess.TimeoutExpired:
-            raise self._too_long() from None
+            if not _has_ended(process, limits.seconds):
+                raise self._too_long()
         finally:
             self._kill()
             process.wait()
@@ -205,6 +210,22 @@ class Compilation:
         if error:
             raise BackendError(error)
         return missing
+
+
+def _has_ended(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """Waits for it in one sleep: each look would want the GIL, which the program has."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # neither macOS nor an old kernel has it
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        return process.returncode is not None
+    try:
+        ended = select.poll()
+        ended.register(handle, select.POLLIN)
+        return bool(ended.poll(1000 * seconds))
+    finally:
+        os.close(handle)
 
 
 def _ending(code: int) -> str:
@@ -273,20 +294,21 @@ def idle() -> bool:
 
 def _work() -> None:
     """A thread: takes what waits, until there is nothing for a while."""
-    _beside.enter()
-    try:
-        while (one := _next()) is not None:
-            try:
-                one._run()
-            except BaseException as error:  # of a compiler, in a thread that nobody watches
-                one._end(error=BackendError(f"backend {one.backend!r}: {type(error).__name__}: {error}"))
-            finally:
-                with _lock:
-                    _running.discard(one)
-                del one
-    finally:
-        with _lock:
-            _threads.discard(threading.current_thread())
+    with beside:
+        try:
+            while (one := _next()) is not None:
+                try:
+                    with compiling:
+                        one._run()
+                except BaseException as error:  # of a compiler, in a thread that nobody watches
+                    one._end(error=BackendError(f"backend {one.backend!r}: {type(error).__name__}: {error}"))
+                finally:
+                    with _lock:
+                        _running.discard(one)
+                    del one
+        finally:
+            with _lock:
+                _threads.discard(threading.current_thread())
 
 
 def _next() -> Compilation | None:
@@ -335,6 +357,7 @@ def _after_fork() -> None:
         one._finished.set()
     _running.clear()
     _threads.clear()
+    _core.forget_beside()
 
 
 atexit.register(shutdown)

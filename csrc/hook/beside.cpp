@@ -1,0 +1,204 @@
+// Slices of work, and who waits for them.
+#include "hook/beside.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "common/clock.h"
+#include "cpython/frame.h"
+#include "cpython/gil.h"
+#include "hook/hook.h"
+
+namespace pijit {
+
+thread_local bool t_compiles = false;
+
+namespace {
+
+// Seconds of work in a slice: as long as it takes to hand the GIL over and back, which is more on a loaded machine.
+constexpr double kShortest = 0.002, kLongest = 0.008;
+// Of the time that the program has between two slices, so much as it has waited for the first one.
+constexpr double kTimes = 9;
+// Seconds that a call waits at most for a parked thread to begin, and for a slice that has become too long to end.
+constexpr double kLatest = 0.02;
+// Seconds between two looks at a slice that a call waits for, and between those of a parked thread.
+constexpr double kLook = 0.001, kParkedLook = 0.005;
+// Seconds without a call after which a parked thread asks for the GIL as any other thread does.
+constexpr double kStale = 0.03;
+
+struct Turns {
+  std::mutex mutex;
+  std::condition_variable granted;       // for the threads that are parked
+  std::condition_variable over;          // for the call: a slice begins or ends
+  int parked = 0;                        // threads
+  bool is_granted = false;               // a slice to one of them, which has not taken it yet
+  bool runs = false;                     // a slice that a call has given
+  std::atomic<double> slice{kShortest};  // seconds
+  std::atomic<double> last_call{0};      // when a call began
+  std::atomic<double> due{0};            // when the next slice may begin
+  double waited = 0;                     // seconds; guarded by the GIL
+  bool is_awaited = false;               // a call waits for a slice; guarded by the GIL
+};
+
+// Never freed: threads may be parked at the end of the process. A child of a fork has another one.
+Turns* g_turns = new Turns;
+std::atomic<int> g_parked{0}, g_threads{0}, g_compiling{0};
+
+thread_local int t_depth = 0;
+thread_local double t_began = 0;        // the slice of this thread
+thread_local bool t_was_given = false;  // by a call
+
+std::chrono::duration<double> seconds(double count) noexcept {
+  return std::chrono::duration<double>(count);
+}
+
+// The slice of this thread is over; a call may wait for that.
+void end_slice(Turns& turns, double time) noexcept {
+  if (t_was_given) {
+    turns.runs = false;
+    turns.over.notify_one();
+  } else {
+    turns.due = std::max(turns.due.load(), time + kTimes * std::min(time - t_began, kLongest));
+  }
+  t_was_given = false;
+}
+
+// Waits for the next slice, without the GIL.
+void park(PyThreadState* ts) {
+  Turns& turns = *g_turns;
+  std::unique_lock<std::mutex> lock(turns.mutex);
+  end_slice(turns, now());
+  const double since = now();
+  turns.parked += 1;
+  g_parked.store(turns.parked, std::memory_order_relaxed);
+  for (;;) {
+    if (turns.is_granted) {
+      turns.is_granted = false;
+      turns.runs = t_was_given = true;
+      turns.over.notify_one();
+      break;
+    }
+    if (!turns.runs && !cpython::gil_is_held(ts)) break;
+    const double time = now();
+    if (time > turns.due && time - std::max(turns.last_call.load(), since) > kStale) break;
+    turns.granted.wait_for(lock, seconds(kParkedLook));
+  }
+  turns.parked -= 1;
+  g_parked.store(turns.parked, std::memory_order_relaxed);
+}
+
+// Waits for the slice that was granted, without the GIL.
+void wait_for_slice(Turns& turns, PyThreadState* ts) {
+  std::unique_lock<std::mutex> lock(turns.mutex);
+  turns.is_granted = true;
+  turns.granted.notify_one();
+  turns.over.wait_for(lock, seconds(kLatest), [&] { return !turns.is_granted; });
+  turns.is_granted = false;
+  const double begun = now();
+  int free = 0;  // looks in a row at which nobody held the GIL: the thread waits for something else
+  while (turns.runs && free < 2 && now() - begun < turns.slice + kLatest) {
+    turns.over.wait_for(lock, seconds(kLook));
+    free = cpython::gil_is_held(ts) ? 0 : free + 1;
+  }
+  turns.runs = false;
+}
+
+}  // namespace
+
+void join_beside() noexcept {
+  g_threads += 1;
+}
+
+void leave_beside() noexcept {
+  g_threads -= 1;
+}
+
+void begin_compiling() noexcept {
+  if (t_depth++ > 0) return;
+  t_compiles = true;
+  t_began = now();
+  g_compiling += 1;
+  settle_hook();
+}
+
+void end_compiling() noexcept {
+  if (--t_depth > 0) return;
+  t_compiles = false;
+  g_compiling -= 1;
+  settle_hook();
+  const std::lock_guard<std::mutex> lock(g_turns->mutex);
+  end_slice(*g_turns, now());
+}
+
+bool any_compiles() noexcept {
+  return g_compiling.load(std::memory_order_relaxed) > 0;
+}
+
+double waited_for_compilers() noexcept {
+  return g_turns->waited;
+}
+
+void forget_beside() noexcept {
+  g_turns = new Turns;
+  g_parked = g_threads = g_compiling = 0;
+  t_compiles = t_was_given = false;
+  t_depth = 0;
+}
+
+void end_slice_if_over() noexcept {
+  if (now() - t_began < g_turns->slice) return;
+  try {
+    PyThreadState* ts = PyEval_SaveThread();
+    park(ts);
+    PyEval_RestoreThread(ts);
+  } catch (abi::__forced_unwind&) {
+    cpython::park_thread();
+  }
+  t_began = now();
+}
+
+void note_wait(double start) noexcept {
+  if (!any_compiles()) return;
+  const double end = now();
+  g_turns->waited += end - start;
+  g_turns->due = std::max(g_turns->due.load(), end + kTimes * (end - start));
+}
+
+void give_turn(PyThreadState* ts) noexcept {
+  if (g_parked.load(std::memory_order_relaxed) == 0) return;
+  Turns& turns = *g_turns;
+  const double time = now();
+  turns.last_call = time;
+  if (time < turns.due || t_compiles || turns.is_awaited) return;
+  turns.is_awaited = true;
+  try {
+    PyEval_SaveThread();
+    wait_for_slice(turns, ts);
+    PyEval_RestoreThread(ts);
+  } catch (abi::__forced_unwind&) {
+    cpython::park_thread();
+  }
+  turns.is_awaited = false;
+  note_wait(time);
+  turns.slice = std::clamp(now() - time - turns.slice, kShortest, kLongest);
+}
+
+bool put_off_compilers(PyThreadState* ts) noexcept {
+  return any_compiles() && now() < g_turns->due && cpython::attention_can_wait(ts) && !has_other_threads(ts) &&
+         cpython::put_off_asking(ts);
+}
+
+bool has_other_threads(PyThreadState* ts) noexcept {
+  int count = 0;
+  for (PyThreadState* each = PyInterpreterState_ThreadHead(ts->interp); each != nullptr;
+       each = PyThreadState_Next(each))
+    count += each != ts;
+  return count > g_threads.load(std::memory_order_relaxed);
+}
+
+}  // namespace pijit

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pijit import passes
 from pijit.compilers import _decided, _pieces
 from pijit.compilers._base import Backend, Options, Plan, lacking
+from pijit.compilers._remembered import remembered
 from pijit.errors import BackendError
 from pijit.graph import regions
 from pijit.graph.model import Graph, Node, Value, values_of
@@ -81,9 +82,12 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
     if not options.symbolic and graph.symbols:
         graph = fixed(graph, graph.symbols)
     holds = _holds(graph) if options.symbolic else None
-    graph = graph.functional()
-    checks = _checks_of_unread(graph, backend)
-    graph = passes.run(graph, fold=options.fold)
+    plain = remembered(graph, "functional", graph.functional)
+    checks = _checks_of_unread(plain, backend)
+    if options.fold:  # weights may be written between two compilations
+        graph = passes.run(plain, fold=True)
+    else:
+        graph = remembered(graph, "simplified", lambda: passes.run(plain, fold=False))
     given = (*graph.results, *(value for _, value in graph.updates))
     updates = tuple(name for name, _ in graph.updates)
     graph = replace(graph, outputs=given, updates=())

@@ -3,6 +3,9 @@
 Tensors are handed over by DLPack, without copies, where they are contiguous and aligned as XLA needs them. The client
 is pijit's own, so that a program which uses JAX itself finds JAX as it left it. Calls are synchronous: the program may
 write to what it gave when the call is over.
+
+The process that compiles imports JAX. The program's own needs the library beneath it only: importing all of JAX takes
+twenty times as long, most of it with the GIL.
 """
 
 import functools
@@ -38,9 +41,11 @@ class Xla(Backend):
         (directory / _FILE).write_bytes(executable.serialize())
 
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
-        from jax._src.lib import _jax
+        from jaxlib import _jax  # type: ignore[attr-defined]
 
         data = (directory / _FILE).read_bytes()
+        if b"lapack" in data:
+            import jax._src.lib  # noqa: F401  it makes the routines known that the code calls
         devices = _jax.DeviceList((_client().devices()[0],))
         return _plan(graph, options, _client().deserialize_executable(data, devices, None), len(data))
 
@@ -51,7 +56,7 @@ class Xla(Backend):
 
 @functools.cache
 def _client() -> Any:
-    from jax._src.lib import xla_client
+    from jaxlib import xla_client
 
     return xla_client.make_cpu_client(asynchronous=False)
 
@@ -72,7 +77,7 @@ def _compiled(graph: Graph, options: Options) -> tuple[Any, int]:
 
 def _plan(graph: Graph, options: Options, executable: Any, size: int) -> Plan:
     import torch
-    from jax._src.lib import _jax
+    from jaxlib import _jax  # type: ignore[attr-defined]
     from torch._C import _from_dlpack, _to_dlpack
 
     device = _client().devices()[0]

@@ -216,7 +216,7 @@ class Region:
     regions: tuple["Region", ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Graph:
     """One recorded call as a graph, independent of the framework that ran it.
 

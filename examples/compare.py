@@ -212,12 +212,10 @@ class Auto(Pijit):
 
     def settle(self, call: Callable[[int], float]) -> None:
         """Calls until all is compiled, and those in which backends and native replay take turns."""
-        from pijit.compilers import market
-
         self.on()
         tell("phase", "compiling")
         start, number = time.perf_counter(), 1
-        while not market.wait(0) and time.perf_counter() - start < SETTLE_SECONDS:
+        while not self.pijit.wait(0) and time.perf_counter() - start < SETTLE_SECONDS:
             call(number := number + 1)
         tell("phase", "taking turns")
         for _ in range(TURNS):

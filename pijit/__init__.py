@@ -14,6 +14,7 @@ from pijit._region import region
 from pijit._stance import stance
 from pijit._switch import disable, enable, enabled
 from pijit._version import __version__
+from pijit._wait import wait
 from pijit.api import Status, jit, reset, stats, status, traces, unjit, why
 from pijit.compilers import backends, register_backend
 from pijit.tools.explain import Report, explain
@@ -48,6 +49,7 @@ __all__ = [
     "traces",
     "unjit",
     "verify",
+    "wait",
     "why",
 ]
 

@@ -22,6 +22,7 @@ from pijit._config import OFF, WHY_OFF, config
 from pijit._switch import SUSPENDABLE, switch_on_by_name, why_off
 from pijit._wrong import check_keywords, check_thing, describe
 from pijit.errors import AdapterError, UsageError
+from pijit.segments import progress, under_way
 from pijit.traces import Traces, entries_of, entry_place, place, view
 
 State = Literal["cold", "recorded", "replaying", "disabled"]
@@ -219,7 +220,7 @@ def status(fn: object) -> Status:
 
     Returns:
         `Status` with `.state` and `.reason`. Where the function itself has no reason to give, that of a loop of its own
-        traces that was left to CPython.
+        traces that was left to CPython, or what is being compiled for it ("compiling with xla for 3.2 s").
 
     Raises:
         UsageError: `fn` is nothing that can be called, such as a name.
@@ -247,6 +248,7 @@ def status(fn: object) -> Status:
     if left:
         where = entry_place(left[0]["entry"], left[0]["file"], left[0]["line"])
         reason = f"{where}: left to CPython: {left[0]['disabled']}"
+    reason = reason or progress(under_way(getattr(_core.market_of(root), "outcomes", ())))
     return Status(state, reason)  # type: ignore[arg-type]
 
 
@@ -255,10 +257,11 @@ def stats() -> Mapping[str, int | float]:
 
     Returns:
         `records`, `aborts`, `replays`, `exits`, `guard_failures`, `opaque_calls` (made by replays), `traces`,
-        `segments` (for which there is a plan), `bytes` and `seconds_saved`: how much less all replays took than CPython
-        would have (seconds). That is measured under `python -m pijit --report` only, which lets CPython run a call now
-        and then; else 0. Traces that begin in the middle of functions, such as those of loops, count in all but
-        `replays`, `exits` and `seconds_saved`, which are about calls.
+        `segments` (for which there is a plan), `bytes`, `seconds_waited` (by calls, for threads that compile) and
+        `seconds_saved`: how much less all replays took than CPython would have. That is measured under
+        `python -m pijit --report` only, which lets CPython run a call now and then; else 0. Traces that begin in the
+        middle of functions, such as those of loops, count in all but `replays`, `exits` and `seconds_saved`, which are
+        about calls.
 
     Example:
         >>> import pijit

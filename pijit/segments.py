@@ -1,8 +1,8 @@
 """Segments of a trace as read-only objects: what compilers were offered, what they made, and what it takes."""
 
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -43,6 +43,7 @@ class Key:
         refused: by backend, why it has no plan here.
         losers: plans that were slower in the turns, and are gone.
         shared: the plans are of free sizes: compiled once for several forms.
+        compiling: by backend, seconds that it has compiled so far.
     """
 
     form: str
@@ -53,6 +54,12 @@ class Key:
     refused: Mapping[str, str]
     losers: tuple[PlanInfo, ...] = ()
     shared: bool = False
+    compiling: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def progress(self) -> str:
+        """ "compiling with xla for 3.2 s"; "" if nothing compiles."""
+        return progress(self.compiling)
 
     @property
     def answers(self) -> str:
@@ -70,7 +77,10 @@ class Key:
             *(f"{each} (lost)" for each in self.losers),
             *(f"{name}: {why}" for name, why in self.refused.items()),
         ]
-        return f"{self.form or 'no tensors'}: {self.state}\n" + "\n".join(f"    {row}" for row in rows)
+        state = self.state if self.state != "offered" else self.progress or "native, until something is compiled"
+        if self.state == "in turns" and self.progress:
+            state += f", {self.progress}"
+        return f"{self.form or 'no tensors'}: {state}\n" + "\n".join(f"    {row}" for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +146,19 @@ def _key(row: Mapping[str, Any], nodes: tuple[int, int], outcomes: Sequence[Any]
     made = {each.backend: each for each in outcomes if each.nodes == nodes and each.key == row["key"]}
     plans, losers = (tuple(_plan(each, made.get(each["name"])) for each in row[rows]) for rows in ("plans", "losers"))
     native = _median(row["native_seconds"])
-    return Key(row["key"], row["state"], plans, row["native_runs"], native, refused, losers, row["shared"])
+    compiling = under_way(made.values())
+    return Key(row["key"], row["state"], plans, row["native_runs"], native, refused, losers, row["shared"], compiling)
+
+
+def under_way(outcomes: Iterable[Any]) -> dict[str, float]:
+    """By backend, seconds that it has compiled so far."""
+    return {each.backend: seconds for each in outcomes if (seconds := each.elapsed) is not None}
+
+
+def progress(compiling: Mapping[str, float]) -> str:
+    """`under_way` for people: "compiling with xla for 3.2 s", or nothing."""
+    each = [f"{name} for {seconds:.1f} s" for name, seconds in compiling.items()]
+    return f"compiling with {', '.join(each)}" if each else ""
 
 
 def _plan(row: Mapping[str, Any], made: Any) -> PlanInfo:

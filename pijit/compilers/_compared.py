@@ -104,7 +104,7 @@ class Made:
         import torch
 
         with torch.no_grad(), self._lock:
-            made = self.plan(*inputs)
+            made = _run(self.backend, self.plan, inputs)
         if len(made) != len(self.plan.results):
             raise BackendError(
                 f"backend {self.backend.name!r} gave {len(made)} results in the place of {len(self.plan.results)}"
@@ -129,6 +129,21 @@ class Made:
             where = f" (it cannot be written down: {why})"
         _log.warning("pijit: %s%s", error, where)
         return f"{error}{where}"
+
+
+def _run(backend: Backend, plan: Plan, inputs: Sequence[Any]) -> Sequence[Any]:
+    """The results of a plan.
+
+    Raises:
+        BackendError: the plan raised.
+    """
+    try:
+        return plan(*inputs)
+    except BackendError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise BackendError(f"backend {backend.name!r}: what it has compiled raised {what}") from error
 
 
 class Grave(weakref.ref[Made]):

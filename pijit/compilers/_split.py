@@ -58,6 +58,11 @@ class Compilations:
         """That they have taken."""
         return sum(each.seconds for each in self._all)
 
+    def elapsed(self) -> float | None:
+        """Seconds that they have compiled so far; None: nothing compiles at the moment."""
+        running = [seconds for each in self._all if (seconds := each.elapsed()) is not None]
+        return self.seconds + sum(running) if running else None
+
     def wait(self, seconds: float | None = None) -> Plan | None:
         """The plan of the forward pass, which closes the others, too; None: not yet.
 

@@ -18,21 +18,25 @@ Rules:
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pijit import _core, _dynamic, compilers
-from pijit.compilers import _free_sizes, pool
+from pijit.compilers import _free_sizes, _told, pool
 from pijit.compilers._base import Backend, Options
+from pijit.compilers._beside import others_run
 from pijit.compilers._compared import Differs, Made, difference, told
 from pijit.compilers._queue import Job, Queue
 from pijit.compilers._quietly import quietly
+from pijit.compilers._remembered import forget
 from pijit.errors import BackendError, ExportError
 
 if TYPE_CHECKING:
     from pijit.compilers._split import Compilations
+    from pijit.graph.model import Graph
     from pijit.graph.segment import SegmentGraph
 
 _log = logging.getLogger("pijit")
@@ -41,6 +45,7 @@ _log = logging.getLogger("pijit")
 # about what its call takes.
 _FEWEST_OPERATORS = 5
 _LEAST_SECONDS = 2e-4
+_LOOK = 0.02  # seconds between two looks at what calls of other threads bring
 _AGAIN = 2  # replays of a segment under a key from which on it pays
 
 
@@ -55,6 +60,7 @@ class Outcome:
         state: "compiling", "installed", or why not.
         difference: the largest absolute difference from native replay.
         seconds: that compiling took.
+        compilation: what compiles it, until that has ended.
     """
 
     backend: str
@@ -63,6 +69,12 @@ class Outcome:
     state: str = "compiling"
     difference: float | None = None
     seconds: float = 0.0
+    compilation: "pool.Compilation | Compilations | None" = field(default=None, repr=False, compare=False)
+
+    @property
+    def elapsed(self) -> float | None:
+        """Seconds that it has compiled so far; None: it does not at the moment."""
+        return None if self.compilation is None else self.compilation.elapsed()
 
 
 @dataclass
@@ -111,6 +123,7 @@ class Market:
                 self._note(place, f"not begun: {place.operators} operators are too few to repay it")
                 return
             job.ready = lambda: place.runs >= _AGAIN or not place.alive
+            job.by_calls = True
             job.forget = lambda: self._note(place, "not begun: it was not called again")
         _worker.submit(job)
 
@@ -173,7 +186,7 @@ class Market:
             for row in rows:
                 row.state = str(error)
             return
-        heat = offer.heat()
+        heat, offer.graph = offer.heat(), segment.graph
         for at, ((_, backend, options), row) in enumerate(zip(candidates, rows, strict=True)):
             if not offer.place.alive or _worker.stopping:
                 return
@@ -184,6 +197,7 @@ class Market:
                 row.state = str(error)
                 _end(offer)
                 continue
+            row.compilation = compilation
             self._after(
                 offer,
                 backend,
@@ -228,12 +242,12 @@ class Market:
             if _worker.stopping:
                 return
             row.state = str(error)
-            _log.info("pijit: %s", error)
+            _told.tell(backend, error)
         except Exception as error:
             row.state = f"{type(error).__name__}: {error}"
             raise
         finally:
-            row.seconds = compilation.seconds
+            row.compilation, row.seconds = None, compilation.seconds
             _end(offer)
 
     def _add(
@@ -304,9 +318,10 @@ class Market:
         kind.compiling = len(backends)
         kind.waiting.append(partial(self._take, offer))
         for backend in backends:
-            compilation = pool.submit(segment.graph, backend, options, priority=offer.heat())
+            row = self._row(backend.name, offer.place)
+            compilation = row.compilation = pool.submit(segment.graph, backend, options, priority=offer.heat())
             self._after(
-                offer, backend, compilation, partial(self._note_free, kind, plans, backend, compilation, options)
+                offer, backend, compilation, partial(self._note_free, kind, plans, backend, compilation, options, row)
             )
         return True
 
@@ -317,6 +332,7 @@ class Market:
         backend: Backend,
         compilation: pool.Compilation,
         options: Options,
+        row: Outcome,
     ) -> None:
         """A plan of free sizes has come, or will not come. After the last one the forms that wait go on."""
         try:
@@ -324,7 +340,10 @@ class Market:
             if plan is not None:
                 plans.made.append(Made(backend, plan, plans.segment, options, _worker.bury))
         except BackendError as error:
+            row.state = str(error)
             _log.info("pijit: no plan of free sizes: %s", error)
+            _told.tell(backend, error)
+        row.compilation = None
         kind.compiling -= 1
         if kind.compiling:
             return
@@ -353,6 +372,8 @@ def _end(offer: "_Offer") -> None:
     """One of the compilations of an offer has ended."""
     offer.left -= 1
     if offer.left == 0:
+        if offer.graph is not None:
+            forget(offer.graph)
         _complete(offer.place)
 
 
@@ -389,6 +410,7 @@ class _Offer:
         threads: of torch, in the thread of the replay.
         events: for each device but the CPU, what comes when its copies are made.
         left: how many compilations have not ended.
+        graph: what they are of.
     """
 
     place: Any
@@ -397,6 +419,7 @@ class _Offer:
     threads: int
     events: Sequence[tuple[Any, Any]] = ()
     left: int = 0
+    graph: "Graph | None" = None
 
     def heat(self) -> float:
         """The hottest offer is dealt with first."""
@@ -435,6 +458,40 @@ os.register_at_fork(after_in_child=_after_fork)
 def wait(seconds: float | None = None) -> bool:
     """Wait until every offer has been dealt with; False: it took longer."""
     return _worker.wait(seconds)
+
+
+# How often the program has called since `wait_for_all` was told of something that only a call brings forward.
+_calls_for: dict[tuple[str, int], int] = {}
+_EXPECTED = 4  # calls in which it has to come
+_served = 0  # calls, when that was counted last
+
+
+def _is_expected() -> bool:
+    """The next calls are about to offer something. A function that is called once only is not waited for for ever."""
+    global _served
+    roots, served = _core.roots_to_offer()
+    called, _served = served != _served, served
+    things = {*(("root", each) for each in roots), *(("job", id(job)) for job in _worker.by_calls())}
+    for thing in [*_calls_for]:
+        if thing not in things:
+            del _calls_for[thing]
+    for thing in things:
+        _calls_for[thing] = _calls_for[thing] + called if thing in _calls_for else 0
+    return any(count < _EXPECTED for count in _calls_for.values())
+
+
+def wait_for_all(seconds: float | None) -> bool:
+    """As `pijit.wait`."""
+    until = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = None if until is None else max(until - time.monotonic(), 0)
+        if not _worker.wait(left):
+            return False
+        if not _is_expected():
+            return True
+        if until is None or until <= time.monotonic() or not others_run():
+            return False
+        time.sleep(min(_LOOK, max(until - time.monotonic(), 0)))
 
 
 def of(fn: object) -> Any:

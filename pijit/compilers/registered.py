@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any
 
+from pijit._wrong import describe
 from pijit.compilers import _torch
 from pijit.compilers._base import Backend, Options, Plan
 from pijit.errors import BackendError
@@ -33,6 +34,8 @@ class Registered(Backend):
     def make(self, graph: Graph, options: Options) -> Plan:
         import torch
 
+        from pijit.compilers import _told
+
         weights = () if options.fold else graph.parameters
         module = _torch.module_of(_torch.with_weights_as_inputs(graph) if weights else graph)
         held = {value.name: _torch.bound(graph.data[value.name]) for value in weights}
@@ -41,12 +44,27 @@ class Registered(Backend):
         with torch.no_grad():
             made = self.function(module, examples)
         if not callable(made):
-            raise BackendError(f"backend {self.name!r} gave {type(made).__name__}, which cannot be called")
+            raise BackendError(f"backend {self.name!r} gave {describe(made)}, which cannot be called")
+        tensors = [value.kind == "tensor" for value in graph.results]
         boxed = getattr(made, "_boxed_call", False)
 
         def run(*inputs: Any) -> tuple[Any, ...]:
-            given = made([*held.values(), *inputs]) if boxed else made(*held.values(), *inputs)
-            return tuple(given) if isinstance(given, tuple | list) else (given,)
+            try:
+                given = made([*held.values(), *inputs]) if boxed else made(*held.values(), *inputs)
+            except Exception as error:
+                what = f"{type(error).__name__}: {error}".partition("\n")[0]
+                raised = BackendError(f"backend {self.name!r}: what it has compiled raised {what}")
+                raised.__cause__ = error
+                _told.tell(self, raised)
+                raise raised from error
+            given = tuple(given) if isinstance(given, tuple | list) else (given,)
+            for each, tensor in zip(given, tensors, strict=False):
+                if tensor and each is not None and not isinstance(each, torch.Tensor):
+                    what = f"gave {describe(each)} in the place of a tensor"
+                    wrong = BackendError(f"backend {self.name!r}: what it has compiled {what}")
+                    _told.tell(self, wrong)
+                    raise wrong
+            return given
 
         def rebind(new: Mapping[str, Any]) -> bool:
             held.update((name, _torch.bound(tensor)) for name, tensor in new.items() if name in held)

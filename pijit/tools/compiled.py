@@ -51,11 +51,13 @@ class Compiled:
         functions: with segments.
         cost: by backend, seconds of each compilation that came to an end.
         refused: each reason once, with the line of the program that it is about.
+        waited: seconds that calls have waited for threads that compile.
     """
 
     functions: list[Function] = field(default_factory=list)
     cost: dict[str, list[float]] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
+    waited: float = 0.0
 
     def __bool__(self) -> bool:
         return bool(self.functions)
@@ -63,7 +65,7 @@ class Compiled:
 
 def found(roots: "Sequence[RootInfo]") -> Compiled:
     """What became of the segments of these roots."""
-    made, refused = Compiled(), dict[tuple[str, str], Refusal]()
+    made, refused = Compiled(waited=_core.stats()["seconds_waited"]), dict[tuple[str, str], Refusal]()
     asked: dict[int, tuple[Any, RootInfo]] = {}
     for root in (each for of in roots for each in _with_entries(of)):
         rows = _core.root_traces(root["root"]) if root["alive"] and root["segments"] else []
@@ -113,7 +115,9 @@ def lines(made: Compiled) -> Iterator[str]:
             yield from (f"    {key.form or 'no tensors'}: {_contenders(key)}" for key in segment.keys)
     if made.cost:
         each = (f"{name} {duration(sum(times))} ({len(times)})" for name, times in made.cost.items())
-        yield f"compiling took {duration(sum(map(sum, made.cost.values())))}, beside the program: {', '.join(each)}"
+        waited = f"; calls waited {duration(made.waited)} for it" if made.waited else ""
+        took = duration(sum(map(sum, made.cost.values())))
+        yield f"compiling took {took}, beside the program: {', '.join(each)}{waited}"
     for refusal in made.refused:
         yield f"{refusal.backend}, {plural(refusal.times, 'times')}: {refusal.why}"
 
@@ -136,4 +140,5 @@ def data(made: Compiled) -> dict[str, Any]:
             for key_row, key in zip(row["keys"], segment.keys, strict=True):
                 key_row["answers"] = key.answers
         functions.append(rows)
-    return {"functions": functions, "seconds": made.cost, "refused": [asdict(each) for each in made.refused]}
+    refused = [asdict(each) for each in made.refused]
+    return {"functions": functions, "seconds": made.cost, "refused": refused, "waited": made.waited}

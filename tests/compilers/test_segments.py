@@ -19,7 +19,7 @@ from counted import Counting, in_threads, registered
 from torch import nn
 
 import pijit
-from pijit.compilers import _compared, market
+from pijit.compilers import _compared, get, market
 from pijit.errors import BackendError, UsageError
 
 pytestmark = pytest.mark.torch
@@ -548,9 +548,12 @@ def test_functions_found_by_themselves_have_the_backend_of_the_options(counting:
     assert pijit.config.backend == "native"
 
 
-def test_a_backend_that_is_not_there_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_backend_that_is_not_installed_is_said_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = layers()
-    before = pijit.config.update({"backend": ["torchscipt"]})
+    monkeypatch.setattr(type(get("xla")), "packages", ("a_package_of_nobody",))
+    before = pijit.config.update({"backend": ["xla"]})
     try:
         fast = pijit.jit(lambda x: module(x) * 2)
         x = torch.randn(3, 8)
@@ -559,7 +562,7 @@ def test_a_backend_that_is_not_there_is_said_once(caplog: pytest.LogCaptureFixtu
             fast(torch.randn(4, 8))
         said = [row.message for row in caplog.records if row.name == "pijit" and row.levelname == "WARNING"]
         assert len(said) == 1
-        assert "no backend is called 'torchscipt'" in said[0]
+        assert "backend 'xla' needs a_package_of_nobody; run: pip install" in said[0]
     finally:
         pijit.config.update(before)
 

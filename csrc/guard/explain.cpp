@@ -47,6 +47,27 @@ std::string sequence_miss(const Trace& trace, const Guard& guard, PyObject* list
   return name + ": changed";
 }
 
+// The built-in container whose class the object's is derived from; null: there is none. Containers are taken apart, but
+// not such objects: their classes may do anything.
+const char* derived_from(PyObject* object) noexcept {
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
+      PyAnySet_CheckExact(object))
+    return nullptr;
+  return PyTuple_Check(object)    ? "tuple"
+         : PyList_Check(object)   ? "list"
+         : PyDict_Check(object)   ? "dict"
+         : PyAnySet_Check(object) ? "set"
+                                  : nullptr;
+}
+
+// The guard is about such an object, or about what is in it. Where another one has taken the place of one that died, it
+// is the latter that differs.
+bool is_of_derived(const Guard& guard, PyObject* subject) noexcept {
+  const bool whole = guard.op == GuardOp::kIs || guard.op == GuardOp::kParts || guard.op == GuardOp::kDict ||
+                     guard.op == GuardOp::kDictSize || guard.op == GuardOp::kList || guard.op == GuardOp::kSet;
+  return whole && derived_from(subject) != nullptr;
+}
+
 std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
   const Printer print(trace, false);
   PyObject* subject = subject_of(guard, regs);
@@ -57,6 +78,11 @@ std::string miss(const Trace& trace, const Guard& guard, const Reg* regs) {
   };
   if (is_load(guard.op)) return name + ": an item is gone";
   if (!has_layout(guard, subject)) return name + ": no " + layout_word(row_of(guard.op).subject) + " any more";
+  if (is_of_derived(guard, subject)) {
+    const std::string base = derived_from(subject);
+    return name + ": a " + type_name(subject) + " is a subclass of " + base +
+           ", and is taken as one object with what is in it; pass its items, or " + base + "(" + name + ")";
+  }
   switch (guard.op) {
     case GuardOp::kIs:
       return pair(describe(subject), print.object(guard.expected));

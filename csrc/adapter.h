@@ -146,6 +146,7 @@ class Adapter {
   virtual bool is_tensor(PyObject* object) const noexcept = 0;
   // A number that is the same for tensors which the guards of an input do not tell apart, and mostly only for those.
   virtual uint64_t tensor_kind(PyObject* tensor) const noexcept = 0;
+  virtual int64_t tensor_elements(PyObject* tensor) const noexcept = 0;
   // The adapter may know C callables (functions, methods, types, getset descriptors) and C attributes; a fast yes/no.
   virtual bool claims(PyObject* callable) const noexcept = 0;
 

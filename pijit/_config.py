@@ -89,6 +89,8 @@ class Config:
             is recorded instead; 0: any.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
+        max_recordings: recordings that one function may have before replays make up for them; after that it is recorded
+            ever more rarely; 0: any number.
         loops: what becomes of a loop: "auto", a short one is recorded whole, and a long one gets traces of its own,
             each of which takes a turn or a few; "body", each gets such traces; "unroll", all of it is recorded. With
             the first two a call goes on natively where a trace was left, too: at a branch on data, say.
@@ -129,6 +131,7 @@ class Config:
     record_budget: int
     max_nodes: int
     max_traces: int
+    max_recordings: int
     loops: Literal["auto", "body", "unroll"]
     memory_limit: int
     constant_propagation: bool

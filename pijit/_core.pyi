@@ -243,6 +243,7 @@ class RootInfo(TypedDict):
     seconds_lost: float
     seconds_recording: float
     seconds_saved: float
+    seconds_error: float  # the standard error of seconds_saved
     compared: int
     spent: dict[str, tuple[float, int]]  # by kind of call: seconds, how many calls; as Root's in csrc/cache/root.h
     traces: int
@@ -412,6 +413,29 @@ class ParsedTrace:
 
     def operators(self) -> list[str]:
         """The names of the framework's operations, in order."""
+
+class Ledger:
+    """Which calls are timed, and what comes of their times, without a root: for tests."""
+
+    def next(self) -> str:
+        """What is done with the next call: "free", "timed" or "plain"."""
+
+    def end(self, kind: str, seconds: float, way: int, amounts: tuple[float, float]) -> str:
+        """What the call came to; the verdict is "", "pays" or "loses".
+
+        Args:
+            kind: "plain", "replayed", "left", "fresh", "recorded" or "other".
+            seconds: that the call took.
+            way: the trace that takes it, or would.
+            amounts: elements of its tensors; lengths and numbers.
+        """
+
+    def rested(self) -> bool:
+        """A call was left to CPython after a loss; whether replays are tried again from now on."""
+
+    @property
+    def ratio(self) -> float:
+        """Of the last rounds: how many times CPython's time a call takes."""
 
 def trace_text(root: int, index: int) -> str:
     """A trace of a root in the text form of csrc/ir/text.h. IndexError if it has no such trace."""

@@ -14,5 +14,7 @@ pybind11::dict trace_data(const Root& root, const Trace& trace);
 std::string text_of_trace(const Root& root, const Trace& trace);
 // Adds ParsedTrace and parse_trace to the module.
 void bind_text(pybind11::module_& module);
+// The class Ledger.
+void bind_ledger(pybind11::module_& module);
 
 }  // namespace pijit

@@ -229,6 +229,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
   m.def("trace_text", &py_trace_text, py::arg("root"), py::arg("index"));
   bind_text(m);
+  bind_ledger(m);
   m.def("guard_data", &py_guard_data, py::arg("root"), py::arg("index"));
   m.def("reset", &py_reset, py::arg("root"));
   m.def("stats", [] { return stats_view(); });

@@ -14,6 +14,7 @@
 #include "ir/python.h"
 #include "ir/source.h"
 #include "opt/segment.h"
+#include "record/reasons.h"
 
 namespace py = pybind11;
 
@@ -201,10 +202,9 @@ py::dict spent_view(const Root& root) {
   add("first", root.first);
   add("compared_early", root.compared_early);
   add("compared", root.compared);
-  add("standard", standard(root));
   add("recorded", root.recorded);
-  add("served", root.served);
   add("replayed", root.replayed);
+  add("left", root.left);
   add("after", {root.after, root.stopped + root.exits});
   return view;
 }
@@ -218,6 +218,24 @@ size_t segments_of(const Root& root) noexcept {
 // By Happened.
 constexpr const char* kHappened[] = {"recorded",  "nothing kept", "first replay", "left",
                                      "passed on", "taken up",     "compiled code"};
+
+bool is_paused(const Root& root) noexcept {
+  return root.calls < root.records_again && root.replays < limits().pays * root.records;
+}
+
+// Why the next calls are not recorded.
+StopInfo paused(const Root& root) {
+  StopInfo stop;
+  stop.code = kRecordedOften.code;
+  stop.reason = std::string(kRecordedOften.text) + " (" + std::to_string(root.records) + " recordings in " +
+                std::to_string(root.calls) + " calls; the next one after " +
+                std::to_string(root.records_again - root.calls) + " more)";
+  if (!root.last_miss.empty()) stop.reason += ": " + root.last_miss;
+  stop.file = root.file;
+  stop.line = root.line;
+  stop.function = root.name;
+  return stop;
+}
 
 }  // namespace
 
@@ -242,6 +260,7 @@ void add_end(const Root& root, const Trace& trace, py::dict* view) {
 py::tuple root_status(const Root& root) {
   std::string reason = !root.disabled.empty()       ? root.disabled
                        : root.aside.code != nullptr ? "the last call was left to CPython: " + root.aside.reason
+                       : is_paused(root)            ? paused(root).reason
                                                     : root.last_stop.reason;
   const char* state = !root.disabled.empty() ? "disabled"
                       : root.traces.empty()  ? "cold"
@@ -264,7 +283,9 @@ py::dict root_report(const Root& root) {
   view["guard_failures"] = root.misses;
   view["stopped"] = root.stopped;
   view["opaque_calls"] = root.opaque_calls;
-  view["last_stop"] = stop_view(root.aside.code != nullptr ? root.aside : root.last_stop);
+  view["last_stop"] = stop_view(root.aside.code != nullptr ? root.aside
+                                : is_paused(root)          ? paused(root)
+                                                           : root.last_stop);
   view["aside"] = root.aside.code != nullptr;
   const py::tuple status = root_status(root);
   view["state"] = status[0];
@@ -274,8 +295,9 @@ py::dict root_report(const Root& root) {
   view["automatic"] = root.automatic;
   view["alive"] = !root.dead;
   view["seconds_lost"] = seconds_lost(root);
-  view["seconds_recording"] = seconds_recording(root);
-  view["seconds_saved"] = seconds_saved(root);
+  view["seconds_recording"] = root.recording;
+  view["seconds_saved"] = seconds_saved(root).seconds;
+  view["seconds_error"] = seconds_saved(root).error;
   view["compared"] = root.compared_early.times + root.compared.times;
   view["spent"] = spent_view(root);
   view["traces"] = root.traces.size();
@@ -343,14 +365,14 @@ py::dict stats_view() {
   const Stats& counters = stats();
   size_t traces = 0, bytes = 0, segments = 0;
   double saved = 0;
-  for (auto& root : dead_roots()) saved += seconds_saved(*root);
+  for (auto& root : dead_roots()) saved += seconds_saved(*root).seconds;
   const auto add = [&](const Root& root) {
     traces += root.traces.size();
     bytes += bytes_of(root);
     for (const auto& trace : root.traces) segments += planned_segments(*trace);
   };
   for (auto& root : all_roots()) {
-    saved += seconds_saved(*root);
+    saved += seconds_saved(*root).seconds;
     add(*root);
   }
   for (const auto& entry : all_entries()) add(*entry);

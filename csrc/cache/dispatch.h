@@ -7,12 +7,15 @@
 #include <unordered_map>
 
 #include "adapter.h"
+#include "cache/comparison.h"
 #include "cpython/frame.h"
 
 namespace pijit {
 
 // What the arguments of a fresh frame look like, as a hash. Runs no Python.
 uint64_t call_signature(cpython::Frame* frame, PyCodeObject* code, const Adapter* adapter) noexcept;
+// How much the arguments of a fresh frame hold. Runs no Python.
+CallForm call_form(cpython::Frame* frame, PyCodeObject* code, const Adapter* adapter) noexcept;
 
 class Dispatch {
  public:

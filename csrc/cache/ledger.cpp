@@ -2,106 +2,145 @@
 #include "cache/ledger.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <exception>
 #include <utility>
 
 namespace pijit {
-namespace {
 
-// Of the samples from `first` on; 0: there are none.
-template <size_t N>
-double lower_median(std::array<float, N> samples, size_t first, size_t count) noexcept {
-  if (first >= count) return 0;
-  const auto begin = samples.begin() + static_cast<ptrdiff_t>(first);
-  const auto end = samples.begin() + static_cast<ptrdiff_t>(count);
-  const auto middle = begin + (end - begin - 1) / 2;
-  std::nth_element(begin, middle, end);
-  return static_cast<double>(*middle);
-}
-
-// After a reset within a timed call on another thread a round may have more calls of a kind than its share.
-template <size_t N>
-void add(std::array<float, N>* samples, uint8_t* count, float sample) noexcept {
-  if (*count < N) (*samples)[(*count)++] = sample;
-}
-
-}  // namespace
-
-Ledger::Verdict Ledger::end(Kind kind, double seconds) noexcept {
+Ledger::Verdict Ledger::end(Kind kind, double seconds, const CallForm& form) noexcept {
   if (!std::exchange(busy_, false)) return Verdict::kNone;  // it was reset meanwhile
-  const auto taken = static_cast<float>(seconds);
-  const bool counts = !warms_up();
-  switch (kind) {
-    case Kind::kPlain:
-      if (counts) add(&plain_times_, &plains_, taken);
-      break;
-    case Kind::kReplayed:
-      if (counts) add(&replayed_, &replays_, taken);
-      break;
-    case Kind::kRecorded:
-      recordings_ += 1;
-      if (2 * rounds_ < static_cast<int>(kRounds) && !retries_) break;
-      late_ += 1;
-      recorded_ += taken;
-      break;
-    case Kind::kOther:
-      add(&others_, &other_count_, taken);
+  Verdict verdict = Verdict::kNone;
+  try {
+    note(kind, Sample(seconds, form, rounds_, kind == Kind::kReplayed));
+    if (++turn_ < 2 * kRun) return Verdict::kNone;
+    turn_ = 0;
+    first_ = false;
+    rounds_ += 1;
+    verdict = judge();
+  } catch (const std::exception&) {  // memory is short
+    rounds_ = kMostRounds;
   }
-  if (++turn_ < 2 * kRun) return Verdict::kNone;
-  turn_ = 0;
-  first_ = false;
-  rounds_ += 1;
-  const Verdict verdict = judge();
-  if (verdict != Verdict::kNone) begin_rounds();
+  if (verdict != Verdict::kNone || rounds_ >= kMostRounds) begin_rounds(verdict);
   return verdict;
 }
 
-// Of all samples, or of those behind the first ones; with what late recordings took, or without.
-void Ledger::weigh(size_t first, bool all) noexcept {
-  plain_ = lower_median(plain_times_, first, plains_);
-  const double replay = lower_median(replayed_, replays_ > first ? first : 0, replays_);
-  const double others = std::accumulate(others_.begin(), others_.begin() + other_count_, 0.0);
-  const double sum = replay * replays_ + others + (all ? static_cast<double>(recorded_) : 0);
-  const int count = replays_ + other_count_ + (all ? late_ : 0);
-  ratio_ = plain_ == 0 || count == 0 ? 0 : sum / count / plain_;
-  replay_ratio_ = plain_ == 0 ? 0 : replay / plain_;
+void Ledger::note(Kind kind, const Sample& sample) {
+  if (kind == Kind::kRecorded) {
+    recordings_ = static_cast<uint8_t>(recordings_ + 1);
+    if (2 * rounds_ >= kRounds || retries_) late_.push_back(sample);
+  } else if (!warms_up() && kind != Kind::kFresh) {
+    (kind == Kind::kPlain ? plains_ : timed_).push_back(sample);
+    others_ = static_cast<uint8_t>(others_ + (kind == Kind::kLeft || kind == Kind::kOther));
+  }
 }
 
-Ledger::Verdict Ledger::judge() noexcept {
-  if (retries_) {
-    weigh(0, true);
-    return ratio_ > kGainAgain ? Verdict::kLoses : Verdict::kPays;
+// The rounds from the first one on in which both sides were compared.
+Ledger::Rounds Ledger::look_at(const Comparison& comparison, uint8_t first) const {
+  Rounds rounds;
+  for (uint8_t round = first; round < rounds_; ++round) {
+    const Comparison::Shift shift = comparison.of_round(round);
+    if (shift.count < 2) continue;
+    ++rounds.seen;
+    if (shift.value > std::log(kLoss)) ++rounds.lost;
+    if (shift.value > std::log(kClearLoss)) ++rounds.clear;
   }
-  const bool last = rounds_ == kRounds;
-  weigh(last ? kPairs : 0, last && late_ >= kMany);
-  if (last) return ratio_ > kLoss ? Verdict::kLoses : Verdict::kPays;
-  if (ratio_ == 0 || recordings_ > 0) return Verdict::kNone;
-  return ratio_ < kClearGain ? Verdict::kPays : ratio_ > kClearLoss ? Verdict::kLoses : Verdict::kNone;
+  return rounds;
+}
+
+Ledger::Verdict Ledger::judge() {
+  const uint8_t first = starts_ && rounds_ > 2 ? 1 : 0;
+  const bool keep_coming = rounds_ >= kRounds && late_.size() >= kMany && 2 * late_.size() >= recordings_;
+  std::vector<Sample> counted = timed_;
+  if (keep_coming || retries_) counted.insert(counted.end(), late_.begin(), late_.end());
+  const Comparison comparison(plains_, counted, first);
+  std::vector<double> plain;
+  for (const Sample& sample : plains_) plain.push_back(sample.time);
+  plain_ = plain.empty() ? 0 : std::exp(median_of(std::move(plain)));
+  ratio_ = comparison.ratio().value;
+  replay_ratio_ = comparison.ended_ratio();
+  latest_ = comparison.all();
+  alike_ = latest_.count;
+  const Rounds rounds = look_at(comparison, first);
+  wait_ = rounds.seen == rounds_ && rounds.clear == rounds_ ? 0 : kBetween;
+  if (retries_) return judge_again();
+  if (ratio_ == 0 || (recordings_ > 0 && rounds_ < kRounds)) return Verdict::kNone;
+  if (ratio_ < kClearGain && alike_ >= kFew) return Verdict::kPays;
+  const size_t others = others_ + (keep_coming ? late_.size() : 0);
+  const bool lost =
+      8 * others < counted.size() ? loses(comparison, first) : rounds_ >= kRounds && loses_in_sum(comparison, first);
+  if (lost) return Verdict::kLoses;
+  return rounds_ >= kRounds && ratio_ <= kLoss ? Verdict::kPays : Verdict::kNone;
+}
+
+// Calls that are like plain ones lose.
+bool Ledger::loses(const Comparison& comparison, uint8_t first) const {
+  const Comparison::Shift shift = comparison.all();
+  if (ratio_ <= kLoss || shift.value - std::log(kLoss) < kSure * shift.error) return false;
+  const Rounds rounds = look_at(comparison, first);
+  const bool clear = rounds.seen >= 2 && rounds.clear == rounds.seen;
+  return clear || (rounds.seen >= 3 && 4 * rounds.lost >= 3 * rounds.seen);
+}
+
+// Calls that no replay took to its end, or that were recorded, take more than all others gain.
+bool Ledger::loses_in_sum(const Comparison& comparison, uint8_t first) const {
+  const Comparison::Shift ratio = comparison.ratio();
+  if (ratio.count < kEnough || ratio.value - kLoss < kSureInSum * ratio.error) return false;
+  int seen = 0, lost = 0;
+  for (uint8_t round = first; round < rounds_; ++round) {
+    const Comparison::Shift part = comparison.ratio_of_round(round);
+    seen += part.count > 0;
+    lost += part.value > kLoss;
+  }
+  return 4 * lost >= 3 * seen;
+}
+
+// It was given up before.
+Ledger::Verdict Ledger::judge_again() const {
+  if (alike_ < kFew && rounds_ < kRounds && others_ + late_.size() < kFew) return Verdict::kNone;
+  return ratio_ == 0 || ratio_ > kGainAgain ? Verdict::kLoses : Verdict::kPays;
+}
+
+// Adds what rounds came to. In the first one alone CPython may have been specialising code.
+void Ledger::learn(Comparison::Shift shift) noexcept {
+  if (shift.count == 0 || !(shift.error > 0)) return;
+  if (starts_ && rounds_ <= 2) shift.error *= 3;
+  if (known_.count == 0) {
+    known_ = shift;
+    return;
+  }
+  const double before = 1 / (known_.error * known_.error), now = 1 / (shift.error * shift.error);
+  known_.value = (before * known_.value + now * shift.value) / (before + now);
+  known_.error = std::sqrt(1 / (before + now));
+  known_.count += shift.count;
 }
 
 void Ledger::restart() noexcept {
-  forget_round();
+  forget_rounds();
   busy_ = false;
   turn_ = 0;
   wait_ = kBefore;
 }
 
-void Ledger::forget_round() noexcept {
-  replays_ = plains_ = other_count_ = recordings_ = late_ = rounds_ = 0;
-  recorded_ = 0;
+void Ledger::forget_rounds() noexcept {
+  plains_ = {};
+  timed_ = {};
+  late_ = {};
+  recordings_ = others_ = rounds_ = 0;
 }
 
-// After a verdict.
-void Ledger::begin_rounds() noexcept {
-  const bool loses = ratio_ > (retries_ ? kGainAgain : kLoss);
-  if (loses) {
-    rest_ = (kRest << std::min<uint64_t>(rests_, 20)) * static_cast<uint64_t>(std::max(1.0, ratio_));
+// After a verdict, or without one.
+void Ledger::begin_rounds(Verdict verdict) noexcept {
+  if (verdict == Verdict::kLoses) {
+    rest_ = static_cast<uint64_t>(static_cast<double>(kRest << std::min<uint64_t>(rests_, 20)) *
+                                  std::clamp(ratio_, 1.0, 1e6));
     rests_ += 1;
   }
+  learn(std::exchange(latest_, {}));
   wait_ = gap_;
   gap_ = std::min(gap_ * kRarer, kRarest);
-  forget_round();
-  retries_ = false;
+  starts_ = retries_ = false;
+  forget_rounds();
 }
 
 bool Ledger::rested() noexcept {

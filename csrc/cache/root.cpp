@@ -2,6 +2,7 @@
 #include "cache/root.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "adapter.h"
@@ -237,14 +238,16 @@ void reset_root(Root& root) {
   root.wanted = Wanted();
   root.misses_in_a_row = root.aborts_in_a_row = root.forgotten = 0;
   root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;
-  root.stopped = root.opaque_calls = root.asides = 0;
+  root.ended = root.stopped = root.opaque_calls = root.asides = 0;
   root.evictions = 0;
+  root.pause = root.records_again = 0;
   root.waits_until = root.replays_before = 0;
   root.last_miss.clear();
   root.last_stop = root.aside = root.given_up = StopInfo();
   root.farewell.reset();
   root.after = 0;
-  root.plain = root.recorded = root.served = root.compared = root.compared_early = root.first = root.replayed = Spent();
+  root.plain = root.recorded = root.compared = root.compared_early = root.first = root.replayed = root.left = Spent();
+  root.recording = 0;
   root.ledger = Ledger();
   root.gave_up = root.closed = root.passes = false;
   root.plain_seconds = root.owed = root.last_cost = 0;
@@ -254,25 +257,14 @@ void reset_root(Root& root) {
 }
 
 double seconds_lost(const Root& root) noexcept {
-  const uint64_t plain = root.calls - root.records - root.replays - root.compared.times - root.compared_early.times;
-  return root.after + static_cast<double>(plain) * root.plain.each();
+  return root.after + root.left.seconds;
 }
 
-const Spent& standard(const Root& root) noexcept {
-  if (root.compared.times > 0) return root.compared;
-  if (root.compared_early.times > 0) return root.compared_early;
-  return root.plain.times > 0 && !root.passes ? root.plain : root.first;
-}
-
-double seconds_recording(const Root& root) noexcept {
-  const Spent& plain = standard(root);
-  return plain.times == 0 ? 0 : root.recorded.seconds - static_cast<double>(root.recorded.times) * plain.each();
-}
-
-double seconds_saved(const Root& root) noexcept {
-  const Spent& plain = standard(root);
-  if (plain.times == 0) return 0;
-  return static_cast<double>(root.served.times) * plain.each() - root.served.seconds;
+Saved seconds_saved(const Root& root) noexcept {
+  const Comparison::Shift& known = root.ledger.known();
+  if (known.count == 0) return {-root.recording, 0};
+  const double plain = root.replayed.seconds * std::exp(-known.value);
+  return {plain - root.replayed.seconds - root.recording, plain * known.error};
 }
 
 namespace {

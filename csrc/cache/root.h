@@ -34,6 +34,10 @@ struct Limits {
   uint64_t useless = 2;    // replays of a trace, all left before its end, before it is forgotten
   uint64_t forgotten = 4;  // traces that are forgotten, for one root
   uint64_t stale = 8;      // replays in a row, all left, before a trace that has served is forgotten
+  uint64_t turned = 32;    // replays in a row, all left, before any trace is forgotten for which no side trace came
+  uint64_t recorded = 16;  // recordings of a root before it is recorded ever more rarely; 0: any number
+  uint64_t pays = 16;      // replays for each recording, from which on it is not
+  uint64_t pause = 32;     // calls without a recording then: at first, later ever twice as many
   int64_t served = 64;     // replays to the end, after which forgetting a trace does not count
 };
 
@@ -88,7 +92,10 @@ struct Root {
   double owed = 0, last_cost = 0;  // seconds of recordings that no call could use so far, of the last one
   std::vector<Ref> drivers;        // functions that took most of the last long recording, and were called once
   uint64_t calls = 0, records = 0, aborts = 0, replays = 0, exits = 0, misses = 0;
+  uint64_t ended = 0;                      // replays that traces did to their end, be it several
   uint64_t stopped = 0, opaque_calls = 0;  // replays that came to where the recording had stopped; calls they made
+  uint64_t pause = 0,
+           records_again = 0;  // of calls: how long nothing is recorded, and from which on it is; 0: never was
   uint64_t misses_in_a_row = 0, aborts_in_a_row = 0, asides = 0, forgotten = 0;
   uint64_t left_in_a_row = 0;  // replays that CPython has ended, whatever became of the trace
   // Of the budget of bytes (cache/memory.h): times that its traces gave way; the calls before the next recording; the
@@ -103,10 +110,11 @@ struct Root {
   double after = 0;                  // seconds that CPython took where replays stopped or were left
   Spent plain;                       // calls that CPython ran, the first ones of them
   Spent recorded;                    // with the calls that were watched, and with what replays need
-  // While savings are measured: calls that were replayed or recorded, from their beginning; calls of the ledger's
-  // rounds that CPython ran, those of its first round apart; the first call under enable().
-  Spent served, compared, compared_early, first;
-  Spent replayed;  // of `served`: what was replayed
+  // While savings are measured (hook/savings.h): calls that were replayed, from their beginning, without what was
+  // recorded in them; what recordings took in its calls; calls of the ledger's rounds that CPython ran, those of its
+  // first round apart; the first call under enable(); calls that were left to CPython.
+  Spent replayed, compared, compared_early, first, left;
+  double recording = 0;
 
   bool is_live() const noexcept { return disabled.empty() || passes; }
   // Seconds of a call in CPython; 0: not known.
@@ -187,14 +195,14 @@ std::shared_ptr<Root> find_root(int id);
 int next_root() noexcept;
 int root_of(PyObject* object) noexcept;
 void reset_root(Root& root);
-// Calls that CPython ran, and that stand for what it takes for any call; no times: none was measured. In the first
-// calls CPython specialises the code, and once the role of root has passed on there are replays in the plain calls.
-const Spent& standard(const Root& root) noexcept;
-// Of all calls: what CPython took for what was left to it; what recordings took more than CPython would have; and what
-// all calls took less, recordings counted. The latter two as far as that was measured.
+// Of all calls, while savings are measured: what CPython took for what was left to it; and what all calls took less
+// than they would have in CPython, recordings counted.
 double seconds_lost(const Root& root) noexcept;
-double seconds_recording(const Root& root) noexcept;
-double seconds_saved(const Root& root) noexcept;
+// `error`: standard. Both are 0 if no call was compared.
+struct Saved {
+  double seconds = 0, error = 0;
+};
+Saved seconds_saved(const Root& root) noexcept;
 // Resets the roots whose traces follow this function.
 void forget_followed(PyObject* function);
 

@@ -197,7 +197,7 @@ const Trace* enter_link(const Trace& from, uint32_t node, Reg* regs, size_t capa
     for (PyObject* object : from.pins) drop_reference(object);
     kept.drop_others();
     for (uint32_t r : link.drops) release_register(&regs[r]);
-    to.replays += 1;
+    count_replay(to);
     return &to;
   }
   return nullptr;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "adapter.h"
-#include "common/clock.h"
+#include "common/call_clock.h"
 #include "cpython/objects.h"
 #include "exec/links.h"
 #include "exec/materialise.h"
@@ -422,7 +422,7 @@ class Replay {
 
   // The result of the root frame (new reference), or null with an error set. All registers are released.
   PyObject* run(Left* left) {
-    trace_->replays++;
+    count_replay(*trace_);
     hold(*trace_, regs_);
     if (trace_->takes_inputs) take_inputs(*trace_, root_, regs_);
     plans_.compare_every(left->compare_every);
@@ -521,9 +521,9 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
   left->stopped = node.op == Op::kExit;
   left->turned = left->stopped && trace_->stop.code == nullptr && &node != trace_->nodes.data();
   const Trace& trace = *trace_;
-  const double start = now();
+  const double start = call_clock();
   PyObject* result = leave(trace, other_way ? static_cast<uint32_t>(node.imm) : node.snapshot, regs_, root_, ts_);
-  left->seconds = trace.left.since(start);
+  left->seconds = add_since(&trace.left, start);
   return result;
 }
 

@@ -17,6 +17,13 @@ namespace pijit {
 
 class Varying;
 
+// A replay that is among the first ones of its trace takes more than later ones: nothing of the trace is in any cache.
+inline constexpr uint64_t kFirstReplays = 2;
+inline uint64_t first_replays = 0;  // how many there were, of all traces
+inline void count_replay(const Trace& trace) noexcept {
+  first_replays += ++trace.replays <= kFirstReplays;
+}
+
 // To be called once on a trace that was recorded and not installed yet: what is looked up in objects that the trace
 // names, all of which are alive then.
 void finish_trace(Trace& trace);

@@ -115,13 +115,10 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
     current_adapter()->count_operators(true);
     watch.counting = true;
   }
-  const double start = measures_savings() ? now() : 0, began = computed();
+  const double began = computed();
   PyObject* result = plain(ts, frame, 0);
   state->plain_seconds = computed() - began;
-  if (measures_savings()) {
-    state->watched = Spent();
-    state->watched.since(start);
-  }
+  if (measures_savings()) state->watched = {state->plain_seconds, 1};
   if (watch.counting && current_adapter()->operators_counted() == 0) state->plain_calls += 1;
   stop_counting(watch);
   if (state->has_operators) {

@@ -99,8 +99,9 @@ bool is_tried_again(Root& root) {
   return true;
 }
 
-void note_timed(Root& root, Ledger::Kind kind, double seconds) {
-  if (root.ledger.end(kind, seconds) != Ledger::Verdict::kLoses || !root.disabled.empty() || !may_give_up(root)) return;
+void note_timed(Root& root, Ledger::Kind kind, double seconds, const CallForm& form) {
+  const Ledger::Verdict verdict = root.ledger.end(kind, seconds, form);
+  if (verdict != Ledger::Verdict::kLoses || !root.disabled.empty() || !may_give_up(root)) return;
   SavedError error;
   give_up(root);
 }
@@ -114,7 +115,22 @@ void note_worth(Root& entry, const Trace& trace, size_t nodes) {
   }
 }
 
+bool records_too_often(const Root& root) noexcept {
+  constexpr int kUsual = 8;  // traces that a root may have; where they are more, two recordings are for each
+  if (limits().recorded == 0 || root.strict || stress_words() != 0) return false;
+  const uint64_t more = 2 * static_cast<uint64_t>(std::max(0, limits().traces - kUsual));
+  return root.records >= limits().recorded + more && root.replays < limits().pays * root.records;
+}
+
 bool may_record(Root& root) {
+  if (records_too_often(root)) {
+    constexpr uint64_t kLongest = uint64_t{1} << 20;
+    if (root.calls < root.records_again) return false;
+    const bool first = root.pause == 0;
+    root.pause = first ? limits().pause : std::min(2 * root.pause, kLongest);
+    root.records_again = root.calls + root.pause;
+    if (first) return false;
+  }
   if (root.owed == 0 || root.strict || Pace::allows(root.plain_call(), root.owed, root.last_cost)) return true;
   pass_on(root, "its recordings were of no use");
   return false;

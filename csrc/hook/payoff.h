@@ -17,14 +17,16 @@ Ledger::Turn next_turn(Root& root) noexcept;
 // The root was given up because its replays lost, long ago; it is not any more.
 bool is_tried_again(Root& root);
 // What a timed call came to is noted; replays that lose are given up.
-void note_timed(Root& root, Ledger::Kind kind, double seconds);
+void note_timed(Root& root, Ledger::Kind kind, double seconds, const CallForm& form);
 
 // A replay of a trace that begins at the head of a loop has done so many nodes. Where no operator is among them, again
 // and again, CPython runs the loop.
 void note_worth(Root& entry, const Trace& trace, size_t nodes);
 
-// A recording begins; false: recordings that no call could use have used up the budget, and the role of root has passed
-// to what the root calls.
+// The root has been recorded again and again, and there were few replays: it is recorded ever more rarely.
+bool records_too_often(const Root& root) noexcept;
+// A recording begins; false: it is too early for the next one, or recordings that no call could use have used up the
+// budget, and the role of root has passed to what the root calls.
 bool may_record(Root& root);
 void begin_recording(const Root& root) noexcept;
 // It has ended; over its budget the role passes on.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cache/memory.h"
+#include "common/call_clock.h"
 #include "cpython/hand_back.h"
 #include "exec/links.h"
 #include "exec/registers.h"
@@ -19,6 +20,7 @@
 #include "hook/evaluate.h"
 #include "hook/events.h"
 #include "hook/hook.h"
+#include "hook/leaving.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
 #include "hook/savings.h"
@@ -110,10 +112,11 @@ PyObject* evaluate(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
 PyObject* run_plain(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   if (root.entered_at >= 0) return evaluate(root, ts, frame);
   const bool alone = root.gave_up && (root.closed || !automatic());
+  const LeftAlone left(root);
   if (root.plain.times >= kTimed) return alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
-  const double start = now();
+  const double start = call_clock();
   PyObject* result = alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
-  root.plain.since(start);
+  add_since(&root.plain, start);
   say_farewell(root);
   return result;
 }
@@ -144,13 +147,6 @@ void note_failure(Root& root, const char* what) {
   stop.code = kAborts[static_cast<size_t>(Abort::kFailed)].code;
   stop.reason = std::string(kAborts[static_cast<size_t>(Abort::kFailed)].text) + ": " + what;
   note_abort(root, std::move(stop));
-}
-
-Leaving& leaving_at(const Trace& trace, uint32_t node) {
-  for (Leaving& leaving : trace.leavings)
-    if (leaving.node == node) return leaving;
-  trace.leavings.push_back({node});
-  return trace.leavings.back();
 }
 
 void add_trace(Root& root, std::shared_ptr<Trace> trace) {
@@ -246,7 +242,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 
 // CPython runs the call, watched, and what was seen is kept.
 PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame, const Wanted& wanted) {
-  const double start = now();
+  const double start = call_clock(), began = now();
   const uint64_t aborts = root->aborts;
   const WithinServed within;
   const HookForFrames hook;
@@ -264,6 +260,7 @@ PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   {
     SavedError error;
     recording_pace().end();
+    const double ended = computed();
     root->drivers = recording_pace().drivers();
     try {
       install_trace(*root, recorder.finish(), recorder, wanted);
@@ -271,10 +268,11 @@ PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     } catch (const std::exception& failure) {  // CPython has done the call
       note_failure(*root, failure.what());
     }
+    note_recording_cost(recording_pace().taken() + computed() - ended);
   }
-  const double taken = root->recorded.since(start);
+  add_since(&root->recorded, start);
   const bool kept = root->aborts == aborts && !root->traces.empty();
-  note_event(*root, kept ? Happened::kRecorded : Happened::kNothingKept, taken);
+  note_event(*root, kept ? Happened::kRecorded : Happened::kNothingKept, now() - began);
   if (root->strict) raise_instead(left_in_recording(*root), &result);
   return result;
 }
@@ -288,83 +286,6 @@ PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::
   Ref result = Ref::steal(watch(root, ts, frame, wanted));
   if (!back.is_done()) return result.release();
   return go_on_in_loop(ts, &back);
-}
-
-// A replay was left before the end of its trace.
-void note_exit(Root& root, const Left& left) {
-  const Trace& trace = *left.trace;
-  root.exits += 1;
-  stats().exits += root.entered_at < 0;
-  leaving_at(trace, left.node).all += 1;
-  if (logs(Channel::kExits)) {
-    const Node& node = trace.nodes[left.node];
-    const Printer printer(trace, false);
-    log_line(Channel::kExits, "exit " + root.name + ": a replay went on in CPython at " + printer.node(node) + ", " +
-                                  printer.site(node.site));
-  }
-  if (root.entered_at >= 0 || left.native || trace.exits % limits().exits != 0 || 2 * trace.exits < trace.replays)
-    return;
-  StopInfo cause;
-  cause.code = kKeepsLeaving.code;
-  cause.reason = kKeepsLeaving.text;
-  tell(Told::kLeaving, root, cause, trace.left.each());
-}
-
-bool is_behind_foreign_code(const Trace& trace, uint32_t node) {
-  for (uint32_t i = 0; i <= node; ++i)
-    if (is_opaque(trace.nodes[i].op)) return true;
-  return false;
-}
-
-// Where a trace keeps being left, a later call is recorded. False: no side trace can be had there, such as behind an
-// operator that fails.
-bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
-  if (trace->nodes[node].op == Op::kAdapter) return false;
-  Leaving& leaving = leaving_at(*trace, node);
-  leaving.times += 1;
-  if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;
-  if (is_behind_foreign_code(*trace, node)) return false;
-  if (leaving.times < limits().hot) return true;
-  leaving.times = 0;
-  leaving.tries += 1;
-  root.wanted = {trace, node, leaving.tries - 1};
-  return true;
-}
-
-void forget(Root& root, size_t index) {
-  root.traces[index]->forgotten = true;
-  root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
-}
-
-// A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
-// first step of a training, or a first call that raised: the next call is recorded in its place, a few times at most.
-// So is one whose replays came to the end before: what it relies on behind an opaque call may have changed for good,
-// such as a module that an import has filled, and its first guards, which let the calls in, know nothing of that.
-void forget_useless(Root& root, size_t index, uint32_t node) {
-  const Trace& trace = *root.traces[index];
-  const Op left_at = trace.nodes[node].op;
-  // Tensors of another shape: this one may come back, and a side trace serves the other.
-  if (left_at == Op::kAdapter || (left_at == Op::kCheck && !is_behind_foreign_code(trace, node))) return;
-  const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
-  const auto ended = static_cast<int64_t>(trace.replays - trace.exits - trace.interruptions);
-  const bool useless = ended == 0 && trace.exits >= (raised ? 1 : limits().useless);
-  const bool stale = left_at == Op::kEpoch && root.left_in_a_row >= limits().stale;
-  const bool counts = ended < limits().served;
-  if ((!useless && !stale) || (counts && root.forgotten >= limits().forgotten)) return;
-  root.forgotten += counts;
-  root.left_in_a_row = 0;
-  forget(root, index);
-}
-
-void go_on_from(Root& root, const Left& left) {
-  note_exit(root, left);
-  for (size_t i = 0; i < root.traces.size(); ++i)
-    if (root.traces[i].get() == left.trace) {
-      if (left.learned) return forget(root, i);
-      if (root.entered_at >= 0) return;  // another of its traces goes on, or another entry
-      if (!want_side_trace(root, root.traces[i], left.node)) forget_useless(root, i, left.node);
-      return;
-    }
 }
 
 // The first time is taken of the trace that lets the call in; the guards of those before it are not counted.
@@ -390,12 +311,13 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
     if (CodeState* state = code_state(root.code, false)) state->wasted = 0;
   root.stopped += left.stopped;
   root.opaque_calls += left.opaque_calls;
-  root.after += left.seconds;
+  if (!is_within_served()) root.after += left.seconds;
   stats().replays += root.entered_at < 0;  // calls are counted
   stats().opaque_calls += left.opaque_calls;
   root.misses_in_a_row = root.aborts_in_a_row = 0;
   if (left.trace == nullptr || left.native) {
     root.left_in_a_row = 0;
+    root.ended += 1;
   } else {
     root.left_in_a_row += !left.interrupted;
   }
@@ -436,13 +358,19 @@ bool replay(const Trace& trace, PyThreadState* ts, cpython::Frame* frame, PyObje
   if (!is_resumed(frame)) own.emplace(frame);
   if (!try_replay(trace, frame, ts, result, left)) return false;
   note_left(frame, trace, *left);
-  const double start = now();
+  const double start = call_clock();
   if (!own || !own->finish(ts, result)) return true;
   left->native = own->stayed_native();
   if (left->native) return true;
-  left->seconds += now() - start;
-  trace.left.seconds += now() - start;
+  const double taken = call_clock() - start;
+  left->seconds += taken;
+  trace.left.seconds += taken;
   return true;
+}
+
+// Where to begin among the traces of a root.
+size_t likely_trace(const Root& root, uint64_t signature) noexcept {
+  return std::min(root.dispatch.guess(signature), root.traces.size() - 1);
 }
 
 // The trace that the root's guards choose runs; false: none.
@@ -450,7 +378,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
   const Serves serves(root);
   const size_t count = root.traces.size();
   const uint64_t signature = count > 1 ? call_signature(frame, root.code, current_adapter()) : 0;
-  const size_t likely = count > 1 ? std::min(root.dispatch.guess(signature), count - 1) : 0;
+  const size_t likely = count > 1 ? likely_trace(root, signature) : 0;
   if (count > 1) root.traces[likely]->prefetch();
   for (size_t i = 0; i < count; ++i) {
     const size_t place = i == 0 ? likely : i - (i <= likely);
@@ -547,9 +475,11 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   const PutsOff puts_off{ts};
   const Served served(*root);
   if (std::exchange(root->unprepared, false)) {
-    const double start = now();
+    const double start = computed();
     for (const auto& trace : root->traces) prepare(*root, *trace);
-    root->recorded.seconds += now() - start;
+    const double taken = computed() - start;
+    root->recorded.seconds += taken;
+    note_recording_cost(taken);
   }
   if (g_timing.root != 0 && g_timing.root == root->id) take_times(*root, frame);
   if (!root->traces.empty()) share_gil(ts);
@@ -559,9 +489,11 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   }
   if (is_wanted(*root, frame)) {
     const Wanted wanted = std::exchange(root->wanted, Wanted());
-    if (!may_record(*root)) return evaluate(*root, ts, frame);
-    result = record(root, ts, frame, wanted);
-    return served.ends_recorded(), result;
+    if (may_record(*root)) {
+      result = record(root, ts, frame, wanted);
+      return served.ends_recorded(), result;
+    }
+    if (!root->disabled.empty()) return evaluate(*root, ts, frame);
   }
   if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result))
     return served.ends_replayed(), result;
@@ -577,27 +509,39 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   return served.ends_recorded(), result;
 }
 
+// The form of the call; its way is the trace that takes it, or would if CPython did not run the call.
+CallForm form_of(const Root& root, cpython::Frame* frame) noexcept {
+  CallForm form = call_form(frame, root.code, current_adapter());
+  const size_t count = root.traces.size();
+  const size_t likely = count < 2 ? 0 : likely_trace(root, call_signature(frame, root.code, current_adapter()));
+  for (size_t i = 0; i < count && form.way == 0; ++i) {
+    const Trace& trace = *root.traces[i == 0 ? likely : i - (i <= likely)];
+    if (would_replay(trace, frame)) form.way = reinterpret_cast<uintptr_t>(&trace);
+  }
+  return form;
+}
+
 // A call that is timed: replayed or recorded as any other, or CPython's to compare.
 PyObject* timed(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame, Ledger::Turn turn) {
-  const uint64_t records = root->records, replays = root->replays, exits = root->exits;
+  const bool is_plain = turn == Ledger::Turn::kPlain;
+  const uint64_t replays = root->replays, ended = root->ended;
+  const uint64_t recordings = stats().records + stats().aborts, firsts = first_replays;
+  const CallForm form = form_of(*root, frame);
   root->ledger.begin();
-  PyObject* result = nullptr;
   const double start = computed();
-  if (turn == Ledger::Turn::kPlain) {
-    result = run_compared(*root, ts, frame);
-  } else {
-    result = serve(root, ts, frame);
-  }
+  PyObject* result = is_plain ? run_compared(*root, ts, frame) : serve(root, ts, frame);
   const double taken = computed() - start;
   Ledger::Kind kind = Ledger::Kind::kOther;
-  if (turn == Ledger::Turn::kPlain) {
+  if (is_plain) {
     kind = Ledger::Kind::kPlain;
-  } else if (root->records != records) {
+  } else if (stats().records + stats().aborts != recordings) {
     kind = Ledger::Kind::kRecorded;
-  } else if (root->replays != replays && root->exits == exits) {
-    kind = Ledger::Kind::kReplayed;
+  } else if (first_replays != firsts) {
+    kind = Ledger::Kind::kFresh;
+  } else if (root->replays != replays) {
+    kind = root->ended != ended ? Ledger::Kind::kReplayed : Ledger::Kind::kLeft;
   }
-  note_timed(*root, kind, taken);
+  note_timed(*root, kind, taken, form);
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Which calls count, and how one runs in CPython as it would without pijit.
 #include "hook/savings.h"
 
+#include "common/call_clock.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/hook.h"
@@ -9,28 +10,44 @@ namespace pijit {
 namespace {
 
 bool g_measures = false;
-thread_local bool t_within = false;
+thread_local bool t_within = false;   // a call that counts
+thread_local bool t_in_left = false;  // one that is left to CPython
+thread_local double t_recording = 0;  // seconds, as note_recording_cost says
+thread_local double t_served = 0;     // seconds of calls that counted
 
 }  // namespace
 
 void measure_savings() noexcept {
-  g_measures = true;
+  g_measures = calls_by_thread = true;
 }
 
 bool measures_savings() noexcept {
   return g_measures;
 }
 
-Served::Served(Root& root) noexcept : root_(root), start_(g_measures && !t_within ? now() : 0) {}
+void note_recording_cost(double seconds) noexcept {
+  t_recording += seconds;
+}
+
+Served::Served(Root& root) noexcept : root_(root), counts_(g_measures && !t_within) {
+  if (!counts_) return;
+  recording_ = t_recording;
+  start_ = computed();
+}
 
 void Served::ends_recorded() const noexcept {
-  if (start_ != 0) root_.served.since(start_);
+  if (!counts_) return;
+  root_.recording += t_recording - recording_;
+  t_served += computed() - start_;
 }
 
 void Served::ends_replayed() const noexcept {
-  if (start_ == 0) return;
-  root_.replayed.seconds += root_.served.since(start_);
+  if (!counts_) return;
+  const double taken = computed() - start_, recording = t_recording - recording_;
+  root_.recording += recording;
+  root_.replayed.seconds += taken - recording;
   root_.replayed.times += 1;
+  t_served += taken;
 }
 
 WithinServed::WithinServed() noexcept : outer_(g_measures && t_within) {
@@ -41,15 +58,37 @@ WithinServed::~WithinServed() {
   if (g_measures) t_within = outer_;
 }
 
+bool is_within_served() noexcept {
+  return t_within;
+}
+
+LeftAlone::LeftAlone(Root& root) noexcept
+    : root_(root), counts_(g_measures && !t_within && !t_in_left), outer_(t_in_left) {
+  if (!counts_) return;
+  t_in_left = true;
+  const uint64_t times = root.left.times++;
+  timed_ = times < kAll || times % kSome == 0;
+  weight_ = times < kAll ? 1 : kSome;
+  if (!timed_) return;
+  counted_ = t_served;
+  start_ = computed();
+}
+
+LeftAlone::~LeftAlone() {
+  if (!counts_) return;
+  t_in_left = outer_;
+  if (timed_) root_.left.seconds += weight_ * (computed() - start_ - (t_served - counted_));
+}
+
 PyObject* run_compared(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   const Watch watch(frame, nullptr, true);
   if (!g_measures) return plain(ts, frame, 0);
   const bool counts = root.ledger.is_settled();
   Spent& spent = root.ledger.in_first_round() ? root.compared_early : root.compared;
   const bool alone = evaluator_before() == nullptr && hook_installed();
-  const double start = now();
+  const double start = computed();
   PyObject* result = alone ? evaluate_without_pijit(ts, frame) : plain(ts, frame, 0);
-  if (counts) spent.since(start);
+  if (counts) add_since(&spent, start);
   return result;
 }
 

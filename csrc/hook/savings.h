@@ -1,11 +1,16 @@
-// What calls save, for `python -m pijit --report`: what those took that were replayed or recorded, and what CPython
-// takes.
+// What calls save, for `python -m pijit --report`: how much less those took that were replayed than they would have in
+// CPython, what recordings cost, and what was left to CPython.
 //
-// 1. A call counts in full, from the first guard that is tried: traces that do not take it, learning, recording and
-//    preparing included. One that CPython runs in the end does not count.
-// 2. A call within one that counts does not count again: CPython would have run the whole outer call.
-// 3. What CPython takes is known from the plain calls of the ledger's rounds (cache/ledger.h), by the wall clock, since
-//    that is what a stopwatch shows. They run without the hook, as in a process without pijit.
+// 1. A call counts in full, from the first guard that is tried: traces that do not take it, and learning, included.
+// 2. A call within one that counts does not count again: CPython would have run the whole outer call. What is replayed
+//    within a call that is left to CPython counts for itself, and not for that call.
+// 3. All times are the thread's own. What a replayed call would have taken is known from the ledger, which compares
+// like
+//    with like (cache/ledger.h): a call's time is multiplied, so that sizes may differ from call to call. The plain
+//    calls run without the hook, as in a process without pijit.
+// 4. Of a recording that counts which the recorder took beside the call (record/pace.h), and what it did when the call
+//    had ended. A first call takes more than others in CPython, too.
+// 5. The first kAll calls of a root that are left to CPython are timed; later ones now and then, each for kSome.
 #pragma once
 #include "cache/root.h"
 #include "common/clock.h"
@@ -17,6 +22,9 @@ namespace pijit {
 void measure_savings() noexcept;
 bool measures_savings() noexcept;
 
+// Seconds that recordings took on this thread so far, beyond what CPython took for the same calls.
+void note_recording_cost(double seconds) noexcept;
+
 // A call of a root, from its beginning.
 class Served {
  public:
@@ -27,7 +35,8 @@ class Served {
 
  private:
   Root& root_;
-  const double start_;  // 0: it is not timed
+  const bool counts_;
+  double start_ = 0, recording_ = 0;
 };
 
 // While it lives, calls of this thread are within one that counts.
@@ -40,6 +49,25 @@ class WithinServed {
 
  private:
   const bool outer_;
+};
+// The calls of this thread are within one that counts.
+bool is_within_served() noexcept;
+
+// A call of a root that is left to CPython, while it lives.
+class LeftAlone {
+ public:
+  explicit LeftAlone(Root& root) noexcept;
+  ~LeftAlone();
+  LeftAlone(const LeftAlone&) = delete;
+  LeftAlone& operator=(const LeftAlone&) = delete;
+
+ private:
+  static constexpr uint64_t kAll = 1024, kSome = 16;
+
+  Root& root_;
+  const bool counts_, outer_;
+  bool timed_ = false;
+  double weight_ = 1, start_ = 0, counted_ = 0;
 };
 
 // CPython runs a call of the ledger's rounds.

@@ -14,6 +14,14 @@ uint64_t kind_of(PyObject* tensor) noexcept {
          (reinterpret_cast<uintptr_t>(Py_TYPE(tensor)) >> 4);
 }
 
+int64_t elements_of(PyObject* tensor) noexcept {
+  const Impl* impl = impl_of(tensor);
+  int64_t count = 1;
+  if (impl->has_symbolic_sizes_strides() || impl->key_set().has(c10::DispatchKey::NestedTensor)) return 0;
+  for (int64_t size : impl->sizes()) count *= size;
+  return count;
+}
+
 void TensorInputs::add(Val source, PyObject* tensor, uint32_t out) {
   const Impl* impl = impl_of(tensor);
   entries_.push_back({source.object(), Py_TYPE(tensor), impl->key_set().raw_repr(),

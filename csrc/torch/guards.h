@@ -12,6 +12,8 @@ namespace pijit::torch_adapter {
 
 // A hash of what is checked.
 uint64_t kind_of(PyObject* tensor) noexcept;
+// 0: it has symbolic sizes.
+int64_t elements_of(PyObject* tensor) noexcept;
 
 class TensorInputs final : public InputGuards {
  public:

@@ -66,6 +66,7 @@ class TorchAdapter final : public Adapter {
   }
   bool is_tensor(PyObject* object) const noexcept override { return is_plain_tensor(object); }
   uint64_t tensor_kind(PyObject* tensor) const noexcept override { return kind_of(tensor); }
+  int64_t tensor_elements(PyObject* tensor) const noexcept override { return elements_of(tensor); }
   bool claims(PyObject* callable) const noexcept override { return find_callable(callable) != nullptr; }
 
   void retain(void* tensor) noexcept override { c10::raw::intrusive_ptr::incref(static_cast<Impl*>(tensor)); }

@@ -17,7 +17,7 @@ from pijit.tools import compiled, tables
 from pijit.tools.page_listing import LEGEND, listing
 from pijit.tools.page_parts import Cell, count_cell, document, escaped, table, unknown_cell
 from pijit.tools.page_timeline import Happening, timeline
-from pijit.tools.report import Reason, Row, Time, called, events, headline, merged, reasons_of
+from pijit.tools.report import Reason, Row, Time, called, events, headline, merged, reasons_of, saved_by
 from pijit.traces import duration, place, plural
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def page(time: Time, *, in_full: bool) -> str:
 
 def _weight(row: Row) -> tuple[float, int]:
     """How much there is to say of a function: the seconds that it saved or lost, then its calls."""
-    return abs(row.saved() or 0) + sum(root["seconds_lost"] for root in row.roots), row.sum("calls")
+    saved = row.saved()
+    return (abs(saved.seconds) if saved else 0.0) + sum(root["seconds_lost"] for root in row.roots), row.sum("calls")
 
 
 # -------------------------------------------------------------------------------------------------------------- figures
@@ -97,16 +98,17 @@ def _versions() -> str:
 
 def _figures(rows: Sequence[Row], roots: "Sequence[RootInfo]", seconds: float) -> str:
     """The numbers that one looks for first."""
-    saved, recording = (sum(root[name] for root in roots) for name in ("seconds_saved", "seconds_recording"))
+    saved, recording = saved_by(roots), sum(root["seconds_recording"] for root in roots)
     calls, replays = (sum(root[name] for root in roots) for name in ("calls", "replays"))
     measured = any(root["compared"] for root in roots)
     stats = _core.stats()
     figures = [("the program took", duration(seconds), "")]
     if measured:
+        word, kind = ("saved", "gain") if saved.seconds >= 0 else ("lost", "loss")
         figures += [
-            ("without pijit about", duration(max(seconds + saved, 0)), ""),
-            ("saved" if saved >= 0 else "lost", duration(abs(saved)), "gain" if saved >= 0 else "loss"),
-            ("recording cost", duration(max(recording, 0)), ""),
+            ("without pijit about", duration(max(seconds + saved.seconds, 0)), ""),
+            (word, duration(abs(saved.seconds)), kind) if saved.is_sure() else ("saved", "about 0", ""),
+            ("recording cost", duration(recording), ""),
         ]
     figures += [
         ("functions", f"{len(rows):,}", ""),
@@ -148,8 +150,9 @@ def _functions(rows: Sequence[Row], most: _Most) -> str:
     columns = ("function", "calls", "recorded", "replayed", "left early", "in CPython", "saved", "lost", "state")
     words = (
         "<i>Left early</i>: replays that CPython took over before their end. <i>Saved</i>: how much less those took "
-        "that were replayed or recorded than in CPython, recording included. <i>Lost</i>: what CPython took where "
-        "calls, or the rest of them, were left to it."
+        "that were replayed or recorded than in CPython, recording included; <i>about</i>: that is less than twice its "
+        "standard error. <i>Lost</i>: what CPython took where calls, or the rest of them, were left to it. Both are "
+        "the time of the threads themselves."
     )
     made = table("What became of the calls", columns, _bounded(rows, most, _function), _summed(rows, _function))
     return f'<p class="soft">{words}</p>\n{made}'
@@ -194,7 +197,10 @@ def _saved(row: Row) -> Cell:
     saved = row.saved()
     if saved is None:
         return unknown_cell()
-    return Cell(duration(saved).replace("-", "\N{MINUS SIGN}"), saved, "gain" if saved >= 0 else "loss")
+    words = duration(saved.seconds).replace("-", "\N{MINUS SIGN}")
+    if not saved.is_sure():
+        return Cell(f'<span class="soft" title="{saved.range()}">about</span> {words}', saved.seconds)
+    return Cell(words, saved.seconds, "gain" if saved.seconds >= 0 else "loss")
 
 
 def _time(seconds: float) -> Cell:

@@ -1,12 +1,15 @@
 """What pijit did in a whole process: what it saved, each function, and the reasons why it did not do more.
 
 page.py makes it a page for a browser. The headline is net: what replays took less than CPython would have, less what
-recording cost. What CPython would have taken is known from calls that it runs now and then (csrc/hook/savings.h).
+recording cost. What CPython would have taken is known from calls that it runs now and then (csrc/hook/savings.h). All
+that is said to be saved or lost is the time of the threads themselves: what else the machine did is no loss. Where it
+is less than twice its standard error, a range is said.
 """
 
 import atexit
 import dataclasses
 import json
+import math
 import os
 import sys
 import time
@@ -19,7 +22,7 @@ from pijit.tools import compiled, tables
 from pijit.traces import duration, entries_of, entry_place, place, plural, stop_view, view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pijit._core import RootInfo
     from pijit.traces import Stop
@@ -135,15 +138,37 @@ def headline(roots: "list[RootInfo]", seconds: float) -> str:
         return f"pijit: {_adapters.refused()}"
     if not roots:
         return f"pijit: nothing was recorded: {_why_nothing()}"
-    saved, recording = (sum(root[name] for root in roots) for name in ("seconds_saved", "seconds_recording"))
+    saved, recording = saved_by(roots), sum(root["seconds_recording"] for root in roots)
     took = f"pijit: the program took {duration(seconds)}"
     if not any(root["compared"] for root in roots):
         return f"{took}; what that saves was not measured, since no function that was replayed had eight calls"
-    net = f"{duration(abs(saved))} {'saved' if saved >= 0 else 'lost'}"
-    return (
-        f"{took}, and without pijit about {duration(max(seconds + saved, 0))}: {net} "
-        f"(recording cost {duration(max(recording, 0))} of that time)"
-    )
+    cost = f"(recording cost {duration(recording)} of that time)"
+    if not saved.is_sure():
+        return f"{took}, and without pijit about as long: {saved.range()} {cost}"
+    net = f"{duration(abs(saved.seconds))} {'saved' if saved.seconds >= 0 else 'lost'}"
+    return f"{took}, and without pijit about {duration(max(seconds + saved.seconds, 0))}: {net} {cost}"
+
+
+class Saved(NamedTuple):
+    """Seconds that were saved, or lost if they are negative, and their standard error."""
+
+    seconds: float
+    error: float
+
+    def is_sure(self) -> bool:
+        """Whether it is more than chance that something was saved, or lost."""
+        return abs(self.seconds) >= 2 * self.error
+
+    def range(self) -> str:
+        """What it may be, in words."""
+        least, most = self.seconds - 2 * self.error, self.seconds + 2 * self.error
+        return f"between {duration(-least)} lost and {duration(most)} saved"
+
+
+def saved_by(roots: "Sequence[RootInfo]") -> Saved:
+    """What all of them saved."""
+    error = math.sqrt(sum(root["seconds_error"] ** 2 for root in roots))
+    return Saved(sum(root["seconds_saved"] for root in roots), error)
 
 
 @dataclasses.dataclass(slots=True)
@@ -175,14 +200,14 @@ class Row:
         calls, records, replays = (self.sum(name) for name in ("calls", "records", "replays"))
         return calls, records, replays, max(calls - records - replays, 0)
 
-    def saved(self) -> float | None:
-        """Seconds; None: it was not measured."""
-        saved = sum(root["seconds_saved"] for root in self.roots)
-        return saved if saved or any(root["compared"] for root in self.roots) else None
+    def saved(self) -> Saved | None:
+        """None: it was not measured."""
+        return saved_by(self.roots) if any(root["compared"] for root in self.roots) else None
 
     def cells(self) -> tuple[str, ...]:
         saved = self.saved()
-        return (*map(str, self.counts()), "-" if saved is None else duration(saved), self.function())
+        word = "-" if saved is None else duration(saved.seconds) if saved.is_sure() else "about 0"
+        return (*map(str, self.counts()), word, self.function())
 
     def details(self) -> list[str]:
         """What there is of it: traces, and the guard that failed last."""

@@ -111,6 +111,11 @@ def passes_on():
     return lambda: long_loop(), [()] * 3
 
 
+@produces("PJ109")
+def recorded_often():
+    return lambda key: TABLE[key], [(str(n),) for n in range(10)]
+
+
 @produces("PJ201")
 def bytecode():
     return types.FunctionType(compile("None", __file__, "single"), {}), [()] * 3
@@ -339,6 +344,7 @@ OPTIONS = {
     "PJ106": {"give_up": True},
     "PJ107": {"record_budget": 1},
     "PJ108": {"memory_limit": 1000},
+    "PJ109": {"max_recordings": 2},
     "PJ202": {"loops": "unroll"},
     "PJ208": {"max_operations": 500},
     "PJ209": {"loops": "unroll"},

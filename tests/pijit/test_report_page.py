@@ -176,8 +176,7 @@ def test_numbers_agree_with_json(tmp_path: Path) -> None:
         assert [row[column] for column in ("calls", "recorded", "replayed", "left early")] == [root[c] for c in counts]
         assert row["in CPython"] == max(root["calls"] - root["records"] - root["replays"], 0)
         assert row["lost"] == pytest.approx(root["seconds_lost"])
-        measured = root["seconds_saved"] or root["compared"]
-        assert row["saved"] == (pytest.approx(root["seconds_saved"]) if measured else float("-inf"))
+        assert row["saved"] == (pytest.approx(root["seconds_saved"]) if root["compared"] else float("-inf"))
     total = page.row("functions", "all 3 functions")
     assert total["calls"] == sum(root["calls"] for root in functions.values()) == 21 + 42 + 5
     assert functions["turns"]["records"] >= 2
@@ -203,8 +202,7 @@ def test_the_ledger_agrees_with_json(tmp_path: Path) -> None:
             none = 0 if counted and root[counted] == 0 else float("-inf")
             assert row[column] == (pytest.approx(seconds) if times or seconds else none), column
         assert spent["replayed"][1] == root["replays"]
-        assert spent["served"][1] == root["replays"] + root["records"]
-        assert spent["served"][0] >= spent["replayed"][0] > 0
+        assert spent["replayed"][0] > 0
         assert spent["recorded"][1] == root["records"]
     assert "not measured" in page.texts["ledger"]
 

@@ -1,0 +1,43 @@
+// A ledger without a root, for tests with times of their own.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <string>
+
+#include "bind/data.h"
+#include "cache/ledger.h"
+
+namespace py = pybind11;
+
+namespace pijit {
+namespace {
+
+constexpr const char* kTurns[] = {"free", "timed", "plain"};
+constexpr const char* kKinds[] = {"plain", "replayed", "left", "fresh", "recorded", "other"};
+constexpr const char* kVerdicts[] = {"", "pays", "loses"};
+
+std::string next(Ledger& ledger) {
+  return kTurns[static_cast<size_t>(ledger.next())];
+}
+
+std::string end(Ledger& ledger, const std::string& kind, double seconds, uint64_t way, std::array<double, 2> amounts) {
+  size_t index = 0;
+  while (index < std::size(kKinds) && kind != kKinds[index]) ++index;
+  if (index == std::size(kKinds)) throw py::value_error(kind);
+  ledger.begin();
+  return kVerdicts[static_cast<size_t>(ledger.end(static_cast<Ledger::Kind>(index), seconds, {way, amounts}))];
+}
+
+}  // namespace
+
+void bind_ledger(py::module_& module) {
+  py::class_<Ledger>(module, "Ledger")
+      .def(py::init<>())
+      .def("next", &next)
+      .def("end", &end, py::arg("kind"), py::arg("seconds"), py::arg("way"), py::arg("amounts"))
+      .def("rested", &Ledger::rested)
+      .def_property_readonly("ratio", &Ledger::ratio);
+}
+
+}  // namespace pijit

@@ -1,0 +1,155 @@
+"""How often a function is recorded: never at each call for ever, whatever differs."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+import pijit
+from pijit import _core, api
+
+
+class State:
+    """What the programs read and write."""
+
+    number: Any = 1
+    other: Any = 1
+    held: Any = None
+
+
+class Held:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+KEPT: list[int] = []
+STATE = State()
+
+
+def int_or_float(turn: int) -> float:
+    return turn if turn % 2 else float(turn)
+
+
+def attribute(turn: int) -> float:
+    return STATE.number * 2  # type: ignore[no-any-return]
+
+
+def rounds(turn: int) -> int:
+    return sum(number for number in range(STATE.other))
+
+
+def behind_an_opaque_call(turn: int) -> float:
+    bisect.insort(KEPT, 1)
+    return STATE.number + STATE.other  # type: ignore[no-any-return]
+
+
+def another_object(turn: int) -> int:
+    bisect.insort(KEPT, 1)
+    return STATE.held.value  # type: ignore[no-any-return]
+
+
+def argument(number: float) -> float:
+    return number * 2
+
+
+def counter_of_a_class(turn: int) -> int:
+    State.count = getattr(State, "count", 0) + 1  # type: ignore[attr-defined]
+    return turn
+
+
+def recorded() -> int:
+    """Of all functions and the places in them so far."""
+    return int(_core.stats()["records"])
+
+
+@pytest.mark.parametrize(
+    "program", [attribute, rounds, behind_an_opaque_call, another_object, argument, counter_of_a_class]
+)
+def test_recordings_end(program: Callable[[Any], Any]) -> None:
+    """A number is an int in one call and a float in the next, an object is another one in each."""
+    fast, before = pijit.jit(program), recorded()
+    for turn in range(300):
+        STATE.number, STATE.other, STATE.held = int_or_float(turn), turn % 40, Held(turn)
+        given = int_or_float(turn) if program is argument else turn
+        assert fast(given) == program(given)
+    assert recorded() - before <= 24
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+class Named(dict[str, float]):
+    """A subclass of dict with nothing of its own."""
+
+
+@pytest.mark.parametrize(
+    ("make", "base"), [(lambda n: Point(n, n), "tuple"), (lambda n: Named(x=n), "dict")], ids=["tuple", "dict"]
+)
+def test_a_subclass_of_a_container_is_named(make: Callable[[float], Any], base: str) -> None:
+    """Which argument differs, of which class it is, and what to do."""
+    fast = pijit.jit(lambda point: len(point))
+    for turn in range(100):
+        assert fast(make(float(turn))) == len(make(0.0))
+    reason = pijit.status(fast).reason
+    assert type(make(0.0)).__name__ in reason
+    assert f"a subclass of {base}" in reason
+    assert f"or {base}(point)" in reason
+
+
+class TestTheLimit:
+    """With few recordings that are free."""
+
+    @pytest.fixture(autouse=True)
+    def _few(self) -> Any:
+        before = pijit.config.update({"max_recordings": 4, "give_up": False})
+        yield
+        pijit.config.update(before)
+
+    def test_traces_go_on_serving(self) -> None:
+        fast = pijit.jit(lambda key: key + "!")
+        for turn in range(8):
+            assert fast(str(turn)) == f"{turn}!"
+        report = _core.root_report(api.root_of(fast))
+        assert report["records"] == report["traces"] == 4
+        assert fast("2") == "2!"
+        assert _core.root_report(api.root_of(fast))["replays"] == report["replays"] + 1
+        status = pijit.status(fast)
+        assert status.state == "replaying"
+        assert status.reason.startswith("calls kept being recorded, and few could be replayed")
+        assert "4 recordings in 9 calls; the next one after" in status.reason
+
+    def test_it_is_recorded_ever_more_rarely(self) -> None:
+        fast = pijit.jit(lambda key: key + "!")
+        at = []
+        for turn in range(200):
+            before = _core.root_report(api.root_of(fast))["records"]
+            assert fast(str(turn)) == f"{turn}!"
+            if _core.root_report(api.root_of(fast))["records"] != before:
+                at.append(turn)
+        assert at[:4] == [0, 1, 2, 3]
+        pauses = [later - sooner for sooner, later in zip(at[3:], at[4:], strict=False)]
+        assert pauses[0] == 33
+        assert pauses == sorted(pauses)
+        assert len(pauses) <= 3
+
+    def test_replays_make_up_for_recordings(self) -> None:
+        fast = pijit.jit(lambda key: key + "!")
+        for turn in range(6):
+            for _ in range(20):
+                assert fast(str(turn)) == f"{turn}!"
+        assert _core.root_report(api.root_of(fast))["records"] == 6
+        assert not pijit.status(fast).reason
+
+    def test_a_reset_begins_anew(self) -> None:
+        fast = pijit.jit(lambda key: key + "!")
+        for turn in range(8):
+            fast(str(turn))
+        pijit.reset(fast)
+        assert fast("7") == fast("7") == "7!"
+        assert pijit.status(fast).state == "replaying"
+        assert not pijit.status(fast).reason

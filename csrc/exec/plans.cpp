@@ -102,6 +102,7 @@ size_t Plans::enter(size_t at) {
   if (segment.effects && !look(segment)) return look_ahead(at + 1), at;
   inputs_ = Ref();  // those of a segment before that was left
   compared_.reset();
+  suspect_.reset();
   std::shared_ptr<Keyed> keyed = segment.keys.arrive(regs_);
   fresh_ = keyed == nullptr;
   if (fresh_) keyed = remember(segment);
@@ -115,7 +116,7 @@ size_t Plans::enter(size_t at) {
     if (plan->is_to_compare(compare_every_)) {
       inputs_ = copy_inputs(segment, *keyed);
       if (inputs_) compared_ = std::move(plan);
-    } else if (run(*trace_, segment, *keyed, *plan)) {
+    } else if (run(*trace_, segment, *keyed, plan)) {
       keyed->note(plan.get(), now() - start);
       look_ahead(segment.last);
       return segment.last;
@@ -150,7 +151,8 @@ bool Plans::tell_writes(const Segment& segment, Plan& plan) {
   return static_cast<bool>(done);
 }
 
-bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& plan) {
+bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, const std::shared_ptr<Plan>& asked) {
+  Plan& plan = *asked;
   const double start = now();
   std::vector<Ref> given;
   const Vec<uint32_t>& inputs = segment.given;
@@ -163,7 +165,9 @@ bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& 
   Ref call = Ref::borrow(plan.call.get());
   Ref made = Ref::steal(
       PyObject_Vectorcall(call.get(), arguments.data() + 1, inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-  if (!made || !take(segment, keyed, made.get())) return drop(keyed, plan), false;
+  if (!made) return suspect(asked), false;
+  if (made.get() == Py_None) return false;
+  if (!take(segment, keyed, made.get())) return drop(keyed, plan), false;
   if (segment.effects) {
     if (!finish(segment, keyed, made.get())) return drop(keyed, plan), false;
   } else {
@@ -224,6 +228,18 @@ bool Plans::take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept 
   return true;
 }
 
+// The plan has raised. Who interrupts the program is no reason against it, and is heard when the replay is over.
+void Plans::suspect(const std::shared_ptr<Plan>& plan) {
+  const bool is_interrupt = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+  std::string why = reason();
+  if (is_interrupt) {
+    PyErr_SetInterrupt();
+    return;
+  }
+  suspect_ = plan;
+  suspicion_ = std::move(why);
+}
+
 std::string Plans::reason() {
   return PyErr_Occurred() != nullptr ? error_text() : "it gave tensors of another form";
 }
@@ -232,6 +248,7 @@ std::string Plans::reason() {
 void Plans::note_native() {
   const std::shared_ptr<Keyed> keyed = std::move(watched_);
   Segment& segment = segments_->all[next_];
+  if (suspect_ != nullptr) keyed->remove(*std::exchange(suspect_, nullptr), std::move(suspicion_));
   keyed->note(nullptr, now() - started_);
   if (fresh_) {
     keyed->key->note_outputs(regs_);
@@ -257,6 +274,7 @@ void Plans::offer(Segment& segment, const std::shared_ptr<Keyed>& keyed) {
     made.plan->since_compared = 0;
     made.made = Ref::steal(PyObject_CallObject(made.plan->call.get(), made.inputs.get()));
     if (!made.made) return drop(*keyed, *made.plan);
+    if (made.made.get() == Py_None) return;  // it declines
   } else {
     keyed->offered = true;
     keyed->offers += 1;

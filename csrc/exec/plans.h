@@ -1,7 +1,8 @@
 // Plans at a replay: where a segment begins, compiled code may answer in the place of its nodes.
 //
-// 1. A plan that raises, or gives what is not of the recorded form, has changed nothing: it is dropped, and the nodes
-//    are replayed natively.
+// 1. A plan that raises, or gives what is not of the recorded form, has changed nothing: the nodes are replayed
+//    natively. It is dropped where it gives another form, and where native replay does not fail as well: an error of
+//    the program's own is no reason. One that gives None declines what it was given, and is asked at the next call.
 // 2. Where the replay is left behind a segment, the registers that only snapshots read are computed natively from the
 //    inputs, which are held for that.
 // 3. One native replay under a new key is offered to the market, after the call and with copies of all tensors.
@@ -58,9 +59,10 @@ class Plans {
   size_t enter(size_t at);
   std::shared_ptr<Keyed> remember(const Segment& segment);
   bool tell_writes(const Segment& segment, Plan& plan);
-  bool run(const Trace& trace, const Segment& segment, Keyed& keyed, Plan& plan);
+  bool run(const Trace& trace, const Segment& segment, Keyed& keyed, const std::shared_ptr<Plan>& plan);
   bool take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
   void drop(Keyed& keyed, const Plan& plan) { keyed.remove(plan, reason()); }
+  void suspect(const std::shared_ptr<Plan>& plan);
   static std::string reason();
   // Of a segment with effects: loads what its nodes find, and asks what they ask; false: native replay finds why.
   bool look(const Segment& segment) noexcept;
@@ -85,6 +87,8 @@ class Plans {
   Ref inputs_;                      // copies; null: nothing is to be offered
   std::shared_ptr<Plan> compared_;  // the plan that is to be compared; null: plans are asked for
   uint64_t compare_every_ = 0;
+  std::shared_ptr<Plan> suspect_;  // the plan that raised where native replay is at work; null: none did
+  std::string suspicion_;          // what it raised
   std::vector<Offer> offers_;
 };
 

@@ -38,10 +38,12 @@ bool is_unwatched(const at::Tensor& leaf) {
          accumulator->tensor_pre_hooks().empty() && accumulator->retains_grad_hooks().empty();
 }
 
-// A result that shares memory with something else is copied: what it is for has memory of its own.
+// A result that shares memory with something else, or that the plan keeps, is copied: what it is for has memory of its
+// own.
 at::Tensor own(PyObject* made) {
   const at::Tensor& tensor = THPVariable_Unpack(made);
-  return tensor.storage().use_count() > 1 ? tensor.clone() : tensor;
+  const bool is_alone = tensor.storage().use_count() == 1 && tensor.use_count() == 1 && Py_REFCNT(made) == 1;
+  return is_alone ? tensor : tensor.clone();
 }
 
 at::Tensor tensor_at(const Reg* regs, uint32_t reg) noexcept {

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "torch/plan_effects.h"
+#include "torch/plan_outputs.h"
 
 namespace pijit::torch_adapter {
 
@@ -43,7 +44,10 @@ bool has_content(const Impl* tensor) noexcept {
 class TorchPlanKey final : public PlanKey {
  public:
   TorchPlanKey(const PlanRegisters& registers, const Reg* regs)
-      : bound_at_(registers.bound), free_at_(registers.free), numbers_at_(registers.numbers) {
+      : bound_at_(registers.bound),
+        free_at_(registers.free),
+        numbers_at_(registers.numbers),
+        shared_(registers.bound, registers.free, registers.outputs, regs) {
     for (uint32_t reg : bound_at_) bound_.emplace_back(impl(regs, reg));
     for (uint32_t reg : free_at_) free_.emplace_back(impl(regs, reg));
     for (uint32_t reg : numbers_at_) numbers_.push_back(regs[reg]);
@@ -54,6 +58,7 @@ class TorchPlanKey final : public PlanKey {
   }
   void note_outputs(const Reg* regs) override {
     for (uint32_t reg : outputs_at_) outputs_.emplace_back(impl(regs, reg));
+    shared_.note(regs);
     if (effects_ != nullptr) effects_->note(outputs_at_, regs);
   }
   void hold(const Reg* regs) override {
@@ -111,14 +116,20 @@ class TorchPlanKey final : public PlanKey {
     } catch (...) {
     }
   }
+  // `reg` is one of the registers of the replay, which the others stand around.
   bool take(size_t output, PyObject* made, Reg* reg) noexcept override {
     if (output >= outputs_.size() || !is_plain_tensor(made)) return false;
     const Impl* tensor = impl_of(made);
     if (!outputs_[output].matches_layout(tensor)) return false;
     if (recorded_ && tensor->requires_grad() != outputs_[output].requires_grad) return false;
-    put(*reg, effects_ != nullptr ? effects_->output(output, share(const_cast<Impl*>(tensor)))
-                                  : share(const_cast<Impl*>(tensor)));
-    return true;
+    try {
+      at::Tensor taken = shared_.taken(output, made, reg - outputs_at_[output], recorded_);
+      if (!taken.defined()) return false;
+      put(*reg, effects_ != nullptr ? effects_->output(output, std::move(taken)) : std::move(taken));
+      return true;
+    } catch (...) {
+      return refuse();
+    }
   }
   std::string describe() const override {
     std::ostringstream text;
@@ -150,6 +161,7 @@ class TorchPlanKey final : public PlanKey {
   std::vector<Bound> bound_;
   std::vector<TensorForm> free_, outputs_;
   std::vector<Reg> numbers_;
+  PlanOutputs shared_;
   std::unique_ptr<PlanEffects> effects_;
   bool recorded_ = false;
 };

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pijit import _core
-from pijit._config import TROUBLE, config, parse
+from pijit._config import TROUBLE, config
 from pijit._version import __version__
 from pijit.compilers import backends
 from pijit.errors import ConfigError, PijitError
@@ -165,10 +165,8 @@ def _is_report(word: str) -> bool:
 
 
 def _configure(option: str, value: str) -> None:
-    name = option.removeprefix("--")
     try:
-        parse(name, value, option)
-        setattr(config, name, value)
+        setattr(config, option.removeprefix("--"), value)
     except ConfigError as error:
         raise _Wrong(str(error)) from None
 

@@ -23,9 +23,11 @@ struct Bound {
 
 struct Index {
   enum Kind : uint8_t { kNone, kEllipsis, kBool, kInt, kSlice, kTensor, kList } kind;
-  Bound bounds[3];   // kInt: [0]; kSlice: start, stop, step; kBool: [0]
-  uint32_t reg = 0;  // kTensor
-  Vec<Bound> list;   // kList: integers
+  Bound bounds[3];     // kInt: [0]; kSlice: start, stop, step; kBool: [0]
+  uint32_t reg = 0;    // kTensor
+  Vec<Bound> list;     // kList: what stands in it and in lists within it, in order
+  Vec<int64_t> sizes;  // kList: the shape of the tensor that the binding makes of it
+  bool mask = false;   // kList: all of them are bools
 };
 
 class IndexProgram {
@@ -47,6 +49,9 @@ class IndexProgram {
     use(at::ArrayRef<TensorIndex>(fixed_));
   }
   OperatorArgument argument() const;
+  // The binding warns of it at each call, with the line of the program: CPython runs it in each replay.
+  void warn() noexcept { warns_ = true; }
+  bool warns() const noexcept { return warns_; }
   // What is read by it is a view.
   bool is_basic() const {
     return std::all_of(parts_.begin(), parts_.end(), [](const Index& part) {
@@ -81,17 +86,23 @@ class IndexProgram {
           indices.emplace_back(share(regs[part.reg].tensor));
           break;
         case Index::kList:
-          indices.emplace_back(list(part.list, self.device(), regs));
+          indices.emplace_back(list(part, self.device(), regs));
           break;
       }
     }
     return indices;
   }
-  // The tensor that the binding makes of a list of integers.
-  static at::Tensor list(const Vec<Bound>& items, c10::Device device, const Reg* regs) {
-    at::Tensor made = at::empty({static_cast<int64_t>(items.size())}, at::kLong);
-    auto* to = made.mutable_data_ptr<int64_t>();
-    for (const Bound& item : items) *to++ = item.constant ? item.value : regs[item.value].integer;
+  // The tensor that the binding makes of a list.
+  static at::Tensor list(const Index& part, c10::Device device, const Reg* regs) {
+    at::Tensor made =
+        at::empty(c10::IntArrayRef(part.sizes.data(), part.sizes.size()), part.mask ? at::kBool : at::kLong);
+    if (part.mask) {
+      bool* to = made.mutable_data_ptr<bool>();
+      for (const Bound& item : part.list) *to++ = item.value != 0;
+    } else {
+      auto* to = made.mutable_data_ptr<int64_t>();
+      for (const Bound& item : part.list) *to++ = item.constant ? item.value : regs[item.value].integer;
+    }
     return device.is_cpu() ? made : made.to(device);
   }
   static std::optional<c10::SymInt> number(const Bound& bound, const Reg* regs) {
@@ -101,13 +112,27 @@ class IndexProgram {
 
   Vec<Index> parts_;
   Vec<TensorIndex> fixed_;
-  bool dynamic_ = false, lists_ = false;
+  bool dynamic_ = false, lists_ = false, warns_ = false;
 };
 
 OperatorArgument bound_argument(const Bound& bound) {
   if (!bound.given) return literal_argument("", Py_None);
   return bound.constant ? literal_argument("", c10::IValue(bound.value))
                         : OperatorArgument::of_register("", static_cast<uint32_t>(bound.value));
+}
+
+// A list of an index, from some axis of its tensor on; `next`: the first number that is not taken yet.
+OperatorArgument list_argument(const Index& part, size_t axis, const Bound*& next) {
+  OperatorArgument made = OperatorArgument::of_items("", OperatorArgument::Kind::kList);
+  for (int64_t i = 0; i < part.sizes[axis]; ++i) {
+    if (axis + 1 < part.sizes.size()) {
+      made.items.push_back(list_argument(part, axis + 1, next));
+      continue;
+    }
+    made.items.push_back(part.mask ? literal_argument("", c10::IValue(next->value != 0)) : bound_argument(*next));
+    ++next;
+  }
+  return made;
 }
 
 OperatorArgument index_argument(const Index& part) {
@@ -131,9 +156,8 @@ OperatorArgument index_argument(const Index& part) {
     case Index::kList:
       break;
   }
-  made = OperatorArgument::of_items("", Kind::kList);
-  for (const Bound& bound : part.list) made.items.push_back(bound_argument(bound));
-  return made;
+  const Bound* next = part.list.data();
+  return list_argument(part, 0, next);
 }
 
 // One index as it is, several as a tuple.
@@ -152,6 +176,7 @@ class GetItemOp final : public AdapterOp {
  public:
   GetItemOp(uint32_t self, uint32_t out, IndexProgram program) : self_(self), out_(out), program_(std::move(program)) {}
   bool run(Reg* regs) noexcept override {
+    if (program_.warns()) return false;
     try {
       at::Tensor self = share(regs[self_].tensor), result;
       WarningTrap trap;
@@ -185,6 +210,7 @@ class SetItemOp final : public AdapterOp {
   SetItemOp(uint32_t self, Arg value, IndexProgram program)
       : self_(self), value_(value), program_(std::move(program)) {}
   bool run(Reg* regs) noexcept override {
+    if (program_.warns()) return false;
     try {
       at::Tensor self = share(regs[self_].tensor);
       WarningTrap trap;
@@ -238,6 +264,27 @@ bool take_bound(const Arg& arg, Bound* bound, Vals* inputs) {
   return true;
 }
 
+// The numbers of nested lists; false: they have no shape, or something else stands in them.
+bool take_list(const Recording& recording, const Arg& arg, size_t axis, Index* index, Vals* inputs) {
+  if (axis == index->sizes.size() && index->list.empty()) index->sizes.push_back(arg.count);
+  if (axis >= index->sizes.size() || index->sizes[axis] != arg.count) return false;
+  for (uint32_t i = 0; i < arg.count; ++i) {
+    const Arg& item = recording.child(arg, i);
+    if (item.kind == ArgKind::kSequence) {
+      if (!take_list(recording, item, axis + 1, index, inputs)) return false;
+      continue;
+    }
+    if (axis + 1 != index->sizes.size()) return false;
+    const bool is_bool = item.kind == ArgKind::kBool && !item.dynamic;
+    Bound bound;
+    if (is_bool) bound = {true, true, item.integer};
+    if (!is_bool && (!take_bound(item, &bound, inputs) || !bound.given)) return false;
+    index->mask = is_bool && (index->mask || index->list.empty());
+    index->list.push_back(bound);
+  }
+  return true;
+}
+
 bool take_index(const Recording& recording, const Arg& arg, IndexProgram* program, Vals* inputs) {
   Index index{};
   switch (arg.kind) {
@@ -268,10 +315,7 @@ bool take_index(const Recording& recording, const Arg& arg, IndexProgram* progra
       break;
     case ArgKind::kSequence:
       index.kind = Index::kList;
-      index.list.resize(arg.count);
-      if (arg.type != &PyList_Type || arg.count == 0) return false;
-      for (uint32_t i = 0; i < arg.count; ++i)
-        if (!take_bound(recording.child(arg, i), &index.list[i], inputs) || !index.list[i].given) return false;
+      if (!take_list(recording, arg, 0, &index, inputs)) return false;
       break;
     default:
       return false;
@@ -280,13 +324,30 @@ bool take_index(const Recording& recording, const Arg& arg, IndexProgram* progra
   return true;
 }
 
-// A tuple is several indices; a list of integers is one, a tensor. Other lists are not taken.
+// Tuples, torch.Size among them, and lists that the binding takes for one (treatSequenceAsTuple in
+// python_variable_indexing.cpp).
+bool is_as_tuple(const Recording& recording, const Arg& arg) {
+  if (arg.type != &PyList_Type) return true;
+  constexpr uint32_t kTooLong = 32;
+  for (uint32_t i = 0; arg.count < kTooLong && i < arg.count; ++i) {
+    const ArgKind kind = recording.child(arg, i).kind;
+    if (kind == ArgKind::kTensor || kind == ArgKind::kSequence || kind == ArgKind::kSlice ||
+        kind == ArgKind::kEllipsis || kind == ArgKind::kNone)
+      return true;
+  }
+  return false;
+}
+
+// A tuple is several indices; a list of numbers, or of lists of them, is one, a tensor. Other lists are not taken.
 bool take_program(const Recording& recording, const Arg& arg, IndexProgram* program, Vals* inputs) {
-  if (arg.kind != ArgKind::kSequence || arg.type != &PyTuple_Type) return take_index(recording, arg, program, inputs);
+  if (arg.kind == ArgKind::kSequence && arg.type == nullptr) return false;
+  if (arg.kind != ArgKind::kSequence || !is_as_tuple(recording, arg))
+    return take_index(recording, arg, program, inputs);
+  if (arg.type == &PyList_Type) program->warn();
   for (uint32_t i = 0; i < arg.count; ++i)
     if (!take_index(recording, recording.child(arg, i), program, inputs)) return false;
   // x[i,] takes the way of several indices; an ellipsis changes nothing else.
-  if (arg.count == 1) program->add(Index{Index::kEllipsis, {}, 0, {}});
+  if (arg.count == 1) program->add(Index{Index::kEllipsis, {}, 0, {}, {}, false});
   return true;
 }
 

@@ -48,6 +48,22 @@ READS = {
     "x[0][[0, 1]]": lambda x: x[0][[0, 1]],
     "x.t()[[0, 1]]": lambda x: x.t()[[0, 1]],
     "x[[0, 1]][[1]]": lambda x: x[[0, 1]][[1]],
+    "x[[]]": lambda x: x[[]],
+    "x[[True, False, True]] of a row": lambda x: x[0][[True, False, True]],
+    "x[:, [True, False, True]]": lambda x: x[:, [True, False, True]],
+    "x[[True, 0]]": lambda x: x[[True, 0]],
+    "x[[[0, 1], [1, 0]],]": lambda x: x[[[0, 1], [1, 0]],],
+    "x[[[0, 1], [1, 0]]]": lambda x: x[[[0, 1], [1, 0]]],
+    "x[[(0, 1), (1, 0)],]": lambda x: x[[(0, 1), (1, 0)],],
+    "x[(0, 1),]": lambda x: x[(0, 1),],
+    "x[:, [[0, 1], [2, 0]]]": lambda x: x[:, [[0, 1], [2, 0]]],
+    "x[[slice(0, 2), 1]]": lambda x: x[[slice(0, 2), 1]],
+    "x[[None, 0]]": lambda x: x[[None, 0]],
+    "x[[..., 0]]": lambda x: x[[..., 0]],
+    "x[x.new_ones(1).shape]": lambda x: x[x.new_ones(1).shape],
+    "x[[]] = 4": stored([], 4),
+    "x[[[0, 1], [1, 0]]] = 2": stored([[0, 1], [1, 0]], 2),
+    "x[:, [True, False, True]] = 2": stored((slice(None), [True, False, True]), 2),
     "x[[0, -1]] = 7": stored([0, -1], 7),
     "x[:, [0, 2]] = 5": stored((slice(None), [0, 2]), 5),
     "x[[0, 1], [1, 2]] = 9": stored(([0, 1], [1, 2]), 9.0),
@@ -81,9 +97,54 @@ def rows(count):
     return (torch.arange(3.0 * count).reshape(count, 3) - 4,)
 
 
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
 @pytest.mark.parametrize("name", READS)
 def test_a_list_is_one_index(name):
     check(READS[name], rows(4), rows(6), rows(2))
+
+
+# Lists that torch takes for tuples, and warns of at each call.
+AS_TUPLES = {"x[[[0, 1], [1, 0]]]", "x[[slice(0, 2), 1]]", "x[[None, 0]]", "x[[..., 0]]", "x[[[0, 1], [1, 0]]] = 2"}
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+@pytest.mark.parametrize("name", READS)
+def test_a_replay_takes_a_list_as_torch_does(name):
+    fast = pijit.jit(READS[name])
+    for call in (rows(4), rows(4), rows(6), rows(2), rows(4)):
+        plain, own = call[0].clone(), call[0].clone()
+        expected, found = READS[name](plain), fast(own)
+        assert (found.dtype, found.stride()) == (expected.dtype, expected.stride())
+        assert torch.equal(found, expected)
+        assert torch.equal(own, plain)
+        assert (found._base is own) == (expected._base is plain)
+    if name not in AS_TUPLES:
+        assert pijit.status(fast).state == "replaying"
+        assert not any(node.op == "opaque" for node in pijit.traces(fast)[0].nodes)
+
+
+def test_each_replay_warns_of_a_list_that_is_taken_for_a_tuple():
+    def f(x):
+        y = x + 1
+        return y[[slice(0, 2), 1]] * 2
+
+    fast = pijit.jit(f)
+    for _ in range(4):
+        with pytest.warns(UserWarning, match="non-tuple sequence") as seen:
+            assert torch.equal(fast(*rows(4)), (rows(4)[0][:2, 1] + 1) * 2)
+        assert [each.lineno for each in seen] == [f.__code__.co_firstlineno + 2]
+
+
+def test_numbers_in_a_list_vary():
+    def f(x, i, j):
+        return x[[[i, 0], [j, i]],], x[[i, j]]
+
+    fast = pijit.jit(f)
+    for i, j in ((0, 1), (1, 3), (-1, 2), (2, 2)):
+        for found, expected in zip(fast(*rows(4), i, j), f(*rows(4), i, j), strict=True):
+            assert torch.equal(found, expected)
+    with pytest.raises(IndexError, match="index 4 is out of bounds"):
+        fast(*rows(4), 4, 0)
 
 
 def test_a_list_as_the_whole_index_stands_in_a_tuple():

@@ -110,7 +110,8 @@ def run(command: list[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line)
-            if not (step := STEP.match(line)):
+            step = STEP.match(line)
+            if step is None or step[1] == "0":  # ninja looks for new files before it builds
                 continue
             done, count, now = int(step[1]), int(step[2]), time.monotonic()
             left = (now - start) * (count - done) / done

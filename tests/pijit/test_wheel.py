@@ -71,7 +71,7 @@ def test_what_goes_into_a_wheel_counts(wheel: Any, tmp_path: Path, monkeypatch: 
 
 
 def test_progress_is_shown_and_a_failure_ends_it(wheel: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    prints = "print('noise'); print('  [1/3] one'); print('[3/3] linked')"
+    prints = "print('noise'); print('[0/2] looking'); print('  [1/3] one'); print('[3/3] linked')"
     wheel.run([sys.executable, "-c", prints])
     assert capsys.readouterr().err == "pijit: 1 of 3 files, about 0 min to go\npijit: linked\n"
     with pytest.raises(SystemExit, match="the build failed"):

@@ -449,6 +449,9 @@ def guard_data(root: int, index: int) -> GuardData:
 def reset(root: int) -> None:
     """Forget the traces of a root, of all if -1."""
 
+def limit_work(steps: int) -> int:
+    """Steps that one event of a recording may take from now on; returns how many it might before."""
+
 def work_so_far() -> int:
     """Steps of recording and replay so far, the same on every machine."""
 

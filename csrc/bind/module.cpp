@@ -235,6 +235,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("stats", [] { return stats_view(); });
   m.def("choose_exit", [](uint64_t point) { return choose_exit(point); }, py::arg("point") = kAnywhere);
   m.def("work_so_far", [] { return work_done; });
+  m.def("limit_work", [](uint64_t steps) { return std::exchange(most_work_of_event, steps); }, py::arg("steps"));
   m.def("tables", [] { return tables_view(); });
   add_plans(m);
   m.def("attach_adapter", &py_attach, py::arg("capsule"));

@@ -61,11 +61,11 @@ Task<Val> compare_dicts(Drive& drive, int op, Val left, Val right) {
   if (!recorder.dict_content(left, &a, &x) || !recorder.dict_content(right, &b, &y)) co_await drive.unknown();
   if (a.size() != b.size()) co_return truth_value(op == Py_NE);
   const bool ordered = recorder.type_of(left) == &PyODict_Type && recorder.type_of(right) == &PyODict_Type;
+  const KeyList others(b);
   for (size_t i = 0; i < a.size(); ++i) {
-    size_t k = 0;
-    while (k < b.size() && !cpython::keys_equal(a[i], b[k])) ++k;
-    if (k == b.size()) co_return truth_value(op == Py_NE);
-    const bool equal = co_await equals(drive, x[i], y[k]);
+    const ptrdiff_t at = others.find(a[i]);
+    if (at < 0) co_return truth_value(op == Py_NE);
+    const bool equal = co_await equals(drive, x[i], y[static_cast<size_t>(at)]);
     if (!equal) co_return truth_value(op == Py_NE);
   }
   for (size_t i = 0; i < a.size() && ordered; ++i)

@@ -119,14 +119,14 @@ void Recorder::replace_in_models(Val value, Val by) {
   };
   holders_.each(value, [&](uint32_t holder, uint32_t place) {
     Model& content = *models_[holder];
-    note_work();
+    do_work();
     if (place == Holders::kSuspended) {
       if (content.suspended != nullptr) each_value(*content.suspended, one);
       return;
     }
     if (place < content.items.size() && one(content.items[place])) return;
     if (place < content.attrs.size() && one(content.attrs[place])) return;
-    note_work(content.items.size() + content.attrs.size());
+    do_work(content.items.size() + content.attrs.size());
     for (auto* values : {&content.items, &content.attrs})
       for (Val& known : *values) one(known);
   });

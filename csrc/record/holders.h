@@ -4,9 +4,12 @@
 // 2. There are as many mentions in a holder as places that hold the part. Items move, so a place may be wrong: whoever
 //    finds something else there looks through the holder, and thereby finds all. A mention that is noted twice in a row
 //    is kept once, for the whole holder: the first may have moved on, and both places hold the part then.
-// 3. The lists of an object and of its register share their ends, so that an object that foreign code keeps seeing is
-//    not noted anew each time.
+// 3. What is mentioned as something else from now on hands its whole list over, at once: nothing is copied, however
+// often
+//    an object becomes a register and an object again.
 #pragma once
+#include <utility>
+
 #include "ir/trace.h"
 
 namespace pijit {
@@ -18,47 +21,51 @@ class Holders {
 
   void note(Val part, uint32_t holder, uint32_t place) {
     if (!part.is_virtual() && !part.is_reg()) return;
-    uint32_t& first = head(part);
-    if (first != kNone && mentions_[first].holder == holder) {
-      uint32_t& last = mentions_[first].place;
+    List& list = list_of(part);
+    if (list.first != kNone && mentions_[list.first].holder == holder) {
+      uint32_t& last = mentions_[list.first].place;
       if (place != kSuspended && last == place) last = kAnywhere;
       if (last == place || (place != kSuspended && last == kAnywhere)) return;
     }
-    mentions_.push_back({holder, place, first});
-    first = static_cast<uint32_t>(mentions_.size() - 1);
+    mentions_.push_back({holder, place, list.first});
+    list.first = static_cast<uint32_t>(mentions_.size() - 1);
+    if (list.last == kNone) list.last = list.first;
   }
 
-  // Whatever mentions `from` mentions `to` from now on.
+  // Whatever mentions `from` mentions `to` from now on, and `from` nobody.
   void move(Val from, Val to) {
     if (!to.is_virtual() && !to.is_reg()) return;
-    const uint32_t mine = head(to);
-    uint32_t at = head(from);
-    if (mine == kNone) {
-      head(to) = at;
-      return;
-    }
-    for (; at != kNone && at != mine; at = mentions_[at].next) note(to, mentions_[at].holder, mentions_[at].place);
+    const List moved = std::exchange(list_of(from), List());
+    if (moved.first == kNone) return;
+    List& list = list_of(to);
+    mentions_[moved.last].next = list.first;
+    if (list.last == kNone) list.last = moved.last;
+    list.first = moved.first;
   }
 
   // use(holder, place) of all that may mention it.
   template <class Use>
   void each(Val part, const Use& use) {
-    for (uint32_t at = head(part); at != kNone; at = mentions_[at].next) use(mentions_[at].holder, mentions_[at].place);
+    for (uint32_t at = list_of(part).first; at != kNone; at = mentions_[at].next)
+      use(mentions_[at].holder, mentions_[at].place);
   }
 
  private:
   struct Mention {
     uint32_t holder, place, next;
   };
+  struct List {
+    uint32_t first = kNone, last = kNone;
+  };
 
-  uint32_t& head(Val part) {
-    Vec<uint32_t>& heads = part.is_virtual() ? of_virtuals_ : of_registers_;
-    if (part.index() >= heads.size()) heads.resize(part.index() + 1, kNone);
-    return heads[part.index()];
+  List& list_of(Val part) {
+    Vec<List>& lists = part.is_virtual() ? of_virtuals_ : of_registers_;
+    if (part.index() >= lists.size()) lists.resize(part.index() + 1);
+    return lists[part.index()];
   }
 
   Vec<Mention> mentions_;
-  Vec<uint32_t> of_virtuals_, of_registers_;
+  Vec<List> of_virtuals_, of_registers_;
 };
 
 }  // namespace pijit

@@ -15,7 +15,7 @@ size_t spread(Py_hash_t hash) {
 }  // namespace
 
 ptrdiff_t KeyList::look_through(PyObject* key) const {
-  note_work(keys_.size());
+  do_work(keys_.size());
   for (size_t i = 0; i < keys_.size(); ++i)
     if (keys_[i] == key) return static_cast<ptrdiff_t>(i);
   for (size_t i = 0; i < keys_.size(); ++i)
@@ -35,7 +35,7 @@ ptrdiff_t KeyList::find(PyObject* key) const {
   ptrdiff_t equal = -1;
   for (size_t i = spread(hash) & mask; index.places[i].serial != kEmpty; i = (i + 1) & mask) {
     const Place& place = index.places[i];
-    note_work();
+    do_work();
     if (place.hash != hash || place.serial == kGone) continue;
     const auto found = std::lower_bound(index.serials.begin(), index.serials.end(), place.serial);
     const ptrdiff_t at = found - index.serials.begin();

@@ -10,6 +10,7 @@
 #include "cpython/keys.h"
 #include "ir/adapter_slot.h"
 #include "ir/checked.h"
+#include "record/guarded.h"
 #include "record/limits.h"
 #include "record/pace.h"
 #include "record/put_aside.h"
@@ -82,10 +83,14 @@ void Recorder::fail(const char* what) noexcept {
     std::fprintf(stderr, "pijit: the recorder failed: %s\n", what);
     std::abort();
   }
+  give_up(Abort::kFailed, what);
+}
+
+void Recorder::give_up(Abort reason, const char* detail) noexcept {
   const bool first = !std::exchange(abandoned_, true);
   live_ = stopping_ = false;
   try {
-    if (first) note_stop(Abort::kFailed, what);
+    if (first) note_stop(reason, detail);
     end_events();
   } catch (...) {  // without memory there is no text
   }

@@ -16,7 +16,6 @@
 // recording is virtual and its content model is here.
 #pragma once
 #include <array>
-#include <exception>
 #include <map>
 #include <memory>
 #include <string>
@@ -74,9 +73,10 @@ class Recorder final : public RecordApi {
   void come_back() noexcept;
 
   // -- outcome
-  void stop(Abort reason, std::string detail);  // cut at the start of the current instruction
-  void abandon(const char* why);                // keep nothing
-  void fail(const char* what) noexcept;         // a check failed: in checked builds the process stops, else abandon
+  void stop(Abort reason, std::string detail);              // cut at the start of the current instruction
+  void abandon(const char* why);                            // keep nothing
+  void give_up(Abort reason, const char* detail) noexcept;  // keep nothing, whatever state the recording is in
+  void fail(const char* what) noexcept;                     // a check failed: in checked builds the process stops
   StopInfo stop_info_or_none() const { return trace_ ? trace_->stop : StopInfo(); }
 
   // -- values (values.cpp)
@@ -112,6 +112,7 @@ class Recorder final : public RecordApi {
   PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
   void note_key(PyObject* key, Val value) { virtual_keys_[key] = value; }
   Val fresh_key(PyObject* key) const;
+  void meet_key(PyObject* key);
   Val keep_key(PyObject* key);                                        // the shadow of a key
   Val address_of(Val value);                                          // id() of a fresh object, or of a scalar
   void note_address(PyObject* object) { addresses_.insert(object); }  // id() was asked for it, it is no scalar
@@ -622,7 +623,7 @@ class Recorder final : public RecordApi {
   std::map<uint32_t, Objects> written_dicts_;  // by guard: keys and values before a write
   std::map<uint32_t, KeyList> guarded_sets_;   // by guard: what the set holds
   Objects written_;                            // dicts written by the instruction under way
-  Map<PyObject*, Val> virtual_keys_;           // fresh objects that are keys
+  Map<PyObject*, Val> virtual_keys_;           // what a key stands for, where that is not the object (see meet_key)
   ObjectSet addresses_;                        // objects, no scalars, whose addresses were taken
   bool old_addresses_ = false;                 // some may be keys of objects that were there at entry
   Vals arguments_;                             // containers that the caller passed
@@ -655,21 +656,6 @@ class Recorder final : public RecordApi {
   double started_ = 0;
   unsigned long switches_ = 0;  // cpython::thread_switches() when it began
 };
-
-// Runs what happens at a border. An exception that comes out of it is a bug, or memory is short: the recording ends and
-// CPython goes on. `keeps_error`: a Python exception was under way before, and is the program's.
-template <class Body>
-auto Recorder::guarded(bool keeps_error, Body body) noexcept -> decltype(body()) {
-  try {
-    return body();
-  } catch (const std::exception& error) {
-    fail(error.what());
-  } catch (...) {
-    fail("an unknown exception");
-  }
-  if (!keeps_error) PyErr_Clear();
-  return decltype(body())();
-}
 
 // The recorder of this thread that is watching now, or null.
 Recorder* active_recorder() noexcept;

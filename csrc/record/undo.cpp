@@ -78,7 +78,7 @@ void restore_all(Recorder& recorder, uint32_t object) {
   if (instance) content.attrs.clear();
   for (uint32_t at = trace.virtuals[object].head; at != kNone; at = trace.log[at].next) {
     const LogEntry& entry = trace.log[at];
-    note_work();
+    do_work();
     if (entry.op == LogOp::kClear) {
       content.items.clear();
       keys.clear();
@@ -190,7 +190,7 @@ void Recorder::undo_objects(const TraceMark& mark) {
   Map<uint32_t, size_t> places;
   for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > mark.time;) {
     LogEntry& entry = trace.log[i];
-    note_work();
+    do_work();
     Virtual& object = trace.virtuals[log_links_[i].object];
     if (object.birth <= mark.time && object.tail == i) {
       object.tail = log_links_[i].previous;

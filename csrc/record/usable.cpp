@@ -30,7 +30,7 @@ bool Recorder::virtual_usable(uint32_t index, uint32_t time) {
 // built. `known`: what is known of other objects is made use of.
 uint32_t Recorder::walk_object(uint32_t index, uint32_t time, bool known) {
   const Virtual& object = trace_->virtuals[index];
-  note_work();
+  do_work();
   if (object.is_real(time)) return 1;
   const Nesting nesting;
   const uint32_t height = known ? usable_.height(index) : 0;
@@ -60,7 +60,7 @@ uint32_t Recorder::walk_object(uint32_t index, uint32_t time, bool known) {
   const uint32_t last_part = models_[index]->last_part;
   for (uint32_t at = last_part == kNone ? kNone : object.head; at != kNone; at = trace_->log[at].next) {
     const LogEntry& entry = trace_->log[at];
-    note_work();
+    do_work();
     if (entry.time > time) break;
     if (!part(entry.value) || !part(entry.key)) return 0;
     if (at == last_part) break;

@@ -15,9 +15,12 @@ namespace pijit {
 
 namespace {
 
+// A key that the trace keeps is told by its value, as in a dict; any other may be dead, and is told by its address.
 struct KeyHash {
+  const ObjectSet* kept;
   size_t operator()(Val key) const noexcept {
     if (!key.is_const()) return key.index();
+    if (kept->count(key.object()) == 0) return std::hash<PyObject*>()(key.object());
     const Py_hash_t hash = PyObject_Hash(key.object());
     if (hash == -1) PyErr_Clear();
     return static_cast<size_t>(hash);
@@ -25,14 +28,17 @@ struct KeyHash {
 };
 
 struct KeyEqual {
+  const ObjectSet* kept;
   bool operator()(Val a, Val b) const noexcept {
-    return a == b || (a.is_const() && b.is_const() && cpython::keys_equal(a.object(), b.object()));
+    if (a == b || !a.is_const() || !b.is_const()) return a == b;
+    return kept->count(a.object()) != 0 && kept->count(b.object()) != 0 && cpython::keys_equal(a.object(), b.object());
   }
 };
 
 class Undone {
  public:
-  Undone(Trace& trace, const Virtual& object) : trace_(trace), object_(object) {}
+  Undone(Trace& trace, const Virtual& object, const ObjectSet& kept)
+      : trace_(trace), object_(object), keys_(0, KeyHash{&kept}, KeyEqual{&kept}), names_(keys_) {}
 
   void run() {
     for (uint32_t at = object_.head; at != kNone; at = trace_.log[at].next) {
@@ -144,10 +150,14 @@ void Undone::member(uint32_t at) {
 }  // namespace
 
 void find_undone(Trace& trace) {
+  ObjectSet kept;
   for (const Virtual& object : trace.virtuals) {
     if (!object.rewritten) continue;
-    if (trace.undone.empty()) trace.undone.resize(trace.log.size(), kNone);
-    Undone(trace, object).run();
+    if (trace.undone.empty()) {
+      trace.undone.resize(trace.log.size(), kNone);
+      for (const Ref& owned : trace.owned) kept.insert(owned.get());
+    }
+    Undone(trace, object, kept).run();
   }
 }
 

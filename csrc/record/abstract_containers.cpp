@@ -35,6 +35,7 @@ bool set_keys(Recorder& recorder, Val set, KeyList* keys) {
   PyObject* item;
   while (cpython::next_set_item(object, &position, &item)) {
     if (!cpython::is_native_key(item)) return false;
+    recorder.meet_key(item);
     keys->push_back(item);
   }
   return true;

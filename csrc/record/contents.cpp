@@ -111,7 +111,10 @@ int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key,
   PyObject* content = nullptr;
   cpython::dict_entry(object, static_cast<Py_ssize_t>(reversed ? size - 1 - position : position), key, &content);
   if (!cpython::is_native_key(*key)) return -1;
-  if (!overlay_find(object, *key, value)) *value = constant(content);
+  if (!overlay_find(object, *key, value)) {
+    *value = constant(content);
+    meet_key(*key);
+  }
   return 1;
 }
 
@@ -294,7 +297,9 @@ bool Recorder::dict_content(Val dict, Objects* keys, Vals* values) {
     if (!cpython::is_native_key(key)) return false;
     keys->push_back(key);
     Val changed;
-    values->push_back(overlay_find(object, key, &changed) ? changed : constant(value));
+    const bool written = overlay_find(object, key, &changed);
+    if (!written) meet_key(key);
+    values->push_back(written ? changed : constant(value));
   }
   return true;
 }

@@ -51,15 +51,17 @@ void Recorder::rollback(ShadowFrame& frame) {
   trace.nodes.resize(frame.mark.nodes);
   for (auto& each : frames_) each->repeatable = std::min(each->repeatable, frame.mark.nodes);
   trace.guards.resize(frame.mark.guards);
-  trace.dropped.resize(frame.mark.dropped);
+  if (frame.mark.dropped < trace.dropped.size()) trace.dropped.resize(frame.mark.dropped);
   for (Found& found : found_) {
     if (found.seen != kNone) found.seen = std::min(found.seen, frame.mark.guards);
     found.told = 0;
   }
   looked_nodes_ = std::min(looked_nodes_, frame.mark.nodes);
-  facts_.truncate(frame.mark.facts);
+  // An epoch that is taken back has forgotten the facts before it, and those that are there are its own.
+  const bool same_epoch = frame.mark.epochs == trace.epochs.size();
+  facts_.truncate(same_epoch ? frame.mark.facts : 0);
   reads_.fill(Read());
-  overlay_.truncate(frame.mark.overlay);
+  overlay_.truncate(same_epoch ? frame.mark.overlay : 0);
   written_.clear();
   written_dicts_.erase(written_dicts_.lower_bound(frame.mark.guards), written_dicts_.end());
   guarded_sets_.erase(guarded_sets_.lower_bound(frame.mark.guards), guarded_sets_.end());

@@ -407,7 +407,11 @@ bool Recorder::may_be_address(Val container, PyObject* number) {
 PyObject* Recorder::key_of(Val value) {
   if (value.is_reg() && !touches_tensor(value)) value = force(value);
   if (!live_) return nullptr;
-  if (value.is_const()) return cpython::is_native_key(value.object()) ? value.object() : nullptr;
+  if (value.is_const()) {
+    if (!cpython::is_native_key(value.object())) return nullptr;
+    meet_key(value.object());
+    return value.object();
+  }
   if (!value.is_virtual()) return nullptr;
   if (is_virtual(value, VirtualKind::kAddress))
     return model(value).keys.empty() || !is_fresh(virtual_field(value, 0)) ? nullptr : model(value).keys[0];
@@ -434,10 +438,22 @@ PyObject* Recorder::key_of(Val value) {
   return made.get();
 }
 
-// The fresh object that is compared as this key; Null: the key is itself.
+// What is compared as this key; Null: the key is itself. Of what foreign code has seen nothing but the register is
+// known.
 Val Recorder::fresh_key(PyObject* key) const {
   const auto fresh = virtual_keys_.find(key);
-  return fresh == virtual_keys_.end() ? Val() : fresh->second;
+  if (fresh == virtual_keys_.end()) return Val();
+  const Val known = fresh->second;
+  const bool stale = known.is_virtual() && known.index() < stale_regs_.size() && stale_regs_[known.index()] != kNone;
+  return stale ? Val::reg(stale_regs_[known.index()]) : known;
+}
+
+// An object that was there before is used as a key. What a key stands for is kept by address, and nobody is told when
+// such an object dies: where foreign code has run since, another may stand there. So whoever brings a key along says
+// what it is now. Of two objects at one address the earlier is dead, and in no container any more.
+void Recorder::meet_key(PyObject* key) {
+  if (virtual_keys_.empty() || cpython::is_scalar(key) || virtual_keys_.count(key) == 0) return;
+  virtual_keys_[key] = constant(key);
 }
 
 // A key is a value (kept) or a native identity key whose container is proven.

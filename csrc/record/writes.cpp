@@ -141,6 +141,7 @@ Val Recorder::content_of(Val container) {
   for (PyObject* item : content.original) {
     if (content.kind == VirtualKind::kSet && !cpython::is_native_key(item)) return Val();
     items.push_back(constant(item));
+    if (content.kind == VirtualKind::kSet) meet_key(item);
     if (!content.guarded) trace_->guard_items.push_back(item);
   }
   if (!content.guarded) trace_->guards.push_back(guard);

@@ -154,12 +154,16 @@ void Liveness::use_slots(const FrameState& state, uint32_t time) {
     use(trace_.slots[state.first + (cpython::kFramesClearFromTheirEnd ? count - 1 - i : i)], time);
 }
 
-// An object has what an entry says until it is undone, and it is alive then.
+// An object has what an entry says until it is undone, and it is alive then. A trace may end before: what was recorded
+// after its end names registers that nothing writes.
 void Liveness::use_undone(uint32_t time) {
+  const uint32_t end = trace_.nodes.back().time;
   for (; !undone_.empty() && trace_.undone[undone_.back()] > time; undone_.pop_back()) {
     const LogEntry& entry = trace_.log[undone_.back()];
-    use(entry.key, trace_.undone[undone_.back()] - 1);
-    use_entry(entry, trace_.undone[undone_.back()] - 1);
+    if (entry.time > end) continue;
+    const uint32_t until = std::min(trace_.undone[undone_.back()] - 1, end);
+    use(entry.key, until);
+    use_entry(entry, until);
   }
 }
 
@@ -212,6 +216,11 @@ void Liveness::use_guard(const Guard& guard) {
 
 void Liveness::use_epoch(const Epoch& epoch) {
   for (uint32_t i = epoch.first; i < epoch.first + epoch.count; ++i) use_guard(trace_.guards[i]);
+  // What it has loaded itself nothing lets die meanwhile.
+  const auto number = static_cast<uint32_t>(&epoch - trace_.epochs.data()) + 1;
+  for (size_t i = 0; epoch.tensors != nullptr && i < epoch.tensors->size(); ++i)
+    if (const Val source = epoch.tensors->source(i); source.is_reg() && trace_.regs[source.index()].epoch < number)
+      use_register(source.index());
 }
 
 void Liveness::run() {
@@ -279,16 +288,17 @@ class Holding {
 // takes die on the way, and what was loaded from them with them.
 void Holding::find_retained() {
   const uint32_t danger = trace_.takes_inputs ? 0 : dangers_.front();
-  Vec<bool> written(trace_.regs.size());
-  for (const Node& node : trace_.nodes) {
-    if (node.out != kNone) written[node.out] = true;
-    for (uint32_t k = 0; k < node.outs_count; ++k) written[trace_.outs[node.outs_first + k]] = true;
-  }
-  for (uint32_t r = trace_.inputs; r < trace_.regs.size(); ++r) {
-    if (written[r] || last_[r] == kNone || last_[r] < danger) continue;
-    const uint32_t epoch = trace_.regs[r].epoch;
-    (epoch == 0 ? trace_.retained : trace_.epochs[epoch - 1].retained).push_back(r);
-  }
+  const auto retain = [&](uint32_t first, uint32_t end, const InputGuards* tensors, Vec<uint32_t>* retained) {
+    const auto add = [&](uint32_t r) {
+      if (r != kNone && last_[r] != kNone && last_[r] >= danger) retained->push_back(r);
+    };
+    for (uint32_t i = first; i < end; ++i) add(trace_.guards[i].out);
+    for (size_t i = 0; tensors != nullptr && i < tensors->size(); ++i) add(tensors->register_of(i));
+    std::sort(retained->begin(), retained->end());
+  };
+  retain(0, static_cast<uint32_t>(trace_.entry_guards()), trace_.tensors.get(), &trace_.retained);
+  for (Epoch& epoch : trace_.epochs)
+    retain(epoch.first, epoch.first + epoch.count, epoch.tensors.get(), &epoch.retained);
 }
 
 void Holding::pin(PyObject* object) {

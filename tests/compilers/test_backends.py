@@ -147,12 +147,8 @@ def test_fourier_transforms_are_along_the_axis_that_is_said(backend: str) -> Non
             return torch.fft.fftn(x * 2, dim=(1, 2)).real * 1.5 + torch.fft.fft(x.tanh()).imag.abs()
 
     module, inputs = Mixes(), floats(2, 5, 7)
-    compiler, graph = get(backend), captured(module, inputs(0))
-    if backend == "iree":
-        with pytest.raises(BackendError, match="cannot take this graph"):
-            compiler.compile(graph)
-        return
-    plan = compiler.compile(graph)
+    compiler = get(backend)
+    plan = compiler.compile(captured(module, inputs(0)))
     for seed in range(2):
         agrees(compiler, plan, module, inputs(seed))
 
@@ -292,7 +288,7 @@ def test_what_is_around_an_operator_that_a_backend_has_not_got_is_compiled(backe
     plan = compiler.compile(graph)
     said = r"test_backends.py:\d+: backend '.*' has not got aten::special_bessel_j0: torch runs it"
     if backend not in {"native", "torchscript", "inductor"}:
-        assert [bool(re.search(said, line)) for line in plan.left_out] == [True]
+        assert sum(bool(re.search(said, line)) for line in plan.left_out) == 1
     for seed in range(2):
         x = torch.randn(3, 8, generator=torch.Generator().manual_seed(seed))
         agrees(compiler, plan, module, x)

@@ -8,6 +8,8 @@ Rules:
 5. ONNX Runtime has some operators in float32 only (convolution, erf, tan, sinh, ...): float64 is computed in float32
    there.
 6. A decision on data is an If, a loop that data ends a Loop; numbers are int64 and float64 there.
+7. A decision on a size, or on how many elements data picks, goes as in the captured call: where it would not, the model
+   fails as it runs, at a node called "check file.py:12". A decision for one size alone fixes the size.
 """
 
 from collections.abc import Collection

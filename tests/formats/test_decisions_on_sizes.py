@@ -163,6 +163,18 @@ def test_other_formats_keep_each_decision(f, format):
     assert compare(f, run) < len(CALLS)
 
 
+def test_stablehlo_takes_sizes_and_items_in_a_list():
+    pytest.importorskip("jax")
+
+    def f(x):
+        x = x.clone()
+        x[[int(x[0].argmax()), x.shape[0] - 1]] = 3
+        return x
+
+    made = pijit.export(f, rows(4), format="stablehlo")
+    assert compare(f, lambda x: list(made.exported.call(x.numpy())), [rows(4), -rows(4)]) == 0
+
+
 def test_stablehlo_says_a_decision_as_a_constraint():
     pytest.importorskip("jax")
     made = pijit.export(more_rows, rows(4), format="stablehlo")

@@ -10,6 +10,11 @@ from pijit.graph.forms.arrays_elementwise import Base
 from pijit.graph.forms.arrays_shape import as_tuple
 
 
+def _is_known(items: Any) -> bool:
+    """Nothing but numbers stands in nested lists."""
+    return all(map(_is_known, items)) if isinstance(items, list | tuple) else isinstance(items, bool | int)
+
+
 class Indexing(Base):
     """Forms that pick elements or put them."""
 
@@ -74,9 +79,9 @@ class Indexing(Base):
 
     def _listed(self, items: Any) -> Any:
         """A list in an index as an array: a mask if it has nothing but bools, else integers, some of them sizes."""
-        made = np.asarray(items)
-        if made.dtype == object:
+        if not _is_known(items):
             return self.xp.asarray(items)
+        made = np.asarray(items)
         return made if made.dtype == np.bool_ else made.astype(np.int64)
 
     def select(self, x: Any, axis: int, index: Any) -> Any:

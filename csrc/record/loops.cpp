@@ -21,8 +21,7 @@
 //   in a generator that C code asks for its items, which would have to go on in C
 //   in a handler, where the traceback of the exception holds the frame, whose variables a replay takes out of it
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "cpython/hand_back.h"
 #include "record/limits.h"
@@ -46,52 +45,58 @@ bool is_less(Size size, Size than) noexcept {
   return size.nodes < than.nodes && size.bytecodes < than.bytecodes;
 }
 
-// Compares two turns of a loop.
+// Compares two turns of a loop. It is asked in each turn, and most turns have other operations than the one before: the
+// tables, without which no operands can be compared, are made after those.
 class Turns {
  public:
   Turns(const Trace& trace, const Arrival& arrival)
-      : trace_(trace), first_(arrival.before.nodes), second_(arrival.last.nodes) {
-    for (size_t i = arrival.before.guards; i < trace.guards.size(); ++i)
-      if (is_load(trace.guards[i].op)) loads_.emplace(trace.guards[i].out, &trace.guards[i]);
-    if (arrival.before.epochs == 0) note(trace.tensors.get());
-    for (size_t i = std::max(arrival.before.epochs, 1u) - 1; i < trace.epochs.size(); ++i)  // one is under way there
-      note(trace.epochs[i].tensors.get());
-    for (size_t i = first_; i < trace.nodes.size(); ++i) note(trace.nodes[i]);
-    for (size_t i = 0; i < first_; ++i)
-      for (uint32_t k = 0; k < trace.nodes[i].outs_count; ++k)
-        parts_.emplace(trace.outs[trace.nodes[i].outs_first + k], static_cast<uint32_t>(i));
-  }
-  bool alike() const {
+      : trace_(trace), arrival_(arrival), first_(arrival.before.nodes), second_(arrival.last.nodes) {}
+  bool alike() {
     const size_t count = second_ - first_;
     if (count == 0 || trace_.nodes.size() - second_ != count) return false;  // what is constant stays so
+    for (size_t i = 0; i < count; ++i)
+      if (!do_the_same(trace_.nodes[first_ + i], trace_.nodes[second_ + i])) return false;
+    make_tables();
     for (size_t i = 0; i < count; ++i)
       if (!alike(trace_.nodes[first_ + i], trace_.nodes[second_ + i])) return false;
     return true;
   }
 
  private:
+  void make_tables() {
+    for (size_t i = arrival_.before.guards; i < trace_.guards.size(); ++i)
+      if (is_load(trace_.guards[i].op)) loads_.emplace(trace_.guards[i].out, &trace_.guards[i]);
+    if (arrival_.before.epochs == 0) note(trace_.tensors.get());
+    for (size_t i = std::max(arrival_.before.epochs, 1u) - 1; i < trace_.epochs.size(); ++i)  // one is under way there
+      note(trace_.epochs[i].tensors.get());
+    for (size_t i = first_; i < trace_.nodes.size(); ++i) note(trace_.nodes[i]);
+  }
   void note(const InputGuards* tensors) {
     for (size_t i = 0; tensors != nullptr && i < tensors->size(); ++i)
       tensors_.emplace(tensors->register_of(i), tensors->source(i));
   }
   void note(const Node& node) {
-    if (node.out != kNone) made_.insert(node.out);
-    for (uint32_t i = 0; i < node.outs_count; ++i) made_.insert(trace_.outs[node.outs_first + i]);
+    if (node.out != kNone) made_.emplace(node.out, true);
+    for (uint32_t i = 0; i < node.outs_count; ++i) made_.emplace(trace_.outs[node.outs_first + i], true);
   }
   // Numbers and text may differ from turn to turn, and what a turn has made itself.
-  bool alike(Val a, Val b) const {
+  bool alike(Val a, Val b) {
     if (a == b || (a.is_virtual() && b.is_virtual())) return true;
     if (a.is_const() && b.is_const()) return cpython::is_scalar(a.object()) && cpython::is_scalar(b.object());
     if (!b.is_reg() || made_.count(b.index()) != 0) return b.is_reg();
-    if (a.is_reg() && are_parts(a.index(), b.index())) return true;
     const auto x = a.is_reg() ? tensors_.find(a.index()) : tensors_.end(), y = tensors_.find(b.index());
     if (x != tensors_.end() && y != tensors_.end()) return alike(x->second, y->second);
     const Guard *from = load_of(a), *to = load_of(b);
-    return from != nullptr && to != nullptr && from->op == to->op && from->number == to->number &&
-           from->aux == to->aux && from->expected == to->expected && alike(from->subject, to->subject);
+    if (from == nullptr || to == nullptr) return a.is_reg() && are_parts(a.index(), b.index());
+    return from->op == to->op && from->number == to->number && from->aux == to->aux && from->expected == to->expected &&
+           alike(from->subject, to->subject);
   }
   // One operator gave both, before the loop: a loop over the parts of a tensor.
-  bool are_parts(uint32_t a, uint32_t b) const {
+  bool are_parts(uint32_t a, uint32_t b) {
+    if (!std::exchange(has_parts_, true))
+      for (size_t i = 0; i < first_; ++i)
+        for (uint32_t k = 0; k < trace_.nodes[i].outs_count; ++k)
+          parts_.emplace(trace_.outs[trace_.nodes[i].outs_first + k], static_cast<uint32_t>(i));
     const auto x = parts_.find(a), y = parts_.find(b);
     return x != parts_.end() && y != parts_.end() && x->second == y->second;
   }
@@ -99,9 +104,11 @@ class Turns {
     const auto found = value.is_reg() ? loads_.find(value.index()) : loads_.end();
     return found == loads_.end() ? nullptr : found->second;
   }
-  bool alike(const Node& a, const Node& b) const {
+  bool do_the_same(const Node& a, const Node& b) const {
     const Site &s = trace_.sites[a.site], &t = trace_.sites[b.site];
-    if (a.op != b.op || a.count != b.count || s.code != t.code || s.instruction != t.instruction) return false;
+    return a.op == b.op && a.count == b.count && s.code == t.code && s.instruction == t.instruction;
+  }
+  bool alike(const Node& a, const Node& b) {
     if (!alike(a.a, b.a) || !alike(a.b, b.b) || !alike(a.c, b.c)) return false;
     for (uint32_t i = 0; i < a.count; ++i)
       if (!alike(trace_.operands[a.first + i], trace_.operands[b.first + i])) return false;
@@ -109,11 +116,13 @@ class Turns {
   }
 
   const Trace& trace_;
-  size_t first_, second_;
-  std::unordered_set<uint32_t> made_;
-  std::unordered_map<uint32_t, uint32_t> parts_;  // the nodes that gave several registers, by register
-  std::unordered_map<uint32_t, const Guard*> loads_;
-  std::unordered_map<uint32_t, Val> tensors_;  // where those come from
+  const Arrival arrival_;
+  const size_t first_, second_;
+  bool has_parts_ = false;
+  Map<uint32_t, bool> made_;
+  Map<uint32_t, uint32_t> parts_;  // the nodes that gave several registers, by register
+  Map<uint32_t, const Guard*> loads_;
+  Map<uint32_t, Val> tensors_;  // where those come from
 };
 
 }  // namespace

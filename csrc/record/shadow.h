@@ -141,7 +141,7 @@ struct ShadowFrame : FromPool {
   uint32_t repeatable = 0;    // the nodes before this one, from its first, may run once more
   bool changed = false;       // the shadow was changed by the instruction under way
   Loads loads;
-  std::vector<Arrival> arrivals;
+  Vec<Arrival> arrivals;
   uint32_t decisions = 0;  // Heads::decisions when it was entered
   int taken_at = -1;       // the head of a loop whose range gives its numbers in registers, in this turn (heads.h)
   int call_start = -1;     // where the call under way begins: its kKeywordNames or kPrepareCall

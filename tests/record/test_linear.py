@@ -655,6 +655,24 @@ def _whole_loops() -> Iterator[None]:
     pijit.config.update(before)
 
 
+@pytest.mark.torch
+def test_turns_that_differ() -> None:
+    """Each turn is compared with the one before, and looks at no others for that."""
+    torch = pytest.importorskip("torch")
+    weights = {n: [torch.full((4,), 1.0 + i) for i in range(n)] for n in (20, 80)}
+
+    def function(n: int) -> Any:
+        x = torch.ones(4)
+        for weight in weights[n]:
+            x = torch.cat(x.chunk(2)) * weight
+        return x
+
+    pijit.config.update({"loops": "auto"})
+    steps(function, 20)
+    small, large = steps(function, 20), steps(function, 80)
+    assert large[0] <= 5 * small[0]
+
+
 @pytest.mark.parametrize(("function", "size"), PROGRAMS, ids=[function.__name__ for function, _ in PROGRAMS])
 def test_linear(function: Callable[[int], Any], size: int) -> None:
     steps(function, size)  # what is done once

@@ -42,7 +42,7 @@ class Pool {
     free_[at] = ::new (memory) Free{free_[at]};
   }
 
-  static constexpr size_t kStep = 16, kChunk = size_t{256} << 10;
+  static constexpr size_t kStep = 16, kChunk = size_t{256} << 10, kRoom = 2 * kChunk;
   static constexpr bool is_large(size_t bytes) { return bytes >= kChunk / 4; }
   // A piece of the first size takes less memory than one of the second.
   static constexpr bool is_less(size_t bytes, size_t than) { return place(bytes) < place(than); }
@@ -71,9 +71,10 @@ class Pool {
     return (quarters + 5) << (8 + doublings);
   }
 
-  // A recording fills megabytes once; its pages are made many at a time, for page faults are slow.
+  // A recording fills megabytes once; its pages are made many at a time, for page faults are slow. A piece that is
+  // large is mostly filled at once, unless it is room to grow in.
   static void* carve(size_t bytes) {
-    if (is_large(bytes)) return map(bytes, 0);
+    if (is_large(bytes)) return map(bytes, bytes < kRoom ? MAP_POPULATE : 0);
     if (left_ < bytes) {
       rest_ = static_cast<std::byte*>(map(kChunk, MAP_POPULATE));
       left_ = kChunk;
@@ -140,16 +141,17 @@ class Seldom {
 };
 
 // A vector that grows long while a trace is recorded: one that is copied whenever it grows leaves as much behind as it
-// is long. What is not used of its room is never touched.
+// is long. What is not used of its room, a multiple of kRoom, is never touched.
 template <class T>
-void make_room(Vec<T>* items, size_t bytes) {
-  items->reserve(bytes / sizeof(T));
+void make_room(Vec<T>* items, size_t rooms) {
+  items->reserve(rooms * Pool::kRoom / sizeof(T) + 1);
 }
 // Nothing more is added to the vector: it goes where there is less room, and the next recording has the room that this
-// one leaves.
+// one leaves. One that has filled half of its room is not copied in the call that is recorded: it gives the rest back
+// when replays are prepared.
 template <class T>
 void give_back_room(Vec<T>* items) {
-  if (Pool::is_large(items->capacity() * sizeof(T)) &&
+  if (Pool::is_large(items->capacity() * sizeof(T)) && items->size() < items->capacity() / 2 &&
       Pool::is_less(items->size() * sizeof(T), items->capacity() * sizeof(T)))
     items->shrink_to_fit();
 }

@@ -143,11 +143,11 @@ TraceMark Recorder::here() const {
 bool Recorder::begin_recording() {
   started_ = now();
   switches_ = cpython::thread_switches(thread_);
-  make_room(&trace_->log, size_t{1} << 20);
-  make_room(&trace_->virtuals, size_t{512} << 10);
-  make_room(&trace_->nodes, size_t{512} << 10);
-  make_room(&trace_->slots, size_t{512} << 10);
-  make_room(&trace_->frame_states, size_t{512} << 10);
+  make_room(&trace_->log, 2);
+  make_room(&trace_->virtuals, 1);
+  make_room(&trace_->nodes, 1);
+  make_room(&trace_->slots, 1);
+  make_room(&trace_->frame_states, 1);
   entry_exception_ = cpython::topmost_exception(thread_);
   trace_->code = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(root_)));
   trace_->owned.push_back(Ref::borrow(trace_->code.get()));
@@ -430,7 +430,7 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
       if (!live_ || frames_.empty() || top_frame().frame != object) return;
     }
     Pace& pace = recording_pace();
-    pace.enter();
+    pace.enter_instruction();
     observe_instruction(top_frame());
     if (stopping_) resolve_stop();
     const bool look = pace.leave_instruction();

@@ -34,6 +34,8 @@ void Pace::begin(bool limited, double plain, double owed) noexcept {
   over_ = false;
   own_ = count_ = frames_ = 0;
   looks_ = 0;
+  sampled_ = kSampled;
+  unmeasured_ = 0;
   taken_ = plain_ = 0;
   functions_.clear();
   began_ = computed();

@@ -1,8 +1,8 @@
 // What a recording takes beside what CPython takes for the same call, and in which functions.
 //
 // A recording has a budget: record_budget times the plain call, never under kLeast and never over kMost seconds. What
-// recordings took before that no call could use is part of it. Time is split between the recorder and the rest at every
-// instruction; the rest, less what the events cost CPython, is taken for the plain call.
+// recordings took before that no call could use is part of it. Time is split between the recorder and the rest at some
+// instructions; the rest, less what the events cost CPython, is taken for the plain call.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -31,9 +31,16 @@ class Pace {
   // Around what the recorder does.
   void enter() noexcept { entered_ = ticks(); }
   void leave() noexcept { own_ += ticks() - entered_; }
-  // The same at an instruction; true: every frame is to be looked at, from the root inwards.
+  // The same at an instruction. One in kSampled stands for all, until one takes long: to read the counter twice takes
+  // as long as what many instructions need. True: every frame is to be looked at, from the root inwards.
+  void enter_instruction() noexcept {
+    if (unmeasured_ == 0) enter();
+  }
   bool leave_instruction() noexcept {
-    leave();
+    if (unmeasured_ == 0)
+      leave_measured();
+    else
+      unmeasured_ -= 1;
     return ++count_ % kEvery == 0;
   }
   void look(PyCodeObject* code) noexcept;
@@ -56,8 +63,10 @@ class Pace {
   static bool allows(double plain, double owed, double next) noexcept { return owed + next <= allowance(plain); }
 
  private:
-  static constexpr uint64_t kEvery = 128;  // instructions between two looks
-  static constexpr uint32_t kCheck = 8;    // looks between two checks of the budget
+  static constexpr uint64_t kEvery = 128;     // instructions between two looks
+  static constexpr uint64_t kSampled = 7;     // of which one is measured; loops often have an even number
+  static constexpr uint64_t kLong = 1 << 16;  // ticks of an instruction after which each is measured
+  static constexpr uint32_t kCheck = 8;       // looks between two checks of the budget
   // Seconds that CPython takes for an instruction at least; for one event; for a frame that has them.
   static constexpr double kInstruction = 6e-9, kEvent = 40e-9, kFrame = 600e-9;
   static constexpr double kLeast = 0.05, kMost = 1.0;
@@ -66,10 +75,17 @@ class Pace {
     uint32_t times = 0, looks = 0, last = 0;
   };
 
+  void leave_measured() noexcept {
+    const uint64_t spent = ticks() - entered_;
+    if (spent > kLong) sampled_ = 1;
+    own_ += sampled_ * spent;
+    unmeasured_ = sampled_ - 1;
+  }
   static double allowance(double plain) noexcept;
   void measure() noexcept;
 
   uint64_t entered_ = 0, own_ = 0, count_ = 0, frames_ = 0, began_ticks_ = 0;
+  uint64_t sampled_ = kSampled, unmeasured_ = 0;
   uint32_t looks_ = 0;
   double began_ = 0, known_ = 0, owed_ = 0, taken_ = 0, plain_ = 0;
   bool limited_ = false, over_ = false;

@@ -10,7 +10,9 @@ compute. Printed are, over the whole time of compiling and on the clock of the w
 - calls/native: what a call takes, to what one takes before and afterwards, with the native one beside it alone;
 - before/after: how much the load has changed meanwhile, which is the noise of the row;
 - worst: the longest call, and the longest one of native replay alone;
-- waited: the share of the time that calls have waited for threads that compile, as pijit counts it.
+- waited: the share of the time that calls have waited for threads that compile, as pijit counts it;
+- asleep: the share of the time in which the calling thread neither ran nor waited for a core, which Linux counts: what
+  it has waited for the GIL and in pijit's own waits, whatever else the machine does.
 """
 
 from __future__ import annotations
@@ -74,11 +76,13 @@ def measure(backend: str) -> dict[str, Any]:
         before = alone(native, twin, x)
         waited = pijit.stats()["seconds_waited"]
         began = time.perf_counter()
+        slept = asleep(began)
         compiled(x), compiled(x)
         meanwhile = pairs(
             native, compiled, x, lambda: pijit.wait(0) or time.perf_counter() - began > PATIENCE
         )  # fmt: skip
         seconds = time.perf_counter() - began
+        slept = asleep(began) - slept
         waited = pijit.stats()["seconds_waited"] - waited
         after = alone(native, twin, x)
     plain = statistics.mean([*before, *after])
@@ -92,9 +96,16 @@ def measure(backend: str) -> dict[str, Any]:
         "median_us": 1e6 * statistics.median(meanwhile[1]),
         "alone_us": 1e6 * statistics.median([*before, *after]),
         "waited": waited / seconds,
+        "asleep": slept / seconds,
         "seconds": seconds,
         "settled": pijit.wait(0),
     }
+
+
+def asleep(start: float) -> float:
+    """Seconds from `start` on in which this thread neither ran nor waited for a core; from a fixed point on."""
+    ran, queued = map(int, Path("/proc/thread-self/schedstat").read_text().split()[:2])
+    return time.perf_counter() - start - 1e-9 * (ran + queued)
 
 
 def alone(one: Any, other: Any, x: Any) -> list[float]:
@@ -128,6 +139,7 @@ def line(row: dict[str, Any]) -> str:
         f"(native {row['native_ratio']:.2f})  before/after {row['noise']:.2f}  "
         f"worst {row['worst_ms']:.1f} ms ({row['worst_alone_ms']:.1f})  "
         f"median {row['median_us']:.0f} us ({row['alone_us']:.0f})  waited {row['waited']:.1%}  "
+        f"asleep {row['asleep']:.1%}  "
         f"{row['seconds']:.1f} s{late}"
     )
 

@@ -343,7 +343,8 @@ def lacking(backend: str, nodes: Iterable[Node]) -> BackendError:
     """The error for operators that a backend has not got."""
     first, *rest = nodes
     more = f" (and {len(rest)} more)" if rest else ""
-    what = "draws random numbers" if first.random else "is not one of its operators"
+    exact = "" if first.is_foreign else ", or not as torch computes it with such data"
+    what = "draws random numbers" if first.random else f"is not one of its operators{exact}"
     return BackendError(f"{place_of(first)}backend {backend!r} does not take {first.op}: it {what}{more}")
 
 

@@ -13,7 +13,8 @@
 // through.
 // 4. No Python code runs while the key is included: torch decides by the highest included key where it dispatches in
 // Python. So the key is there only while an observed call is under way, neither in the operators that this call
-// dispatches, nor in frames that C code enters beside it (pause).
+// dispatches, nor in frames that C code
+// enters beside it (pause). Operators that torch.Tensor has in Python (x in y) are the exception: they are observed.
 #pragma once
 #include "torch/operators.h"
 #include "torch/tensor.h"

@@ -17,6 +17,7 @@ namespace {
 // The recording of this thread, or null.
 thread_local std::unique_ptr<Recording> t_recording;
 thread_local std::unique_ptr<Recording> t_ended;    // a call that stops its recording still looks at it
+thread_local bool t_python_operator = false;  // what is observed may be a method of torch.Tensor in Python
 thread_local const char* t_unreplayable = nullptr;  // why what is recorded touches a device that cannot be followed
 
 void touch(c10::Device device) noexcept {
@@ -120,7 +121,7 @@ class TorchAdapter final : public Adapter {
     if (t_recording != nullptr) t_recording->eye.close();
   }
   void pause_call(bool away) noexcept override {
-    if (t_recording != nullptr) t_recording->eye.pause(away);
+    if (t_recording != nullptr && !t_python_operator) t_recording->eye.pause(away);
   }
 
   bool counts_holders(PyObject* object) const noexcept override {
@@ -255,6 +256,7 @@ CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* re
     return CallFate::kStop;
   }
   bool named = site.kind == SiteKind::kCall || site.kind == SiteKind::kGetAttr;
+  t_python_operator = !named && site.kind != SiteKind::kSubscr && site.kind != SiteKind::kStoreSubscr;
   recording.callable = named && site.callable != nullptr ? find_callable(site.callable) : nullptr;
   if (named && recording.callable == nullptr) return CallFate::kUnknown;
   PyObject* owner = site.kind == SiteKind::kSetAttr ? site.operands[0].object : nullptr;

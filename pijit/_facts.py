@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from pijit._core import TraceData
 
 _LITERALS = (int, float, complex, bool, str, bytes, type(None), type(...))
+_MOST = 10_000  # items of tuples and lists that are shown
+_DEEPEST = 50  # tuples and lists in one another that are shown
 
 
 class Facts:
@@ -81,12 +83,23 @@ def _module_paths(data: "TraceData") -> dict[int, str]:
     return found
 
 
-def _object(thing: Any) -> str:
-    """A short text that runs none of the program's code."""
+def _object(thing: Any, around: tuple[int, ...] = (), room: list[int] | None = None) -> str:
+    """A short text that runs none of the program's code.
+
+    Args:
+        thing: the object.
+        around: the tuples and lists that it is in. One that contains itself is "..." in there, as in its `repr`.
+        room: how many more items of tuples and lists are shown.
+    """
     if _torch.token(thing) is not None:
         return str(thing)
     if isinstance(thing, tuple | list) and type(thing) in {tuple, list}:
-        inner = ", ".join(repr(item) if isinstance(item, _LITERALS) else _object(item) for item in thing)
+        room = [_MOST] if room is None else room
+        shown = thing[: 0 if id(thing) in around or len(around) == _DEEPEST else room[0]]
+        room[0] -= len(shown)
+        within = (*around, id(thing))
+        parts = [repr(item) if isinstance(item, _LITERALS) else _object(item, within, room) for item in shown]
+        inner = ", ".join(parts if len(shown) == len(thing) else [*parts, "..."])
         return f"({inner})" if isinstance(thing, tuple) else f"[{inner}]"
     name = vars(thing).get("__qualname__") if isinstance(thing, type) else getattr(thing, "__qualname__", None)
     return name if isinstance(name, str) else f"<{type(thing).__name__}>"

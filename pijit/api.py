@@ -8,6 +8,7 @@ Rules:
 3. Under `PIJIT=0` all functions check their arguments and return what they would, and the core is asked for nothing.
 """
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -23,7 +24,7 @@ from pijit._switch import SUSPENDABLE, switch_on_by_name, why_off
 from pijit._wrong import check_keywords, check_thing, describe
 from pijit.errors import AdapterError, UsageError
 from pijit.segments import progress, under_way
-from pijit.traces import Traces, entries_of, entry_place, place, view
+from pijit.traces import Trace, Traces, entries_of, entry_place, place, view
 
 State = Literal["cold", "recorded", "replaying", "disabled"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
@@ -319,11 +320,12 @@ def traces(fn: object) -> Traces:
     check_thing(fn, function_of(fn), "traces")
     root = root_of(fn)
     roots = [root, *(entry["root"] for entry in entries_of(root))] if root >= 0 else []
-    return Traces(
-        view(trace, each, _core.trace_data(each, at), _core.guard_data(each, at))
-        for each in roots
-        for at, trace in enumerate(_core.root_traces(each))
-    )
+    found: list[Trace] = []
+    for each in roots:
+        with contextlib.suppress(ValueError):  # its function died meanwhile
+            for at, trace in enumerate(_core.root_traces(each)):
+                found.append(view(trace, each, _core.trace_data(each, at), _core.guard_data(each, at)))
+    return Traces(found)
 
 
 def why(fn: object) -> str:

@@ -1,5 +1,10 @@
 """The exceptions that pijit raises where it is called by name; a replayed program never sees one."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pijit.graph import Graph
+
 
 class PijitError(Exception):
     """Base of all errors of pijit.
@@ -35,7 +40,12 @@ class BackendError(PijitError):
 
 
 class ExportError(PijitError):
-    """A graph cannot be captured or exported as it was asked; the message names the operator, its line, what to try."""
+    """A graph cannot be captured or exported as it was asked; the message names the operator, its line, what to try.
+
+    `graph` is that of what the call does, where only what it returns fits no graph; else None.
+    """
+
+    graph: "Graph | None" = None
 
 
 class CacheError(PijitError):

@@ -252,14 +252,9 @@ class Trace:
             >>> pijit.traces(add)[0].graph().outputs
             (2, 1)
         """
-        from pijit import _core
         from pijit.graph.traced import graph_of
 
-        try:
-            standing = _core.root_traces(self.root)
-        except ValueError:  # its function is dead
-            standing = []
-        for index, trace in enumerate(standing):
+        for index, trace in enumerate(standing(self.root)):
             if _identity(view(trace)) == _identity(self):
                 return graph_of(self.root, index, examples)
         raise UsageError(
@@ -421,12 +416,24 @@ def entry_place(entry: str, file: str, line: int) -> str:
 
 
 def entries_of(root: int) -> "list[RootInfo]":
-    """The reports of the entries in the middle of functions that calls of the root came to."""
+    """The reports of the entries in the middle of functions that calls of the root came to; none, if it is dead."""
     found = []
-    for entry in _core.root_report(root)["entries"]:
-        with contextlib.suppress(ValueError):  # its function died meanwhile
-            found.append(_core.root_report(entry))
+    with contextlib.suppress(ValueError):
+        for entry in _core.root_report(root)["entries"]:
+            with contextlib.suppress(ValueError):  # its function died meanwhile
+                found.append(_core.root_report(entry))
     return found
+
+
+def standing(root: int) -> "list[TraceInfo]":
+    """The traces of a root, as the core describes them; none, if it is dead.
+
+    Its function or object may die at any time, in a collection of garbage for one.
+    """
+    try:
+        return _core.root_traces(root)
+    except ValueError:
+        return []
 
 
 def stop_view(stop: "StopInfo | None") -> Stop | None:

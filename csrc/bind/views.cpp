@@ -310,10 +310,12 @@ py::dict root_report(const Root& root) {
   return view;
 }
 
+// Objects of Python are made here, so garbage may be collected, and with it roots: each list is a copy.
 py::list roots_view() {
   py::list views;
-  for (auto& root : dead_roots()) views.append(root_report(*root));
-  for (auto& root : all_roots()) views.append(root_report(*root));
+  std::vector<std::shared_ptr<Root>> roots = dead_roots();
+  roots.insert(roots.end(), all_roots().begin(), all_roots().end());
+  for (const auto& root : roots) views.append(root_report(*root));
   return views;
 }
 
@@ -329,13 +331,15 @@ py::list entries_view() {
 
 py::list root_traces(const Root& root) {
   py::list views;
-  for (auto& trace : root.traces) views.append(trace_view(root, *trace));
+  const std::vector<std::shared_ptr<Trace>> traces = root.traces;
+  for (const auto& trace : traces) views.append(trace_view(root, *trace));
   return views;
 }
 
 py::dict outermost_view() {
   py::list functions;
-  for (const Outermost& seen : outermost()) {
+  const std::vector<Outermost> all = outermost();
+  for (const Outermost& seen : all) {
     py::dict view;
     view["name"] = seen.name;
     view["file"] = seen.file;
@@ -353,7 +357,8 @@ py::dict outermost_view() {
 
 py::dict events_view() {
   py::list rows;
-  for (const Event& each : events())
+  const std::vector<Event> all = events();
+  for (const Event& each : all)
     rows.append(py::make_tuple(each.time, each.seconds, kHappened[static_cast<size_t>(each.what)], each.root));
   py::dict view;
   view["rows"] = rows;

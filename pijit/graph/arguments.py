@@ -10,6 +10,10 @@ from pijit.graph import _torch
 Path = tuple[Any, ...]
 
 
+_DEEPEST = 100  # levels of containers in containers
+_MOST = 100_000  # containers in one level
+
+
 class Leaf(NamedTuple):
     """A tensor in the arguments."""
 
@@ -26,16 +30,28 @@ def leaves(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, A
     """
     found: dict[int, Leaf] = {}
     names: set[str] = set()
+    seen: set[int] = set()
     positional = _positional(fn)
     for at, value in enumerate(args):
         start = positional[at] if at < len(positional) else f"arg_{at}"
-        _collect(value, start, ("args", at), found, names)
+        _collect(value, start, ("args", at), found, names, seen)
     for key, value in kwargs.items():
-        _collect(value, key, ("kwargs", key), found, names)
+        _collect(value, key, ("kwargs", key), found, names, seen)
     return list(found.values())
 
 
-def _collect(value: Any, name: str, path: Path, found: dict[int, Leaf], names: set[str]) -> None:
+def is_shallow(value: Any) -> bool:
+    """Tuples, lists and dicts in it end somewhere, and soon: those of what contains itself do not."""
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        level = [item for each in level for _, item in _items(each) if isinstance(item, Mapping | tuple | list)]
+        if not level or len(level) > _MOST:
+            return not level
+    return False
+
+
+def _collect(value: Any, name: str, path: Path, found: dict[int, Leaf], names: set[str], seen: set[int]) -> None:
+    """Each container is looked into once: it may contain itself."""
     if _torch.is_tensor(value):
         if id(value) not in found:
             unique, count = name, 1
@@ -45,9 +61,12 @@ def _collect(value: Any, name: str, path: Path, found: dict[int, Leaf], names: s
             names.add(unique)
             found[id(value)] = Leaf(unique, path, value)
         return
+    if id(value) in seen:
+        return
     for key, item in _items(value):
+        seen.add(id(value))
         word = "".join(letter if letter.isalnum() else "_" for letter in str(key))
-        _collect(item, f"{name}_{word}", (*path, key), found, names)
+        _collect(item, f"{name}_{word}", (*path, key), found, names, seen)
 
 
 def _items(value: Any) -> Iterator[tuple[Any, Any]]:

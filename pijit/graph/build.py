@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pijit.errors import ExportError
 from pijit.graph import _torch, python_calls, regions, trace_rows, vocabulary
-from pijit.graph.arguments import Leaf
+from pijit.graph.arguments import Leaf, is_shallow
 from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, values_of
 from pijit.graph.modules import Modules
 from pijit.graph.names import Names
@@ -118,11 +118,17 @@ class Builder:
             self._load(row)
         for row in self._data["nodes"]:
             self._node(row)
-        outputs: Any = None
         if self._data["ends"] == "exit":
             self._rest()
-        else:
+            return self._finished(None)
+        try:
             outputs = self._structure(self._data["result"])
+        except ExportError as error:
+            error.graph = self._finished(None)
+            raise
+        return self._finished(outputs)
+
+    def _finished(self, outputs: Any) -> Graph:
         nodes = self._needed(outputs)
         return Graph(
             self._name,
@@ -201,7 +207,7 @@ class Builder:
         if _torch.is_tensor(thing):
             return self._tensor(thing)
         if isinstance(thing, tuple | list):
-            return tuple(map(self._literal, thing))
+            return tuple(map(self._literal, thing)) if is_shallow(thing) else Opaque(type(thing).__name__)
         if isinstance(thing, slice):
             return Slice(self._literal(thing.start), self._literal(thing.stop), self._literal(thing.step))
         return Opaque(type(thing).__name__)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pijit import _core
 from pijit.segments import Key, Segment
-from pijit.traces import duration, entries_of, place, plural, view
+from pijit.traces import duration, entries_of, place, plural, standing, view
 
 if TYPE_CHECKING:
     from pijit._core import RootInfo
@@ -68,7 +68,7 @@ def found(roots: "Sequence[RootInfo]") -> Compiled:
     made, refused = Compiled(waited=_core.stats()["seconds_waited"]), dict[tuple[str, str], Refusal]()
     asked: dict[int, tuple[Any, RootInfo]] = {}
     for root in (each for of in roots for each in _with_entries(of)):
-        rows = _core.root_traces(root["root"]) if root["alive"] and root["segments"] else []
+        rows = standing(root["root"]) if root["alive"] and root["segments"] else []
         markets = [_core.market_of(root["root"])] if root["alive"] else []
         markets += [row["region"].market for trace in rows for row in trace["segments"] if row["region"] is not None]
         asked.update((id(market), (market, root)) for market in markets if market is not None)

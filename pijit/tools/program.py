@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType, TracebackType
 
+from pijit import _path
 from pijit._config import config
 from pijit._switch import enable
 
@@ -29,11 +30,10 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
     sys.argv = [path, *arguments]
     file = _absolute(path)
     if pkgutil.get_importer(file) is not None:
-        sys.path[: not sys.flags.safe_path] = [file]  # first in any case
+        _path.give(file, first=True)
         _fresh_main()
         return _under_pijit(lambda: runpy._run_module_as_main("__main__", alter_argv=False))  # type: ignore[attr-defined]
-    if not sys.flags.safe_path:  # else `python -m pijit` put nothing first
-        sys.path[0] = os.path.dirname(os.path.realpath(path))
+    _path.give(os.path.dirname(os.path.realpath(path)))
     module = _fresh_main()
     compiled = path.endswith(".pyc")
     loader = (SourcelessFileLoader if compiled else SourceFileLoader)("__main__", file)
@@ -63,6 +63,7 @@ def _code_of(file: str) -> CodeType:
 def run_module(name: str, arguments: Sequence[str]) -> None:
     """`python -m name arguments`."""
     sys.argv = ["-m", *arguments]
+    _path.give(os.getcwd())
     _fresh_main()
     _under_pijit(lambda: runpy._run_module_as_main(name))  # type: ignore[attr-defined]
 
@@ -70,8 +71,7 @@ def run_module(name: str, arguments: Sequence[str]) -> None:
 def run_code(text: str, arguments: Sequence[str]) -> None:
     """`python -c text arguments`."""
     sys.argv = ["-c", *arguments]
-    if not sys.flags.safe_path:
-        sys.path[0] = ""
+    _path.give("")
     module = _fresh_main()
     vars(module).update(__loader__=BuiltinImporter)
     try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from pijit import _adapters, _core
 from pijit._config import OFF, WHY_OFF
 from pijit.tools import compiled, tables
-from pijit.traces import duration, entries_of, entry_place, place, plural, stop_view, view
+from pijit.traces import duration, entries_of, entry_place, place, plural, standing, stop_view, view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -302,7 +302,7 @@ def _details(root: "RootInfo") -> list[str]:
 
 
 def _trace_lines(root: "RootInfo", where: str) -> "Iterator[str]":
-    for number, trace in enumerate(map(view, _core.root_traces(root["root"]))):
+    for number, trace in enumerate(map(view, standing(root["root"]))):
         used = f"{plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
         yield f"{where}trace {number}: {trace.sizes()}, {used}"
         if trace.stop is not None:

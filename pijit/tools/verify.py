@@ -103,7 +103,8 @@ def verify(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Verification
         What each way gave: the first operator that differs, and the largest difference.
 
     Raises:
-        UsageError: the call has a side effect that cannot be undone, which the first of the four has had.
+        UsageError: the call has a side effect that cannot be undone, which the first of the four has had; or it was
+            not recorded, so that nothing is known of its effects.
 
     Example:
         >>> import pijit
@@ -191,20 +192,33 @@ def _cloned(thing: Any, known: dict[int, Any]) -> Any:
         if id(thing) not in known:
             known[id(thing)] = thing.detach().clone().requires_grad_(thing.requires_grad)
         return known[id(thing)]
-    if type(thing) in {tuple, list}:
-        return type(thing)(_cloned(item, known) for item in thing)
+    if type(thing) not in {tuple, list, dict}:
+        return thing
+    if id(thing) in known:  # twice in the arguments, or in itself
+        return known[id(thing)]
+    if type(thing) is tuple:
+        made = tuple(_cloned(item, known) for item in thing)
+        return known.setdefault(id(thing), made)
+    known[id(thing)] = copied = type(thing)()
     if type(thing) is dict:
-        return {key: _cloned(item, known) for key, item in thing.items()}
-    return thing
+        copied.update((key, _cloned(item, known)) for key, item in thing.items())
+    else:
+        copied.extend(_cloned(item, known) for item in thing)
+    return copied
 
 
 def _graph(name: str, fn: Any, state: _State) -> tuple[Graph | None, str]:
-    """The graph of the call, or why there is none; `UsageError` for what cannot be undone."""
+    """The graph of the call, or why there is none; `UsageError` for what cannot be undone, or is not known."""
     args, kwargs = state.arguments()
+    why = ""
     try:
         graph = captured(fn, args, kwargs, decisions="assume")
     except ExportError as error:
-        return None, str(error)
+        if error.graph is None:
+            raise UsageError(
+                f"pijit.verify(): what the call of {name} changes is not known, so it is not repeated: {error}"
+            ) from None
+        graph, why = error.graph, str(error)
     for effect in _lasting(graph.effects):
         place = f"{effect.file}:{effect.line}: " if effect.file else ""
         stores = effect.what in {"setattr", "delattr", "setitem", "delitem", "setcell"}
@@ -217,7 +231,7 @@ def _graph(name: str, fn: Any, state: _State) -> tuple[Graph | None, str]:
     for written in graph.written:
         if written in roles and not state.holds(graph.data[written]):
             raise _cannot(name, f"it writes to the tensor {written}, which is of no module that the function names")
-    return graph, ""
+    return (None, why) if why else (graph, "")
 
 
 def _lasting(effects: tuple[Effect, ...]) -> list[Effect]:

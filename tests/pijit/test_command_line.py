@@ -622,3 +622,40 @@ class TestSubcommands:
         assert "results: the same, bit for bit" in done.stdout
         assert re.search(r"^replayed .* times as fast, with 1 trace$", done.stdout, re.MULTILINE)
         assert "def example(x):" in done.stdout
+
+
+NAMED_AS_THE_LIBRARY = """
+    import sys
+    print(sys.path)
+    import difflib
+    print(difflib.__file__)
+    import pathlib, queue
+    print(queue.__file__, pathlib.Path("a"), sys.modules["ntpath"].__file__)
+"""
+
+
+class TestTheFolderOfTheProgram:
+    """pijit imports nothing from it, and the program all that it would."""
+
+    @pytest.mark.parametrize("arguments", [["main.py"], ["-m", "main"], ["-c", NAMED_AS_THE_LIBRARY], ["sub/main.py"]])
+    @pytest.mark.parametrize("python", [(), ("-P",)])
+    def test_its_files_take_no_place_in_pijit(self, tmp_path, arguments, python):
+        folder = tmp_path / "sub" if arguments[0].startswith("sub") else tmp_path
+        folder.mkdir(exist_ok=True)
+        for name in ("nt", "queue", "difflib", "html"):
+            (folder / f"{name}.py").write_text(f"print('the program has its own {name}')")
+        (folder / "json").mkdir()  # no package, and the library has one
+        (folder / "main.py").write_text(textwrap.dedent(NAMED_AS_THE_LIBRARY))
+        arguments = [textwrap.dedent(each) for each in arguments]
+        plain = same(tmp_path, *arguments, python=python)
+        if not python and arguments[0] != "-m":
+            assert plain.stdout.count("has its own") == 3
+
+    @pytest.mark.parametrize("kind", ["json", "html", "txt"])
+    def test_a_report_is_written_beside_such_files(self, tmp_path, kind):
+        for name in ("html", "json", "difflib", "pathlib", "base64"):
+            (tmp_path / f"{name}.py").write_text(f"raise SystemExit('the {name} of the program')")
+        (tmp_path / "main.py").write_text("print('ran')")
+        done = execute(["-m", "pijit", f"--report=out.{kind}", "main.py"], tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+        assert (tmp_path / f"out.{kind}").read_text()

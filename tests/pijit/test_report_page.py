@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 
 import pijit
 from pijit import _core
-from pijit.tools import page_listing, page_parts, page_timeline
+from pijit.tools import page, page_listing, page_parts, page_timeline, report
 
 ROOT = str(Path(pijit.__file__).parents[1])
 VOID = {"meta", "br"}
@@ -552,3 +553,58 @@ def test_compiled_code_is_noted(tmp_path: Path) -> None:
     assert "compiled code arrived" in page.texts["time"]
     assert "torchscript" in page.texts["compilers"]
     assert "mark planned" in {attributes.get("class") for tag, attributes in page.tags if tag == "span"}
+
+
+def test_a_function_that_dies_while_the_report_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was listed before may be dead when it is asked for more: garbage is collected at any time."""
+
+    def made() -> Any:
+        def f(x: Any) -> Any:
+            total = 0
+            for each in range(3000):
+                total += each * x
+            return total
+
+        return pijit.jit(f)
+
+    stale = []
+    for _ in range(2):
+        fast = made()
+        for x in (1, 2, 3):
+            fast(x)
+        stale += [{**root, "segments": 1} for root in _core.roots() if root["root"] == pijit.api.root_of(fast)]
+        del fast
+        gc.collect()
+    assert [root["alive"] for root in stale] == [True, True]
+    monkeypatch.setattr(_core, "roots", lambda: stale)
+    time = report.Time(0.0, 1.0)
+    assert len(report.data(time)["functions"]) == 2  # type: ignore[arg-type]
+    for in_full in (False, True):
+        assert "f (" in report.text(1.0, in_full=in_full)
+        assert page.page(time, in_full=in_full)
+
+
+def test_reports_while_roots_die_in_the_middle(tmp_path: Path) -> None:
+    program = """
+        import gc, pijit
+        def make(n):
+            def f(x):
+                return x * n, f
+            fast = pijit.jit(f)
+            fast.own = fast
+            for i in range(3):
+                fast(i)
+        gc.disable()
+        for n in range(30):
+            make(n)
+        gc.set_threshold(1)
+        gc.enable()
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    for kind in ("json", "html", "txt"):
+        for option in ("--report", "--explain"):
+            command = [sys.executable, "-m", "pijit", f"{option}=out.{kind}", "program.py"]
+            environment = {**os.environ, "PYTHONPATH": ROOT}
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            assert (tmp_path / f"out.{kind}").read_text()

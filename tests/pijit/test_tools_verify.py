@@ -126,6 +126,56 @@ def test_what_cannot_be_undone_is_refused_after_one_call(function, why, capsys):
     assert capsys.readouterr().out == "seen\n" * 2 * (function is printed)
 
 
+LOG: list[int] = []
+
+
+def noted():
+    LOG.append(1)
+    return iter(LOG)
+
+
+def kept(x):
+    COUNTER.calls += 1
+    return COUNTER
+
+
+@pytest.mark.parametrize("function", [noted, kept])
+def test_an_effect_is_seen_where_the_result_fits_no_graph(function):
+    arguments = (1,) * (function is kept)
+    for calls in (1, 2):
+        COUNTER.calls, LOG[:] = 0, []
+        for _ in range(calls):
+            with pytest.raises(UsageError, match="cannot be undone"):
+                pijit.verify(function, *arguments)
+        assert COUNTER.calls + len(LOG) == calls
+
+
+def test_a_call_that_was_not_recorded_is_not_repeated():
+    @pijit.skip
+    def f():
+        LOG.append(1)
+        return object()
+
+    LOG.clear()
+    with pytest.raises(UsageError):
+        pijit.verify(f)
+    assert len(LOG) == 1
+
+
+def test_containers_in_themselves_and_twice_in_the_arguments():
+    def f(x, more, again):
+        assert again is more
+        return x + len(more)
+
+    items: list[object] = [1]
+    for _ in range(2):
+        assert pijit.verify(f, torch.ones(2), items, items).same
+    items.append(items)
+    with pytest.raises(UsageError, match="not recorded"):
+        pijit.verify(f, torch.ones(2), items, items)
+    assert len(items) == 2
+
+
 def test_a_context_variable_that_is_set_back():
     import contextvars
 

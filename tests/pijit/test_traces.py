@@ -1,6 +1,7 @@
 """Views of traces: read-only, and printed with the user's lines."""
 
 import collections
+import contextlib
 import dataclasses
 import html
 import re
@@ -406,3 +407,38 @@ def test_classes_of_libraries_are_imported():
             assert vars(made).keys() == vars(expected).keys()
             assert torch.equal(made.last_hidden_state, expected.last_hidden_state)
             assert torch.equal(made[1], expected.pooler_output)
+
+
+def test_constants_that_contain_themselves_or_are_deep():
+    cyclic: list[object] = [1]
+    cyclic.append(cyclic)
+    pair: tuple[list[object], ...] = ([],)
+    pair[0].append(pair)
+    shared: list[object] = [1]
+    for _ in range(60):
+        shared = [shared, shared]
+    deep: list[object] = []
+    for _ in range(3000):
+        deep = [deep]
+    for constant in (cyclic, pair, shared, deep):
+
+        def f(x, constant=constant):
+            return x, constant
+
+        def g(x, constant=constant):
+            return [x, constant, len(constant)][:2]
+
+        def h(x):
+            return x, constant  # noqa: B023
+
+        for each in (f, g, h):
+            fast = pijit.jit(each)
+            for x in (1, 2, 2):
+                assert fast(x)[1] is constant
+            for report in (pijit.explain(fast, 3), pijit.explain(each, 3)):
+                assert report.result[1] is constant
+                assert all((str(report), report.to_json(), report.to_html()))
+            assert len(str(pijit.traces(fast))) < 1_000_000
+            assert isinstance(pijit.why(fast), str)
+            with contextlib.suppress(pijit.errors.ExportError):
+                pijit.graph.capture(each, 3)

@@ -443,7 +443,8 @@ PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   if (!root.strict) return run_plain(root, ts, frame);
   StopInfo stop;
   stop.code = kDiffers.code;
-  stop.reason = std::string(kDiffers.text) + ": " + root.last_miss;
+  stop.reason = kDiffers.text;
+  stop.reason += ": " + root.last_miss;
   return raise_strict(placed(std::move(stop), root));
 }
 

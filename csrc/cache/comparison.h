@@ -8,8 +8,7 @@
 //    out: each is predicted from the others, with it and without. Between two plain calls times are interpolated; far
 //    beyond them a call is like none, and is left out.
 // 3. What is left is noise. Medians stand for both sides, and the error of their difference comes from the spread.
-// Calls
-//    that come at one time share what the machine does then, so the spread is taken to be kFloor at least.
+//    Calls that come at one time share what the machine does then, so the spread is taken to be kFloor at least.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -5,8 +5,7 @@
 //    finds something else there looks through the holder, and thereby finds all. A mention that is noted twice in a row
 //    is kept once, for the whole holder: the first may have moved on, and both places hold the part then.
 // 3. What is mentioned as something else from now on hands its whole list over, at once: nothing is copied, however
-// often
-//    an object becomes a register and an object again.
+//    often an object becomes a register and an object again.
 #pragma once
 #include <utility>
 

@@ -5,16 +5,15 @@
 // with a rule. Operators outside of observed calls are only counted (torch/watch.h).
 //
 // 1. It owns no tensor: arguments are noted by address (the observed call keeps its operands alive, a result that dies
-// is held by a
-//    weak pointer until close(), so that no address is used twice). Wrapped numbers are the exception: they own a few
-//    bytes.
+//    is held by a weak pointer until close(), so that no address is used twice). Wrapped numbers are the exception: they
+//    own a few bytes.
 // 2. It may run without the GIL: no Python object is touched.
 // 3. State is thread-local. A thread that has the key but no live eye (it may inherit the key) clears it and passes
-// through.
+//    through.
 // 4. No Python code runs while the key is included: torch decides by the highest included key where it dispatches in
-// Python. So the key is there only while an observed call is under way, neither in the operators that this call
-// dispatches, nor in frames that C code
-// enters beside it (pause). Operators that torch.Tensor has in Python (x in y) are the exception: they are observed.
+//    Python. So the key is there only while an observed call is under way, neither in the operators that this call
+//    dispatches, nor in frames that C code enters beside it (pause). Operators that torch.Tensor has in Python (x in y)
+//    are the exception: they are observed.
 #pragma once
 #include "torch/operators.h"
 #include "torch/tensor.h"

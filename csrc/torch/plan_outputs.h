@@ -1,14 +1,11 @@
 // What the outputs of a plan share memory with: what native replay's share it with, and nothing else.
 //
 // 1. An output that shared memory with an input or with another output does so again, at the same place, and is the
-// same
-//    tensor where it was one.
+//    same tensor where it was one.
 // 2. Any other output is the program's own: nothing but the tuple that the plan gave holds its memory. A constant that
-// the
-//    plan keeps, a weight that it hands on and a result that it gives twice are copied.
+//    the plan keeps, a weight that it hands on and a result that it gives twice are copied.
 // 3. Memory that a compiler owns comes without a count of who holds it. Two outputs at one address are told apart by
-// that
-//    address; a constant of a compiler is copied where its plan is made (pijit/compilers/_prepare.py).
+//    that address; a constant of a compiler is copied where its plan is made (pijit/compilers/_prepare.py).
 #pragma once
 #include <optional>
 

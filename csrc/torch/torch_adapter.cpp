@@ -17,7 +17,7 @@ namespace {
 // The recording of this thread, or null.
 thread_local std::unique_ptr<Recording> t_recording;
 thread_local std::unique_ptr<Recording> t_ended;    // a call that stops its recording still looks at it
-thread_local bool t_python_operator = false;  // what is observed may be a method of torch.Tensor in Python
+thread_local bool t_python_operator = false;        // what is observed may be a method of torch.Tensor in Python
 thread_local const char* t_unreplayable = nullptr;  // why what is recorded touches a device that cannot be followed
 
 void touch(c10::Device device) noexcept {

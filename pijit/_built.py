@@ -33,12 +33,14 @@ def sources() -> str:
 def _installed_from() -> list[Path]:
     """What the installer noted: a directory, or the wheel that lies somewhere below it."""
     import json
-    from importlib.metadata import PackageNotFoundError, distribution
+    from importlib.metadata import distributions
     from urllib.parse import unquote, urlsplit
 
+    # Beside the package: `python -m pijit` has taken the current directory off the path.
+    distribution = next(iter(distributions(name="pijit", path=[str(_SOURCE)])), None)
     try:
-        noted = json.loads(distribution("pijit").read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError, OSError):
+        noted = json.loads((distribution and distribution.read_text("direct_url.json")) or "{}")
+    except (ValueError, OSError):
         return []
     parts = urlsplit(str(noted.get("url", "")))
     place = Path(unquote(parts.path))

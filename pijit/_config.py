@@ -190,6 +190,7 @@ class Options(TypedDict, total=False):
     record_budget: int
     max_nodes: int
     max_traces: int
+    max_recordings: int
     loops: Literal["auto", "body", "unroll"]
     memory_limit: int
     constant_propagation: bool

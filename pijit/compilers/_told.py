@@ -8,6 +8,7 @@ from pathlib import Path
 import pijit
 from pijit import compilers
 from pijit.compilers._base import Backend
+from pijit.compilers._compared import Differs
 
 _log = logging.getLogger("pijit")
 _OURS = str(Path(pijit.__file__).parent)
@@ -22,6 +23,8 @@ def tell(backend: Backend, error: BaseException) -> None:
     """
     if backend.name in compilers.OWN:
         _log.info("pijit: %s", error)
+        return
+    if isinstance(error.__cause__, Differs):  # the comparison has said it, with what shows it again
         return
     cause = error.__cause__ or error
     lines = own_traceback(cause)

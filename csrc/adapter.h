@@ -202,6 +202,14 @@ class Adapter {
   // A copy that nothing else holds, as an object of Python; null: there is none of the same layout.
   virtual Ref copy_of(void*) noexcept { return Ref(); }
 
+  // A profiler of the framework is on.
+  virtual bool is_profiled() const noexcept { return false; }
+  // A profiler shows what happens while the object lives under this name. Null: there is no profiler, or no memory.
+  struct Range {
+    virtual ~Range() = default;
+  };
+  virtual std::unique_ptr<Range> open_range(const std::string&) noexcept { return nullptr; }
+
   // Number of operators dispatched on this thread while counting is on (to find roots under enable()).
   virtual void count_operators(bool on) noexcept = 0;
   virtual uint64_t operators_counted() const noexcept = 0;

@@ -37,7 +37,7 @@ if _SWITCH != "" and _SWITCH.lower() not in _FLAGS:
     logger.warning("pijit: PIJIT=%s in the environment is neither off (0, off, false, no) nor on; it is on", _SWITCH)
 
 # Bit i of the core's "log" option is channel i. Tag: LOG_CHANNELS.
-LOG_CHANNELS = ("record", "guards", "exits")
+LOG_CHANNELS = ("record", "guards", "exits", "recompiles")
 # Bit i of the core's "stress" option is word i. Tag: STRESS_WORDS.
 STRESS_WORDS = ("record-all", "observe", "exits", "faults")
 
@@ -104,7 +104,8 @@ class Config:
         compile_workers: compilations of backends at a time.
         compile_seconds: seconds that a backend may compile one segment.
         compile_memory: megabytes that a process that compiles may hold; 0: any.
-        log: channels to log, separated by commas: "record", "guards", "exits".
+        log: channels to log, separated by commas: "recompiles" (a line for each time that a function is recorded again,
+            with the guard that failed), and for developers of pijit "record", "guards", "exits".
         stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe", "exits",
             "faults".
         quiet: say nothing about functions that hardly gain.

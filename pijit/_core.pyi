@@ -346,14 +346,17 @@ def set_listener(callable: Callable[[ToldInfo], None]) -> None:
 def set_comparer(callable: Callable[[object, object], str]) -> None:
     """Who compares what CPython and a replay gave, and says where they differ or ""."""
 
-def keep_dead_roots() -> None:
-    """Keep the counters of roots whose function dies, for a report at the end."""
+def keep_dead_roots(keeper: Callable[[int], None] | None) -> None:
+    """Keep the counters of roots whose function dies, for a report at the end.
+
+    The keeper is called with the number of a root that has traces, while they are there.
+    """
 
 def measure_savings() -> None:
     """From now on replays are timed, and CPython runs a call now and then to compare with them."""
 
-def note_events() -> None:
-    """From now on what happens to roots is noted: recordings, first replays, and when they are left to CPython."""
+def note_events(replays: bool) -> None:
+    """From now on what happens to roots is noted: recordings, first replays (or all), and when they are left."""
 
 def events() -> Events:
     """What was noted, in order, and how many more there were than there is room for."""

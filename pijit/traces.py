@@ -383,7 +383,7 @@ def view(
         guards=Guards(map(_guard, trace["guards"])),
         nodes=nodes,
         snapshots=tuple(map(_snapshot, trace["snapshots"])),
-        segments=views(trace["segments"], getattr(_core.market_of(root), "outcomes", ())),
+        segments=views(trace["segments"], getattr(_market(root), "outcomes", ())),
         constants=trace["constants"],
         bytes=trace["bytes"],
         opaque_calls=trace["opaque_calls"],
@@ -400,6 +400,14 @@ def view(
         imports=() if data is None or guards is None else tuple(_names.imports(data, guards).items()),
         literals=() if data is None else tuple(_names.literals(data, [node.text for node in nodes]).items()),
     )
+
+
+def _market(root: int) -> Any:
+    """Who compiles for a root; None: nobody, or it died meanwhile."""
+    try:
+        return _core.market_of(root)
+    except ValueError:
+        return None
 
 
 def entry_place(entry: str, file: str, line: int) -> str:

@@ -202,9 +202,12 @@ PYBIND11_MODULE(_core, m) {
   m.def("mark_of", &py_mark_of, py::arg("obj"));
   m.def("set_listener", [](py::object callable) { set_listener(callable.ptr()); }, py::arg("callable"));
   m.def("set_comparer", [](py::object callable) { set_comparer(callable.ptr()); }, py::arg("callable"));
-  m.def("keep_dead_roots", [] { keep_dead_roots(); });
+  m.def("keep_dead_roots", [](const py::object& keeper) {
+    keep_dead_roots();
+    dead_root_keeper() = keeper.is_none() ? Ref() : Ref::borrow(keeper.ptr());
+  });
   m.def("measure_savings", [] { measure_savings(); });
-  m.def("note_events", [] { note_events(); });
+  m.def("note_events", [](bool replays) { note_events(replays); });
   m.def("events", [] { return events_view(); });
   m.def(
       "set_library", [](std::vector<std::string> names) { cpython::set_library(std::move(names)); },

@@ -1,12 +1,16 @@
 // Traces, counters and tables as plain Python dicts.
 #include "bind/views.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "bind/plans.h"
 #include "cache/entry_points.h"
 #include "cache/memory.h"
 #include "cpython/bytecode.h"
 #include "cpython/places.h"
 #include "guard/proven.h"
+#include "guard/written.h"
 #include "hook/automatic.h"
 #include "hook/beside.h"
 #include "hook/events.h"
@@ -140,16 +144,76 @@ std::string entry_signature(const Trace& trace) {
   return text;
 }
 
+// "self, x, *, mask": what a module was called with, by the names that its `forward` has for that. Empty: the guards do
+// not say how many there are.
+std::string written_signature(const Trace& trace, PyCodeObject* written, const ObjectSet& proven) {
+  const auto* called = reinterpret_cast<PyCodeObject*>(trace.code.get());
+  const auto packed = static_cast<uint32_t>(called->co_argcount + called->co_kwonlyargcount);
+  const auto about = [&](GuardOp op, uint32_t slot) -> const Guard* {
+    for (const Guard& guard : trace.guards)
+      if (guard.op == op && guard.subject.is_reg() && guard.subject.index() == slot) return &guard;
+    return nullptr;
+  };
+  const Guard *positional = about(GuardOp::kTupleSize, packed), *keywords = about(GuardOp::kDictSize, packed + 1);
+  if (positional == nullptr || keywords == nullptr) return "";
+  const auto given = static_cast<int>(positional->number) + 1;
+  const auto name = [&](int at) { return std::string(text_of(PyTuple_GET_ITEM(written->co_localsplusnames, at))); };
+  std::string text = name(0);
+  for (int i = 1; i < std::min(given, written->co_argcount); ++i) text += ", " + name(i);
+  const bool more = given > written->co_argcount;
+  if (more && (written->co_flags & CO_VARARGS) == 0) return "";  // something stands between that takes more
+  if (more) text += ", *" + name(written->co_argcount + written->co_kwonlyargcount);
+  for (uint32_t i = 0; i < keywords->count; ++i) {
+    if (proven.count(trace.guard_items[keywords->first + i]) == 0) return "";
+    text +=
+        std::string(i == 0 && !more ? ", *, " : ", ") + std::string(text_of(trace.guard_items[keywords->first + i]));
+  }
+  return text;
+}
+
+// A text has this word of Python.
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_part = [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+  };
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) return true;
+  }
+  return false;
+}
+
+// The signature with the names of `forward`; empty: the text needs what `__call__` has, such as `args` as a whole.
+std::string signature_by(PyCodeObject* written, const Trace& trace, const ObjectSet& proven) {
+  const std::string signature = written == nullptr ? "" : written_signature(trace, written, proven);
+  if (signature.empty()) return "";
+  const auto* called = reinterpret_cast<PyCodeObject*>(trace.code.get());
+  const int packed = called->co_argcount + called->co_kwonlyargcount;
+  const Printer printer(trace, false, &proven, written);
+  PythonText python(trace, printer);
+  std::string all;
+  for (const Loaded& each : python.loaded()) all += each.source + " ";
+  for (const Node& node : trace.nodes) all += python.node(node) + " ";
+  for (int slot = packed; slot < called->co_nlocalsplus && slot < packed + 2; ++slot) {
+    const std::string word = text_of(PyTuple_GET_ITEM(called->co_localsplusnames, slot));
+    if (has_word(all, word) && !has_word(signature, word)) return "";
+  }
+  return signature;
+}
+
 py::dict trace_view(const Root& root, const Trace& trace) {
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
   const ObjectSet proven = proven_objects(trace, start_of(root));
-  const Printer printer(trace, false, &proven);
+  PyCodeObject* written = root.instance != nullptr ? written_code(trace, start_of(root)) : nullptr;
+  const std::string signature = signature_by(written, trace, proven);
+  if (signature.empty()) written = nullptr;
+  const Printer printer(trace, false, &proven, written);
   PythonText python(trace, printer);
   py::dict view;
   view["name"] = root.name;
   view["code"] = text_of(code->co_qualname);
   add_end(root, trace, &view);
-  view["signature"] = trace.takes_inputs ? entry_signature(trace) : signature_of(code);
+  view["signature"] = trace.takes_inputs ? entry_signature(trace) : signature.empty() ? signature_of(code) : signature;
   view["entry"] = entry_word(root);
   view["modes"] = trace.state != nullptr ? trace.state->summary() : "";
   py::list loaded;
@@ -216,8 +280,8 @@ size_t segments_of(const Root& root) noexcept {
 }
 
 // By Happened.
-constexpr const char* kHappened[] = {"recorded",  "nothing kept", "first replay", "left",
-                                     "passed on", "taken up",     "compiled code"};
+constexpr const char* kHappened[] = {"recorded",  "nothing kept", "first replay",  "left",
+                                     "passed on", "taken up",     "compiled code", "replay"};
 
 bool is_paused(const Root& root) noexcept {
   return root.calls < root.records_again && root.replays < limits().pays * root.records;
@@ -240,7 +304,7 @@ StopInfo paused(const Root& root) {
 }  // namespace
 
 PyObject* start_of(const Root& root) {
-  const bool gone = root.dead || (root.weak && PyWeakref_GET_OBJECT(root.weak.get()) == Py_None);
+  const bool gone = root.dead || (!root.dying && root.weak && PyWeakref_GET_OBJECT(root.weak.get()) == Py_None);
   if (gone) return nullptr;
   return root.function != nullptr ? root.function : root.instance;
 }
@@ -262,9 +326,10 @@ py::tuple root_status(const Root& root) {
                        : root.aside.code != nullptr ? "the last call was left to CPython: " + root.aside.reason
                        : is_paused(root)            ? paused(root).reason
                                                     : root.last_stop.reason;
+  const bool replays = root.replays > 0 && root.aside.code == nullptr && root.misses_in_a_row == 0;
   const char* state = !root.disabled.empty() ? "disabled"
                       : root.traces.empty()  ? "cold"
-                      : root.replays > 0     ? "replaying"
+                      : replays              ? "replaying"
                                              : "recorded";
   return py::make_tuple(state, reason);
 }

@@ -25,8 +25,18 @@ void free_state(void* state) {
   delete static_cast<CodeState*>(state);
 }
 
+// Who looks at what dies finds the object as it was, though the weak reference to it is gone.
+void show_dying(Root& root, PyObject* number) {
+  const SavedError error;
+  root.dying = true;
+  if (!Ref::steal(PyObject_CallOneArg(dead_root_keeper().get(), number))) PyErr_WriteUnraisable(nullptr);
+  root.dying = false;
+}
+
 // Called when the function or instance of a root dies; `self` is the root's number.
 PyObject* on_death(PyObject* self, PyObject*) {
+  const std::shared_ptr<Root> root = find_root(static_cast<int>(PyLong_AsLong(self)));
+  if (root != nullptr && dead_root_keeper() && !root->traces.empty()) show_dying(*root, self);
   remove_root(static_cast<int>(PyLong_AsLong(self)));
   Py_RETURN_NONE;
 }
@@ -115,6 +125,11 @@ std::vector<std::shared_ptr<Root>>& dead_roots() noexcept {
 
 void keep_dead_roots() noexcept {
   g_keep_dead = true;
+}
+
+Ref& dead_root_keeper() noexcept {
+  static auto* keeper = new Ref();
+  return *keeper;
 }
 
 bool start_cache() noexcept {

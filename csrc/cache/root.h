@@ -65,6 +65,7 @@ struct Root {
   std::string file;  // where the user wrote it: the function under its decorators, or a method of the object's class
   int line = 0;
   bool strict = false, automatic = false, dead = false;
+  bool dying = false;    // it is looked at for the last time
   int entered_at = -1;   // the instruction, if it is an entry in the middle of the function (hook/entries.h)
   bool is_loop = false;  // of an entry: that is the head of a loop
   uint32_t idle = 0;     // of a loop: replays in which no operator ran, more than others (hook/payoff.h)
@@ -174,6 +175,8 @@ void roots_changed() noexcept;
 // Roots whose function or object died, without their traces; kept only after keep_dead_roots().
 std::vector<std::shared_ptr<Root>>& dead_roots() noexcept;
 void keep_dead_roots() noexcept;
+// Called with the number of a root that has traces, while these and the object are still there; null: nobody is.
+Ref& dead_root_keeper() noexcept;
 
 // Null if none (or, with create, on memory trouble).
 CodeState* code_state(PyCodeObject* code, bool create) noexcept;

@@ -3,6 +3,8 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include "common/imports.h"
@@ -15,21 +17,35 @@ Py_ssize_t dict_offset(PyTypeObject* type) noexcept {
   return type->tp_dictoffset > 0 ? type->tp_dictoffset : 0;
 }
 
-PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept {
-  static PyObject* const name = PyUnicode_InternFromString("__name__");
-  static PyObject* const qualname = PyUnicode_InternFromString("__qualname__");
-  if (type == &PyFunction_Type && offset == offsetof(PyFunctionObject, func_name)) return name;
-  if (type == &PyFunction_Type && offset == offsetof(PyFunctionObject, func_qualname)) return qualname;
+namespace {
+
+// The member of the type or of a base that lies at the offset and is of one of these kinds.
+PyObject* name_at(PyTypeObject* type, Py_ssize_t offset, std::initializer_list<int> kinds) noexcept {
   for (Py_ssize_t i = 0; type->tp_mro != nullptr && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     PyObject* dict = type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
     PyObject *name = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; dict != nullptr && PyDict_Next(dict, &at, &name, &value) != 0;) {
       if (Py_TYPE(value) != &PyMemberDescr_Type) continue;
       const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(value)->d_member;
-      if (member->type == T_OBJECT_EX && member->offset == offset) return name;
+      if (member->offset == offset && std::find(kinds.begin(), kinds.end(), member->type) != kinds.end()) return name;
     }
   }
   return nullptr;
+}
+
+}  // namespace
+
+PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept {
+  static PyObject* const name = PyUnicode_InternFromString("__name__");
+  static PyObject* const qualname = PyUnicode_InternFromString("__qualname__");
+  if (type == &PyFunction_Type && offset == offsetof(PyFunctionObject, func_name)) return name;
+  if (type == &PyFunction_Type && offset == offsetof(PyFunctionObject, func_qualname)) return qualname;
+  return name_at(type, offset, {T_OBJECT_EX});
+}
+
+PyObject* member_name(PyTypeObject* type, Py_ssize_t offset) noexcept {
+  PyObject* slot = slot_name(type, offset);
+  return slot != nullptr ? slot : name_at(type, offset, {T_OBJECT});
 }
 
 PyTypeObject* module_spec_type() noexcept {

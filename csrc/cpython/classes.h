@@ -14,6 +14,8 @@ inline bool may_change(const PyTypeObject* type) noexcept {
 Py_ssize_t dict_offset(PyTypeObject* type) noexcept;
 // The name of the attribute that instances keep at that byte (a slot), borrowed, or null.
 PyObject* slot_name(PyTypeObject* type, Py_ssize_t offset) noexcept;
+// The same of any member that is an object, which may read as None while it is unset: `step` of a slice.
+PyObject* member_name(PyTypeObject* type, Py_ssize_t offset) noexcept;
 // A module that lacks an attribute asks its `__spec__` for `has_location`, a property in Python.
 inline constexpr bool kModulesAskTheirSpec = PY_VERSION_HEX >= 0x030d0000;
 // The class of specs whose property only reads a field: importlib's. Null: there is none.

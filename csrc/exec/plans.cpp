@@ -5,6 +5,7 @@
 
 #include "adapter.h"
 #include "common/clock.h"
+#include "exec/profiled.h"
 #include "exec/registers.h"
 #include "guard/check.h"
 #include "ir/adapter_slot.h"
@@ -163,8 +164,10 @@ bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, const 
     arguments[i + 1] = given.back().get();
   }
   Ref call = Ref::borrow(plan.call.get());
+  ProfiledRange range = open_range(plan.name);
   Ref made = Ref::steal(
       PyObject_Vectorcall(call.get(), arguments.data() + 1, inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  range.reset();
   if (!made) return suspect(asked), false;
   if (made.get() == Py_None) return false;
   if (!take(segment, keyed, made.get())) return drop(keyed, plan), false;

@@ -11,6 +11,7 @@
 #include "exec/materialise.h"
 #include "exec/pause.h"
 #include "exec/plans.h"
+#include "exec/profiled.h"
 #include "exec/side_exit.h"
 #include "guard/check.h"
 #include "guard/varying.h"
@@ -423,6 +424,8 @@ class Replay {
   // The result of the root frame (new reference), or null with an error set. All registers are released.
   PyObject* run(Left* left) {
     count_replay(*trace_);
+    if (left->range != nullptr) [[unlikely]]
+      range_ = open_range(*left->range);
     hold(*trace_, regs_);
     if (trace_->takes_inputs) take_inputs(*trace_, root_, regs_);
     plans_.compare_every(left->compare_every);
@@ -435,6 +438,7 @@ class Replay {
         trace_->interruptions += 1;
         left->interrupted = true;
         if (!restored()) return fail_short_of_memory(*trace_, regs_);
+        range_.reset();
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
       }
       Outcome outcome = step(*trace_, node, regs_, root_, ts_);
@@ -493,9 +497,11 @@ class Replay {
   double wanted_since_ = 0;  // the GIL, by another thread
   const Trace* first_;
   Pause pause_;
+  ProfiledRange range_;  // until CPython goes on
 };
 
 PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
+  if (outcome != Outcome::kReturn) range_.reset();
   const bool other_way = outcome == Outcome::kOtherWay;
   switch (outcome) {
     case Outcome::kReturn:

@@ -60,10 +60,11 @@ struct Left {
   bool native = false;           // other traces did the rest
   uint32_t node = 0;
   uint32_t opaque_calls = 0;
-  double seconds = 0;          // in CPython, from there on
-  Varying* varying = nullptr;  // takes in the numbers because of which an epoch's guards did not hold
-  uint64_t compare_every = 0;  // of so many turns of a plan one is compared with native replay; 0: none
-  bool learned = false;        // `varying` took some in
+  double seconds = 0;                  // in CPython, from there on
+  Varying* varying = nullptr;          // takes in the numbers because of which an epoch's guards did not hold
+  uint64_t compare_every = 0;          // of so many turns of a plan one is compared with native replay; 0: none
+  const std::string* range = nullptr;  // how a profiler shows the replay; null: none is on
+  bool learned = false;                // `varying` took some in
 };
 
 // Under stress: at which exit point replays leave; kAnywhere: each replay of a trace at another one, spread evenly.

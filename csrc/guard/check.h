@@ -37,6 +37,7 @@ bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept;
 bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept;
 
 // Which guard does not hold, in words, with both values; empty if all hold. Checks again, so registers are written.
-std::string explain_miss(const Trace& trace, Reg* regs);
+// `start` is the function or object that the trace belongs to, which is alive.
+std::string explain_miss(const Trace& trace, PyObject* start, Reg* regs);
 
 }  // namespace pijit

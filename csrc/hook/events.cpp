@@ -6,9 +6,10 @@
 namespace pijit {
 namespace {
 
-constexpr size_t kMost = size_t{1} << 14;
+constexpr size_t kMost = size_t{1} << 14, kMostWithReplays = size_t{1} << 18;
 
 uint64_t g_left_out = 0;
+bool g_replays = false;
 
 // Immortal: threads may note something while the process ends.
 std::vector<Event>& list() noexcept {
@@ -18,14 +19,20 @@ std::vector<Event>& list() noexcept {
 
 }  // namespace
 
-void note_events() {
-  list().reserve(kMost);
+void note_events(bool replays) {
+  list().reserve(replays ? kMostWithReplays : kMost);
+  g_replays = replays;
+}
+
+bool notes_replays() noexcept {
+  return g_replays;
 }
 
 void note_event(const Root& root, Happened what, double seconds) noexcept {
   std::vector<Event>& all = list();
   if (all.capacity() == 0 || root.entered_at >= 0) return;  // nobody asked
-  if (all.size() == all.capacity()) {
+  const size_t room = what == Happened::kEachReplay ? all.capacity() / 2 : all.capacity();
+  if (all.size() >= room) {
     g_left_out += 1;
     return;
   }

@@ -1,7 +1,8 @@
 // When something happened to roots, for the timeline of `python -m pijit --report`.
 //
-// Noted is what happens a few times to a root, never what happens at each replay. The list is bounded, and its room is
-// taken when it is asked for: to note an event allocates nothing. What comes when it is full is only counted.
+// Noted is what happens a few times to a root, and each replay only where that was asked for. The list is bounded, and
+// its room is taken when it is asked for: to note an event allocates nothing. What comes when it is full is only
+// counted. Replays take half of the room at most, so that they leave room for the rest.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@ enum class Happened : uint8_t {
   kPassedOn,     // the same, and what the root calls is recorded instead
   kTakenUp,      // replays are tried again
   kPlanned,      // compiled code was installed
+  kEachReplay,   // any replay
 };
 
 struct Event {
@@ -29,7 +31,8 @@ struct Event {
 };
 
 // From now on events are noted.
-void note_events();
+void note_events(bool replays);
+bool notes_replays() noexcept;
 void note_event(const Root& root, Happened what, double seconds = 0) noexcept;
 const std::vector<Event>& events() noexcept;
 // How many came when the list was full.

@@ -5,7 +5,7 @@
 
 namespace pijit {
 
-enum class Channel : uint32_t { kRecord = 1, kGuards = 2, kExits = 4 };
+enum class Channel : uint32_t { kRecord = 1, kGuards = 2, kExits = 4, kRecompiles = 8 };
 
 uint32_t& log_channels() noexcept;
 inline bool logs(Channel channel) noexcept {

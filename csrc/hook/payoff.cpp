@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "exec/profiled.h"
 #include "hook/events.h"
 #include "hook/log.h"
 #include "hook/roots.h"
@@ -67,7 +68,7 @@ bool& gives_up() noexcept {
 
 bool is_measured(const Root& root) noexcept {
   return (may_give_up(root) || measures_savings()) && root.records > 0 && stress_words() == 0 &&
-         root.wanted.from == nullptr;
+         root.wanted.from == nullptr && !is_profiled();  // a profiler costs more than what it looks at
 }
 
 bool awaits_plans(const Root& root) noexcept {

@@ -9,6 +9,7 @@
 #include "common/call_clock.h"
 #include "cpython/hand_back.h"
 #include "exec/links.h"
+#include "exec/profiled.h"
 #include "exec/registers.h"
 #include "exec/replay.h"
 #include "guard/check.h"
@@ -29,6 +30,7 @@
 #include "hook/strict.h"
 #include "hook/tell.h"
 #include "hook/verify.h"
+#include "hook/words.h"
 #include "ir/adapter_slot.h"
 #include "ir/checked.h"
 #include "ir/print.h"
@@ -52,16 +54,6 @@ struct Timing {
   GuardTimes times;
 };
 Timing g_timing;
-
-std::string place_text(const std::string& file, int line, const std::string& function) {
-  return file + ":" + std::to_string(line) + " in " + function + "(): ";
-}
-
-std::string stop_text(const StopInfo& stop) {
-  if (stop.code == nullptr) return "";
-  return ": stopped at " + stop.file + ":" + std::to_string(stop.line) + " in " + stop.function + "(): " + stop.reason +
-         " [" + stop.code + "]";
-}
 
 void note_recorded(const Trace& trace) noexcept {
   CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(trace.code.get()), true);
@@ -380,13 +372,17 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
   const uint64_t signature = count > 1 ? call_signature(frame, root.code, current_adapter()) : 0;
   const size_t likely = count > 1 ? likely_trace(root, signature) : 0;
   if (count > 1) root.traces[likely]->prefetch();
+  const std::string range = count > 0 && is_profiled() ? range_name(root) : "";
   for (size_t i = 0; i < count; ++i) {
     const size_t place = i == 0 ? likely : i - (i <= likely);
     const std::shared_ptr<Trace> trace = root.traces[place];
     Left left;
     left.varying = &root.varying;
     left.compare_every = verified_each(root, g_stance == Stance::kVerify);
+    left.range = range.empty() ? nullptr : &range;
+    const double start = notes_replays() ? now() : 0;
     if (was_tried(frame, *trace) || !replay(*trace, ts, frame, result, &left)) continue;
+    if (notes_replays()) note_event(root, Happened::kEachReplay, now() - start);
     if (i != 0) root.dispatch.taken(signature, place);
     note_replay(root, *trace, left);
     if (root.strict) raise_instead(left_in_replay(root, *trace, left), result);
@@ -411,7 +407,7 @@ void note_miss(Root& root, cpython::Frame* frame) {
   RegisterFile registers(trace->regs.size());
   if (registers.get() == nullptr) return;
   load_inputs(*trace, frame, registers.get());
-  root.last_miss = explain_miss(*trace, registers.get());
+  root.last_miss = explain_miss(*trace, root.function != nullptr ? root.function : root.instance, registers.get());
   log_line(Channel::kGuards, "miss " + root.name + ": " + root.last_miss);
 }
 
@@ -491,6 +487,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (is_wanted(*root, frame)) {
     const Wanted wanted = std::exchange(root->wanted, Wanted());
     if (may_record(*root)) {
+      if (logs(Channel::kRecompiles)) log_again(*root, left_there(wanted));
       result = record(root, ts, frame, wanted);
       return served.ends_recorded(), result;
     }
@@ -505,6 +502,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (!root->traces.empty()) note_miss(*root, frame);
   if (!records()) return not_recorded(*root, ts, frame);
   if (waits_for_memory(*root) || !may_record(*root)) return run_plain(*root, ts, frame);
+  log_again(*root, root->last_miss);
   learn_numbers(*root, frame);
   result = record(root, ts, frame);
   return served.ends_recorded(), result;

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cpython/objects.h"
+
 namespace pijit {
 
 std::string text_of(PyObject* str) {
@@ -26,6 +28,16 @@ std::string hex(uint64_t number) {
   char text[32];
   snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
   return text;
+}
+
+// The name of the module whose globals a dict has; empty: it is another object.
+std::string module_of(PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("__name__");
+  static PyObject* const spec = PyUnicode_InternFromString("__spec__");
+  PyObject *found = nullptr, *origin = nullptr;
+  if (!PyDict_CheckExact(object) || cpython::dict_lookup_exact(object, spec, &origin) != 1) return "";
+  const bool named = cpython::dict_lookup_exact(object, name, &found) == 1 && PyUnicode_Check(found);
+  return named ? text_of(found) : "";
 }
 
 }  // namespace
@@ -53,6 +65,7 @@ std::string describe(PyObject* object) {
     if (name == nullptr) PyErr_Clear();
     return std::string("module ") + (name == nullptr ? "?" : name);
   }
+  if (std::string module = module_of(object); !module.empty()) return "<globals of " + module + ">";
   return std::string("<") + Py_TYPE(object)->tp_name + ">";
 }
 
@@ -63,15 +76,17 @@ std::string words(const TensorFacts& facts) {
   return facts.dtype + "[" + text + "] on " + facts.device;
 }
 
-Printer::Printer(const Trace& trace, bool alive, const ObjectSet* proven)
-    : trace_(trace), proven_(proven), sources_(trace, alive, proven) {}
+Printer::Printer(const Trace& trace, bool alive, const ObjectSet* proven, PyCodeObject* written)
+    : trace_(trace), proven_(proven), sources_(trace, alive, proven, written) {}
 
 std::string Printer::object(PyObject* object) const {
   if (object == nullptr) return "nothing";
   const bool known = sources_.is_known(object);
   if (proven_ != nullptr && !(known && prints_itself(object)))
     if (const Source* found = sources_.of(object)) return sources_.text(*found);
-  return known ? describe(object) : "<object at " + hex(reinterpret_cast<uintptr_t>(object)) + ">";
+  if (known) return describe(object);
+  const PyTypeObject* type = sources_.class_of(object);
+  return type != nullptr ? std::string("<") + type->tp_name + ">" : "<an object>";
 }
 
 std::string Printer::value(Val value) const {
@@ -104,13 +119,15 @@ std::string Printer::items(const Guard& guard) const {
 
 std::string Printer::guard(const Guard& guard) const {
   std::string text = guard.out == kNone ? "" : "r" + std::to_string(guard.out) + " = ";
-  text += std::string(guard_name(guard.op)) + " " + source(guard.subject);
-  if (guard.expected != nullptr) text += " is " + object(guard.expected);
+  const std::string place = sources_.place(guard);
+  const bool is_member = place != source(guard.subject) && guard.op != GuardOp::kNoAttribute;
+  text += std::string(guard_name(guard.op)) + " " + (is_member ? place : source(guard.subject));
   const GuardRow& row = row_of(guard.op);
-  if (row.aux == column::GuardAux::index && row.items != nullptr)
-    return text + " slot " + std::to_string(guard.aux) + " is " + items(guard);
+  if (row.aux == column::GuardAux::index) return guard.count == 0 ? text : text + " is " + items(guard);
+  if (guard.expected != nullptr) text += " is " + object(guard.expected);
+  if (row.number == column::Number::offset) return text;
   if (row.number == column::Number::register_) return text + " r" + std::to_string(guard.number);
-  if (row.number == column::Number::size || row.number == column::Number::index || row.number == column::Number::offset)
+  if (row.number == column::Number::size || row.number == column::Number::index)
     text += " " + std::to_string(guard.number);
   return guard.count == 0 ? text : text + " {" + items(guard) + "}";
 }

@@ -32,11 +32,11 @@ std::string python_targets(const OperatorCall& call, const RegisterName& name);
 
 class Printer {
  public:
-  // For `alive` and `proven` see ir/source.h.
-  Printer(const Trace& trace, bool alive, const ObjectSet* proven = nullptr);
+  // For `alive`, `proven` and `written` see ir/source.h.
+  Printer(const Trace& trace, bool alive, const ObjectSet* proven = nullptr, PyCodeObject* written = nullptr);
 
   std::string value(Val value) const;
-  // describe(), or the address of an object that may be dead.
+  // describe(), or the class that an object had which may be dead.
   std::string object(PyObject* object) const;
   // As Python: the expression that leads to the object, else a scalar or a name, else a name made of its address.
   std::string python(PyObject* object) const;

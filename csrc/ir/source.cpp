@@ -1,7 +1,8 @@
 // Paths to what guards speak of.
 #include "ir/source.h"
 
-#include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "cpython/classes.h"
 #include "cpython/objects.h"
@@ -43,8 +44,8 @@ PyObject* input_name(PyCodeObject* code, uint32_t index) {
   return word(("stack_" + std::to_string(index - locals)).c_str());
 }
 
-Sources::Sources(const Trace& trace, bool alive, const ObjectSet* proven)
-    : trace_(trace), alive_(alive), proven_(proven) {
+Sources::Sources(const Trace& trace, bool alive, const ObjectSet* proven, PyCodeObject* written)
+    : trace_(trace), alive_(alive), proven_(proven), written_(written) {
   for (const Ref& object : trace.owned) owned_.insert(object.get());
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
   for (uint32_t i = 0; code != nullptr && i < trace.inputs; ++i)
@@ -73,7 +74,7 @@ bool Sources::is_known(PyObject* object) const {
          object == Py_Ellipsis || (proven_ != nullptr && proven_->count(object) != 0);
 }
 
-const Source* Sources::make(Step step, const Source* of, PyObject* object, uint64_t number) {
+const Source* Sources::make(Step step, const Source* of, PyObject* object, uint64_t number) const {
   made_.push_back({step, of, object, number, nullptr});
   // A scalar says itself what it is.
   if (step == Step::kItem && object != nullptr && proven_ != nullptr && !(is_known(object) && prints_itself(object)))
@@ -82,9 +83,11 @@ const Source* Sources::make(Step step, const Source* of, PyObject* object, uint6
 }
 
 // A path that begins at the subject itself if nothing leads to it.
-const Source* Sources::subject(const Guard& guard) {
+const Source* Sources::subject(const Guard& guard) const {
   if (const Source* found = of(guard.subject)) return found;
   if (guard.subject.is_reg()) return make(Step::kRegister, nullptr, nullptr, guard.subject.index());
+  const auto owner = owners_.find(guard.subject.object());
+  if (owner != owners_.end()) return make(Step::kAttribute, owner->second, words().dict);
   return make(Step::kConstant, nullptr, guard.subject.object());
 }
 
@@ -111,9 +114,10 @@ void Sources::name_all(PyObject* dict, const Source* subject, const Source* owne
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t at = 0;
   while (PyDict_Next(dict, &at, &key, &value)) {
-    if (!PyUnicode_CheckExact(key)) continue;
     const bool attribute = owner != nullptr && is_identifier(key);
-    name(value, attribute ? make(Step::kAttribute, owner, key) : make(Step::kItem, subject, key));
+    const Source* found = attribute ? make(Step::kAttribute, owner, key) : make(Step::kItem, subject, key);
+    // A key that is another object, such as a parameter, is written by its own path.
+    if (prints_itself(key) || found->key != nullptr) name(value, found);
   }
 }
 
@@ -122,19 +126,23 @@ void Sources::follow_dict(const Guard& guard, const Source* subject) {
   const auto found = owners_.find(dict);
   const Source* owner = found == owners_.end() ? nullptr : found->second;
   if (guard.count == 0 && (owner != nullptr || of(dict) != nullptr)) name_all(dict, subject, owner);
-  const bool named = of(dict) != nullptr;
+  std::vector<std::pair<PyObject*, const Source*>> found_now;  // they do not count for each other
   for (uint32_t i = 0; i + 1 < guard.count; i += 2) {
     PyObject* key = trace_.guard_items[guard.first + i];
-    PyObject* item = trace_.guard_items[guard.first + i + 1];
     if (owned_.count(key) == 0) continue;
-    const bool identifier = is_identifier(key);
-    if (owner != nullptr && identifier)
-      name(item, make(Step::kAttribute, owner, key));
-    else if (identifier && !named && guard.subject.is_const())
-      name(item, make(Step::kGlobal, nullptr, key));
-    else
-      name(item, make(Step::kItem, subject, key));
+    found_now.emplace_back(trace_.guard_items[guard.first + i + 1], item(guard, subject, key));
   }
+  for (const auto& [object, source] : found_now) name(object, source);
+}
+
+// An attribute of the object whose dict it is, else a global, else an item.
+const Source* Sources::item(const Guard& guard, const Source* subject, PyObject* key) const {
+  PyObject* dict = guard.subject.object();
+  const auto owner = owners_.find(dict);
+  const bool identifier = is_identifier(key);
+  if (owner != owners_.end() && identifier) return make(Step::kAttribute, owner->second, key);
+  if (identifier && guard.subject.is_const() && of(dict) == nullptr) return make(Step::kGlobal, nullptr, key);
+  return make(Step::kItem, subject, key);
 }
 
 void Sources::follow_parts(const Guard& guard, const Source* subject) {
@@ -149,15 +157,15 @@ void Sources::follow_parts(const Guard& guard, const Source* subject) {
 }
 
 // By its name, if the class and its keys are still those of the guard.
-const Source* Sources::inline_value(const Guard& guard, const Source* subject) {
+const Source* Sources::inline_value(const Guard& guard, const Source* subject) const {
   auto* type = reinterpret_cast<PyTypeObject*>(guard.expected);
   PyObject* key = nullptr;
-  if (is_known(guard.expected) && cpython::shared_keys_id(type) == guard.number)
+  if (is_alive(type) && cpython::shared_keys_id(type) == guard.number)
     key = cpython::shared_key(type, static_cast<Py_ssize_t>(guard.aux));
   return key != nullptr ? make(Step::kAttribute, subject, key) : make(Step::kInline, subject, nullptr, guard.aux);
 }
 
-const Source* Sources::at_offset(const Guard& guard, const Source* subject) {
+const Source* Sources::at_offset(const Guard& guard, const Source* subject) const {
   PyTypeObject* type = nullptr;
   if (guard.subject.is_reg()) {
     const auto found = types_.find(guard.subject.index());
@@ -165,17 +173,16 @@ const Source* Sources::at_offset(const Guard& guard, const Source* subject) {
   } else if (const auto found = classes_.find(guard.subject.object()); found != classes_.end()) {
     type = found->second;
   }
-  if (type == nullptr || !is_known(reinterpret_cast<PyObject*>(type)))
-    return make(Step::kOffset, subject, nullptr, guard.number);
+  if (type == nullptr || !is_alive(type)) return make(Step::kOffset, subject, nullptr, guard.number);
   const auto offset = static_cast<Py_ssize_t>(guard.number);
   if (cpython::dict_offset(type) == offset) return make(Step::kAttribute, subject, words().dict);
-  PyObject* member = cpython::slot_name(type, offset);
+  PyObject* member = cpython::member_name(type, offset);
   return member != nullptr ? make(Step::kAttribute, subject, member)
                            : make(Step::kOffset, subject, nullptr, guard.number);
 }
 
 // By its key, which a guard has checked before. Items of an instance's dict are its attributes.
-const Source* Sources::value_at(const Guard& guard, const Source* subject) {
+const Source* Sources::value_at(const Guard& guard, const Source* subject) const {
   const auto found = guard.subject.is_reg() ? keys_.find(guard.subject.index()) : keys_.end();
   if (found == keys_.end() || guard.number >= found->second->count)
     return make(Step::kValueAt, subject, nullptr, guard.number);
@@ -186,7 +193,7 @@ const Source* Sources::value_at(const Guard& guard, const Source* subject) {
 }
 
 // What a generator has in a variable, or on its stack.
-const Source* Sources::variable(const Guard& guard, const Source* subject) {
+const Source* Sources::variable(const Guard& guard, const Source* subject) const {
   const Source* frame = make(Step::kAttribute, subject, words().frame);
   const auto found = guard.subject.is_reg() ? generators_.find(guard.subject.index()) : generators_.end();
   if (found == generators_.end()) return make(Step::kItem, frame, nullptr, guard.number);
@@ -237,18 +244,47 @@ void Sources::load(const Guard& guard, const Source* subject) {
   }
 }
 
+// The class that a guard asks for, or the one that has the layout into which it looks.
 void Sources::note_class(const Guard& guard) {
   auto* type = reinterpret_cast<PyTypeObject*>(guard.expected);
-  if (guard.subject.is_reg())
-    types_.emplace(guard.subject.index(), type);
-  else
+  switch (row_of(guard.op).subject) {
+    case column::Layout::dict:
+      type = &PyDict_Type;
+      break;
+    case column::Layout::list:
+      type = &PyList_Type;
+      break;
+    case column::Layout::tuple:
+      type = &PyTuple_Type;
+      break;
+    case column::Layout::set:
+      type = &PySet_Type;
+      break;
+    case column::Layout::function:
+      type = &PyFunction_Type;
+      break;
+    case column::Layout::cell:
+      type = &PyCell_Type;
+      break;
+    default:
+      break;
+  }
+  if (guard.subject.is_const()) {
     classes_.emplace(guard.subject.object(), type);
+    return;
+  }
+  types_.emplace(guard.subject.index(), type);
+  const auto found = same_.find(guard.subject.index());
+  if (found != same_.end()) classes_.emplace(found->second, type);
 }
 
 // Each container that is guarded names what was found in it.
 void Sources::follow(const Guard& guard) {
   const Source* subject = this->subject(guard);
-  if (guard.out != kNone) return load(guard, subject);
+  if (guard.out != kNone) {
+    if (guard.op == GuardOp::kLoadInline) note_class(guard);
+    return load(guard, subject);
+  }
   const auto item = [&](uint32_t i) { return trace_.guard_items[guard.first + i]; };
   switch (guard.op) {
     case GuardOp::kInstance:
@@ -256,21 +292,34 @@ void Sources::follow(const Guard& guard) {
       if (guard.number != 0) owners_.emplace(reinterpret_cast<PyObject*>(guard.number), subject);
       break;
     case GuardOp::kDict:
+      note_class(guard);
       follow_dict(guard, subject);
       break;
+    case GuardOp::kNoInlineSlot:
+      note_class(guard);
+      break;
     case GuardOp::kInlineSlot:
+      note_class(guard);
       name(item(0), inline_value(guard, subject));
       break;
     case GuardOp::kSlot:
       name(guard.expected, at_offset(guard, subject));
       break;
     case GuardOp::kList:
+      note_class(guard);
       for (uint32_t i = 0; i < guard.count; ++i) name(item(i), make(Step::kItem, subject, nullptr, i));
       break;
     case GuardOp::kParts:
+      note_class(guard);
       follow_parts(guard, subject);
       break;
+    case GuardOp::kSet:
+    case GuardOp::kTupleSize:
+    case GuardOp::kListSize:
+      note_class(guard);
+      break;
     case GuardOp::kFunction:
+      note_class(guard);
       name_cells(guard.subject.object());
       break;
     case GuardOp::kCell: {
@@ -292,7 +341,9 @@ void Sources::follow(const Guard& guard) {
       if (guard.subject.is_reg()) keys_.emplace(guard.subject.index(), &guard);
       break;
     case GuardOp::kIs:
-      if (guard.subject.is_reg()) name(guard.expected, subject);
+      if (!guard.subject.is_reg()) break;
+      name(guard.expected, subject);
+      same_.emplace(guard.subject.index(), guard.expected);
       break;
     default:
       break;
@@ -302,13 +353,73 @@ void Sources::follow(const Guard& guard) {
 std::string Sources::object_text(PyObject* object) const {
   if (object == nullptr) return "nothing";
   if (is_known(object)) return describe(object);
-  char text[48];
-  snprintf(text, sizeof text, "<object at 0x%llx>",
-           static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(object)));
-  return text;
+  const PyTypeObject* type = class_of(object);
+  return type != nullptr ? std::string("<") + type->tp_name + ">" : "<an object>";
+}
+
+// A class that nothing has proven is looked for among all classes.
+bool Sources::is_alive(PyTypeObject* type) const {
+  auto* object = reinterpret_cast<PyObject*>(type);
+  if (is_known(object)) return true;
+  const auto [found, is_new] = living_.try_emplace(type, false);
+  if (is_new) {
+    std::unordered_set<PyObject*> asked{object};
+    cpython::keep_classes(&asked);
+    found->second = !asked.empty();
+  }
+  return found->second;
+}
+
+PyTypeObject* Sources::class_of(PyObject* object) const {
+  const auto found = classes_.find(object);
+  return found != classes_.end() && is_alive(found->second) ? found->second : nullptr;
+}
+
+std::string Sources::place(const Guard& guard) const {
+  const Source* subject = this->subject(guard);
+  switch (guard.op) {
+    case GuardOp::kInlineSlot:
+    case GuardOp::kLoadInline:
+      return text(*inline_value(guard, subject));
+    case GuardOp::kSlot:
+    case GuardOp::kLoadSlot:
+      return text(*at_offset(guard, subject));
+    case GuardOp::kNoAttribute:
+      return text(*make(Step::kAttribute, subject, guard.expected));
+    case GuardOp::kCell:
+    case GuardOp::kLoadCell: {
+      const auto cell = cells_.find(guard.subject.object());
+      return cell != cells_.end() ? text(*cell->second) : text(*subject);
+    }
+    default:
+      return text(*subject);
+  }
+}
+
+std::string Sources::item_place(const Guard& guard, PyObject* key) const {
+  return text(*item(guard, subject(guard), key));
+}
+
+// What the function behind a `__call__(self, *args, **kwargs)` calls an item of these; empty: nothing.
+std::string Sources::argument_name(const Source& source) const {
+  if (written_ == nullptr || source.step != Step::kItem || source.of == nullptr) return "";
+  const auto* called = reinterpret_cast<PyCodeObject*>(trace_.code.get());
+  const auto packed = static_cast<uint64_t>(called->co_argcount + called->co_kwonlyargcount);
+  if (source.of->step != Step::kArgument) return "";
+  if (source.of->number == packed && source.object == nullptr) {
+    const auto at = source.number + static_cast<uint64_t>(called->co_argcount);
+    const auto named = static_cast<uint64_t>(written_->co_argcount);
+    if (at < named) return text_of(PyTuple_GET_ITEM(written_->co_localsplusnames, static_cast<Py_ssize_t>(at)));
+    if ((written_->co_flags & CO_VARARGS) == 0) return "";
+    const int rest = written_->co_argcount + written_->co_kwonlyargcount;
+    return text_of(PyTuple_GET_ITEM(written_->co_localsplusnames, rest)) + "[" + std::to_string(at - named) + "]";
+  }
+  const bool keyword = source.of->number == packed + 1 && source.object != nullptr && is_known(source.object);
+  return keyword && is_identifier(source.object) ? text_of(source.object) : "";
 }
 
 std::string Sources::text(const Source& source) const {
+  if (std::string name = argument_name(source); !name.empty()) return name;
   const std::string before = source.of == nullptr ? "" : text(*source.of);
   const std::string number = std::to_string(source.number);
   switch (source.step) {
@@ -330,9 +441,9 @@ std::string Sources::text(const Source& source) const {
     case Step::kValueAt:
       return "list(" + before + ".values())[" + number + "]";
     case Step::kInline:
-      return before + ".<slot " + number + ">";
+      return before + ".<an attribute>";
     case Step::kOffset:
-      return before + ".<offset " + number + ">";
+      return before + " (in C)";
     case Step::kGet:
       return before + ".get()";
   }

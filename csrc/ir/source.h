@@ -45,7 +45,8 @@ PyObject* input_name(PyCodeObject* code, uint32_t index);
 // The paths of all that the guards of a trace lead to.
 class Sources {
  public:
-  Sources(const Trace& trace, bool alive, const ObjectSet* proven);
+  // `written`: the code of the function to which the root hands what it was called with; null: it is called itself.
+  Sources(const Trace& trace, bool alive, const ObjectSet* proven, PyCodeObject* written = nullptr);
   Sources(const Sources&) = delete;
 
   // Null: the guards do not lead to it.
@@ -55,16 +56,23 @@ class Sources {
   bool is_known(PyObject* object) const;
   // "self.layers[0].weight"
   std::string text(const Source& source) const;
+  // Where the guard looks, with the name of the attribute: "self.lr"; that of its subject where there is none.
+  std::string place(const Guard& guard) const;
+  // Where a dict that is guarded has its item: an attribute, a global or an item.
+  std::string item_place(const Guard& guard, PyObject* key) const;
+  // The class that an object had when the trace was recorded, alive; null: it is not known.
+  PyTypeObject* class_of(PyObject* object) const;
   const Trace& trace() const { return trace_; }
 
  private:
   using Step = Source::Step;
-  const Source* make(Step step, const Source* of, PyObject* object, uint64_t number = 0);
-  const Source* subject(const Guard& guard);
-  const Source* inline_value(const Guard& guard, const Source* subject);
-  const Source* at_offset(const Guard& guard, const Source* subject);
-  const Source* value_at(const Guard& guard, const Source* subject);
-  const Source* variable(const Guard& guard, const Source* subject);
+  const Source* make(Step step, const Source* of, PyObject* object, uint64_t number = 0) const;
+  const Source* subject(const Guard& guard) const;
+  const Source* inline_value(const Guard& guard, const Source* subject) const;
+  const Source* at_offset(const Guard& guard, const Source* subject) const;
+  const Source* value_at(const Guard& guard, const Source* subject) const;
+  const Source* variable(const Guard& guard, const Source* subject) const;
+  const Source* item(const Guard& guard, const Source* subject, PyObject* key) const;
   void name(PyObject* object, const Source* source);
   void load(const Guard& guard, const Source* subject);
   void follow(const Guard& guard);
@@ -74,18 +82,23 @@ class Sources {
   void name_cells(PyObject* function);
   void name_all(PyObject* dict, const Source* subject, const Source* owner);
   std::string object_text(PyObject* object) const;
+  std::string argument_name(const Source& source) const;
+  bool is_alive(PyTypeObject* type) const;
 
   const Trace& trace_;
   bool alive_;
   const ObjectSet* proven_;
   std::unordered_set<PyObject*> owned_;
-  std::deque<Source> made_;
-  std::unordered_map<PyObject*, const Source*> cells_;   // of functions: the variable that each is
-  std::unordered_map<PyObject*, const Source*> owners_;  // of a dict: the object whose attributes it holds
+  PyCodeObject* written_;
+  mutable std::deque<Source> made_;
+  mutable std::unordered_map<PyTypeObject*, bool> living_;  // classes that were looked for
+  std::unordered_map<PyObject*, const Source*> cells_;      // of functions: the variable that each is
+  std::unordered_map<PyObject*, const Source*> owners_;     // of a dict: the object whose attributes it holds
   std::unordered_map<PyObject*, const Source*> constants_;
   std::unordered_map<uint32_t, const Source*> registers_;   // that guards load, and arguments
   std::unordered_map<uint32_t, PyTypeObject*> types_;       // of objects in registers ...
   std::unordered_map<PyObject*, PyTypeObject*> classes_;    // ... and of constants
+  std::unordered_map<uint32_t, PyObject*> same_;            // as a constant: what a register is by a guard
   std::unordered_map<uint32_t, PyCodeObject*> generators_;  // the code of each
   std::unordered_map<uint32_t, const Guard*> keys_;         // of dicts in registers: the guard that lists them
 };

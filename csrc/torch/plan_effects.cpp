@@ -9,7 +9,6 @@
 
 #include "torch/compat.h"
 #include "torch/plan_key.h"
-#include "torch/watch.h"
 
 namespace pijit::torch_adapter {
 
@@ -92,7 +91,7 @@ bool PlanEffects::writes_to(const Impl* tensor) const noexcept {
 }
 
 bool PlanEffects::match(const Reg* regs) const {
-  if (c10::GradMode::is_enabled() != gradients_on_ || is_profiled() || !is_apart(free_at_, regs)) return false;
+  if (c10::GradMode::is_enabled() != gradients_on_ || !is_apart(free_at_, regs)) return false;
   for (size_t i = 0; i < written_.size(); ++i)
     if (!written_[i].matches(static_cast<const Impl*>(regs[written_at_[i]].tensor))) return false;
   return std::all_of(leaves_.begin(), leaves_.end(), [&](const Leaf& leaf) {

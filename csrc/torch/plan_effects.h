@@ -1,6 +1,6 @@
 // What compiled code for a training step leaves behind: values of tensors that the step writes to, gradients of leaves.
 //
-// 1. A leaf with a hook is not for compiled code, nor is a step under a profiler: both would see each operator.
+// 1. A leaf with a hook is not for compiled code: it would see each operator.
 // 2. A result through which a backward pass has gone has a function of autograd in eager execution, whose saved tensors
 //    are freed. The code's result gets one of the same name that raises what that one raises.
 // 3. Tensors written to share memory with no other that the code reads: it computes each by itself.

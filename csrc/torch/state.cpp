@@ -110,12 +110,26 @@ class ModeGuard final : public StateGuard {
 
   std::string explain() override {
     for (size_t i = 0; i < kModes; ++i)
-      if (read_mode(i) != saved_[i])
+      if (i == kExcluded && !autocast_words().empty())
+        return autocast_words();
+      else if (read_mode(i) != saved_[i])
         return std::string(kWords[i]) + ": " + word(i, read_mode(i)) + " now, " + word(i, saved_[i]) + " before";
     return accelerators_ == nullptr ? "" : accelerators_->explain();
   }
 
  private:
+  // Autocast is off where its key is excluded. Empty: it is as it was.
+  std::string autocast_words() const {
+    const c10::DispatchKeySet now = c10::impl::tls_local_dispatch_key_set().excluded_;
+    const c10::DispatchKeySet before(c10::DispatchKeySet::RAW, static_cast<uint64_t>(saved_[kExcluded]));
+    for (const auto& [key, device] :
+         {std::pair(c10::DispatchKey::AutocastCPU, "cpu"), std::pair(c10::DispatchKey::AutocastCUDA, "cuda")}) {
+      if (now.has(key) == before.has(key)) continue;
+      const bool off = now.has(key);
+      return std::string("autocast on ") + device + ": " + (off ? "off now, on before" : "on now, off before");
+    }
+    return "";
+  }
   static std::string word(size_t mode, int64_t value) {
     switch (mode) {
       case kAutocastCpu:
@@ -177,7 +191,7 @@ const char* must_step_aside() noexcept {
   if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return "a __torch_dispatch__ mode is active";
   if (torch::autograd::AnomalyMode::is_enabled()) return "anomaly mode is on";
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return "saved-tensor hooks are set";
-  if (is_profiled()) return "a profiler is on";
+  if (is_profiled()) return "a profiler is on";  // replays go on under it
   c10::DispatchKeySet included = c10::impl::tls_local_dispatch_key_set().included_;
   if (!(included - usual_keys()).empty()) return "a transformation of torch.func or another dispatcher mode is active";
   return capture_under_way();

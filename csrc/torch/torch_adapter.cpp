@@ -8,8 +8,10 @@
 #include "torch/lowered.h"
 #include "torch/metadata.h"
 #include "torch/plan_key.h"
+#include "torch/profiled.h"
 #include "torch/state.h"
 #include "torch/waking.h"
+#include "torch/watch.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -148,6 +150,11 @@ class TorchAdapter final : public Adapter {
   }
   ForeignCall foreign_call(PyObject* callable) noexcept override { return torch_adapter::foreign_call(callable); }
   Ref copy_of(void* tensor) noexcept override { return torch_adapter::copy_of(static_cast<const Impl*>(tensor)); }
+
+  bool is_profiled() const noexcept override { return torch_adapter::is_profiled(); }
+  std::unique_ptr<Range> open_range(const std::string& name) noexcept override {
+    return torch_adapter::open_range(name);
+  }
 
   void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }
   uint64_t operators_counted() const noexcept override { return Eye::of_thread().counted(); }

@@ -31,7 +31,8 @@ Runs an unmodified program under pijit.enable(), or one of the subcommands.
 options:
   --backend NAME    compile segments with it (python -m pijit backends), several separated by commas, or auto
   --report[=FILE]   at the end, say what was recorded and replayed, what that saved, and why not; to stderr, or to
-                    FILE (.json: as JSON, .html: as a page for a browser)
+                    FILE (.json: as JSON, .html: as a page for a browser, .trace.json: as a trace that Perfetto and
+                    chrome://tracing open)
   --explain[=FILE]  the same with the traces of each function and what to change
   --verify[=N]      compare every N-th replay (each, if left out) with CPython, where it changes nothing
   --version         the version of pijit

@@ -4,7 +4,6 @@ Everything is bounded, so that a program of thousands of functions gives a page 
 out, the page says.
 """
 
-import contextlib
 import platform
 import sys
 from collections import Counter
@@ -17,7 +16,7 @@ from pijit.tools import compiled, tables
 from pijit.tools.page_listing import LEGEND, listing
 from pijit.tools.page_parts import Cell, count_cell, document, escaped, table, unknown_cell
 from pijit.tools.page_timeline import Happening, timeline
-from pijit.tools.report import Reason, Row, Time, called, events, headline, merged, reasons_of, saved_by
+from pijit.tools.report import Reason, Row, Time, called, events, headline, merged, reasons_of, saved_by, traces_of
 from pijit.traces import duration, place, plural
 
 if TYPE_CHECKING:
@@ -311,7 +310,7 @@ def _traces(rows: Sequence[Row], most: _Most, *, in_full: bool) -> Iterator[str]
     """The traces of the functions, beside their source."""
     nodes, functions, left_out = most.nodes, 0, 0
     for row in rows:
-        roots = [root for root in row.roots if root["alive"] and root["traces"]]
+        roots = [root for root in row.roots if traces_of(root["root"])]
         if not roots:
             continue
         if functions == most.functions or nodes <= 0:
@@ -325,10 +324,9 @@ def _traces(rows: Sequence[Row], most: _Most, *, in_full: bool) -> Iterator[str]
         yield f'<h3 id="{row.anchor}">{heading}</h3>'
         for root in roots[: most.objects]:
             for each in (root["root"], *root["entries"]):
-                with contextlib.suppress(ValueError):  # its function died meanwhile
-                    for number, info in enumerate(_core.root_traces(each)):
-                        nodes -= len(info["nodes"])
-                        yield listing(number, info, each, in_full=in_full)
+                for number, info in enumerate(traces_of(each)):
+                    nodes -= len(info["nodes"])
+                    yield listing(number, info, each, in_full=in_full)
         if len(roots) > most.objects:
             yield f'<p class="soft">{plural(len(roots) - most.objects, "objects")} more of this class have traces.</p>'
     if left_out:

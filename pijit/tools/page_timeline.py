@@ -27,7 +27,7 @@ _SHAPES = {
     "taken up": ("first", "M0,-7 L6,0 H2 V6 H-2 V0 H-6 Z"),
     "compiled code": ("plan", "M0,-6 L6,0 L0,6 L-6,0 Z"),
 }
-_WORDS = {
+WORDS = {
     "recorded": "recording",
     "nothing kept": "recording that gave nothing",
     "first replay": "first replay",
@@ -35,6 +35,7 @@ _WORDS = {
     "passed on": "what it calls is recorded instead",
     "taken up": "replays are tried again",
     "compiled code": "compiled code arrived",
+    "replay": "replay",
 }
 
 
@@ -45,7 +46,7 @@ class Happening:
     Attributes:
         time: seconds since the program began.
         seconds: that it took; 0: it is a moment.
-        what: one of the keys of `_WORDS`.
+        what: one of the keys of `WORDS`.
         function: to which, for people.
         root: the number of the function or object.
     """
@@ -168,14 +169,14 @@ def _mark(each: Happening, scale: _Scale, middle: int) -> str:
 
 def _told(each: Happening) -> str:
     took = f", took {duration(each.seconds)}" if each.seconds else ""
-    return f"{_WORDS[each.what]}: at {each.time:.3f} s{took}"
+    return f"{WORDS[each.what]}: at {each.time:.3f} s{took}"
 
 
 def _legend(happenings: Sequence[Happening]) -> str:
     """What the marks mean that are in the picture."""
     there = {each.what for each in happenings}
     parts = []
-    for what, words in _WORDS.items():
+    for what, words in WORDS.items():
         if what not in there:
             continue
         if what in _SHAPES:
@@ -199,7 +200,7 @@ def _listed(happenings: Sequence[Happening]) -> str:
         (
             Cell(f"{each.time:.4f} s", each.time),
             text_cell(each.function),
-            text_cell(_WORDS[each.what]),
+            text_cell(WORDS[each.what]),
             Cell(duration(each.seconds) if each.seconds else "", each.seconds),
         )
         for each in shown

@@ -24,11 +24,14 @@ from pijit.traces import duration, entries_of, entry_place, place, plural, stand
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pijit._core import RootInfo
+    from pijit._core import RootInfo, TraceInfo
     from pijit.traces import Stop
 
 _COLUMNS = ("calls", "recorded", "replayed", "in CPython", "saved", "function")
 _WIDTHS = (9, 10, 10, 12, 9)
+_PAGES = (".html", ".htm")
+_MOST_KEPT = 200  # roots that died
+_TRACE = ".trace.json"  # what the file of a trace for Perfetto ends in
 
 
 def at_exit(file: str | None, *, in_full: bool) -> None:
@@ -37,10 +40,10 @@ def at_exit(file: str | None, *, in_full: bool) -> None:
     The file is opened now, so that `OSError` comes before the program runs.
     """
     out = sys.__stderr__ if file is None else Path(file).open("w", encoding="utf-8")  # noqa: SIM115  for the whole run
-    _core.keep_dead_roots()
+    _core.keep_dead_roots(_keep if in_full or (file or "").endswith(_PAGES) else None)
     _core.measure_savings()
     if file is not None:
-        _core.note_events()
+        _core.note_events(file.endswith(_TRACE))
     process, began = os.getpid(), time.perf_counter()
 
     def write() -> None:
@@ -48,6 +51,21 @@ def at_exit(file: str | None, *, in_full: bool) -> None:
             _write(out, file or "", Time(began, time.perf_counter() - began), in_full=in_full)
 
     atexit.register(write)
+
+
+# By root or entry: the traces of what has died meanwhile, such as a model that is local to `main()`.
+_kept: "dict[int, list[TraceInfo]]" = {}
+
+
+def _keep(root: int) -> None:
+    """Keep the text of what dies; called by the core."""
+    if len(_kept) < _MOST_KEPT:
+        _kept.update({each: traces_of(each) for each in (root, *_core.root_report(root)["entries"])})
+
+
+def traces_of(root: int) -> "list[TraceInfo]":
+    """The traces of a root or an entry, also of one whose function or object has died since."""
+    return _kept[root] if root in _kept else standing(root)
 
 
 class Time(NamedTuple):
@@ -58,9 +76,13 @@ class Time(NamedTuple):
 
 
 def _write(out: TextIO, file: str, time: Time, *, in_full: bool) -> None:
-    if file.endswith(".json"):
+    if file.endswith(_TRACE):
+        from pijit.tools.chrome_trace import chrome_trace
+
+        made = json.dumps(chrome_trace(_core.roots(), events(time), time.seconds, _core.events()["left_out"]))
+    elif file.endswith(".json"):
         made = json.dumps(data(time), indent=2)
-    elif file.endswith((".html", ".htm")):
+    elif file.endswith(_PAGES):
         from pijit.tools.page import page
 
         made = page(time, in_full=in_full)
@@ -94,7 +116,7 @@ class Event(NamedTuple):
     Attributes:
         at: seconds since the program began.
         seconds: that it took; 0: it was a moment.
-        what: "recorded", "nothing kept", "first replay", "left", "passed on", "taken up" or "compiled code".
+        what: "recorded", "nothing kept", "first replay", "left", "passed on", "taken up", "compiled code" or "replay".
         root: the function's number in `functions`.
     """
 
@@ -292,17 +314,15 @@ def reasons_of(roots: "list[RootInfo]") -> list[Reason]:
 
 def _details(root: "RootInfo") -> list[str]:
     """What there is of a function: its traces, those of its loops, and the guard that failed last."""
-    if not root["alive"]:
-        return _missed(root)
     lines = [*_trace_lines(root, ""), *_missed(root)]
-    for entry in entries_of(root["root"]):
+    for entry in entries_of(root["root"]) if root["alive"] else ():
         where = entry_place(entry["entry"], entry["file"], entry["line"])
         lines += [*_trace_lines(entry, f"{where}, "), *(f"{where}: {line}" for line in _missed(entry))]
     return lines
 
 
 def _trace_lines(root: "RootInfo", where: str) -> "Iterator[str]":
-    for number, trace in enumerate(map(view, standing(root["root"]))):
+    for number, trace in enumerate(map(view, traces_of(root["root"]))):
         used = f"{plural(trace.replays, 'replays')}, {plural(trace.exits, 'exits')}"
         yield f"{where}trace {number}: {trace.sizes()}, {used}"
         if trace.stop is not None:

@@ -208,8 +208,10 @@ def test_under_a_profiler(counting: Counting) -> None:
     pair = Pair(counting)
     pair.settle()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        assert pair.take() == 0
-    assert any(event.key == "Optimizer.step#SGD.step" and event.count == 2 for event in profile.key_averages())
+        assert pair.take() == 1
+    counts = {event.key: event.count for event in profile.key_averages()}
+    assert counts["Optimizer.step#SGD.step"] == 1  # that of the plain model: compiled code has no such marks
+    assert any(key.startswith("pijit: ") and "counting" in key for key in counts)
     assert pair.take() == 1
 
 

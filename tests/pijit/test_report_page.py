@@ -608,3 +608,85 @@ def test_reports_while_roots_die_in_the_middle(tmp_path: Path) -> None:
             done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
             assert (tmp_path / f"out.{kind}").read_text()
+
+
+# ----------------------------------------------------------------------------------------- the trace for other viewers
+
+NUMBERS, FIELDS = (int, float), {"X": {"ts", "dur", "cat", "args"}, "i": {"ts", "s", "cat", "args"}, "M": {"args"}}
+
+
+def check_chrome_trace(made: Any) -> list[dict[str, Any]]:
+    """What the format asks for: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMh4h6I0nSsKchNAySU."""
+    assert made["displayTimeUnit"] in {"ms", "ns"}
+    events: list[dict[str, Any]] = made["traceEvents"]
+    for event in events:
+        assert set(event) == {"ph", "name", "pid", "tid"} | FIELDS[event["ph"]]
+        assert isinstance(event["name"], str)
+        assert isinstance(event["pid"], int)
+        assert isinstance(event["tid"], int)
+        assert all(isinstance(event[key], NUMBERS) and event[key] >= 0 for key in ("ts", "dur") if key in event)
+        assert event.get("s", "t") in {"t", "p", "g"}
+    for track in {event["tid"] for event in events if event["ph"] == "X"}:  # slices of a track nest
+        open_until = [float("inf")]
+        slices = [event for event in events if event["tid"] == track and event["ph"] == "X"]
+        for each in sorted(slices, key=lambda each: (each["ts"], -each["dur"])):
+            while each["ts"] >= open_until[-1]:
+                open_until.pop()
+            assert each["ts"] + each["dur"] <= open_until[-1] + 1
+            open_until.append(each["ts"] + each["dur"])
+    return events
+
+
+def test_a_trace_that_perfetto_opens(tmp_path: Path) -> None:
+    program = """
+        import pijit
+        @pijit.jit
+        def step(x):
+            return [x + 1]
+        for i in range(30):
+            step(i)
+        step("a") if False else None
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    file = tmp_path / "out.trace.json"
+    command = [sys.executable, "-m", "pijit", f"--report={file}", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    events = check_chrome_trace(json.loads(file.read_text()))
+    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert "step (train.py:3)" in names.values()
+    (track,) = [tid for tid, name in names.items() if name == "step (train.py:3)"]
+    slices = [event["name"] for event in events if event["tid"] == track and event["ph"] == "X"]
+    assert slices.count("pijit: recording") == 1
+    assert 15 <= slices.count("pijit: replay") <= 29  # some calls are CPython's, to compare
+
+
+def test_what_is_local_to_main_keeps_its_text(tmp_path: Path) -> None:
+    """Its traces go with it, before the report is written."""
+    program = """
+        import gc, pijit
+        class Scale:
+            def __init__(self):
+                self.by, self.itself = 3, self
+            def __call__(self, x):
+                return x * self.by
+        def main():
+            def local(x):
+                return [x, x]
+            scale, fast = pijit.jit(Scale()), pijit.jit(local)
+            for i in range(5):
+                scale(i), fast(i)
+            if 2 > 1:
+                scale.itself = None
+        main()
+        gc.collect()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    for option, words in [("--report=out.html", "self.by"), ("--explain=out.txt", "trace 0: ")]:
+        command = [sys.executable, "-m", "pijit", option, "train.py"]
+        variables = {**os.environ, "PYTHONPATH": ROOT}
+        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        text = (tmp_path / option.partition("=")[2]).read_text()
+        assert text.count("trace 0: ") == 2
+        assert words in text

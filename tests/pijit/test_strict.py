@@ -159,8 +159,10 @@ def test_a_mode_of_the_framework():
     x = torch.ones(2)
     assert fast(x).tolist() == [2, 2]
     with torch.profiler.profile():
+        assert fast(x).tolist() == [2, 2]
+    with torch.autograd.detect_anomaly(check_nan=False):
         told = raises(fast, x)
-    assert "a profiler is on [PJ216]. Call the function outside" in told
+    assert "anomaly mode is on [PJ216]. Call the function outside" in told
     assert fast(x).tolist() == [2, 2]
     with torch.profiler.profile(with_stack=True):
         told = raises(fast, x)

@@ -344,7 +344,7 @@ def test_events(tmp_path: Path, program: str, expected: list[str]) -> None:
         happened = [what for what, before in zip(happened, [None, *happened], strict=False) if what != before][:5]
     assert happened == expected
     for what in happened:
-        assert page.texts["time"].count(page_timeline._WORDS[what]) >= 3  # the legend, a mark, the table
+        assert page.texts["time"].count(page_timeline.WORDS[what]) >= 3  # the legend, a mark, the table
 
 
 def test_nothing_is_noted_unless_it_is_asked_for() -> None:
@@ -644,8 +644,7 @@ def test_a_trace_that_perfetto_opens(tmp_path: Path) -> None:
         def step(x):
             return [x + 1]
         for i in range(30):
-            step(i)
-        step("a") if False else None
+            step(1000)
     """
     (tmp_path / "train.py").write_text(textwrap.dedent(program))
     file = tmp_path / "out.trace.json"

@@ -347,7 +347,7 @@ PyObject* miss(PyObject*, PyObject* args) {
     file.get()[i].object = PyTuple_GET_ITEM(args, i);
     file.get()[i].rep = Rep::kObject;
   }
-  return PyUnicode_FromString(explain_miss(*armed, file.get()).c_str());
+  return PyUnicode_FromString(explain_miss(*armed, nullptr, file.get()).c_str());
 }
 
 // facts(object) -> numbers that guards compare.

@@ -326,7 +326,7 @@ py::tuple root_status(const Root& root) {
                        : root.aside.code != nullptr ? "the last call was left to CPython: " + root.aside.reason
                        : is_paused(root)            ? paused(root).reason
                                                     : root.last_stop.reason;
-  const bool replays = root.replays > 0 && root.aside.code == nullptr && root.misses_in_a_row == 0;
+  const bool replays = root.replays > 0 && root.aside.code == nullptr;
   const char* state = !root.disabled.empty() ? "disabled"
                       : root.traces.empty()  ? "cold"
                       : replays              ? "replaying"

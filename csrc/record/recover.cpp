@@ -36,6 +36,10 @@ Vals Recorder::forget_adopted(size_t mark) {
     replace_in_models(object, by[object.index()]);
     std::erase(due_, object.index());
   }
+  std::erase_if(virtual_keys_, [&](const auto& key) {
+    const Val known = key.second;
+    return known.is_virtual() && known.index() < by.size() && !by[known.index()].is_null();
+  });
   arguments_.resize(mark);
   std::erase_if(found_, [&](const Found& found) { return found.argument >= mark; });
   for (auto& frame : frames_)

@@ -450,9 +450,11 @@ Val Recorder::fresh_key(PyObject* key) const {
 
 // An object that was there before is used as a key. What a key stands for is kept by address, and nobody is told when
 // such an object dies: where foreign code has run since, another may stand there. So whoever brings a key along says
-// what it is now. Of two objects at one address the earlier is dead, and in no container any more.
+// what it is now. Of two objects at one address the earlier is dead, and in no container any more. A tuple that stands
+// for something is kept by the trace, and no other is ever at its address: it stays what it is.
 void Recorder::meet_key(PyObject* key) {
-  if (virtual_keys_.empty() || cpython::is_scalar(key) || virtual_keys_.count(key) == 0) return;
+  if (virtual_keys_.empty() || cpython::is_scalar(key) || PyTuple_CheckExact(key) || virtual_keys_.count(key) == 0)
+    return;
   virtual_keys_[key] = constant(key);
 }
 

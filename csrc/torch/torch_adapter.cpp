@@ -1,6 +1,7 @@
 // pijit::Adapter for PyTorch: routes sites to rules.
 #include "torch/torch_adapter.h"
 
+#include "common/work.h"
 #include "torch/accelerators.h"
 #include "torch/calls.h"
 #include "torch/foreign_calls.h"
@@ -370,6 +371,8 @@ CallFate TorchAdapter::begin_call(const CallSite& site, Val* result) {
     CallFate fate = begin(*t_recording, site, result);
     if (fate == CallFate::kObserve) t_recording->eye.open();
     return fate;
+  } catch (const TooMuchWork&) {  // the recorder is in the middle of something: the recording ends
+    throw;
   } catch (const std::exception& error) {
     t_recording->stop(error.what());
     return CallFate::kStop;
@@ -383,6 +386,9 @@ bool TorchAdapter::finish_call(const CallSite& site, PyObject* result_object, Va
   try {
     touch_results(recording.eye);
     done = finish(recording, site, result_object, result);
+  } catch (const TooMuchWork&) {
+    recording.eye.close();
+    throw;
   } catch (const std::exception& error) {
     recording.stop(error.what());
   }

@@ -160,3 +160,36 @@ def test_a_key_dies_while_it_is_recorded() -> None:
         KEPT.update((Node(), i) for i in range(3))
         assert fast(2) == 9
     pijit.reset(fast)
+
+
+SHARED = [True]
+
+
+@pijit.opaque
+def table_with_a_constant(n: int) -> dict[Any, int]:
+    return {(1, "a"): n} if SHARED[0] else {tuple([1, "a"]): n}  # the constant of the function below, or an equal one
+
+
+@pijit.opaque
+def see(table: dict[Any, int]) -> None:
+    table[2, "b"] = len(table)
+
+
+def of_a_constant_in_a_table(n: int) -> Any:
+    table = table_with_a_constant(n)
+    first = table[1, "a"]
+    see(table)
+    table[1, "a"] += n
+    see(table)
+    return first, table[1, "a"], table, list(table)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_constant_is_a_key_that_was_loaded(shared: bool) -> None:
+    fast = pijit.jit(of_a_constant_in_a_table)
+    for SHARED[0] in (shared, shared, shared, not shared, not shared, shared):
+        made, plain = fast(3), of_a_constant_in_a_table(3)
+        assert made == plain
+        assert made[3][0] is next(iter(made[2]))
+        assert (made[3][0] is plain[3][0]) == SHARED[0]
+    pijit.reset(fast)

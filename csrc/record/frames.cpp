@@ -55,9 +55,11 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
   });
 }
 
-// The frame is that of a virtual generator at a yield.
+// The frame is that of a virtual generator at a yield. Another generator may lie where one died unseen: the address alone
+// does not tell them apart.
 bool Recorder::is_suspended(uint32_t generator, cpython::Frame* frame) const {
-  return models_[generator]->suspended != nullptr && models_[generator]->suspended->frame == frame;
+  const ShadowFrame* shadow = models_[generator]->suspended.get();
+  return shadow != nullptr && shadow->frame == frame && shadow->code == cpython::code(frame);
 }
 
 // The frame is that of some virtual generator.

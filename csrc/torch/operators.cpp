@@ -4,7 +4,6 @@
 #include <mutex>
 #include <unordered_set>
 
-#include "common/imports.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -96,8 +95,12 @@ bool python_autograd_kernels() {
 }
 
 void refresh_python_kernels() {
-  // torch.library._impls is a set of "namespace/name.overload/key".
-  Ref library = import_module("torch.library");
+  // torch.library._impls is a set of "namespace/name.overload/key". A recording that begins imports nothing: the import
+  // would itself be recorded, and that recording would import again. Where the program or the end of the process has
+  // removed the module, what is known stays true.
+  const Ref name = Ref::steal(PyUnicode_FromString("torch.library"));
+  Ref library = Ref::steal(name ? PyImport_GetModule(name.get()) : nullptr);
+  if (!library) return PyErr_Clear();
   Ref impls = Ref::steal(library ? PyObject_GetAttrString(library.get(), "_impls") : nullptr);
   Py_ssize_t count = impls ? PySet_Size(impls.get()) : 0;
   if (count < 0 || !impls) PyErr_Clear();

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <unordered_set>
 
-
 namespace pijit::torch_adapter {
 namespace {
 

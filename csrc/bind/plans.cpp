@@ -232,7 +232,8 @@ std::pair<std::vector<int>, uint64_t> roots_to_offer() {
   };
   std::vector<int> found;
   const auto add = [&](const std::shared_ptr<Root>& root) {
-    if (!root->unprepared || !root->is_live()) return;
+    // A root that was reset keeps the mark, and has no trace that could offer anything.
+    if (!root->unprepared || root->traces.empty() || !root->is_live()) return;
     if (root->market || std::any_of(root->traces.begin(), root->traces.end(), has_region)) found.push_back(root->id);
   };
   for (const auto& root : all_roots()) add(root);

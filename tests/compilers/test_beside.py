@@ -17,7 +17,7 @@ from pijit.compilers import Backend, Options, Plan, get, pool
 
 pytestmark = pytest.mark.torch
 
-WORK = 0.4  # seconds that the compiler of these tests computes
+WORK = 0.4  # seconds that the compiler of these tests computes, once the test has seen that it has begun
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +38,11 @@ class Busy(Backend):
     packages = ()
 
     def __init__(self) -> None:
-        self.done = threading.Event()
+        self.seen, self.done = threading.Event(), threading.Event()
 
     def make(self, graph: Any, options: Options) -> Plan:
+        while not self.seen.is_set():
+            small(200)
         end = time.thread_time() + WORK
         while time.thread_time() < end:
             small(200)
@@ -58,6 +60,7 @@ def begun() -> tuple[Busy, Any]:
     handle = pool.submit(pijit.graph.capture(torch.relu, torch.ones(2)), busy)
     while handle.state == "waiting":
         time.sleep(0.001)
+    busy.seen.set()
     return busy, handle
 
 

@@ -22,13 +22,6 @@ inline double computed() noexcept {
 struct Spent {
   double seconds = 0;
   uint64_t times = 0;
-
-  double since(double start) noexcept {
-    const double taken = now() - start;
-    seconds += taken;
-    times += 1;
-    return taken;
-  }
   double each() const noexcept { return times == 0 ? 0 : seconds / static_cast<double>(times); }
 };
 

@@ -5,8 +5,7 @@
 // 2. A call within one that counts does not count again: CPython would have run the whole outer call. What is replayed
 //    within a call that is left to CPython counts for itself, and not for that call.
 // 3. All times are the thread's own. What a replayed call would have taken is known from the ledger, which compares
-// like
-//    with like (cache/ledger.h): a call's time is multiplied, so that sizes may differ from call to call. The plain
+//    like with like (cache/ledger.h): a call's time is multiplied, so that sizes may differ from call to call. The plain
 //    calls run without the hook, as in a process without pijit.
 // 4. Of a recording that counts which the recorder took beside the call (record/pace.h), and what it did when the call
 //    had ended. A first call takes more than others in CPython, too.

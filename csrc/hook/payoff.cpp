@@ -117,7 +117,8 @@ void note_worth(Root& entry, const Trace& trace, size_t nodes) {
 }
 
 bool records_too_often(const Root& root) noexcept {
-  constexpr int kUsual = 8;  // traces that a root may have; where they are more, two recordings are for each
+  // Where a root may have more traces than usual, two recordings are for each.
+  constexpr int kUsual = Limits().traces;
   if (limits().recorded == 0 || root.strict || stress_words() != 0) return false;
   const uint64_t more = 2 * static_cast<uint64_t>(std::max(0, limits().traces - kUsual));
   return root.records >= limits().recorded + more && root.replays < limits().pays * root.records;

@@ -72,7 +72,7 @@ bool Eye::has_key() const {
 }
 
 void Eye::set_watch() const noexcept {
-  watch_operators(recording_ || counting_);  // else it is missing: is_watching()
+  watch_operators(recording_ || counting_);
 }
 
 bool Eye::is_watching() const {

@@ -7,8 +7,8 @@
 
 namespace pijit::torch_adapter {
 
-// Each outermost operator that this thread runs is told to its eye. It allocates; false: out of memory.
-bool watch_operators(bool on) noexcept;
+// Each outermost operator that this thread runs is told to its eye, or none any more. Without memory nothing changes.
+void watch_operators(bool on) noexcept;
 
 // They are told now: nothing has replaced the callbacks of this thread, or switched them off.
 bool watches_operators() noexcept;

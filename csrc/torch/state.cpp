@@ -110,10 +110,11 @@ class ModeGuard final : public StateGuard {
 
   std::string explain() override {
     for (size_t i = 0; i < kModes; ++i)
-      if (i == kExcluded && !autocast_words().empty())
-        return autocast_words();
-      else if (read_mode(i) != saved_[i])
+      if (read_mode(i) != saved_[i]) {
+        const std::string autocast = i == kExcluded ? autocast_words() : "";
+        if (!autocast.empty()) return autocast;
         return std::string(kWords[i]) + ": " + word(i, read_mode(i)) + " now, " + word(i, saved_[i]) + " before";
+      }
     return accelerators_ == nullptr ? "" : accelerators_->explain();
   }
 

@@ -223,7 +223,7 @@ bool Plans::take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept 
   if (segment.effects) expected += segment.effects->written.size() + segment.effects->leaves.size();
   if (!PyTuple_Check(made) || static_cast<size_t>(PyTuple_GET_SIZE(made)) != expected) return false;
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    if (keyed.key->take(i, PyTuple_GET_ITEM(made, static_cast<Py_ssize_t>(i)), &regs_[segment.outputs[i]])) continue;
+    if (keyed.key->take(i, PyTuple_GET_ITEM(made, static_cast<Py_ssize_t>(i)), regs_)) continue;
     for (size_t k = 0; k < i; ++k) release_register(&regs_[segment.outputs[k]]);
     return false;
   }

@@ -86,8 +86,9 @@ class PlanKey {
   virtual void note_outputs(const Reg* regs) = 0;
   // The code has been told of what was written.
   virtual void refresh(const Reg* regs) noexcept = 0;
-  // Moves an output of the code into a register; false: it has not the form that native replay gave.
-  virtual bool take(size_t output, PyObject* made, Reg* reg) noexcept = 0;
+  // Moves an output of the code into its register, those before it being in theirs; false: it has not the form that
+  // native replay gave.
+  virtual bool take(size_t output, PyObject* made, Reg* regs) noexcept = 0;
   // Of a segment with effects: copies of what native replay has left in the tensors written to, then of the gradients
   // of leaves (None: there is none); to be asked after hold() and note_outputs(). Null: memory is short, or no code may
   // stand for it.

@@ -116,16 +116,16 @@ class TorchPlanKey final : public PlanKey {
     } catch (...) {
     }
   }
-  // `reg` is one of the registers of the replay, which the others stand around.
-  bool take(size_t output, PyObject* made, Reg* reg) noexcept override {
+  bool take(size_t output, PyObject* made, Reg* regs) noexcept override {
     if (output >= outputs_.size() || !is_plain_tensor(made)) return false;
     const Impl* tensor = impl_of(made);
     if (!outputs_[output].matches_layout(tensor)) return false;
     if (recorded_ && tensor->requires_grad() != outputs_[output].requires_grad) return false;
     try {
-      at::Tensor taken = shared_.taken(output, made, reg - outputs_at_[output], recorded_);
+      at::Tensor taken = shared_.taken(output, made, regs, recorded_);
       if (!taken.defined()) return false;
-      put(*reg, effects_ != nullptr ? effects_->output(output, std::move(taken)) : std::move(taken));
+      put(regs[outputs_at_[output]],
+          effects_ != nullptr ? effects_->output(output, std::move(taken)) : std::move(taken));
       return true;
     } catch (...) {
       return refuse();

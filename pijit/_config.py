@@ -7,7 +7,6 @@ Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, `PI
 """
 
 import difflib
-import itertools
 import logging
 import os
 import sys
@@ -16,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
-from pijit import _built, _core
+from pijit import _built, _core, _path
 from pijit._wrong import nearest
 from pijit.errors import ConfigError
 
@@ -378,14 +377,8 @@ def _read_all() -> None:
             read()
         except ConfigError as error:
             TROUBLE.append(str(error))
-            if not _is_command_line():
+            if not _path.is_command():  # which says by itself what is wrong
                 logger.warning("pijit: %s; the default is kept", error)
-
-
-def _is_command_line() -> bool:
-    """Python imports this package to run it, which says by itself what is wrong."""
-    given = sys.orig_argv[1:]
-    return sys.argv[:1] == ["-m"] and ("-mpijit" in given or ("-m", "pijit") in itertools.pairwise(given))
 
 
 config = Config()

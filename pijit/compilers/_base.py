@@ -309,6 +309,12 @@ class _Reported:
         raise BackendError(f"backend {self.name!r} cannot take this graph: {what}") from error
 
 
+def raised(name: str, error: Exception) -> BackendError:
+    """The error for compiled code that raised; to be raised from what it raised."""
+    what = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return BackendError(f"backend {name!r}: what it has compiled raised {what}")
+
+
 def reported(name: str) -> _Reported:
     """A block in which whatever is raised becomes a `BackendError` that names the backend."""
     return _Reported(name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pijit import _core
 from pijit.compilers import _reproduce
-from pijit.compilers._base import Backend, Declines, Options, Plan
+from pijit.compilers._base import Backend, Declines, Options, Plan, raised
 from pijit.errors import BackendError, ExportError
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ def _run(backend: Backend, plan: Plan, inputs: Sequence[Any]) -> Sequence[Any]:
     except BackendError:
         raise
     except Exception as error:
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise BackendError(f"backend {backend.name!r}: what it has compiled raised {what}") from error
+        raise raised(backend.name, error) from error
 
 
 class Grave(weakref.ref[Made]):

@@ -10,7 +10,7 @@ from typing import Any
 
 from pijit._wrong import describe
 from pijit.compilers import _torch
-from pijit.compilers._base import Backend, Options, Plan
+from pijit.compilers._base import Backend, Options, Plan, raised
 from pijit.errors import BackendError
 from pijit.graph.model import Graph
 
@@ -52,11 +52,10 @@ class Registered(Backend):
             try:
                 given = made([*held.values(), *inputs]) if boxed else made(*held.values(), *inputs)
             except Exception as error:
-                what = f"{type(error).__name__}: {error}".partition("\n")[0]
-                raised = BackendError(f"backend {self.name!r}: what it has compiled raised {what}")
-                raised.__cause__ = error
-                _told.tell(self, raised)
-                raise raised from error
+                failed = raised(self.name, error)
+                failed.__cause__ = error
+                _told.tell(self, failed)
+                raise failed from error
             given = tuple(given) if isinstance(given, tuple | list) else (given,)
             for each, tensor in zip(given, tensors, strict=False):
                 if tensor and each is not None and not isinstance(each, torch.Tensor):

@@ -4,7 +4,7 @@ A comparison of results finds a difference by luck: numbers of a first call are 
 and torch runs the other operators between compiled code.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pijit.graph.model import Node
@@ -25,11 +25,13 @@ class Exact:
         usual: dtypes of the operators that have no entry.
         families: dtypes of the operators of a family of the vocabulary.
         rows: dtypes of one operator; they count before those of its family.
+        refuses: nodes that are not exact because of what else they are given, such as a rounding; None: there are none.
     """
 
     usual: Collection[str]
     families: Mapping[str, Collection[str]] = field(default_factory=dict)
     rows: Mapping[str, Collection[str]] = field(default_factory=dict)
+    refuses: Callable[[Node], bool] | None = None
 
     def dtypes(self, op: str) -> Collection[str]:
         """Those in which an operator is exact."""
@@ -39,7 +41,9 @@ class Exact:
         return self.usual if found is None else found
 
     def holds(self, node: Node) -> bool:
-        """All tensors that it is given, and that it gives, are of these dtypes."""
+        """All tensors that it is given, and that it gives, are of these dtypes, and nothing else speaks against it."""
+        if self.refuses is not None and self.refuses(node):
+            return False
         dtypes = self.dtypes(node.op)
         return all(
             value is None or value.kind != "tensor" or value.dtype is None or value.dtype in dtypes

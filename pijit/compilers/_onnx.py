@@ -25,11 +25,6 @@ class OfOnnx(Backend):
             if node.op != "check" and _onnx_lower.form(node.op) is None and _onnx_lower.form(node.op, True) is None
         )
 
-    def inexact(self, graph: Graph) -> tuple[Node, ...]:
-        """Powers of integers, too, which runtimes compute as floats where the exponent is no number."""
-        nodes = {id(node) for node in super().inexact(graph)}
-        return tuple(node for node in graph.nodes if id(node) in nodes or _is_power_of_integers(node))
-
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         from pijit._formats import onnx
 
@@ -38,7 +33,8 @@ class OfOnnx(Backend):
         onnx.write(onnx.make(graph, loses_nan=self.loses_nan), directory / FILE)
 
 
-def _is_power_of_integers(node: Node) -> bool:
+def is_power_of_integers(node: Node) -> bool:
+    """Runtimes compute it as floats where the exponent is no number."""
     result = node.results[0] if node.results else None
     dtype = "" if result is None else str(result.dtype)
     return node.op == "pow" and isinstance(node.arguments["y"], Value) and "int" in dtype

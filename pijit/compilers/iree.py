@@ -28,6 +28,14 @@ _FLAGS = (
 # Batch normalisation in training.
 _LACKS = {"functional_batch_norm", "native_batch_norm", "batch_norm_backward"}
 
+
+def _is_rounded(node: Node) -> bool:
+    """Quotients that are rounded, and powers that are no squares or cubes."""
+    if node.op == "divide":
+        return node.arguments.get("rounding") is not None
+    return node.op == "pow" and node.arguments["y"] not in (2, 3)
+
+
 # It computes float64 as float32, and what compares takes NaN for a number, or drops it.
 _FLOAT = {"float32", "bool"}
 _INTEGER = {"int32", "int64", "bool"}
@@ -43,6 +51,7 @@ _EXACT = Exact(
         **several("relu6 hardtanh threshold floor_divide remainder fmod sort argsort topk", ()),
         **several("max_with_indices min_with_indices argmax argmin", ()),
     },
+    refuses=_is_rounded,
 )
 
 
@@ -76,11 +85,6 @@ class Iree(Backend):
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
         return super().lacks(graph) or tuple(node for node in graph.nodes if node.op in _LACKS or has_numbers(node))
 
-    def inexact(self, graph: Graph) -> tuple[Node, ...]:
-        """Quotients that are rounded and powers that are no squares, too."""
-        nodes = {id(node) for node in super().inexact(graph)}
-        return tuple(node for node in graph.nodes if id(node) in nodes or _is_rounded(node))
-
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         import torch
         from iree.compiler.extras.fx_importer import FxImporter
@@ -104,12 +108,6 @@ class Iree(Backend):
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         data = (directory / _FILE).read_bytes()
         return _Bound(graph, options, data).plan()
-
-
-def _is_rounded(node: Node) -> bool:
-    if node.op == "divide":
-        return node.arguments.get("rounding") is not None
-    return node.op == "pow" and node.arguments["y"] not in (2, 3)
 
 
 @functools.cache

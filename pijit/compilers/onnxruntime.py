@@ -7,7 +7,7 @@ from typing import Any
 from pijit.compilers import _torch
 from pijit.compilers._base import Options, Plan, serialised
 from pijit.compilers._exact import COMPLEX, HALVES, INTEGERS, MOVES, Exact, several
-from pijit.compilers._onnx import FILE, OfOnnx
+from pijit.compilers._onnx import FILE, OfOnnx, is_power_of_integers
 from pijit.compilers._prepare import numbers
 from pijit.graph.model import Graph, Value
 
@@ -37,6 +37,7 @@ _EXACT = Exact(
         **several("mse_loss l1_loss layer_norm native_layer_norm rms_norm layer_norm_backward", _ALL),
         **several("scatter_add scatter_reduce index_add searchsorted bucketize isin", _ALL),
     },
+    refuses=is_power_of_integers,
 )
 
 

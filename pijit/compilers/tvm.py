@@ -13,6 +13,14 @@ from pijit.graph.model import Graph, Node
 
 _FILE = "program.so"
 
+
+def _is_rounded(node: Node) -> bool:
+    """Quotients that are rounded, and square roots as powers."""
+    if node.op == "divide":
+        return node.arguments.get("rounding") is not None
+    return node.op == "pow" and node.arguments["y"] in (0.5, -0.5)
+
+
 # Its operators on integers give integers where those of torch give floats, and it takes NaN for a number wherever it
 # compares.
 _FLOATS = frozenset({"float32", "float64", "bool"})
@@ -30,6 +38,7 @@ _EXACT = Exact(
         **several("sort argsort topk max_pool1d max_pool2d max_pool3d max_pool2d_with_indices", ()),
         **several("adaptive_max_pool1d adaptive_max_pool2d searchsorted bucketize", ()),
     },
+    refuses=_is_rounded,
 )
 
 
@@ -42,11 +51,6 @@ class Tvm(Backend):
     stalls = True  # it opens a library of 260 MB without giving up the GIL
     settings = ("pipeline",)
     exact = _EXACT
-
-    def inexact(self, graph: Graph) -> tuple[Node, ...]:
-        """Quotients that are rounded and square roots as powers, too."""
-        nodes = {id(node) for node in super().inexact(graph)}
-        return tuple(node for node in graph.nodes if id(node) in nodes or _is_rounded(node))
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         import tvm
@@ -102,12 +106,6 @@ class Tvm(Backend):
             self.name, serialised(run), results=(), shares_weights=shared, folded=options.fold,
             size_bytes=file.stat().st_size, rebind=rebind, close=close,
         )  # fmt: skip
-
-
-def _is_rounded(node: Node) -> bool:
-    if node.op == "divide":
-        return node.arguments.get("rounding") is not None
-    return node.op == "pow" and node.arguments["y"] in (0.5, -0.5)
 
 
 BACKEND = Tvm()

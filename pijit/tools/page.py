@@ -16,7 +16,19 @@ from pijit.tools import compiled, tables
 from pijit.tools.page_listing import LEGEND, listing
 from pijit.tools.page_parts import Cell, count_cell, document, escaped, table, unknown_cell
 from pijit.tools.page_timeline import Happening, timeline
-from pijit.tools.report import Reason, Row, Time, called, events, headline, merged, reasons_of, saved_by, traces_of
+from pijit.tools.report import (
+    Reason,
+    Row,
+    Time,
+    called,
+    events,
+    has_traces,
+    headline,
+    merged,
+    reasons_of,
+    saved_by,
+    traces_of,
+)
 from pijit.traces import duration, place, plural
 
 if TYPE_CHECKING:
@@ -310,7 +322,7 @@ def _traces(rows: Sequence[Row], most: _Most, *, in_full: bool) -> Iterator[str]
     """The traces of the functions, beside their source."""
     nodes, functions, left_out = most.nodes, 0, 0
     for row in rows:
-        roots = [root for root in row.roots if traces_of(root["root"])]
+        roots = [root for root in row.roots if has_traces(root)]
         if not roots:
             continue
         if functions == most.functions or nodes <= 0:

@@ -68,6 +68,11 @@ def traces_of(root: int) -> "list[TraceInfo]":
     return _kept[root] if root in _kept else standing(root)
 
 
+def has_traces(root: "RootInfo") -> bool:
+    """`traces_of` has something of it."""
+    return bool(_kept.get(root["root"])) or bool(root["alive"] and root["traces"])
+
+
 class Time(NamedTuple):
     """When the program began, by `time.perf_counter()`, and the seconds that it took."""
 

@@ -128,7 +128,7 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
     if origin in _OTHERS:
         function, names = _OTHERS[origin]
         args = tuple(
-            _index(node.arguments[name]) if name == "index" else node.arguments[name]
+            index_of(node.arguments[name]) if name == "index" else node.arguments[name]
             for name in names
             if name in node.arguments
         )
@@ -151,13 +151,13 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
     return TorchCall(function, args, kwargs, gives, node.writes[0] if node.writes and gives == "nothing" else "")
 
 
-def _index(index: Any) -> Any:
-    """An index: a tuple for axes, and lists of numbers within it."""
+def index_of(index: Any) -> Any:
+    """An index as torch takes it: a tuple for axes, and lists of numbers within it."""
     return tuple(map(_listed, index)) if isinstance(index, tuple) else index
 
 
 def _listed(item: Any) -> Any:
-    return [_listed(each) for each in item] if isinstance(item, tuple) else item
+    return [_listed(each) for each in item] if isinstance(item, tuple | list) else item
 
 
 def _own(node: Node) -> str:

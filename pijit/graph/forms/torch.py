@@ -13,6 +13,7 @@ import torch
 from pijit.graph import vocabulary
 from pijit.graph.forms import numbers
 from pijit.graph.model import Token
+from pijit.graph.torch_calls import index_of
 
 
 def _native(argument: Any) -> Any:
@@ -24,18 +25,9 @@ def _native(argument: Any) -> Any:
     return argument
 
 
-def _index(index: Any) -> Any:
-    """An index: a tuple for axes, lists of numbers within it."""
-    return tuple(map(_listed, index)) if isinstance(index, tuple) else index
-
-
-def _listed(item: Any) -> Any:
-    return [_listed(each) for each in item] if isinstance(item, tuple | list) else item
-
-
 def _setitem(x: Any, index: Any, value: Any) -> Any:
     x = x.clone()
-    x[_index(index)] = value
+    x[index_of(index)] = value
     return x
 
 
@@ -50,7 +42,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "size": lambda x, axis: x.size(axis),
     "ndim": lambda x: x.dim(),
     "numel": lambda x: x.numel(),
-    "getitem": lambda x, index: x[_index(index)],
+    "getitem": lambda x, index: x[index_of(index)],
     "setitem": _setitem,
     "asarray": _asarray,
     **numbers.FORMS,

@@ -87,10 +87,8 @@ def torches() -> list[str]:
 
 def made(build: Path, options: list[str]) -> Path:
     """A wheel that is built now."""
-    files, jobs = (
-        sum(file.suffix == ".cpp" for file in sources()),
-        int(os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "1")),
-    )
+    files = sum(file.suffix == ".cpp" for file in sources())
+    jobs = int(os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "1"))
     minutes = max(1, round(files * SECONDS_A_FILE / jobs / 60))
     say(f"pijit: compiling {files} files, {jobs} at a time: about {minutes} min the first time, less with ccache")
     target = Path(tempfile.mkdtemp(prefix="pijit-wheel-"))

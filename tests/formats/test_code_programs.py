@@ -18,6 +18,7 @@ from pijit.graph import captured
 RECORD = str(Path(__file__).parents[1] / "record")
 sys.path.insert(0, RECORD)
 import observe  # noqa: E402
+from small_programs import load_programs  # noqa: E402
 
 OTHERS = {
     "own_defaults_changed": "the defaults are those of the export",
@@ -27,9 +28,7 @@ OTHERS = {
     "locals_globals": "looks at the function itself",
     "variables_where_a_handler_calls_foreign_code": "looks at its frames",
 }
-PROGRAMS = [
-    name for name, program in observe.load_programs().items() if not program.flags - {"long"} and name not in OTHERS
-]
+PROGRAMS = [name for name, program in load_programs().items() if not program.flags - {"long"} and name not in OTHERS]
 
 
 def without_traceback(describe, error):
@@ -69,7 +68,7 @@ class Rewritten:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same(name, monkeypatch):
     monkeypatch.setattr(observe.Describer, "error", without_traceback)
-    program = observe.load_programs()[name]
+    program = load_programs()[name]
     made = []
 
     def rewritten(function):
@@ -86,9 +85,7 @@ def test_most_are_rewritten():
     count = 0
     for name in PROGRAMS[::10]:
         made = []
-        observe.run(
-            observe.load_programs()[name], observe.MODES[0], lambda f, made=made: made.append(Rewritten(f)) or made[0]
-        )
+        observe.run(load_programs()[name], observe.MODES[0], lambda f, made=made: made.append(Rewritten(f)) or made[0])
         count += any(each.made is not None and hasattr(each.made, "__pijit_text__") for each in made)
     assert count > len(PROGRAMS[::10]) / 3
     pijit.disable()

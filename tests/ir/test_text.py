@@ -19,7 +19,8 @@ from pijit.errors import CacheError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "record"))
 
-from observe import Program, load_programs, run
+from observe import run
+from small_programs import Program, load_programs
 
 # Constants of the standard library name its files.
 LIBRARY = sysconfig.get_path("stdlib")

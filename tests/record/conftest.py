@@ -1,8 +1,8 @@
-"""The observer of programs as a module: pytest imports test files without a path."""
+"""The helpers of these tests as modules: pytest imports test files without a path."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # for observe.py
+sys.path.insert(0, str(Path(__file__).parent))

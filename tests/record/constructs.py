@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass, field
 
 import observe
+from small_programs import Program
 
 CONSTRUCTS = {
     # Python scalars
@@ -260,7 +261,7 @@ class Steady:
         return self.replays == self.calls and not any(self.counts.values())
 
 
-def steady_state(program: observe.Program) -> Steady:
+def steady_state(program: Program) -> Steady:
     """The last call before the change, and the last one after it and after it was undone."""
     import pijit
     from pijit import api

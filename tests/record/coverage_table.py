@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from constructs import CONSTRUCTS, opaque
+from small_programs import load_programs
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -78,13 +79,9 @@ def fate(name: str, version: str) -> str:
     return f"recorded ({handled[name]})" if name in handled else OTHERS[name]
 
 
-def cells() -> list[tuple[str, str, str]]:
+def cells() -> list[tuple[str, frozenset[str], str]]:
     """Name, flags and file of every program."""
-    rows = []
-    for source in sorted((HERE / "programs").glob("*.py")):
-        for name, flags in re.findall(r"^# %% (\w+)(?:: ([\w ]+))?$", source.read_text(), re.MULTILINE):
-            rows.append((name, flags, source.name))
-    return rows
+    return [(program.name, program.flags, program.file.name) for program in load_programs().values()]
 
 
 def whole(construct: str) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import observe
+from small_programs import Program, load_programs
 
 NOWHERE = 2**63  # no trace has that many points
 Points = dict[int, set[str]]  # number -> continuations of its frames
@@ -63,13 +64,13 @@ def evenly(most: int) -> Callable[[Points], Iterable[int]]:
     return lambda points: sorted(points)[:: 1 + len(points) // most]
 
 
-def leave(program: observe.Program, mode: str, choose: Callable[[Points], Iterable[int]]) -> Exits:
+def leave(program: Program, mode: str, choose: Callable[[Points], Iterable[int]]) -> Exits:
     """One run for each chosen exit point of the program's traces, every replay left there."""
     with observe.hook_in_place("hooked" in program.flags):
         return leave_under_hook(program, mode, choose)
 
 
-def leave_under_hook(program: observe.Program, mode: str, choose: Callable[[Points], Iterable[int]]) -> Exits:
+def leave_under_hook(program: Program, mode: str, choose: Callable[[Points], Iterable[int]]) -> Exits:
     """The same, with the hook as it is."""
     import pijit
     from pijit import _core, api
@@ -122,7 +123,7 @@ def main() -> int:
     parser.add_argument("names", metavar="NAME", nargs="*")
     parser.add_argument("--mode", choices=observe.MODES, default=observe.MODES[0])
     options = parser.parse_args()
-    programs = observe.load_programs()
+    programs = load_programs()
     outcomes = {name: leave(programs[name], options.mode, sorted) for name in options.names or programs}
     for name, exits in outcomes.items():
         for point, text in exits.wrong.items():

@@ -1,10 +1,8 @@
-"""Runs the small programs beside this file plain and jitted, and describes everything that can be observed of a call.
+"""Runs the small programs plain and jitted, and describes everything that can be observed of a call.
 
-A program is a cell of a file in programs/: `# %% name` or `# %% name: flag flag`. It is executed in a module of its
-own, has the function `f`, and may have `args()`, `call()`, `change()`, `undo()` and `state()`. `f` is called three
-times, after `change()` three times, and after `undo()` three times. Flags: `stops` (it need not be replayed), `leaves`
-(it need not be replayed to the end), `long` (eight times each), `hooked` (under an eval-frame hook all the time: what
-CPython 3.12 does there depends on whether it has specialised the code, which it does not do then).
+A program (small_programs.py) is executed in a module of its own, has the function `f`, and may have `args()`, `call()`,
+`change()`, `undo()` and `state()`. `f` is called three times, after `change()` three times, and after `undo()` three
+times.
 
 Modes: `early` describes each call at once, with one numbering of objects for the whole program; `late` describes all at
 the end, so that nobody looks into an instance in between; `drop` forgets every result at once, so that addresses are
@@ -17,7 +15,6 @@ import contextlib
 import gc
 import io
 import itertools
-import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -25,34 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
+from small_programs import Program, load_programs
+
 MODES = ("early", "late", "drop")
 SCALARS = (int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), types.CodeType, range)
-
-
-@dataclass
-class Program:
-    """One cell."""
-
-    name: str
-    flags: set[str]
-    file: Path
-    line: int
-    text: str
-
-
-def load_programs() -> dict[str, Program]:
-    """Every cell of every file of programs/."""
-    found: dict[str, Program] = {}
-    for file in sorted((HERE / "programs").glob("*.py")):
-        lines = file.read_text().splitlines(keepends=True)
-        heads = [i for i, line in enumerate(lines) if line.startswith("# %%")] + [len(lines)]
-        for start, end in itertools.pairwise(heads):
-            match = re.fullmatch(r"# %% (\w+)(?:: ([\w ]+))?\s*", lines[start])
-            assert match, lines[start]
-            assert match[1] not in found, match[1]
-            found[match[1]] = Program(match[1], set((match[2] or "").split()), file, start, "".join(lines[start:end]))
-    return found
 
 
 class Describer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from constructs import CONSTRUCTS, opaque, steady_state
-from observe import load_programs
+from small_programs import load_programs
 
 PROGRAMS = load_programs()
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 from exits import Points, evenly, leave
-from observe import MODES, load_programs
+from observe import MODES
+from small_programs import load_programs
 
 PROGRAMS = load_programs()
 MOST, FEW = 500, 50  # exits of a program: of more, so many are taken evenly

@@ -9,7 +9,8 @@ import gc
 from pathlib import Path
 
 import pytest
-from observe import Program, run
+from observe import run
+from small_programs import Program
 
 import pijit
 from pijit import api
@@ -167,7 +168,7 @@ def program_of(statement: str, target: str, source: str) -> Program:
         "    return r, len(r), told, left",
         f"def args():\n    empty(kept, {make})\n    return ({given},)",
     ]
-    return Program(f"{statement}_{target}", set(), Path(__file__), 0, "\n".join(parts) + "\n")
+    return Program(f"{statement}_{target}", frozenset(), Path(__file__), 0, "\n".join(parts) + "\n")
 
 
 @pytest.mark.parametrize(("statement", "target"), CASES)

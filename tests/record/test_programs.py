@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from observe import MODES, compare, load_programs
+from observe import MODES, compare
+from small_programs import load_programs
 
 PROGRAMS = load_programs()
 

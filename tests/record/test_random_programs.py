@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import pytest
 from exits import evenly, leave
-from observe import MODES, Program, run
+from observe import MODES, run
 from random_programs import HERE, program
+from small_programs import Program
 
 COUNT = 100  # more of them were run when this was written; these are to notice what a change breaks
 LEFT = 15  # of those, so many with exits
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("no_collections")  # Things tell when they 
 
 
 def numbered(seed: int) -> Program:
-    return Program(f"random{seed}", set(), HERE / f"{seed}.py", 0, program(seed))
+    return Program(f"random{seed}", frozenset(), HERE / f"{seed}.py", 0, program(seed))
 
 
 @pytest.mark.parametrize("seed", range(COUNT))

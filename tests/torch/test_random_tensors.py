@@ -8,6 +8,7 @@ import observe
 import pytest
 import torch
 from random_tensors import HERE, TensorDescriber, program
+from small_programs import Program
 
 COUNT = 60
 
@@ -22,9 +23,9 @@ def _described(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_grad_enabled(True)
 
 
-def numbered(seed: int) -> observe.Program:
+def numbered(seed: int) -> Program:
     torch.set_grad_enabled(True)
-    return observe.Program(f"random{seed}", set(), HERE / f"{seed}.py", 0, program(seed))
+    return Program(f"random{seed}", frozenset(), HERE / f"{seed}.py", 0, program(seed))
 
 
 @pytest.mark.parametrize("seed", range(COUNT))

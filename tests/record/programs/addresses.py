@@ -149,7 +149,7 @@ def call():
     return seen
 
 
-# %% method_of_c_with_its_class
+# %% method_of_c_with_its_class: change pattern = re.compile("b")
 import re
 
 pattern = re.compile("a+")
@@ -164,8 +164,3 @@ def f():
     holder = Holder()
     holder.match = match
     return type(match).__name__, match is holder.match
-
-
-def change():
-    global pattern
-    pattern = re.compile("b")

@@ -56,7 +56,7 @@ def args():
     return (min(calls[0], 3),)
 
 
-# %% chains_that_are_left_half_way
+# %% chains_that_are_left_half_way: f(2); change late[0] = True; undo late[0] = False
 from itertools import chain
 
 late = [False]
@@ -66,18 +66,6 @@ def f(n):
     it = chain([1, 2], (), [3], (n for n in range(4)))
     first = [next(it), next(it), next(it)]
     return first, late[0] and n, list(it), it
-
-
-def args():
-    return (2,)
-
-
-def change():
-    late[0] = True
-
-
-def undo():
-    late[0] = False
 
 
 # %% cycles_and_a_number_that_varies: stops
@@ -206,7 +194,7 @@ def args():
     return (min(calls[0], 3),)
 
 
-# %% a_list_that_was_written_and_is_looked_into_in_vain
+# %% a_list_that_was_written_and_is_looked_into_in_vain: change found[:] = [B, B]; undo found.insert(0, A)
 import datetime
 
 A, B = datetime.date(2020, 1, 3), datetime.date(2020, 1, 1)
@@ -223,14 +211,6 @@ def f(n):
 def args():
     calls[0] += 1
     return (min(calls[0], 3),)
-
-
-def change():
-    found[:] = [B, B]
-
-
-def undo():
-    found.insert(0, A)
 
 
 # %% pairs_of_which_one_is_no_key

@@ -1,7 +1,7 @@
 # ruff: noqa
 """functools.lru_cache, whose hits and order of entries are as in plain Python, and copy."""
 
-# %% caches_hit_and_forgotten: leaves
+# %% caches_hit_and_forgotten: leaves; order = (1, 2) -> (3, 4); change pair(9, 9)
 from functools import cache, lru_cache
 
 
@@ -30,7 +30,6 @@ def typed(a):
 
 
 calls = []
-order = (1, 2)
 
 
 def f():
@@ -38,12 +37,6 @@ def f():
     seen = [pair(1, order[0]) is first, pair(2, order[1]), single("a"), single("b"), single("a"), none(1), none(1)]
     seen += [typed(1), typed(1.0), typed(1), pair(1, b=order[0])]
     return seen, len(calls), pair.cache_info(), single.cache_info(), typed.cache_info(), none.cache_info()
-
-
-def change():
-    global order
-    order = (3, 4)
-    pair(9, 9)
 
 
 def undo():
@@ -55,7 +48,7 @@ def state():
     return list(calls), pair.cache_info(), single.cache_info()
 
 
-# %% cache_entries_that_are_used_again
+# %% cache_entries_that_are_used_again: change only(5); change only(k)
 from functools import lru_cache
 
 
@@ -75,11 +68,6 @@ def f():
 k = 1
 
 
-def change():
-    only(5)
-    only(k)
-
-
 def undo():
     only(6)
     only.cache_clear()
@@ -90,7 +78,7 @@ def state():
     return only.cache_info(), list(made)
 
 
-# %% cache_order_moved_by_hits
+# %% cache_order_moved_by_hits: first = 1 -> 2
 from functools import lru_cache
 
 
@@ -107,9 +95,6 @@ def f():
     return entry(1) + entry(2) + entry(first)
 
 
-first = 1
-
-
 def call():
     result = f()
     entry(3)
@@ -120,16 +105,11 @@ def call():
     return result, again
 
 
-def change():
-    global first
-    first = 2
-
-
 def state():
     return entry.cache_info(), list(made)
 
 
-# %% cached_calls_of_many_keys: stops
+# %% cached_calls_of_many_keys: stops; k = 3 -> "x" -> 4
 from functools import lru_cache
 
 
@@ -149,17 +129,6 @@ def args():
 
 
 n = 0
-k = 3
-
-
-def change():
-    global k
-    k = "x"
-
-
-def undo():
-    global k
-    k = 4
 
 
 def call():
@@ -173,7 +142,7 @@ def state():
     return square.cache_info()
 
 
-# %% cached_calls_that_raise
+# %% cached_calls_that_raise: f(2); k = 3 -> 1; undo checked.cache_clear()
 from functools import lru_cache
 
 
@@ -195,27 +164,11 @@ def f(n):
         return error.args, len(tried)
 
 
-def args():
-    return (2,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 1
-
-
-def undo():
-    checked.cache_clear()
-
-
 def state():
     return checked.cache_info()
 
 
-# %% cached_recursion
+# %% cached_recursion: f(12); k = 1 -> 2; change fib.cache_clear()
 from functools import lru_cache
 
 
@@ -228,24 +181,11 @@ def f(n):
     return fib(n) + k
 
 
-def args():
-    return (12,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-    fib.cache_clear()
-
-
 def state():
     return fib.cache_info()
 
 
-# %% copies_of_all_sorts
+# %% copies_of_all_sorts: f(5); k = 2 -> 3; change old.more = k; undo Plain.__getstate__ = lambda self: {"replaced": k}
 import copy
 from collections import OrderedDict, deque
 
@@ -315,24 +255,7 @@ def f(n):
     return plain, empty, copies, same, builtin, more, copies[0].items is plain.items, hasattr(copies[0], "later")
 
 
-def args():
-    return (5,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-    old.more = k
-
-
-def undo():
-    Plain.__getstate__ = lambda self: {"replaced": k}
-
-
-# %% copies_of_plain_objects
+# %% copies_of_plain_objects: f(5); k = 2 -> 3; undo Point.__slotnames__ = ["x"]
 import copy
 
 
@@ -357,19 +280,3 @@ def f(n):
     start = Point(n, [k])
     points = [start, start.moved(1), Point3(n, k).moved(k)]
     return points, points[0].y is points[1].y, [type(point) for point in points], vars(points[2])
-
-
-def args():
-    return (5,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-def undo():
-    Point.__slotnames__ = ["x"]

@@ -2,7 +2,7 @@
 """Numbers that vary in frames that C code calls: an exit there has the whole instruction executed once more."""
 
 
-# %% numbers_in_generators_that_c_drives: long
+# %% numbers_in_generators_that_c_drives: long; change n = 2**62; undo n = step = 0.5
 def f(items, n):
     total = sum(x * n for x in items)
     some = any(x * n > 3 for x in items), all(x + n > 0 for x in items)
@@ -24,17 +24,7 @@ def args():
     return [1, 2, 3], n
 
 
-def change():
-    global n
-    n = 2**62
-
-
-def undo():
-    global n, step
-    n = step = 0.5
-
-
-# %% numbers_in_methods_that_c_calls: long
+# %% numbers_in_methods_that_c_calls: long; n = 0 -> 60 -> 2**62
 class Number:
     def __init__(self, value):
         self.value = value
@@ -62,26 +52,13 @@ def f(n):
     return bool(a), not b, 2 in b, a < b, getattr(a, "x", "default"), hasattr(b, "y"), list(a), min(a, b) is a
 
 
-n = 0
-
-
 def call():
     global n
     n += 1
     return f(n)
 
 
-def change():
-    global n
-    n = 60
-
-
-def undo():
-    global n
-    n = 2**62
-
-
-# %% writes_in_frames_that_c_calls: long stops
+# %% writes_in_frames_that_c_calls: long stops; n = 0 -> 2**62 -> 0.5
 written, table = [], {}
 
 
@@ -111,26 +88,13 @@ def f(n):
     return out, seen
 
 
-n = 0
-
-
 def call():
     global n
     n += 1
     return f(n)
 
 
-def change():
-    global n
-    n = 2**62
-
-
-def undo():
-    global n
-    n = 0.5
-
-
-# %% fresh_containers_written_before_c_code_is_left
+# %% fresh_containers_written_before_c_code_is_left: f(len(k)); k = "1" -> "four" -> "."
 import collections
 
 
@@ -161,20 +125,3 @@ def f(a):
     found = sorted([a, 2, 5], key=key)
     made.append(kept)
     return found, made, kept, table, queue, sorted(map(str, many)), box, cell
-
-
-def args():
-    return (len(k),)
-
-
-k = "1"
-
-
-def change():
-    global k
-    k = "four"
-
-
-def undo():
-    global k
-    k = "."

@@ -1,24 +1,13 @@
 # ruff: noqa
 """Calls of every argument kind, closures, recursion, callables of all sorts; each followed by a change of what was called."""
 
-# %% global_number_rebound
-k = 1
 
-
+# %% global_number_rebound: f(2); k = 1 -> 5
 def f(x):
     return x + k
 
 
-def args():
-    return (2,)
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% global_function_rebound
+# %% global_function_rebound: f(7); change g = lambda x: (x, "other")
 def g(x):
     return [x, "g"]
 
@@ -27,16 +16,7 @@ def f(x):
     return g(x)
 
 
-def args():
-    return (7,)
-
-
-def change():
-    global g
-    g = lambda x: (x, "other")
-
-
-# %% global_deleted
+# %% global_deleted: change del k; undo k = 4
 k = 3
 
 
@@ -44,44 +24,18 @@ def f():
     return k
 
 
-def change():
-    global k
-    del k
-
-
-def undo():
-    global k
-    k = 4
-
-
-# %% global_shadows_builtin
+# %% global_shadows_builtin: f([1, 2, 3]); change globals()["len"] = lambda x: "mine"; undo del globals()["len"]
 def f(x):
     return len(x)
 
 
-def args():
-    return ([1, 2, 3],)
-
-
-def change():
-    globals()["len"] = lambda x: "mine"
-
-
-def undo():
-    del globals()["len"]
-
-
-# %% positional_or_keyword
+# %% positional_or_keyword: f(4)
 def g(a, b, c):
     return a, b, c
 
 
 def f(x):
     return g(x, c=1, b=2), g(1, 2, x), g(a=x, b=1, c=0)
-
-
-def args():
-    return (4,)
 
 
 def change():
@@ -91,7 +45,7 @@ def change():
         return a, b, c
 
 
-# %% star_arguments
+# %% star_arguments: change many["r"] = 9; change del many["p"]
 def g(*args, **kwargs):
     return args, kwargs
 
@@ -107,12 +61,7 @@ def call():
     return f(0, 1, 2, y=3, **many)
 
 
-def change():
-    many["r"] = 9
-    del many["p"]
-
-
-# %% keyword_only_and_defaults
+# %% keyword_only_and_defaults: f(5); change g.__defaults__ = (11,); change g.__kwdefaults__["c"] = 21
 def g(a, b=10, *, c=20, d):
     return a, b, c, d
 
@@ -121,16 +70,7 @@ def f(x):
     return g(x, d=1), g(x, x, c=2, d=3)
 
 
-def args():
-    return (5,)
-
-
-def change():
-    g.__defaults__ = (11,)
-    g.__kwdefaults__["c"] = 21
-
-
-# %% kwdefaults_replaced
+# %% kwdefaults_replaced: change g.__kwdefaults__ = {"c": [1]}; undo g.__kwdefaults__ = None
 def g(*, c=20):
     return c
 
@@ -139,25 +79,12 @@ def f():
     return g()
 
 
-def change():
-    g.__kwdefaults__ = {"c": [1]}
-
-
-def undo():
-    g.__kwdefaults__ = None
-
-
-# %% own_defaults_changed
+# %% own_defaults_changed: change f.__defaults__ = (3,); change f.__kwdefaults__ = {"b": 4}
 def f(a=1, *, b=2):
     return a, b
 
 
-def change():
-    f.__defaults__ = (3,)
-    f.__kwdefaults__ = {"b": 4}
-
-
-# %% positional_only
+# %% positional_only: f("x"); change g.__defaults__ = (7, 8)
 def g(a, b=2, /, c=3, **more):
     return a, b, c, more
 
@@ -166,15 +93,7 @@ def f(x):
     return g(x, a=1, b=2), g(x, 1, 2)
 
 
-def args():
-    return ("x",)
-
-
-def change():
-    g.__defaults__ = (7, 8)
-
-
-# %% wrong_arguments
+# %% wrong_arguments: f(1); change g.__defaults__ = (2,); undo g.__defaults__ = None
 def g(a, b):
     return a
 
@@ -183,19 +102,7 @@ def f(x):
     return g(x)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    g.__defaults__ = (2,)
-
-
-def undo():
-    g.__defaults__ = None
-
-
-# %% mutable_default
+# %% mutable_default: f(1); change g.__defaults__ = ([9],)
 def g(x, seen=[]):
     seen.append(x)
     return seen
@@ -205,15 +112,7 @@ def f(x):
     return g(x)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    g.__defaults__ = ([9],)
-
-
-# %% code_replaced
+# %% code_replaced: f(3); change g.__code__ = h.__code__
 def g(x):
     return x + 1
 
@@ -226,15 +125,7 @@ def f(x):
     return g(x)
 
 
-def args():
-    return (3,)
-
-
-def change():
-    g.__code__ = h.__code__
-
-
-# %% own_code_replaced
+# %% own_code_replaced: f(3); change f.__code__ = g.__code__
 def f(x):
     return x + 1
 
@@ -243,15 +134,7 @@ def g(x):
     return x * 100
 
 
-def args():
-    return (3,)
-
-
-def change():
-    f.__code__ = g.__code__
-
-
-# %% method_code_replaced
+# %% method_code_replaced: change C.m.__code__ = other.__code__
 class C:
     def m(self):
         return 1
@@ -268,11 +151,7 @@ def f():
     return c.m()
 
 
-def change():
-    C.m.__code__ = other.__code__
-
-
-# %% closure_cell_rebound
+# %% closure_cell_rebound: f(1); change set_k(50)
 def make():
     k = 1
 
@@ -289,15 +168,7 @@ def make():
 f, set_k = make()
 
 
-def args():
-    return (1,)
-
-
-def change():
-    set_k(50)
-
-
-# %% closure_counter
+# %% closure_counter: f(2); change step(1000)
 def make():
     count = 0
 
@@ -320,15 +191,7 @@ def f(x):
     return read(), step(1)
 
 
-def args():
-    return (2,)
-
-
-def change():
-    step(1000)
-
-
-# %% closure_cell_emptied
+# %% closure_cell_emptied: change drop()
 def make():
     k = 1
 
@@ -345,11 +208,7 @@ def make():
 f, drop = make()
 
 
-def change():
-    drop()
-
-
-# %% inner_function_returned
+# %% inner_function_returned: f(2)
 def f(x):
     def inner(y, z=x):
         return x + y + z
@@ -357,16 +216,12 @@ def f(x):
     return inner, inner(1)
 
 
-def args():
-    return (2,)
-
-
 def call():
     made, value = f(2)
     return made, value, made(3), made.__closure__[0].cell_contents
 
 
-# %% inner_function_unused
+# %% inner_function_unused: f(2)
 def f(x):
     def double(y):
         return y * x
@@ -374,35 +229,18 @@ def f(x):
     return double(3) + sum(double(i) for i in (1, 2))
 
 
-def args():
-    return (2,)
-
-
-# %% lambda_in_loop
+# %% lambda_in_loop: f(3)
 def f(n):
     made = [lambda: i for i in range(n)]
     return [g() for g in made]
 
 
-def args():
-    return (3,)
-
-
-# %% recursion
+# %% recursion: f(6); change f = lambda n: -n
 def f(n):
     return 1 if n == 0 else n * f(n - 1)
 
 
-def args():
-    return (6,)
-
-
-def change():
-    global f
-    f = lambda n: -n
-
-
-# %% mutual_recursion
+# %% mutual_recursion: f(7); change odd = lambda n: "odd"
 def even(n):
     return True if n == 0 else odd(n - 1)
 
@@ -415,16 +253,7 @@ def f(n):
     return even(n), odd(n)
 
 
-def args():
-    return (7,)
-
-
-def change():
-    global odd
-    odd = lambda n: "odd"
-
-
-# %% partial
+# %% partial: f(8); change p.keywords["c"] = 99
 from functools import partial
 
 
@@ -439,15 +268,7 @@ def f(x):
     return p(x), p(x, c=3)
 
 
-def args():
-    return (8,)
-
-
-def change():
-    p.keywords["c"] = 99
-
-
-# %% partial_new_state
+# %% partial_new_state: f(8); change p.__setstate__((g, ([2],), {}, None))
 from functools import partial
 
 
@@ -462,15 +283,7 @@ def f(x):
     return p(x)
 
 
-def args():
-    return (8,)
-
-
-def change():
-    p.__setstate__((g, ([2],), {}, None))
-
-
-# %% callable_instance
+# %% callable_instance: f(1); change add.k = 4; undo Add.__call__ = lambda self, x: "new"
 class Add:
     def __init__(self, k):
         self.k = k
@@ -486,19 +299,7 @@ def f(x):
     return add(x)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    add.k = 4
-
-
-def undo():
-    Add.__call__ = lambda self, x: "new"
-
-
-# %% bound_method_kept
+# %% bound_method_kept: change c.v = 2; undo C.get = lambda self: "never through the bound one"
 class C:
     def __init__(self, v):
         self.v = v
@@ -515,15 +316,7 @@ def f():
     return get()
 
 
-def change():
-    c.v = 2
-
-
-def undo():
-    C.get = lambda self: "never through the bound one"
-
-
-# %% decorated
+# %% decorated: f(1); change g.__wrapped__.__kwdefaults__ = {"y": 7}
 import functools
 
 
@@ -544,15 +337,7 @@ def f(x):
     return g(x), g(x, y=2)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    g.__wrapped__.__kwdefaults__ = {"y": 7}
-
-
-# %% lru_cache
+# %% lru_cache: f(1); change g.cache_clear()
 import functools
 
 calls = []
@@ -568,24 +353,12 @@ def f(x):
     return g(x)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    g.cache_clear()
-
-
-# %% import_inside
+# %% import_inside: f(2.5); undo patch.stop(); undo del globals()["patch"]
 def f(x):
     import math
     from os.path import join
 
     return math.floor(x), join("a", "b")
-
-
-def args():
-    return (2.5,)
 
 
 def change():
@@ -597,12 +370,7 @@ def change():
     patch.start()
 
 
-def undo():
-    patch.stop()
-    del globals()["patch"]
-
-
-# %% module_attribute_patched
+# %% module_attribute_patched: f(1); change patch = mock.patch.object(m, "k", 10); change patch.start()
 import types
 from unittest import mock
 
@@ -615,21 +383,11 @@ def f(x):
     return m.g(x), m.k
 
 
-def args():
-    return (1,)
-
-
-def change():
-    global patch
-    patch = mock.patch.object(m, "k", 10)
-    patch.start()
-
-
 def undo():
     patch.stop()
 
 
-# %% module_of_a_class_with_getattr
+# %% module_of_a_class_with_getattr: k = 1 -> 2
 import importlib.machinery
 import types
 
@@ -641,19 +399,13 @@ class Lazy(types.ModuleType):
 
 m = Lazy("m")
 m.__spec__ = importlib.machinery.ModuleSpec("m", None)
-k = 1
 
 
 def f():
     return m.missing, m.__name__, hasattr(m, "other")
 
 
-def change():
-    global k
-    k = 2
-
-
-# %% module_whose_spec_is_replaced
+# %% module_whose_spec_is_replaced: change m.__spec__ = Spec()
 import importlib.machinery
 import types
 
@@ -677,10 +429,6 @@ def f():
     return m.missing
 
 
-def change():
-    m.__spec__ = Spec()
-
-
 # %% mock_patch_function_and_dict
 from unittest import mock
 
@@ -701,7 +449,7 @@ def call():
     return inside, f()
 
 
-# %% module_replaced_in_sys_modules
+# %% module_replaced_in_sys_modules: change sys.modules["program_m"] = types.SimpleNamespace(k=2)
 import sys
 import types
 
@@ -715,21 +463,14 @@ def f():
     return program_m.k
 
 
-def change():
-    sys.modules["program_m"] = types.SimpleNamespace(k=2)
-
-
 def undo():
     del sys.modules["program_m"]
 
 
-# %% calls_jitted_function
+# %% calls_jitted_function: f(3); k = 1 -> 10
 @jit
 def g(x):
     return x + k
-
-
-k = 1
 
 
 @jit
@@ -737,16 +478,7 @@ def f(x):
     return g(x) * 2
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global k
-    k = 10
-
-
-# %% arguments_mutated: stops
+# %% arguments_mutated: stops; f(kept, tab); change kept.clear(); change kept.append(5)
 def f(items, table):
     items.append(len(items))
     table["n"] = table.get("n", 0) + 1
@@ -758,16 +490,7 @@ kept = [0]
 tab = {}
 
 
-def args():
-    return kept, tab
-
-
-def change():
-    kept.clear()
-    kept.append(5)
-
-
-# %% same_argument_twice: stops
+# %% same_argument_twice: stops; f(a, second); change second = b
 a, b = [1], [1]
 second = a
 
@@ -777,35 +500,14 @@ def f(x, y):
     return x is y, len(x), len(y)
 
 
-def args():
-    return a, second
-
-
-def change():
-    global second
-    second = b
-
-
-# %% unpacking
+# %% unpacking: f(value); value = (1, (2, 3, 4), 5) -> [1, [2, 3, 4, 5], 6]
 def f(x):
     a, (b, *c), d = x
     first, *_ = c
     return d, c, b, a, first
 
 
-value = (1, (2, 3, 4), 5)
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = [1, [2, 3, 4, 5], 6]
-
-
-# %% arguments_rebound
+# %% arguments_rebound: f([9], 3)
 def f(x, n):
     while n:
         x, n = n, n - 1
@@ -814,28 +516,12 @@ def f(x, n):
     return locals(), n
 
 
-def args():
-    return [9], 3
-
-
-# %% globals_written
-total = 0
-
-
+# %% globals_written: f(2); total = 0 -> 100
 def f(x):
     global total, made
     total += x
     made = [total]
     return total
-
-
-def args():
-    return (2,)
-
-
-def change():
-    global total
-    total = 100
 
 
 # %% global_set_and_deleted
@@ -847,10 +533,8 @@ def f():
     return before, "scratch" in globals()
 
 
-# %% prints
+# %% prints: f(2); who = "world" -> "you"
 import sys
-
-who = "world"
 
 
 def f(x):
@@ -858,16 +542,7 @@ def f(x):
     print(f"{x=} {who!r:>10} {x:03d} {1.5:.{x}f}")
 
 
-def args():
-    return (2,)
-
-
-def change():
-    global who
-    who = "you"
-
-
-# %% walrus_and_ternary
+# %% walrus_and_ternary: f(value); change value[-1] = 0; undo value.clear()
 def f(x):
     if (n := len(x)) > 2 and (last := x[-1]):
         return n, last
@@ -877,19 +552,7 @@ def f(x):
 value = [1, 2, 3]
 
 
-def args():
-    return (value,)
-
-
-def change():
-    value[-1] = 0
-
-
-def undo():
-    value.clear()
-
-
-# %% chained_comparison
+# %% chained_comparison: f(3); change high = 2
 low, high = 1, 5
 
 
@@ -897,16 +560,7 @@ def f(x):
     return low < x <= high, low == x != high, x in (1, 2, 3), x is None
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global high
-    high = 2
-
-
-# %% argument_type_changes
+# %% argument_type_changes: f(next(values)); undo pass
 values = iter([1, 1, True, 1.0, -0.0, 0.0, 1, True, None])
 
 
@@ -914,15 +568,7 @@ def f(x):
     return x, x * 2, type(x).__name__
 
 
-def args():
-    return (next(values),)
-
-
-def undo():
-    pass
-
-
-# %% match_statement
+# %% match_statement: f(value); value = {"kind": "a", "z": 1} -> [1, 2] -> 3
 def f(x):
     match x:
         case {"kind": "a", **rest}:
@@ -935,24 +581,7 @@ def f(x):
             return None
 
 
-value = {"kind": "a", "z": 1}
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = [1, 2]
-
-
-def undo():
-    global value
-    value = 3
-
-
-# %% closure_variable_deleted
+# %% closure_variable_deleted: f(n); n = 1 -> 3
 def f(x):
     y = x + 1
 
@@ -976,18 +605,6 @@ def f(x):
     except NameError:
         after = "empty"
     return before, text, again, after, read
-
-
-def args():
-    return (n,)
-
-
-n = 1
-
-
-def change():
-    global n
-    n = 3
 
 
 # %% closure_variable_of_another_deleted
@@ -1022,7 +639,7 @@ def call():
     return [f(0), f(0), f(2), f(0)]
 
 
-# %% variable_unbound
+# %% variable_unbound: f(n); n = 0 -> 2
 def f(x):
     if x:
         y = x
@@ -1038,19 +655,7 @@ def f(x):
         return text
 
 
-def args():
-    return (n,)
-
-
-n = 0
-
-
-def change():
-    global n
-    n = 2
-
-
-# %% module_reloaded
+# %% module_reloaded: f(3); undo sys.path.remove(folder); undo del sys.modules[name]; undo os.unlink(module.__file__)
 import importlib
 import importlib.util
 import os
@@ -1078,18 +683,8 @@ def f(x):
     return module.g(x), module.scale
 
 
-def args():
-    return (3,)
-
-
 def change():
     sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
     write("scale = 55\ndef g(x):\n    return x * scale, 'reloaded'\n")
     importlib.reload(module)
     sys.dont_write_bytecode = before
-
-
-def undo():
-    sys.path.remove(folder)
-    del sys.modules[name]
-    os.unlink(module.__file__)

@@ -2,7 +2,7 @@
 """Class statements whose bodies are followed: what they leave in the class, and what happens while they run."""
 
 
-# %% class_of_constants_and_functions
+# %% class_of_constants_and_functions: f(3); k = 4 -> 9 -> 4
 def f(x):
     class Local:
         """Doc."""
@@ -17,30 +17,13 @@ def f(x):
     return Local
 
 
-def args():
-    return (3,)
-
-
 def call():
     made = f(*args())
     found = {name: value for name, value in vars(made).items() if name not in ("__dict__", "__weakref__")}
     return list(found.items()), made().get(), made.__mro__, made.__bases__, type(made), made.__module__ == __name__
 
 
-k = 4
-
-
-def change():
-    global k
-    k = 9
-
-
-def undo():
-    global k
-    k = 4
-
-
-# %% class_that_its_functions_know
+# %% class_that_its_functions_know: change base = Other; undo base, k = Base, 5
 class Base:
     def hello(self):
         return "base", k
@@ -73,17 +56,7 @@ def call():
 k = 1
 
 
-def change():
-    global base
-    base = Other
-
-
-def undo():
-    global base, k
-    base, k = Base, 5
-
-
-# %% class_with_descriptors
+# %% class_with_descriptors: k = "k" -> "other"
 def f(x):
     class Local:
         @property
@@ -116,15 +89,7 @@ def call():
     )
 
 
-k = "k"
-
-
-def change():
-    global k
-    k = "other"
-
-
-# %% class_body_with_control_flow
+# %% class_body_with_control_flow: change data, flag = [9, 8, 7, 6], False; undo data, k = [1, 2, 5], 2
 def f(items, flag):
     class Local:
         total = 0
@@ -155,17 +120,7 @@ def call():
 data, flag, k = [1, 2, 3, 4], True, 3
 
 
-def change():
-    global data, flag
-    data, flag = [9, 8, 7, 6], False
-
-
-def undo():
-    global data, k
-    data, k = [1, 2, 5], 2
-
-
-# %% class_body_sees_its_own_names_first
+# %% class_body_sees_its_own_names_first: x = "x" -> "yy"
 name = "global"
 
 
@@ -204,18 +159,7 @@ def call():
     )
 
 
-x = "x"
-
-
-def change():
-    global x
-    x = "yy"
-
-
-# %% class_body_takes_global_names
-name = "global"
-
-
+# %% class_body_takes_global_names: name = "global" -> "other"
 def f():
     class Local:
         first = name
@@ -237,12 +181,7 @@ def call():
 written = None
 
 
-def change():
-    global name
-    name = "other"
-
-
-# %% class_body_is_left: leaves
+# %% class_body_is_left: leaves; x = 3 -> 30 -> 2.5
 def f(x, numbers):
     before = [x]
 
@@ -267,20 +206,7 @@ def call():
     return made.size, made.ratio, made().get(), before
 
 
-x = 3
-
-
-def change():
-    global x
-    x = 30
-
-
-def undo():
-    global x
-    x = 2.5
-
-
-# %% class_body_catches_outside
+# %% class_body_catches_outside: x = 0 -> 5; undo missing = 1
 def f(x):
     noted = []
     try:
@@ -300,20 +226,7 @@ def call():
     return f(x)
 
 
-x = 0
-
-
-def change():
-    global x
-    x = 5
-
-
-def undo():
-    global missing
-    missing = 1
-
-
-# %% class_body_raises_out
+# %% class_body_raises_out: x = "key" -> "other"
 def f(x):
     kept = [x]
 
@@ -328,15 +241,7 @@ def call():
     return f(x)
 
 
-x = "key"
-
-
-def change():
-    global x
-    x = "other"
-
-
-# %% class_body_keeps_its_error
+# %% class_body_keeps_its_error: x = "a" -> "b"
 def f(x):
     class Local:
         own = x
@@ -358,15 +263,7 @@ def call():
     return made.own, str(made.kept), where.f_code.co_qualname, sorted(where.f_locals), where.f_back.f_code.co_qualname
 
 
-x = "a"
-
-
-def change():
-    global x
-    x = "b"
-
-
-# %% class_body_handles_errors
+# %% class_body_handles_errors: x = "a" -> "b"
 def f(x):
     class Local:
         own = x
@@ -385,15 +282,7 @@ def call():
     return made.own, made.last
 
 
-x = "a"
-
-
-def change():
-    global x
-    x = "b"
-
-
-# %% class_body_with_foreign_code
+# %% class_body_with_foreign_code: f(k); k = 1 -> 2
 import time
 
 
@@ -404,18 +293,6 @@ def f(x):
         value = x
 
     return Local.value
-
-
-def args():
-    return (k,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
 
 
 # %% class_body_looks_at_its_names
@@ -434,7 +311,7 @@ def call():
     return made.value, made.known, made.size, made.made
 
 
-# %% class_statements_that_tell
+# %% class_statements_that_tell: f(x); x = 1 -> 7
 class Told:
     def __init_subclass__(cls, **more):
         told.append((cls.__name__, more))
@@ -463,7 +340,6 @@ class Entries:
 
 told = []
 entries = Entries()
-x = 1
 
 
 def f(x):
@@ -488,22 +364,13 @@ def f(x):
     return A, B, C, D, E, F, C.found
 
 
-def args():
-    return (x,)
-
-
 def call():
     told.clear()
     made = f(*args())
     return [each.__name__ for each in made[:-1]], made[-1], list(told), made[3].__orig_bases__ == (entries,)
 
 
-def change():
-    global x
-    x = 7
-
-
-# %% class_begins_to_tell
+# %% class_begins_to_tell: change Base.__init_subclass__ = classmethod(lambda cls: told.append(cls.__name__))
 class Base:
     pass
 
@@ -528,19 +395,12 @@ def call():
     return f().held is value, list(told)
 
 
-def change():
-    Base.__init_subclass__ = classmethod(lambda cls: told.append(cls.__name__))
-
-
 def undo():
     del Base.__init_subclass__
     Value.__set_name__ = lambda self, owner, name: told.append(name)
 
 
-# %% class_that_cannot_be
-base = int
-
-
+# %% class_that_cannot_be: base = int -> bool -> str
 def f():
     try:
 
@@ -552,17 +412,7 @@ def f():
     return Local.__name__, Local.__bases__
 
 
-def change():
-    global base
-    base = bool
-
-
-def undo():
-    global base
-    base = str
-
-
-# %% class_with_slots
+# %% class_with_slots: x = "1" -> "2"
 def f(x):
     class Local:
         __slots__ = ("a", "b")
@@ -586,15 +436,7 @@ def call():
         return made.__qualname__, made(1) == made(1), str(error), made.__slots__
 
 
-x = "1"
-
-
-def change():
-    global x
-    x = "2"
-
-
-# %% classes_in_loops_and_generators
+# %% classes_in_loops_and_generators: k = "k" -> "l"
 def f(names):
     def each():
         for name in names:
@@ -620,15 +462,7 @@ def call():
     return [each.label for each in made], [each.before in made for each in made[2:]], [each.label for each in short]
 
 
-k = "k"
-
-
-def change():
-    global k
-    k = "l"
-
-
-# %% class_body_drops_things
+# %% class_body_drops_things: x = 1 -> 2
 class Thing:
     def __init__(self, name):
         self.name = name
@@ -665,15 +499,7 @@ def state():
     return list(dropped)
 
 
-x = 1
-
-
-def change():
-    global x
-    x = 2
-
-
-# %% variables_of_a_class_body_are_written_later
+# %% variables_of_a_class_body_are_written_later: k = 10 -> 20
 def f(x):
     def bump():
         nonlocal x
@@ -697,15 +523,7 @@ def call():
     return found, [base.__subclasses__() == [] for base in (made,)]
 
 
-k = 10
-
-
-def change():
-    global k
-    k = 20
-
-
-# %% a_generator_in_a_class_body: leaves
+# %% a_generator_in_a_class_body: leaves; f(k); k = 2 -> 1
 class Value:
     def __init__(self, v):
         self.v = v
@@ -728,18 +546,6 @@ def f(k):
     except AttributeError:
         found = None
     return found
-
-
-def args():
-    return (k,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 1
 
 
 def state():

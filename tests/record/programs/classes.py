@@ -1,7 +1,7 @@
 # ruff: noqa
 """Classes of the standard library: named tuples, data classes, enumerations, default dicts, deques, counters."""
 
-# %% named_tuples
+# %% named_tuples: f(k); k = 3 -> 4
 from collections import namedtuple
 
 P = namedtuple("P", "x y", defaults=(0,))
@@ -15,19 +15,7 @@ def f(n):
     return p.x + p.y, q, p[0], x, y, p == (n, 2), P._make([1, n]), given.x, P(n).y, p + (1,), len(p), p._fields
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-
-
-# %% data_classes
+# %% data_classes: f(k); k = 2 -> 3; change base.steps = 7
 from dataclasses import dataclass, field
 
 
@@ -52,20 +40,7 @@ def f(n):
     return c, c.total, c == C(n), c < C(n + 1), base.total, C(n) == C(n), c.tags is base.tags
 
 
-def args():
-    return (k,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-    base.steps = 7
-
-
-# %% frozen_data_class_as_key
+# %% frozen_data_class_as_key: f(3); change table["x"] = 2
 from dataclasses import dataclass
 
 
@@ -85,15 +60,7 @@ def f(n):
         return key.a, table["x"]
 
 
-def args():
-    return (3,)
-
-
-def change():
-    table["x"] = 2
-
-
-# %% enumerations
+# %% enumerations: f(k); change chosen, k = Color.BLUE, 7
 import enum
 
 
@@ -127,19 +94,10 @@ def f(n):
     )
 
 
-def args():
-    return (k,)
-
-
 k = 3
 
 
-def change():
-    global chosen, k
-    chosen, k = Color.BLUE, 7
-
-
-# %% simple_classes_with_slots
+# %% simple_classes_with_slots: f(k); change shared.a = 6
 class S:
     __slots__ = ("a", "b")
 
@@ -161,18 +119,10 @@ def f(n):
     return s, s.a, s.b, hasattr(s, "b"), getattr(s, "c", "none"), shared.a
 
 
-def args():
-    return (k,)
-
-
 k = 3
 
 
-def change():
-    shared.a = 6
-
-
-# %% class_attribute_written_around_foreign_code: stops
+# %% class_attribute_written_around_foreign_code: stops; f("a b"); change C.count = 100; undo C.seen = []
 import string
 
 
@@ -193,15 +143,3 @@ c = C()
 
 def f(x):
     return c.step(x), len(C.seen)
-
-
-def args():
-    return ("a b",)
-
-
-def change():
-    C.count = 100
-
-
-def undo():
-    C.seen = []

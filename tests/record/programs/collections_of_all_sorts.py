@@ -1,7 +1,7 @@
 # ruff: noqa
 """defaultdict, Counter, deque and SimpleNamespace: made, filled, iterated over, changed on the way and kept."""
 
-# %% deque_iterated_and_changed
+# %% deque_iterated_and_changed: f(5); k = 100 -> 5 -> 1
 from collections import deque
 
 
@@ -30,24 +30,7 @@ def f(n):
     return seen, walked, first, rest, sum(deque((1, 2, n))), one, sorted(deque((3, n, 1)))
 
 
-def args():
-    return (5,)
-
-
-k = 100
-
-
-def change():
-    global k
-    k = 5
-
-
-def undo():
-    global k
-    k = 1
-
-
-# %% deque_iterator_after_its_end
+# %% deque_iterator_after_its_end: f(5); k = 1 -> 5
 from collections import deque
 
 
@@ -63,19 +46,7 @@ def f(n):
     return seen, list(queue)
 
 
-def args():
-    return (5,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% deques_that_exist
+# %% deques_that_exist: f(5); change queue.append(3); change queue.append(4)
 from collections import deque
 
 queue = deque([1, 2], maxlen=3)
@@ -88,16 +59,7 @@ def f(n):
     return total + n, list(queue), 2 in queue
 
 
-def args():
-    return (5,)
-
-
-def change():
-    queue.append(3)
-    queue.append(4)
-
-
-# %% defaultdicts_with_factories
+# %% defaultdicts_with_factories: f(2); k = 1 -> "c" -> 4
 from collections import defaultdict
 
 
@@ -144,23 +106,6 @@ def f(n):
     return lists, objects, same, seen, none, dict(nested), numbers, total, more, list(more)
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = "c"
-
-
-def undo():
-    global k
-    k = 4
-
-
 def call():
     try:
         return f(2)
@@ -168,7 +113,7 @@ def call():
         return str(error)
 
 
-# %% defaultdicts_that_exist
+# %% defaultdicts_that_exist: f(len(counts) % 3)
 from collections import defaultdict
 
 counts = defaultdict(int)
@@ -180,10 +125,6 @@ def f(n):
     groups["a"].append(n)
     groups[n % k].append(n)
     return counts[n], len(groups), counts["unknown"], dict(counts)
-
-
-def args():
-    return (len(counts) % 3,)
 
 
 k = 2
@@ -212,7 +153,7 @@ def state():
     return list(counts.items()), list(groups.items())
 
 
-# %% defaultdicts_of_own_classes: leaves
+# %% defaultdicts_of_own_classes: leaves; f(2); k = 1 -> 2
 from collections import defaultdict
 
 
@@ -239,19 +180,7 @@ def f(n):
     return loud["b"], first, missing[n], list(seen), dict(loud), dict(missing)
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% counters_of_all_sorts
+# %% counters_of_all_sorts: f("hello"); k = 1 -> "a"
 from collections import Counter
 
 
@@ -275,18 +204,6 @@ def f(text):
     return letters, words, empty, pairs, seen, doubled, generated, words.most_common(1), dict(words)
 
 
-def args():
-    return ("hello",)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = "a"
-
-
 def call():
     try:
         return f("hello")
@@ -294,7 +211,7 @@ def call():
         return str(error)
 
 
-# %% namespaces_written_and_compared
+# %% namespaces_written_and_compared: f(2); k = 1 -> 2; change kept.items = "others"; undo kept.a = kept
 from types import SimpleNamespace
 
 kept = SimpleNamespace(n=0, items=[1])
@@ -319,28 +236,11 @@ def f(n):
     return space, other, seen, nested, nested.inner.d, type(space)
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-    kept.items = "others"
-
-
-def undo():
-    kept.a = kept
-
-
 def state():
     return vars(kept)
 
 
-# %% namespaces_of_own_classes
+# %% namespaces_of_own_classes: f(2); k = 1 -> 2
 from types import SimpleNamespace
 
 
@@ -370,19 +270,7 @@ def f(n):
     return seen
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% new_objects_as_markers
+# %% new_objects_as_markers: f(2); k = "a" -> "b"
 def f(n):
     marker, other = object(), object()
     found = {"a": n}.get(k, marker)
@@ -390,19 +278,7 @@ def f(n):
     return pair, found is marker, type(marker), isinstance(other, object), {marker: 1}[marker]
 
 
-def args():
-    return (2,)
-
-
-k = "a"
-
-
-def change():
-    global k
-    k = "b"
-
-
-# %% keys_of_dicts_of_own_classes
+# %% keys_of_dicts_of_own_classes: f(2); k = 1 -> 2
 from collections import OrderedDict
 
 
@@ -426,15 +302,3 @@ def f(n):
     table.second = [k]
     strange["a"] = n
     return table, "a" in strange, "a" in strange.keys(), "b" not in strange, strange
-
-
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2

@@ -1,7 +1,7 @@
 # ruff: noqa
 """contextlib, with exceptions that are thrown into its generators, and messages of operators that raise."""
 
-# %% contextmanager_that_catches
+# %% contextmanager_that_catches: f(1)
 import contextlib
 
 
@@ -24,11 +24,7 @@ def f(x):
     return log
 
 
-def args():
-    return (1,)
-
-
-# %% contextmanager_that_lets_through
+# %% contextmanager_that_lets_through: f(1)
 import contextlib
 
 
@@ -50,11 +46,7 @@ def f(x):
     return log
 
 
-def args():
-    return (1,)
-
-
-# %% contextmanager_that_raises_another
+# %% contextmanager_that_raises_another: f({}, "x")
 import contextlib
 
 
@@ -74,11 +66,7 @@ def f(table, x):
         return error.args, error.__cause__
 
 
-def args():
-    return {}, "x"
-
-
-# %% contextmanager_around_foreign_exceptions
+# %% contextmanager_around_foreign_exceptions: f(b"abc")
 import contextlib
 import struct
 
@@ -98,11 +86,7 @@ def f(data):
     return log
 
 
-def args():
-    return (b"abc",)
-
-
-# %% suppressed_foreign_exceptions
+# %% suppressed_foreign_exceptions: f(["1", "x", "2"])
 import contextlib
 
 
@@ -114,11 +98,7 @@ def f(texts):
     return numbers
 
 
-def args():
-    return (["1", "x", "2"],)
-
-
-# %% closing_and_nullcontext
+# %% closing_and_nullcontext: f(1)
 import contextlib
 
 
@@ -140,11 +120,7 @@ def f(x):
     return same is thing, thing.closed, value
 
 
-def args():
-    return (1,)
-
-
-# %% redirected_output
+# %% redirected_output: f(1)
 import contextlib
 import io
 
@@ -156,11 +132,7 @@ def f(x):
     return text.getvalue()
 
 
-def args():
-    return (1,)
-
-
-# %% context_decorator
+# %% context_decorator: f(1)
 import contextlib
 
 log = []
@@ -186,11 +158,7 @@ def f(x):
     return g(x), len(log)
 
 
-def args():
-    return (1,)
-
-
-# %% errors_of_operators
+# %% errors_of_operators: f(1)
 class Odd:
     __slots__ = ("x",)
 
@@ -229,11 +197,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (1,)
-
-
-# %% own_exceptions_with_chains
+# %% own_exceptions_with_chains: f(1)
 class Failure(Exception):
     def __init__(self, code, *, hint=None):
         super().__init__(f"failure {code}")
@@ -266,11 +230,7 @@ def f(x):
         return str(cause), cause.code, cause.__notes__, cause is error.__context__, error.__suppress_context__, x
 
 
-def args():
-    return (1,)
-
-
-# %% raised_by_a_callee_of_c
+# %% raised_by_a_callee_of_c: f([1, 3, 2])
 def key(item):
     if item < 0:
         raise ValueError(item)
@@ -287,11 +247,7 @@ def f(items):
     return seen
 
 
-def args():
-    return ([1, 3, 2],)
-
-
-# %% logging_finds_its_caller
+# %% logging_finds_its_caller: f(3); change log.setLevel(logging.DEBUG)
 import logging
 
 seen = []
@@ -319,14 +275,6 @@ def f(x):
     result = inner(x)
     log.warning("caller", stacklevel=2)
     return result, len(seen)
-
-
-def args():
-    return (3,)
-
-
-def change():
-    log.setLevel(logging.DEBUG)
 
 
 def state():

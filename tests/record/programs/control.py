@@ -1,10 +1,8 @@
 # ruff: noqa
 """Loops, generators, exceptions and `with`; each followed by a change of what decided the way."""
 
-# %% for_over_range
-n = 3
 
-
+# %% for_over_range: n = 3 -> 6
 def f():
     out = []
     for i in range(n):
@@ -16,12 +14,7 @@ def f():
     return out
 
 
-def change():
-    global n
-    n = 6
-
-
-# %% for_over_list
+# %% for_over_list: change items.append(10); undo items[0] = 2.5
 items = [1, 2, 3]
 
 
@@ -32,15 +25,7 @@ def f():
     return total
 
 
-def change():
-    items.append(10)
-
-
-def undo():
-    items[0] = 2.5
-
-
-# %% list_grows_while_iterated: stops
+# %% list_grows_while_iterated: stops; change items[:] = [3]
 items = [1]
 
 
@@ -51,11 +36,7 @@ def f():
     return len(items)
 
 
-def change():
-    items[:] = [3]
-
-
-# %% for_over_dict
+# %% for_over_dict: undo table["c"] = 3
 table = {"a": 1, "b": 2}
 
 
@@ -68,14 +49,7 @@ def change():
     table["a"] = table.pop("a")
 
 
-def undo():
-    table["c"] = 3
-
-
-# %% for_over_argument_dict
-table = {"a": 1, "b": 2}
-
-
+# %% for_over_argument_dict: f(table); table = {"a": 1, "b": 2} -> {"b": 2, "a": 1}
 def f(t):
     out = ""
     for k in t:
@@ -83,16 +57,7 @@ def f(t):
     return out
 
 
-def args():
-    return (table,)
-
-
-def change():
-    global table
-    table = {"b": 2, "a": 1}
-
-
-# %% dict_changed_while_iterated
+# %% dict_changed_while_iterated: change table.clear()
 table = {"a": 1, "b": 2}
 
 
@@ -102,11 +67,7 @@ def f():
     return table
 
 
-def change():
-    table.clear()
-
-
-# %% while_with_break
+# %% while_with_break: f(3)
 def f(x):
     n = 0
     while True:
@@ -118,11 +79,7 @@ def f(x):
     return n
 
 
-def args():
-    return (3,)
-
-
-# %% nested_loops
+# %% nested_loops: f(4)
 def f(n):
     out = {}
     for i in range(n):
@@ -133,11 +90,7 @@ def f(n):
     return out
 
 
-def args():
-    return (4,)
-
-
-# %% enumerate_zip_reversed
+# %% enumerate_zip_reversed: change a.append(4)
 a, b = [1, 2, 3], ("x", "y", "z")
 
 
@@ -148,11 +101,7 @@ def f():
     return out, list(reversed(a)), list(zip(a, b, strict=True)), dict(zip(b, a))
 
 
-def change():
-    a.append(4)
-
-
-# %% sorted_min_max_sum
+# %% sorted_min_max_sum: change values.append(0)
 values = [3, 1, 2]
 
 
@@ -168,11 +117,7 @@ def f():
     )
 
 
-def change():
-    values.append(0)
-
-
-# %% map_filter
+# %% map_filter: change odd = lambda v: v > 1
 values = [3, 1, 2]
 
 
@@ -184,12 +129,7 @@ def f():
     return list(map(odd, values)), list(filter(odd, values)), list(map(str, values))
 
 
-def change():
-    global odd
-    odd = lambda v: v > 1
-
-
-# %% generator_consumed
+# %% generator_consumed: f(3); change g = lambda n: [(0, 0)] * n
 def g(n):
     got = "start"
     for i in range(n):
@@ -200,16 +140,7 @@ def f(n):
     return list(g(n)), sum(x for x, _ in g(n)), [*g(2)]
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global g
-    g = lambda n: [(0, 0)] * n
-
-
-# %% generator_by_hand: stops
+# %% generator_by_hand: stops; f(5)
 def g():
     try:
         a = yield 1
@@ -230,10 +161,6 @@ def f(x):
     except StopIteration as stop:
         out.append(stop.value)
     return out
-
-
-def args():
-    return (5,)
 
 
 # %% generator_thrown_and_closed: stops
@@ -297,7 +224,7 @@ def call():
     return f(log), log
 
 
-# %% yield_from: stops
+# %% yield_from: stops; f(2); change inner = lambda n: iter("ab")
 def inner(n):
     yield from range(n)
     return "done"
@@ -310,15 +237,6 @@ def g(n):
 
 def f(n):
     return list(g(n))
-
-
-def args():
-    return (2,)
-
-
-def change():
-    global inner
-    inner = lambda n: iter("ab")
 
 
 # %% generator_argument
@@ -334,7 +252,7 @@ def call():
     return f(i * 2 for i in range(4))
 
 
-# %% iterator_class
+# %% iterator_class: f(3); change It.__next__ = lambda self: (_ for _ in ()).throw(StopIteration)
 class It:
     def __init__(self, n):
         self.n = n
@@ -356,15 +274,7 @@ def f(n):
     return out, list(It(2)), next(It(0), "empty")
 
 
-def args():
-    return (3,)
-
-
-def change():
-    It.__next__ = lambda self: (_ for _ in ()).throw(StopIteration)
-
-
-# %% iterator_consumed_by_argument
+# %% iterator_consumed_by_argument: f(source)
 def f(it):
     for x in it:
         return x
@@ -374,11 +284,7 @@ def f(it):
 source = iter([1, 2, 3])
 
 
-def args():
-    return (source,)
-
-
-# %% getitem_iteration
+# %% getitem_iteration: limit = 2 -> 4
 class Seq:
     def __getitem__(self, i):
         if i > limit:
@@ -386,22 +292,11 @@ class Seq:
         return i
 
 
-limit = 2
-
-
 def f():
     return [x for x in Seq()], 1 in Seq()
 
 
-def change():
-    global limit
-    limit = 4
-
-
-# %% comprehensions
-k = 2
-
-
+# %% comprehensions: f(5); k = 2 -> 3
 def f(n):
     return (
         [i * k for i in range(n) if i % 2],
@@ -411,19 +306,7 @@ def f(n):
     )
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% try_except_else_finally
-value = 1
-
-
+# %% try_except_else_finally: value = 1 -> 0 -> 2
 def f():
     log = []
     try:
@@ -437,17 +320,7 @@ def f():
     return log
 
 
-def change():
-    global value
-    value = 0
-
-
-def undo():
-    global value
-    value = 2
-
-
-# %% raises_out
+# %% raises_out: f(3); change g = lambda x: x
 def g(x):
     local = x * 2
     raise ValueError("bad", local)
@@ -458,18 +331,8 @@ def f(x):
     return g(x)
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global g
-    g = lambda x: x
-
-
-# %% raises_late
+# %% raises_late: f(4); bad = 2 -> 9 -> 0
 log = []
-bad = 2
 
 
 def f(n):
@@ -480,21 +343,7 @@ def f(n):
     return "fine"
 
 
-def args():
-    return (4,)
-
-
-def change():
-    global bad
-    bad = 9
-
-
-def undo():
-    global bad
-    bad = 0
-
-
-# %% raises_builtin_errors
+# %% raises_builtin_errors: change table["b"] = 2; undo del table["b"]
 table = {"a": 1}
 key = "b"
 
@@ -503,15 +352,7 @@ def f():
     return table[key]
 
 
-def change():
-    table["b"] = 2
-
-
-def undo():
-    del table["b"]
-
-
-# %% exception_returned
+# %% exception_returned: f(1)
 def g(x):
     local = [x]
     raise ValueError(local)
@@ -524,11 +365,7 @@ def f(x):
         return e
 
 
-def args():
-    return (1,)
-
-
-# %% exception_chain
+# %% exception_chain: f(1)
 def f(x):
     try:
         try:
@@ -539,11 +376,7 @@ def f(x):
         raise RuntimeError("outer")
 
 
-def args():
-    return (1,)
-
-
-# %% exception_group
+# %% exception_group: f([])
 def f(log):
     out = []
     try:
@@ -555,11 +388,7 @@ def f(log):
     return out
 
 
-def args():
-    return ([],)
-
-
-# %% return_in_finally: stops
+# %% return_in_finally: stops; f(kept)
 def f(x):
     try:
         return x
@@ -572,11 +401,7 @@ def f(x):
 kept = [1]
 
 
-def args():
-    return (kept,)
-
-
-# %% raise_and_mutate
+# %% raise_and_mutate: f([0]); change seen.clear()
 seen = []
 
 
@@ -586,15 +411,7 @@ def f(x):
     raise LookupError(len(x))
 
 
-def args():
-    return ([0],)
-
-
-def change():
-    seen.clear()
-
-
-# %% attribute_error_probed
+# %% attribute_error_probed: change c.v = 3
 class C:
     pass
 
@@ -609,44 +426,20 @@ def f():
         return e.name, e.obj is c
 
 
-def change():
-    c.v = 3
-
-
-# %% name_and_unbound_errors
-flag = False
-
-
+# %% name_and_unbound_errors: flag = False -> True
 def f():
     if flag:
         x = 1
     return x
 
 
-def change():
-    global flag
-    flag = True
-
-
-# %% assert_statement
-limit = 5
-
-
+# %% assert_statement: f(3); limit = 5 -> 2
 def f(x):
     assert x < limit, f"{x} too large"
     return x
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global limit
-    limit = 2
-
-
-# %% notes_on_exceptions
+# %% notes_on_exceptions: f(2)
 def f(x):
     try:
         raise ValueError(x)
@@ -655,11 +448,7 @@ def f(x):
         raise
 
 
-def args():
-    return (2,)
-
-
-# %% with_class
+# %% with_class: f(value); value = 0 -> 1; undo Ctx.swallow = False
 log = []
 
 
@@ -683,23 +472,7 @@ def f(x):
     return "swallowed", c.swallow
 
 
-value = 0
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 1
-
-
-def undo():
-    Ctx.swallow = False
-
-
-# %% with_contextmanager
+# %% with_contextmanager: f(2); change depth[0] = 10
 import contextlib
 
 depth = [0]
@@ -720,15 +493,7 @@ def f(x):
     return now, inside, depth[0]
 
 
-def args():
-    return (2,)
-
-
-def change():
-    depth[0] = 10
-
-
-# %% with_suppress_and_exitstack
+# %% with_suppress_and_exitstack: f(1)
 import contextlib
 
 log = []
@@ -743,11 +508,7 @@ def f(x):
     return len(log)
 
 
-def args():
-    return (1,)
-
-
-# %% with_raising_enter
+# %% with_raising_enter: change Ctx.__enter__ = lambda self: 5
 class Ctx:
     def __enter__(self):
         raise OSError(1)
@@ -761,11 +522,7 @@ def f():
         return 1
 
 
-def change():
-    Ctx.__enter__ = lambda self: 5
-
-
-# %% context_variable
+# %% context_variable: f(1); change var.set(10)
 import contextvars
 
 var = contextvars.ContextVar("var", default=0)
@@ -778,15 +535,7 @@ def f(x):
     return inside, var.get()
 
 
-def args():
-    return (1,)
-
-
-def change():
-    var.set(10)
-
-
-# %% thread_local
+# %% thread_local: change local.v = 2
 import threading
 
 local = threading.local()
@@ -805,11 +554,7 @@ def call():
     return out
 
 
-def change():
-    local.v = 2
-
-
-# %% frames_seen
+# %% frames_seen: f(1)
 import sys
 
 
@@ -827,19 +572,11 @@ def f(x):
     return g()
 
 
-def args():
-    return (1,)
-
-
-# %% locals_globals
+# %% locals_globals: f(1)
 def f(x):
     y = [x]
     seen = locals()
     return seen, seen is locals(), globals() is f.__globals__ if hasattr(f, "__globals__") else None
-
-
-def args():
-    return (1,)
 
 
 # %% warnings_location
@@ -862,18 +599,14 @@ def call():
     return value, [(w.lineno, w.category.__name__, str(w.message)) for w in seen]
 
 
-# %% eval_exec
+# %% eval_exec: f(1)
 def f(x):
     ns = {}
     exec("y = 2", ns)
     return eval("x + 1"), ns["y"]
 
 
-def args():
-    return (1,)
-
-
-# %% del_and_finalizer: leaves
+# %% del_and_finalizer: leaves; f(1)
 log = []
 
 
@@ -894,10 +627,6 @@ def f(x):
     b = None
     log.append("end")
     return len(log)
-
-
-def args():
-    return (1,)
 
 
 # %% interleaved_finalizers

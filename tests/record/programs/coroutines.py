@@ -1,10 +1,8 @@
 # ruff: noqa
 """Coroutines that the program itself drives: await of coroutines, of classes with __await__, and of generators."""
 
-# %% coroutine_driven
-k = 2
 
-
+# %% coroutine_driven: f(3); k = 2 -> 5
 async def leaf(x):
     return x * k
 
@@ -26,16 +24,7 @@ def f(x):
     return run(middle(x))
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% coroutine_suspended
+# %% coroutine_suspended: f(3)
 class Future:
     def __init__(self, name):
         self.name, self.result = name, None
@@ -63,11 +52,7 @@ def f(n):
         return names, log, stop.value
 
 
-def args():
-    return (3,)
-
-
-# %% coroutine_round_robin
+# %% coroutine_round_robin: f(1)
 import types
 
 
@@ -99,11 +84,7 @@ def f(n):
     return results, log
 
 
-def args():
-    return (1,)
-
-
-# %% coroutine_exit_inside
+# %% coroutine_exit_inside: f(value); value = 2 -> 4 -> 9
 async def leaf(x):
     return "large" if x > 3 else x
 
@@ -117,23 +98,6 @@ def f(x):
         outer(x).send(None)
     except StopIteration as stop:
         return stop.value
-
-
-value = 2
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 4
-
-
-def undo():
-    global value
-    value = 9
 
 
 # %% coroutine_escapes
@@ -231,7 +195,7 @@ def f():
     return [str(one.message) for one in caught]
 
 
-# %% coroutine_async_statements: stops
+# %% coroutine_async_statements: stops; f(3)
 class Source:
     def __init__(self, n):
         self.n = n
@@ -274,7 +238,3 @@ def f(n):
         main(n).send(None)
     except StopIteration as stop:
         return stop.value
-
-
-def args():
-    return (3,)

@@ -1,7 +1,7 @@
 # ruff: noqa
 """Numbers, text and containers; each followed by a change of what was read or written."""
 
-# %% integer_arithmetic
+# %% integer_arithmetic: f(value); value = 3 -> -3; undo k = 0
 k = 7
 
 
@@ -26,24 +26,7 @@ def f(x):
     )
 
 
-value = 3
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = -3
-
-
-def undo():
-    global k
-    k = 0
-
-
-# %% float_arithmetic
+# %% float_arithmetic: f(next(values)); undo pass
 values = iter([1.5, 1.5, 2.5, -0.0, 0.0, float("inf"), float("nan"), float("nan"), -float("inf")])
 
 
@@ -51,94 +34,30 @@ def f(x):
     return x + 1, x * 2, x - x, -x, abs(x), x == x, x < 1, str(x), x.is_integer()
 
 
-def args():
-    return (next(values),)
-
-
-def undo():
-    pass
-
-
-# %% negative_zero
+# %% negative_zero: f(1.0); k = 0.0 -> -0.0
 import math
-
-k = 0.0
 
 
 def f(x):
     return math.copysign(1, k), x * k, k == 0
 
 
-def args():
-    return (1.0,)
-
-
-def change():
-    global k
-    k = -0.0
-
-
-# %% nan_constant
-k = float("nan")
-
-
+# %% nan_constant: f(1.0); k = float("nan") -> float("nan")
 def f(x):
     return k, x == k, k is k, [k] == [k], k in [k]
 
 
-def args():
-    return (1.0,)
-
-
-def change():
-    global k
-    k = float("nan")
-
-
-# %% infinity_constant
-k = float("inf")
-
-
+# %% infinity_constant: f(1.0); k = float("inf") -> -k
 def f(x):
     return x < k, k - k, k
 
 
-def args():
-    return (1.0,)
-
-
-def change():
-    global k
-    k = -k
-
-
-# %% big_integers
-k = 2**70
-
-
+# %% big_integers: f(value); k = 2**70 -> 2**70 + 1; value = 5 -> -(2**63); undo value = 2**63 - 1
 def f(x):
     return x + k, k // 3, hash(k), k == 2**70, x * 2**62, x << 63
 
 
-value = 5
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global k, value
-    k = 2**70 + 1
-    value = -(2**63)
-
-
-def undo():
-    global value
-    value = 2**63 - 1
-
-
-# %% integer_overflow
+# %% integer_overflow: f(next(values)); undo pass
 values = iter([1, 1, 2**62, 2**63 - 1, 2**63, -(2**63), 0, -1, 2**62])
 
 
@@ -146,78 +65,23 @@ def f(x):
     return x + x, x * 3, -x, x - 2**62
 
 
-def args():
-    return (next(values),)
-
-
-def undo():
-    pass
-
-
-# %% true_one_float
-k = 1
-
-
+# %% true_one_float: f(1); k = 1 -> True -> 1.0
 def f(x):
     return k, x + k, {1: "int"}[k], type(k)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    global k
-    k = True
-
-
-def undo():
-    global k
-    k = 1.0
-
-
-# %% complex_numbers
-k = complex(0.0, -0.0)
-
-
+# %% complex_numbers: f(1 + 2j); k = complex(0.0, -0.0) -> complex(-0.0, 0.0)
 def f(x):
     return x * k, x + k, abs(x), x.real, x.conjugate()
 
 
-def args():
-    return (1 + 2j,)
-
-
-def change():
-    global k
-    k = complex(-0.0, 0.0)
-
-
-# %% conversions
-value = "12"
-
-
+# %% conversions: f(value); value = "12" -> "077" -> "nine"
 def f(x):
     return int(x), float(x), str(x), bool(x), x * 2, int(x, 8), repr(x)
 
 
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = "077"
-
-
-def undo():
-    global value
-    value = "nine"
-
-
-# %% string_methods
+# %% string_methods: f(value); sep = " " -> "o"
 value = "Hello World"
-sep = " "
 
 
 def f(x):
@@ -236,39 +100,15 @@ def f(x):
     )
 
 
-def args():
-    return (value,)
-
-
-def change():
-    global sep
-    sep = "o"
-
-
-# %% f_strings
+# %% f_strings: f(2.5); width = 10 -> 4; undo who = None
 who = "you"
-width = 10
 
 
 def f(x):
     return f"{x!r} and {who:>{width}} {x + 1:.2f} {who!s} {x}{'nested' if x else ''}"
 
 
-def args():
-    return (2.5,)
-
-
-def change():
-    global width
-    width = 4
-
-
-def undo():
-    global who
-    who = None
-
-
-# %% list_methods
+# %% list_methods: f([1, 2, 3])
 def f(x):
     x.append(4)
     x.extend((5, 6))
@@ -285,11 +125,7 @@ def f(x):
     return last, x, y, x.index(7), x.count(7), x + [1], x == y
 
 
-def args():
-    return ([1, 2, 3],)
-
-
-# %% list_of_global_read
+# %% list_of_global_read: f(0); change items[0] = "changed"; undo items.clear()
 items = [1, 2, 3]
 
 
@@ -297,54 +133,20 @@ def f(i):
     return items[i], items[-1], len(items), items[1:], 2 in items
 
 
-def args():
-    return (0,)
-
-
-def change():
-    items[0] = "changed"
-
-
-def undo():
-    items.clear()
-
-
-# %% list_index_argument
+# %% list_index_argument: f(index); index = 0 -> 2; undo items.pop()
 items = [10, 20, 30]
-index = 0
 
 
 def f(i):
     return items[i]
 
 
-def args():
-    return (index,)
-
-
-def change():
-    global index
-    index = 2
-
-
-def undo():
-    items.pop()
-
-
-# %% list_replaced
-items = [1, 2]
-
-
+# %% list_replaced: items = [1, 2] -> [5, 6]
 def f():
     return items[0] + items[1]
 
 
-def change():
-    global items
-    items = [5, 6]
-
-
-# %% list_made_and_returned
+# %% list_made_and_returned: f(1)
 def f(x):
     a = [x, [x]]
     b = [a, a]
@@ -352,11 +154,7 @@ def f(x):
     return a, b, a[1]
 
 
-def args():
-    return (1,)
-
-
-# %% tuple_use
+# %% tuple_use: f(9); change pair[1].append(3)
 pair = (1, [2])
 
 
@@ -366,20 +164,12 @@ def f(x):
     return t, t[1:3], t + (1,), len(t), t == (x, 1, [2], x), t.index(x), hash((x, 1)), b
 
 
-def args():
-    return (9,)
-
-
-def change():
-    pair[1].append(3)
-
-
 # %% constant_tuple_identity
 def f():
     return (1, 2, 3), ()
 
 
-# %% dict_methods
+# %% dict_methods: f({"old": 0})
 def f(d):
     d["new"] = 1
     d.setdefault("list", []).append(2)
@@ -403,11 +193,7 @@ def f(d):
     )
 
 
-def args():
-    return ({"old": 0},)
-
-
-# %% dict_of_global_read
+# %% dict_of_global_read: f("a"); change table["a"] = "changed"; undo table["z"] = 26; undo del table["b"]
 table = {"a": 1, "b": 2}
 
 
@@ -415,42 +201,15 @@ def f(k):
     return table[k], table.get("z"), "b" in table, len(table)
 
 
-def args():
-    return ("a",)
-
-
-def change():
-    table["a"] = "changed"
-
-
-def undo():
-    table["z"] = 26
-    del table["b"]
-
-
-# %% dict_odd_keys
+# %% dict_odd_keys: f(key); key = (1, 2) -> frozenset({1}); undo table[1] = "changed"
 table = {1: "int", (1, 2): "tuple", 2.5: "float", None: "none", frozenset({1}): "set", b"x": "bytes"}
-key = (1, 2)
 
 
 def f(k):
     return table[k], table[1], table[2.5], table[None], table[True]
 
 
-def args():
-    return (key,)
-
-
-def change():
-    global key
-    key = frozenset({1})
-
-
-def undo():
-    table[1] = "changed"
-
-
-# %% dict_made_and_returned
+# %% dict_made_and_returned: f(1)
 def f(x):
     d = {"x": x, "list": [x]}
     d["self"] = d
@@ -458,11 +217,7 @@ def f(x):
     return d, e, d.keys() == e.keys(), dict.fromkeys("ab", x)
 
 
-def args():
-    return (1,)
-
-
-# %% dict_views_kept
+# %% dict_views_kept: change table["b"] = 2
 table = {"a": 1}
 keys = table.keys()
 
@@ -471,11 +226,7 @@ def f():
     return list(keys), len(keys), "a" in keys
 
 
-def change():
-    table["b"] = 2
-
-
-# %% dict_subclass_missing
+# %% dict_subclass_missing: f("b"); change d["b"] = 2; undo del D.__missing__; undo del d["b"]
 class D(dict):
     def __missing__(self, key):
         return [key]
@@ -488,20 +239,7 @@ def f(k):
     return d["a"], d[k], d.get(k)
 
 
-def args():
-    return ("b",)
-
-
-def change():
-    d["b"] = 2
-
-
-def undo():
-    del D.__missing__
-    del d["b"]
-
-
-# %% ordered_dict
+# %% ordered_dict: change od.move_to_end("a"); undo od["c"] = 3
 from collections import OrderedDict
 
 od = OrderedDict(a=1, b=2)
@@ -511,15 +249,7 @@ def f():
     return list(od), list(od.items()), od["a"], [v for v in od.values()], next(iter(od))
 
 
-def change():
-    od.move_to_end("a")
-
-
-def undo():
-    od["c"] = 3
-
-
-# %% ordered_dict_written
+# %% ordered_dict_written: f(1)
 from collections import OrderedDict
 
 
@@ -531,11 +261,7 @@ def f(x):
     return od, list(od), od.popitem(last=False)
 
 
-def args():
-    return (1,)
-
-
-# %% default_dict_counter_deque: leaves
+# %% default_dict_counter_deque: leaves; f("k"); change dd.clear()
 from collections import Counter, defaultdict, deque
 
 dd = defaultdict(list)
@@ -548,15 +274,7 @@ def f(x):
     return Counter("abca").most_common(1), dd, dq, dq[0], len(dd[x])
 
 
-def args():
-    return ("k",)
-
-
-def change():
-    dd.clear()
-
-
-# %% sets
+# %% sets: f(9); change known.add(9)
 known = {1, 2}
 
 
@@ -568,15 +286,7 @@ def f(x):
     return s, s & known, s - known, x in known, len(s), frozenset(s) == s, known <= s
 
 
-def args():
-    return (9,)
-
-
-def change():
-    known.add(9)
-
-
-# %% slices_and_ranges
+# %% slices_and_ranges: f(value); value = [1, 2, 3, 4] -> "text"
 def f(x):
     return (
         x[1:],
@@ -590,30 +300,14 @@ def f(x):
     )
 
 
-value = [1, 2, 3, 4]
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = "text"
-
-
-# %% bytes_and_bytearray
+# %% bytes_and_bytearray: f(b"ab")
 def f(x):
     b = bytearray(x)
     b.append(65)
     return bytes(b), b[0], x[1:], x.hex(), memoryview(x)[0]
 
 
-def args():
-    return (b"ab",)
-
-
-# %% identity_comparison
+# %% identity_comparison: change b = object()
 a = object()
 b = a
 
@@ -622,30 +316,12 @@ def f():
     return a is b, a is not b, a == b
 
 
-def change():
-    global b
-    b = object()
-
-
-# %% none_checks
-value = None
-
-
+# %% none_checks: value = None -> 0 -> []
 def f():
     return value is None, value or "default", value and 1, not value
 
 
-def change():
-    global value
-    value = 0
-
-
-def undo():
-    global value
-    value = []
-
-
-# %% arguments_that_share_their_attributes
+# %% arguments_that_share_their_attributes: f(*made(share), 5); share = False -> True -> False
 class A:
     pass
 
@@ -655,9 +331,6 @@ def made(shared):
     a.__dict__ = {"n": 1}
     b.__dict__ = a.__dict__ if shared else {"n": 2}
     return a, b
-
-
-share = False
 
 
 def f(a, b, n):
@@ -667,21 +340,7 @@ def f(a, b, n):
     return first, a.n, b.n, a.__dict__ == b.__dict__
 
 
-def args():
-    return (*made(share), 5)
-
-
-def change():
-    global share
-    share = True
-
-
-def undo():
-    global share
-    share = False
-
-
-# %% arguments_that_share_their_attributes_from_the_start: stops
+# %% arguments_that_share_their_attributes_from_the_start: stops; f(*made(share), 5); share = True -> False -> True
 class A:
     pass
 
@@ -693,9 +352,6 @@ def made(shared):
     return a, b
 
 
-share = True
-
-
 def f(a, b, n):
     a.n = n
     first = b.n
@@ -703,21 +359,7 @@ def f(a, b, n):
     return first, a.n, b.n
 
 
-def args():
-    return (*made(share), 5)
-
-
-def change():
-    global share
-    share = False
-
-
-def undo():
-    global share
-    share = True
-
-
-# %% argument_that_is_the_dict_of_a_known_instance
+# %% argument_that_is_the_dict_of_a_known_instance: share = False -> True -> False
 class A:
     def __init__(self):
         self.n = 1
@@ -726,7 +368,6 @@ class A:
 known = A()
 vars(known)
 other = {"n": 2}
-share = False
 
 
 def f(d, n):
@@ -740,23 +381,10 @@ def args():
     return (vars(known) if share else other), 5
 
 
-def change():
-    global share
-    share = True
-
-
-def undo():
-    global share
-    share = False
-
-
-# %% argument_that_is_the_dict_of_another
+# %% argument_that_is_the_dict_of_another: share = False -> True -> False
 class A:
     def __init__(self):
         self.n = 1
-
-
-share = False
 
 
 def f(a, d, n):
@@ -771,23 +399,10 @@ def args():
     return a, (vars(a) if share else {"n": 2}), 5
 
 
-def change():
-    global share
-    share = True
-
-
-def undo():
-    global share
-    share = False
-
-
-# %% argument_that_is_the_dict_of_another_from_the_start: stops
+# %% argument_that_is_the_dict_of_another_from_the_start: stops; share = True -> False -> True
 class A:
     def __init__(self):
         self.n = 1
-
-
-share = True
 
 
 def f(d, a, n):
@@ -802,17 +417,7 @@ def args():
     return (vars(a) if share else {"n": 2}), a, 5
 
 
-def change():
-    global share
-    share = False
-
-
-def undo():
-    global share
-    share = True
-
-
-# %% aliased_containers
+# %% aliased_containers: change table["b"] = [1]
 shared = [1]
 table = {"a": shared, "b": shared}
 
@@ -822,11 +427,7 @@ def f():
     return table["a"] is table["b"], len(table["b"])
 
 
-def change():
-    table["b"] = [1]
-
-
-# %% nested_config
+# %% nested_config: f(1); change config["model"]["layers"][1]["k"] = 5; undo config["model"]["layers"].append({"k": 0})
 config = {"model": {"layers": [{"k": 1}, {"k": 2}]}}
 
 
@@ -836,19 +437,7 @@ def f(x):
     return x
 
 
-def args():
-    return (1,)
-
-
-def change():
-    config["model"]["layers"][1]["k"] = 5
-
-
-def undo():
-    config["model"]["layers"].append({"k": 0})
-
-
-# %% environment_and_time: stops
+# %% environment_and_time: stops; change os.environ["PIJIT_TEST_VARIABLE"] = "set"
 import os
 import random
 
@@ -857,15 +446,11 @@ def f():
     return os.environ.get("PIJIT_TEST_VARIABLE"), os.getpid() > 0
 
 
-def change():
-    os.environ["PIJIT_TEST_VARIABLE"] = "set"
-
-
 def undo():
     del os.environ["PIJIT_TEST_VARIABLE"]
 
 
-# %% random_numbers
+# %% random_numbers: f(1); change random.seed(3)
 import random
 
 
@@ -873,21 +458,14 @@ def f(x):
     return random.random(), random.randint(0, 9), random.Random(x).random(), random.choice([1, 2, 3])
 
 
-def args():
-    return (1,)
-
-
 def call():
     return f(1), random.getstate()[1][-1]
 
 
-def change():
-    random.seed(3)
-
-
 random.seed(1)
 
-# %% files
+
+# %% files: f("line"); change os.unlink(path)
 import os
 import tempfile
 
@@ -903,24 +481,12 @@ def f(x):
         return file.read()
 
 
-def args():
-    return ("line",)
-
-
-def change():
-    os.unlink(path)
-
-
-# %% set_with_another_table
+# %% set_with_another_table: f("name3")
 names = {f"name{i}" for i in range(40)}
 
 
 def f(name):
     return name in names, len(names), "name7" in names
-
-
-def args():
-    return ("name3",)
 
 
 def change():

@@ -1,7 +1,7 @@
 # ruff: noqa
 """copy.deepcopy, id(), and what else configurations do: attributes by name, arguments from generators, union types."""
 
-# %% deep_copy_of_an_instance
+# %% deep_copy_of_an_instance: f(n)
 import copy
 
 
@@ -31,10 +31,6 @@ def f(n):
 n = 1
 
 
-def args():
-    return (n,)
-
-
 def change():
     settings.sizes = [k for k in range(2)]
     settings.more = {"of": settings.sizes}
@@ -46,7 +42,7 @@ def undo():
     n = 2
 
 
-# %% deep_copy_with_cycles
+# %% deep_copy_with_cycles: f(n); change old.items[0] = 7; undo n = 5
 import copy
 
 
@@ -76,20 +72,7 @@ def f(n):
 n = 1
 
 
-def args():
-    return (n,)
-
-
-def change():
-    old.items[0] = 7
-
-
-def undo():
-    global n
-    n = 5
-
-
-# %% deep_copy_of_an_argument: long
+# %% deep_copy_of_an_argument: long; shift = 0 -> 1
 import copy
 
 
@@ -99,20 +82,12 @@ def f(items, memo):
     return out, items, out["numbers"] is out["again"], len(memo) if memo is not None else None
 
 
-shift = 0
-
-
 def args():
     numbers = [1.5 + shift, 2 + shift]
     return {"numbers": numbers, "again": numbers, "text": "t", "none": None, "yes": True}, None
 
 
-def change():
-    global shift
-    shift = 1
-
-
-# %% deep_copy_with_a_memo_of_the_caller: leaves
+# %% deep_copy_with_a_memo_of_the_caller: leaves; n = 1 -> 2
 import copy
 
 kept = [1, 2]
@@ -123,19 +98,11 @@ def f(memo):
     return copy.deepcopy({"kept": kept, "n": n}, memo), len(memo) > 0
 
 
-n = 1
-
-
 def call():
     return f({id(kept): replacement})
 
 
-def change():
-    global n
-    n = 2
-
-
-# %% deep_copy_by_its_own_way
+# %% deep_copy_by_its_own_way: f(); change things[1].n = [4, 5]
 import copy
 
 
@@ -173,20 +140,12 @@ def f():
     return out, [thing.n for thing in out], out[1].count, out[1].n is things[1].n
 
 
-def args():
-    return ()
-
-
-def change():
-    things[1].n = [4, 5]
-
-
 def undo():
     Reads.names = {}
     Reads.count = property(lambda self: "property")
 
 
-# %% deep_copy_that_is_handed_out
+# %% deep_copy_that_is_handed_out: f(n); n = 1 -> 2; undo source["a"] = [3, [4]]
 import copy
 
 seen = []
@@ -203,23 +162,7 @@ def f(n):
     return first, second, second[0] is first, same, id(memo) in memo
 
 
-n = 1
-
-
-def args():
-    return (n,)
-
-
-def change():
-    global n
-    n = 2
-
-
-def undo():
-    source["a"] = [3, [4]]
-
-
-# %% numbers_of_objects
+# %% numbers_of_objects: f(n); here = lambda: id(names) -> lambda: 5; undo n = 2
 def f(n):
     a, b = [n], [n]
     shared = {id(a): "a", id(b): "b"}
@@ -240,25 +183,10 @@ def f(n):
 
 
 names = [1]
-here = lambda: id(names)
 n = 1
 
 
-def args():
-    return (n,)
-
-
-def change():
-    global here
-    here = lambda: 5
-
-
-def undo():
-    global n
-    n = 2
-
-
-# %% number_of_a_fresh_object_outlives_it: leaves
+# %% number_of_a_fresh_object_outlives_it: leaves; f(1); change del died[:]
 import weakref
 
 died = []
@@ -281,19 +209,11 @@ def f(n):
     return before, isinstance(number, int), number == id(f), number > 0
 
 
-def args():
-    return (1,)
-
-
-def change():
-    del died[:]
-
-
 def state():
     return len(died)
 
 
-# %% numbers_of_equal_values: leaves
+# %% numbers_of_equal_values: leaves; f(held, 1000); change held, other = other, held
 def f(text, count):
     return (
         id(text) == id(held),
@@ -308,16 +228,7 @@ held = "".join(["ab", "cd"])
 other = "".join(["ab", "cd"])
 
 
-def args():
-    return held, 1000
-
-
-def change():
-    global held, other
-    held, other = other, held
-
-
-# %% objects_as_keys_that_leave_with_their_dict
+# %% objects_as_keys_that_leave_with_their_dict: f(5); k = 1 -> 2
 class Key:
     pass
 
@@ -341,19 +252,7 @@ def f(n):
     return held, len(table), key
 
 
-k = 1
-
-
-def args():
-    return (5,)
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% attributes_by_name_of_classes_that_write_themselves: leaves
+# %% attributes_by_name_of_classes_that_write_themselves: leaves; f(5); k = 2 -> 3; undo del Doubles.__setattr__
 class Doubles:
     def __init__(self):
         self.__dict__["log"] = []
@@ -385,23 +284,7 @@ def f(n):
     return results, old.a, new.a, vars(new), old.log[-4:], hasattr(new, "b")
 
 
-k = 2
-
-
-def args():
-    return (5,)
-
-
-def change():
-    global k
-    k = 3
-
-
-def undo():
-    del Doubles.__setattr__
-
-
-# %% attributes_deleted_by_name
+# %% attributes_deleted_by_name: f(n); change Plain.kind = "changed"; undo n = 2
 class Plain:
     kind = "class"
 
@@ -427,20 +310,7 @@ def f(n):
 n = 1
 
 
-def args():
-    return (n,)
-
-
-def change():
-    Plain.kind = "changed"
-
-
-def undo():
-    global n
-    n = 2
-
-
-# %% arguments_from_iterators
+# %% arguments_from_iterators: f(4, [k, "x"]); k = 1 -> 2
 def g(*args, **names):
     return args, names
 
@@ -466,19 +336,7 @@ def f(n, more):
         return one, two, three, str(error)
 
 
-k = 1
-
-
-def args():
-    return 4, [k, "x"]
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% arguments_from_a_generator_that_raises
+# %% arguments_from_a_generator_that_raises: f(2); k = 3 -> 1 -> 9
 def pairs(n):
     yield n
     if n > k:
@@ -499,24 +357,7 @@ def f(n):
         return type(error), error.args, error.__traceback__.tb_next.tb_frame.f_code.co_name
 
 
-k = 3
-
-
-def args():
-    return (2,)
-
-
-def change():
-    global k
-    k = 1
-
-
-def undo():
-    global k
-    k = 9
-
-
-# %% members_of_union_types
+# %% members_of_union_types: f(n); change Either = int | bytes; undo n = 1.5
 import typing
 
 Either, Other = int | str, float | None
@@ -535,21 +376,7 @@ def f(n):
 n = 1
 
 
-def args():
-    return (n,)
-
-
-def change():
-    global Either
-    Either = int | bytes
-
-
-def undo():
-    global n
-    n = 1.5
-
-
-# %% registry_by_number: leaves
+# %% registry_by_number: leaves; kept = [1] -> [2]
 class Thing:
     def __init__(self, n):
         self.n = n
@@ -570,21 +397,13 @@ def f(n, old):
     return found, inside, same
 
 
-kept = [1]
-
-
 def call():
     registry[id(kept)] = "kept"
     numbers.add(id(kept))
     return f(1, kept), f(1, [2])
 
 
-def change():
-    global kept
-    kept = [2]
-
-
-# %% number_of_an_argument_known_before: long leaves
+# %% number_of_an_argument_known_before: long leaves; given = [2] -> kept
 def f(x):
     here = known()
     return id(x) == here, here != id(x), id(x) in (here, 5), [here].count(id(x)), {here: "it"}.get(id(x))
@@ -592,13 +411,7 @@ def f(x):
 
 kept = [1]
 known = lambda: id(kept)
-given = [2]
 
 
 def call():
     return f(given), f(kept)
-
-
-def change():
-    global given
-    given = kept

@@ -1,10 +1,8 @@
 # ruff: noqa
 """`yield from`: to generators, containers and classes, what it returns, nested, suspended and left inside."""
 
-# %% yield_from_generator
-k = 1
 
-
+# %% yield_from_generator: f(3); k = 1 -> 2
 def inner(n):
     for i in range(n):
         yield i + k
@@ -21,16 +19,7 @@ def f(n):
     return list(outer(n))
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% yield_from_containers
+# %% yield_from_containers: f(3, [5, 6, 7])
 def g(n, items):
     none = yield from range(n)
     yield from items
@@ -45,11 +34,7 @@ def f(n, items):
     return list(g(n, items)), sum(i for i in g(n, ()) if isinstance(i, int))
 
 
-def args():
-    return 3, [5, 6, 7]
-
-
-# %% yield_from_tree
+# %% yield_from_tree: change tree.left.value = 100
 class Node:
     def __init__(self, value, left=None, right=None):
         self.value, self.left, self.right = value, left, right
@@ -76,11 +61,7 @@ def f():
     return list(tree), sum(tree), list(build(0, 5))
 
 
-def change():
-    tree.left.value = 100
-
-
-# %% yield_from_class_returning
+# %% yield_from_class_returning: f(3)
 class Counter:
     def __init__(self, n):
         self.n = n
@@ -112,10 +93,6 @@ def f(n):
     return list(g(n))
 
 
-def args():
-    return (3,)
-
-
 # %% yield_from_suspended
 def inner(box):
     box.append("begin")
@@ -144,7 +121,7 @@ def call():
     return first, second, made.gi_yieldfrom.__name__, made.send("late"), list(made), box
 
 
-# %% yield_from_exit_inside
+# %% yield_from_exit_inside: f(4, factor); factor = 1 -> 2 -> 5
 def inner(n, x):
     for i in range(n):
         yield "large" if i * x > 3 else i
@@ -167,24 +144,7 @@ def f(n, x):
     return out
 
 
-factor = 1
-
-
-def args():
-    return (4, factor)
-
-
-def change():
-    global factor
-    factor = 2
-
-
-def undo():
-    global factor
-    factor = 5
-
-
-# %% yield_from_raises_inside
+# %% yield_from_raises_inside: f(3); change table[2] = 0; undo table[0] = 0
 table = {0: 1, 1: 1, 2: 1}
 
 
@@ -208,22 +168,7 @@ def f(n):
     return out
 
 
-def args():
-    return (3,)
-
-
-def change():
-    table[2] = 0
-
-
-def undo():
-    table[0] = 0
-
-
-# %% yield_from_argument
-limit = 3
-
-
+# %% yield_from_argument: limit = 3 -> 2 -> 5
 def g(it, box):
     result = yield from it
     box.append(result)
@@ -245,20 +190,7 @@ def call():
     return f(source(limit)), f(iter([1, 2, limit]))
 
 
-def change():
-    global limit
-    limit = 2
-
-
-def undo():
-    global limit
-    limit = 5
-
-
-# %% yield_from_argument_raises: leaves
-bad = 9
-
-
+# %% yield_from_argument_raises: leaves; bad = 9 -> 1
 def source():
     for i in range(3):
         if i == bad:
@@ -282,11 +214,6 @@ def f(it):
 
 def call():
     return f(source())
-
-
-def change():
-    global bad
-    bad = 1
 
 
 # %% yield_from_opaque_values: leaves
@@ -392,7 +319,7 @@ def f():
     return x
 
 
-# %% yield_from_permutations
+# %% yield_from_permutations: f([1, 2, 3])
 def permutations(items):
     if len(items) <= 1:
         yield list(items)
@@ -412,7 +339,3 @@ def flatten(items):
 
 def f(items):
     return list(flatten(permutations(items)))
-
-
-def args():
-    return ([1, 2, 3],)

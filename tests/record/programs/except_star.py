@@ -2,7 +2,7 @@
 """except*: groups that are matched in part, split, derived and raised again."""
 
 
-# %% group_partly_matched
+# %% group_partly_matched: f(1)
 def f(x):
     seen = []
     try:
@@ -17,11 +17,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (1,)
-
-
-# %% group_wholly_matched
+# %% group_wholly_matched: f(1)
 def f(x):
     seen = []
     try:
@@ -34,11 +30,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (1,)
-
-
-# %% group_nested
+# %% group_nested: f(2)
 def made(x):
     try:
         raise OSError(x)
@@ -59,11 +51,7 @@ def f(x):
         return first, rest
 
 
-def args():
-    return (2,)
-
-
-# %% naked_exception_is_wrapped
+# %% naked_exception_is_wrapped: f(1)
 def f(x):
     seen = []
     for kind in (ValueError, KeyError):
@@ -76,11 +64,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (1,)
-
-
-# %% naked_exception_not_matched
+# %% naked_exception_not_matched: f(1)
 def f(x):
     try:
         try:
@@ -91,11 +75,7 @@ def f(x):
         return error
 
 
-def args():
-    return (1,)
-
-
-# %% raised_in_except_star
+# %% raised_in_except_star: f(1)
 def f(x):
     try:
         try:
@@ -108,11 +88,7 @@ def f(x):
         return group
 
 
-def args():
-    return (1,)
-
-
-# %% group_of_a_class_with_derive: stops
+# %% group_of_a_class_with_derive: stops; f(1)
 class Group(ExceptionGroup):
     def __new__(cls, message, exceptions, code):
         made = super().__new__(cls, message, exceptions)
@@ -133,15 +109,11 @@ def f(x):
         return first, rest, rest.code
 
 
-def args():
-    return (1,)
-
-
 def change():
     Group.derive = lambda self, exceptions: Group("other", exceptions, 0)
 
 
-# %% no_exception_with_except_star
+# %% no_exception_with_except_star: f(1)
 def f(x):
     try:
         value = x + 1
@@ -154,11 +126,7 @@ def f(x):
     return value
 
 
-def args():
-    return (1,)
-
-
-# %% except_star_in_a_caller
+# %% except_star_in_a_caller: f(2)
 def inner(items, x):
     for item in items:
         try:
@@ -176,11 +144,7 @@ def f(n):
     return seen
 
 
-def args():
-    return (2,)
-
-
-# %% except_star_of_wrong_classes
+# %% except_star_of_wrong_classes: f(kind); kind = 1 -> ExceptionGroup
 def f(kind):
     try:
         try:
@@ -191,19 +155,7 @@ def f(kind):
         return str(error), error.__context__
 
 
-kind = 1
-
-
-def args():
-    return (kind,)
-
-
-def change():
-    global kind
-    kind = ExceptionGroup
-
-
-# %% groups_split_by_several_clauses
+# %% groups_split_by_several_clauses: f(1); k = 2 -> 3
 class Mine(ValueError):
     pass
 
@@ -234,19 +186,7 @@ def f(x):
         return seen, rest, rest.__notes__ is group.__notes__, same, group.exceptions is group.args[1]
 
 
-def args():
-    return (1,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% groups_of_other_exceptions
+# %% groups_of_other_exceptions: f(1); k = 2 -> 3
 def f(x):
     seen = []
     for kind in (KeyboardInterrupt, ValueError, SystemExit):
@@ -263,19 +203,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (1,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% groups_raised_again_and_anew
+# %% groups_raised_again_and_anew: f(how); how = 1 -> 3; undo how = 2; undo k = 2
 def f(how):
     seen = []
     try:
@@ -299,26 +227,10 @@ def f(how):
     return seen
 
 
-def args():
-    return (how,)
-
-
-how = 1
 k = 1
 
 
-def change():
-    global how
-    how = 3
-
-
-def undo():
-    global how, k
-    how = 2
-    k = 2
-
-
-# %% groups_all_handled_in_turn
+# %% groups_all_handled_in_turn: f(1); k = 2 -> 3
 def g(x):
     try:
         raise ExceptionGroup("g", [ValueError(x), TypeError(k)])
@@ -340,19 +252,7 @@ def f(x):
         return first, g(x)
 
 
-def args():
-    return (1,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% groups_of_own_classes_split
+# %% groups_of_own_classes_split: f(kind); change kind = Derives; k = 1 -> 2; undo kind = Splits
 class Group(ExceptionGroup):
     pass
 
@@ -382,25 +282,7 @@ def f(kind):
 kind = Group
 
 
-def args():
-    return (kind,)
-
-
-k = 1
-
-
-def change():
-    global kind, k
-    kind = Derives
-    k = 2
-
-
-def undo():
-    global kind
-    kind = Splits
-
-
-# %% groups_of_a_class_whose_bases_change
+# %% groups_of_a_class_whose_bases_change: f(1); change C.__bases__ = (B,); undo C.__bases__ = (A,)
 class A(Exception):
     pass
 
@@ -424,19 +306,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (1,)
-
-
-def change():
-    C.__bases__ = (B,)
-
-
-def undo():
-    C.__bases__ = (A,)
-
-
-# %% groups_whose_split_gives_more_than_a_pair
+# %% groups_whose_split_gives_more_than_a_pair: f(1); kind = TypeError -> ValueError -> KeyError
 class Splits(ExceptionGroup):
     def split(self, condition):
         return (*super().split(condition), "and more")
@@ -454,24 +324,7 @@ def f(x):
     return seen
 
 
-kind = TypeError
-
-
-def args():
-    return (1,)
-
-
-def change():
-    global kind
-    kind = ValueError
-
-
-def undo():
-    global kind
-    kind = KeyError
-
-
-# %% groups_of_a_sequence_that_changes
+# %% groups_of_a_sequence_that_changes: f(1); kind = TypeError -> ValueError -> TypeError
 from collections import deque
 
 
@@ -489,24 +342,7 @@ def f(x):
     return seen
 
 
-kind = TypeError
-
-
-def args():
-    return (1,)
-
-
-def change():
-    global kind
-    kind = ValueError
-
-
-def undo():
-    global kind
-    kind = TypeError
-
-
-# %% group_that_is_known_elsewhere: stops
+# %% group_that_is_known_elsewhere: stops; f(1); k = 2 -> 3
 kept = []
 
 
@@ -532,19 +368,7 @@ def f(x):
     return seen, kept[0] is group
 
 
-def args():
-    return (1,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% groups_that_leave_frames
+# %% groups_that_leave_frames: f(k); k = 2 -> 3
 def g(x, kinds):
     try:
         raise ExceptionGroup("g", [kind(x) for kind in kinds])
@@ -571,19 +395,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (k,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% contexts_in_nested_handlers
+# %% contexts_in_nested_handlers: f(4); k = 2 -> 9 -> 3
 def g(n):
     raise KeyError(n) if n > k else ValueError(n)
 
@@ -620,24 +432,7 @@ def call():
     return f(4)
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-def undo():
-    global k
-    k = 3
-
-
-# %% except_star_of_what_others_raise: leaves
+# %% except_star_of_what_others_raise: leaves; f(name); name = "/nowhere" -> "/nowhere/else"
 def f(name):
     seen = []
     try:
@@ -654,19 +449,7 @@ def f(name):
     return seen
 
 
-def args():
-    return (name,)
-
-
-name = "/nowhere"
-
-
-def change():
-    global name
-    name = "/nowhere/else"
-
-
-# %% except_star_lets_others_pass: stops
+# %% except_star_lets_others_pass: stops; k = 1 -> 2
 def f(given):
     try:
         raise ExceptionGroup("g", [given])
@@ -679,11 +462,3 @@ def call():
         return f(ExceptionGroup("h", [ValueError(k)]))
     except ExceptionGroup as error:
         return error
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2

@@ -2,7 +2,7 @@
 """Exceptions as objects, and handlers that call out: type, arguments, notes, chain and traceback are the program's own."""
 
 
-# %% exception_never_raised
+# %% exception_never_raised: f(3); change Refused.__init__ = lambda self, code, text: None
 class Refused(ValueError):
     def __init__(self, code, text):
         super().__init__(text)
@@ -21,15 +21,7 @@ def f(x):
     return plain, own, str(own), own.args, own.code, isinstance(own, ValueError), plain.__traceback__, own.__cause__
 
 
-def args():
-    return (3,)
-
-
-def change():
-    Refused.__init__ = lambda self, code, text: None
-
-
-# %% exception_of_a_plain_class
+# %% exception_of_a_plain_class: f(4)
 class Odd(Exception):
     pass
 
@@ -43,11 +35,7 @@ def f(n):
     return made, [error.args for error in made], StopIteration(n), SystemExit(n), made[0].label
 
 
-def args():
-    return (4,)
-
-
-# %% handler_prints
+# %% handler_prints: f(1)
 def f(x):
     try:
         {}[x]
@@ -56,11 +44,7 @@ def f(x):
     return x + 1
 
 
-def args():
-    return (1,)
-
-
-# %% handler_formats_the_traceback
+# %% handler_formats_the_traceback: f(2)
 import traceback
 
 
@@ -77,11 +61,7 @@ def f(x):
     return text, x
 
 
-def args():
-    return (2,)
-
-
-# %% handler_asks_for_the_exception
+# %% handler_asks_for_the_exception: f(1)
 import sys
 import traceback
 
@@ -96,11 +76,7 @@ def f(x):
     return before, same, sys.exc_info()
 
 
-def args():
-    return (1,)
-
-
-# %% exception_outlives_the_call: leaves
+# %% exception_outlives_the_call: leaves; f(1)
 kept = {}
 
 
@@ -130,11 +106,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (1,)
-
-
-# %% handlers_in_handlers
+# %% handlers_in_handlers: f(1)
 import traceback
 
 
@@ -158,11 +130,7 @@ def f(x):
     return lines, again
 
 
-def args():
-    return (1,)
-
-
-# %% finally_calls_out
+# %% finally_calls_out: f(1)
 def f(x):
     try:
         try:
@@ -173,11 +141,7 @@ def f(x):
         return error.args
 
 
-def args():
-    return (1,)
-
-
-# %% inlined_handler_calls_out
+# %% inlined_handler_calls_out: f(1)
 import traceback
 
 
@@ -194,11 +158,7 @@ def f(x):
     return [g(x), g(0), g(x + 1)]
 
 
-def args():
-    return (1,)
-
-
-# %% loop_with_handler
+# %% loop_with_handler: f(4)
 def f(n):
     total = 0
     for i in range(n):
@@ -210,11 +170,7 @@ def f(n):
     return total
 
 
-def args():
-    return (4,)
-
-
-# %% raised_from
+# %% raised_from: f(1)
 def f(x):
     seen = []
     for how in range(3):
@@ -232,11 +188,7 @@ def f(x):
     return seen
 
 
-def args():
-    return (1,)
-
-
-# %% raised_again_with_another_entry
+# %% raised_again_with_another_entry: f(1)
 def g(x):
     try:
         raise ValueError(x)
@@ -255,11 +207,7 @@ def f(x):
         return error
 
 
-def args():
-    return (1,)
-
-
-# %% handler_left_by_return
+# %% handler_left_by_return: f(1)
 def g(x):
     try:
         raise ValueError(x)
@@ -272,10 +220,6 @@ def g(x):
 
 def f(x):
     return g(x) + g(x + 1)
-
-
-def args():
-    return (1,)
 
 
 # %% called_in_a_handler
@@ -298,10 +242,7 @@ def f(x):
         return error, first
 
 
-# %% handler_exits
-limit = 2
-
-
+# %% handler_exits: f(values); limit = 2 -> 0
 def f(items):
     total = 0
     try:
@@ -317,16 +258,7 @@ def f(items):
 values = [1, 2, 3]
 
 
-def args():
-    return (values,)
-
-
-def change():
-    global limit
-    limit = 0
-
-
-# %% message_of_a_builtin
+# %% message_of_a_builtin: f(1, "text")
 def f(x, text):
     seen = []
     for attempt in range(7):
@@ -350,11 +282,7 @@ def f(x, text):
     return seen
 
 
-def args():
-    return 1, "text"
-
-
-# %% exception_in_an_attribute
+# %% exception_in_an_attribute: f(1)
 class Job:
     error = None
 
@@ -374,11 +302,7 @@ def f(x):
     return job, str(job.error), job.error.args
 
 
-def args():
-    return (1,)
-
-
-# %% opaque_call_raises
+# %% opaque_call_raises: f("{"); change args = lambda: ("[1]",)
 import json
 
 
@@ -388,15 +312,6 @@ def f(text):
     except ValueError as error:
         value = str(error)
     return value, len(text)
-
-
-def args():
-    return ("{",)
-
-
-def change():
-    global args
-    args = lambda: ("[1]",)
 
 
 # %% steady_opaque_failure
@@ -420,7 +335,7 @@ def f():
     return seen
 
 
-# %% context_is_kept_in_finally
+# %% context_is_kept_in_finally: f(1)
 def g(x):
     try:
         raise KeyError(x)
@@ -438,11 +353,7 @@ def f(x):
         return error.args, error.__context__
 
 
-def args():
-    return (1,)
-
-
-# %% with_block_raises
+# %% with_block_raises: f(1); change Guard.swallow = False
 import traceback
 
 
@@ -468,15 +379,7 @@ def f(x):
     return outer.seen, guard.seen
 
 
-def args():
-    return (1,)
-
-
-def change():
-    Guard.swallow = False
-
-
-# %% with_block_raises_and_keeps_the_traceback
+# %% with_block_raises_and_keeps_the_traceback: f(1)
 class Guard:
     def __enter__(self):
         return self
@@ -498,11 +401,7 @@ def f(x):
     return guard.kind, guard.value, same
 
 
-def args():
-    return (1,)
-
-
-# %% with_file
+# %% with_file: f("a\nb")
 import io
 
 
@@ -512,11 +411,7 @@ def f(text):
     return first, file.closed
 
 
-def args():
-    return ("a\nb",)
-
-
-# %% with_file_that_raises
+# %% with_file_that_raises: f("a")
 import io
 
 
@@ -530,11 +425,7 @@ def f(text):
     return seen, file.closed
 
 
-def args():
-    return ("a",)
-
-
-# %% with_exit_that_raises
+# %% with_exit_that_raises: f(1)
 class Guard:
     def __enter__(self):
         return self
@@ -551,11 +442,7 @@ def f(x):
         return error
 
 
-def args():
-    return (1,)
-
-
-# %% suppressed_in_a_loop
+# %% suppressed_in_a_loop: f(3)
 import contextlib
 
 
@@ -569,11 +456,7 @@ def f(n):
     return seen
 
 
-def args():
-    return (3,)
-
-
-# %% exit_stack_with_exception
+# %% exit_stack_with_exception: f(value); value = 0 -> 1
 import contextlib
 
 
@@ -603,19 +486,7 @@ def f(x):
     return list(log), first.name
 
 
-value = 0
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 1
-
-
-# %% operating_system_errors
+# %% operating_system_errors: f(1)
 def f(x):
     made = OSError("only text"), MemoryError(), UnicodeDecodeError("ascii", b"x", 0, 1, "why"), ImportError("none")
     try:
@@ -624,14 +495,7 @@ def f(x):
         return made, error, x
 
 
-def args():
-    return (1,)
-
-
-# %% class_of_a_system_error_by_its_number
-number = 2
-
-
+# %% class_of_a_system_error_by_its_number: f(11); number = 2 -> 13
 def f(x):
     made = OSError(number + x, "text")
     try:
@@ -642,21 +506,9 @@ def f(x):
         return type(made), made.args, type(error), error.args, error.filename
 
 
-def args():
-    return (11,)
-
-
-def change():
-    global number
-    number = 13
-
-
-# %% arguments_of_a_system_error
+# %% arguments_of_a_system_error: f(3); names = "file", None, "other" -> (None,)
 class Own(OSError):
     pass
-
-
-names = "file", None, "other"
 
 
 def f(x):
@@ -664,16 +516,7 @@ def f(x):
     return [(error.args, len(error.args)) for error in made], x
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global names
-    names = (None,)
-
-
-# %% class_of_a_group_of_a_deque
+# %% class_of_a_group_of_a_deque: f(3); change raised.append(KeyboardInterrupt())
 from collections import deque
 
 raised = deque([ValueError(1)])
@@ -684,15 +527,7 @@ def f(x):
     return type(made), made.exceptions, x
 
 
-def args():
-    return (3,)
-
-
-def change():
-    raised.append(KeyboardInterrupt())
-
-
-# %% attributes_deleted_again
+# %% attributes_deleted_again: f(1)
 class Thing:
     kind = "class"
 
@@ -708,10 +543,6 @@ def f(x):
     except AttributeError:
         before += "!"
     return thing, before, thing.kind, hasattr(thing, "x")
-
-
-def args():
-    return (1,)
 
 
 # %% traceback_keeps_variables
@@ -737,7 +568,7 @@ def call():
     return made, kept.pop().__traceback__.tb_next.tb_frame.f_locals
 
 
-# %% variables_where_finally_calls_foreign_code
+# %% variables_where_finally_calls_foreign_code: f("/nowhere")
 import os
 
 
@@ -756,10 +587,6 @@ def inner(path, *args, **options):
 def f(path):
     own = [path]
     return inner(own[0], 1, key=own)
-
-
-def args():
-    return ("/nowhere",)
 
 
 # %% variables_where_a_handler_calls_foreign_code
@@ -798,7 +625,7 @@ def call():
         return error is kept[-2], frame.f_locals, frame.f_back.f_locals, frame.f_lineno, len(kept)
 
 
-# %% context_that_would_come_back: stops
+# %% context_that_would_come_back: stops; f(1)
 def f(x):
     try:
         try:
@@ -810,10 +637,6 @@ def f(x):
                 raise first
     except NameError as error:
         return error, error.__context__.__context__
-
-
-def args():
-    return (1,)
 
 
 # %% where_frames_have_ended
@@ -853,7 +676,7 @@ def call():
     return [error.__traceback__.tb_next.tb_frame.f_lineno for error in f(0)]
 
 
-# %% memory_error_inside
+# %% memory_error_inside: n = 4 -> 2**60 -> 4
 def f(n):
     made = []
     try:
@@ -864,24 +687,11 @@ def f(n):
         return type(error), len(made)
 
 
-n = 4
-
-
 def call():
     return f(n)
 
 
-def change():
-    global n
-    n = 2**60
-
-
-def undo():
-    global n
-    n = 4
-
-
-# %% attribute_errors_know_what_was_sought: leaves hooked
+# %% attribute_errors_know_what_was_sought: leaves hooked; n = 1 -> 7
 import operator
 
 
@@ -974,15 +784,9 @@ def args():
 
 
 objects = Thing(), Hooked(), Asking()
-n = 1
 
 
-def change():
-    global n
-    n = 7
-
-
-# %% attribute_errors_that_leave: leaves hooked
+# %% attribute_errors_that_leave: leaves hooked; n = 1 -> 2 -> 0.5
 class Late:
     @property
     def shown(self):
@@ -1003,20 +807,7 @@ def call():
         return error.args, error.name, error.obj is late
 
 
-n = 1
-
-
-def change():
-    global n
-    n = 2
-
-
-def undo():
-    global n
-    n = 0.5
-
-
-# %% attribute_errors_that_were_told: stops
+# %% attribute_errors_that_were_told: stops; f(telling)
 class Telling:
     @property
     def own(self):
@@ -1028,10 +819,6 @@ def f(telling):
         return telling.own
     except AttributeError as error:
         return error.args, error.name, error.obj
-
-
-def args():
-    return (telling,)
 
 
 telling = Telling()

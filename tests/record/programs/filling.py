@@ -1,7 +1,7 @@
 # ruff: noqa
 """Containers that C code fills from iterators, and what runs between two items; the table is in test_filling.py."""
 
-# %% extended_by_its_own_length
+# %% extended_by_its_own_length: change xs.append(5); undo xs.pop()
 xs = [3, 1, 2]
 
 
@@ -13,15 +13,7 @@ def f():
     return r
 
 
-def change():
-    xs.append(5)
-
-
-def undo():
-    xs.pop()
-
-
-# %% walked_through_while_it_is_extended
+# %% walked_through_while_it_is_extended: change xs.append(5); undo xs.pop()
 xs = [3, 1, 2]
 
 
@@ -40,15 +32,7 @@ def f():
     return r
 
 
-def change():
-    xs.append(5)
-
-
-def undo():
-    xs.pop()
-
-
-# %% vocabulary_ids
+# %% vocabulary_ids: change texts.append("d"); undo texts.pop()
 from collections import OrderedDict, defaultdict
 
 texts = ["a", "b", "a", "c"]
@@ -62,15 +46,7 @@ def f():
     return ids, list(kept.items()), found
 
 
-def change():
-    texts.append("d")
-
-
-def undo():
-    texts.pop()
-
-
-# %% what_was_filled_before_an_error_stays
+# %% what_was_filled_before_an_error_stays: change xs[2] = 3; undo xs[2] = 4
 xs = [1, 2, 4]
 kept = [0]
 table = {}
@@ -93,15 +69,7 @@ def f():
     return r, s, d, told, len(kept), dict(table)
 
 
-def change():
-    xs[2] = 3
-
-
-def undo():
-    xs[2] = 4
-
-
-# %% an_existing_list_is_filled_and_read
+# %% an_existing_list_is_filled_and_read: change xs.append(5); undo xs.pop()
 xs = [3, 1, 2]
 kept = []
 
@@ -113,15 +81,7 @@ def f():
     return kept[-1], len(kept)
 
 
-def change():
-    xs.append(5)
-
-
-def undo():
-    xs.pop()
-
-
-# %% an_existing_dict_is_filled_and_read
+# %% an_existing_dict_is_filled_and_read: f({"z": 1}); change texts.append("d"); undo texts.pop()
 texts = ["a", "b", "a", "c"]
 ids = {}
 
@@ -133,19 +93,7 @@ def f(d):
     return dict(ids), len(d)
 
 
-def args():
-    return ({"z": 1},)
-
-
-def change():
-    texts.append("d")
-
-
-def undo():
-    texts.pop()
-
-
-# %% slices_of_what_changes_meanwhile
+# %% slices_of_what_changes_meanwhile: change xs.append(5); undo xs.pop()
 xs = [3, 1, 2]
 
 
@@ -172,15 +120,7 @@ def f():
     return r, s, t
 
 
-def change():
-    xs.append(5)
-
-
-def undo():
-    xs.pop()
-
-
-# %% a_list_is_empty_while_it_is_sorted
+# %% a_list_is_empty_while_it_is_sorted: change xs.append(5); undo xs.pop()
 xs = [3, 1, 2]
 kept = [3, 1, 2]
 
@@ -196,15 +136,7 @@ def f():
     return r, seen, kept[:]
 
 
-def change():
-    xs.append(5)
-
-
-def undo():
-    xs.pop()
-
-
-# %% sets_filled_and_asked
+# %% sets_filled_and_asked: change xs.append(5); undo xs.pop()
 xs = [3, 1, 2]
 
 
@@ -219,15 +151,7 @@ def f():
     return sorted(s), sorted(t), inside, list(it), s.isdisjoint(other), list(other)
 
 
-def change():
-    xs.append(5)
-
-
-def undo():
-    xs.pop()
-
-
-# %% a_deque_is_filled_and_walked_through
+# %% a_deque_is_filled_and_walked_through: change xs.append(5); undo xs.pop()
 from collections import deque
 
 xs = [3, 1, 2]
@@ -242,11 +166,3 @@ def f():
         next(it)
     except RuntimeError as error:
         return d, str(error)
-
-
-def change():
-    xs.append(5)
-
-
-def undo():
-    xs.pop()

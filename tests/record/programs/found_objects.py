@@ -1,7 +1,7 @@
 # ruff: noqa
 """Instances that foreign code returned or was given: what they hold is looked into again, and may be anything."""
 
-# %% instance_that_foreign_code_returned
+# %% instance_that_foreign_code_returned: f(5); start = 1 -> 7; undo Box.add = lambda self, n: self
 import pijit
 
 
@@ -23,29 +23,13 @@ def get():
     return Box(start)
 
 
-start = 1
-
-
 def f(n):
     box = get()
     box.add(n).name += "!"
     return len(box), sum(box.items), box.name, box
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global start
-    start = 7
-
-
-def undo():
-    Box.add = lambda self, n: self
-
-
-# %% instance_that_foreign_code_was_given
+# %% instance_that_foreign_code_was_given: step = 0 -> 10
 import pijit
 
 seen = []
@@ -66,9 +50,6 @@ def see(counter):
     seen.append(len(seen))
 
 
-step = 0
-
-
 def f():
     counter = Counter()
     a = counter.up()
@@ -79,16 +60,11 @@ def f():
     return counter.up(), vars(counter)
 
 
-def change():
-    global step
-    step = 10
-
-
 def state():
     return len(seen)
 
 
-# %% instance_with_slots_that_foreign_code_was_given
+# %% instance_with_slots_that_foreign_code_was_given: f(3); more = False -> True -> False
 import pijit
 
 
@@ -108,9 +84,6 @@ def see(pair):
         pair.c = 100
 
 
-more = False
-
-
 def f(n):
     pair = Pair(n, 1)
     see(pair)
@@ -118,21 +91,7 @@ def f(n):
     return pair.total(), hasattr(pair, "c")
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global more
-    more = True
-
-
-def undo():
-    global more
-    more = False
-
-
-# %% kept_in_a_registry_with_weak_references
+# %% kept_in_a_registry_with_weak_references: f(4); k = 1 -> 2
 import weakref
 
 import pijit
@@ -164,23 +123,11 @@ def f(n):
     return sum(x * 2 for x in part), list(part.children)
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
 def state():
     return len(alive), len(gone)
 
 
-# %% two_results_that_are_one_instance: leaves
+# %% two_results_that_are_one_instance: leaves; same = False -> True -> False
 import pijit
 
 
@@ -190,7 +137,6 @@ class Box:
 
 
 shared = Box()
-same = False
 
 
 @pijit.opaque
@@ -211,17 +157,7 @@ def call():
     return f()
 
 
-def change():
-    global same
-    same = True
-
-
-def undo():
-    global same
-    same = False
-
-
-# %% result_that_is_an_instance_known_before: leaves
+# %% result_that_is_an_instance_known_before: leaves; same = True -> False -> True
 import pijit
 
 
@@ -232,7 +168,6 @@ class Box:
 
 
 known = Box()
-same = True
 
 
 @pijit.opaque
@@ -256,17 +191,7 @@ def call():
     return f(2)
 
 
-def change():
-    global same
-    same = False
-
-
-def undo():
-    global same
-    same = True
-
-
-# %% result_that_is_an_instance_met_later: leaves
+# %% result_that_is_an_instance_met_later: leaves; same = False -> True -> False
 import pijit
 
 
@@ -276,7 +201,6 @@ class Box:
 
 
 known = Box()
-same = False
 
 
 @pijit.opaque
@@ -299,17 +223,7 @@ def call():
     return f(3)
 
 
-def change():
-    global same
-    same = True
-
-
-def undo():
-    global same
-    same = False
-
-
-# %% written_under_another_name_before_it_is_looked_into: leaves
+# %% written_under_another_name_before_it_is_looked_into: leaves; same = False -> True -> False
 import pijit
 
 
@@ -320,7 +234,6 @@ class Box:
 
 
 known, other = Box(), {"a": 1}
-same = False
 
 
 @pijit.opaque
@@ -344,17 +257,7 @@ def call():
     return f(3)
 
 
-def change():
-    global same
-    same = True
-
-
-def undo():
-    global same
-    same = False
-
-
-# %% instances_that_share_their_attributes: leaves
+# %% instances_that_share_their_attributes: leaves; same = True -> False -> True
 import pijit
 
 
@@ -363,9 +266,6 @@ class Borg:
 
     def __init__(self):
         self.__dict__ = Borg.shared if same else {"n": 0}
-
-
-same = True
 
 
 @pijit.opaque
@@ -386,17 +286,7 @@ def call():
     return f(3)
 
 
-def change():
-    global same
-    same = False
-
-
-def undo():
-    global same
-    same = True
-
-
-# %% attributes_that_are_never_looked_at
+# %% attributes_that_are_never_looked_at: f(1); change Box.more = 1
 import itertools
 
 import pijit
@@ -423,23 +313,12 @@ def f(n):
     return box.used + n, type(box).__name__
 
 
-def args():
-    return (1,)
-
-
-def change():
-    Box.more = 1
-
-
-# %% attributes_of_other_types
+# %% attributes_of_other_types: value = 1 -> "ab" -> [1]
 import pijit
 
 
 class Box:
     pass
-
-
-value = 1
 
 
 @pijit.opaque
@@ -453,25 +332,12 @@ def f():
     return get().value * 2
 
 
-def change():
-    global value
-    value = "ab"
-
-
-def undo():
-    global value
-    value = [1]
-
-
-# %% dicts_in_instances_that_foreign_code_returned: leaves
+# %% dicts_in_instances_that_foreign_code_returned: leaves; keys = "ab" -> "xya" -> "ab"
 import pijit
 
 
 class Box:
     pass
-
-
-keys = "ab"
 
 
 @pijit.opaque
@@ -487,17 +353,7 @@ def f():
     return list(box.table), sum(box.table.values()), "b" in box.table, box.table.get("a")
 
 
-def change():
-    global keys
-    keys = "xya"
-
-
-def undo():
-    global keys
-    keys = "ab"
-
-
-# %% instances_within_instances
+# %% instances_within_instances: f(10); k = 1 -> 6; undo Node.total = lambda self: self.n
 import pijit
 
 
@@ -524,23 +380,7 @@ def f(n):
     return first.total() if k <= 5 else first.next.next.next.n
 
 
-k = 1
-
-
-def args():
-    return (10,)
-
-
-def change():
-    global k
-    k = 6
-
-
-def undo():
-    Node.total = lambda self: self.n
-
-
-# %% instance_of_another_class: leaves
+# %% instance_of_another_class: leaves; change made = B; undo made = A
 import pijit
 
 
@@ -569,17 +409,7 @@ def f():
     return x.go(), x.own, isinstance(x, B)
 
 
-def change():
-    global made
-    made = B
-
-
-def undo():
-    global made
-    made = A
-
-
-# %% instance_that_changes_its_class
+# %% instance_that_changes_its_class: change cls = B
 import pijit
 
 
@@ -608,12 +438,7 @@ def f():
     return before, x.go(), type(x).__name__
 
 
-def change():
-    global cls
-    cls = B
-
-
-# %% raised_in_methods_of_found_objects
+# %% raised_in_methods_of_found_objects: f(3); size = 1 -> 5 -> 1
 import pijit
 
 
@@ -632,9 +457,6 @@ def get():
     return Box(size)
 
 
-size = 1
-
-
 def f(limit):
     box = get()
     try:
@@ -644,21 +466,7 @@ def f(limit):
         return error.args, box.n
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global size
-    size = 5
-
-
-def undo():
-    global size
-    size = 1
-
-
-# %% found_in_loops_and_generators
+# %% found_in_loops_and_generators: k = 1 -> 2
 import pijit
 
 
@@ -687,15 +495,7 @@ def f():
     return total, [box.n for box in boxes(2)]
 
 
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% ordered_dicts_in_found_objects: leaves
+# %% ordered_dicts_in_found_objects: leaves; names = "ab" -> "ba" -> "abc"
 from collections import OrderedDict
 
 import pijit
@@ -703,9 +503,6 @@ import pijit
 
 class Box:
     pass
-
-
-names = "ab"
 
 
 @pijit.opaque
@@ -725,17 +522,7 @@ def f():
     return first, list(box.table.items()), box.hooks
 
 
-def change():
-    global names
-    names = "ba"
-
-
-def undo():
-    global names
-    names = "abc"
-
-
-# %% functions_that_foreign_code_chose: leaves
+# %% functions_that_foreign_code_chose: leaves; f(5); name = "twice" -> "neg" -> "other"
 import operator
 
 import pijit
@@ -750,7 +537,6 @@ def thrice(x):
 
 
 table = {"twice": twice, "neg": operator.neg, "list": list}
-name = "twice"
 
 
 @pijit.opaque
@@ -763,21 +549,7 @@ def f(n):
     return function(n) if name != "list" else function((n,))
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global name
-    name = "neg"
-
-
-def undo():
-    global name
-    name = "other"
-
-
-# %% dict_of_a_known_instance_found_later: leaves
+# %% dict_of_a_known_instance_found_later: leaves; shares = False -> True -> False
 import pijit
 
 
@@ -787,7 +559,6 @@ class Box:
 
 known = Box()
 known.n = 5
-shares = False
 
 
 @pijit.opaque
@@ -821,17 +592,7 @@ def call():
     return f()
 
 
-def change():
-    global shares
-    shares = True
-
-
-def undo():
-    global shares
-    shares = False
-
-
-# %% many_found_objects_and_one_that_shares: leaves
+# %% many_found_objects_and_one_that_shares: leaves; shares = False -> True -> False
 import pijit
 
 
@@ -842,7 +603,6 @@ class Box:
 
 known = Box(0)
 vars(known)
-shares = False
 
 
 @pijit.opaque
@@ -870,26 +630,13 @@ def call():
     return f()
 
 
-def change():
-    global shares
-    shares = True
-
-
-def undo():
-    global shares
-    shares = False
-
-
-# %% dict_that_foreign_code_returned
+# %% dict_that_foreign_code_returned: f(5); more = False -> True -> False
 import pijit
 
 
 @pijit.opaque
 def get(n):
     return {"a": n, ("b", 1): [n, 2], 3: {"deep": n}}
-
-
-more = False
 
 
 def f(n):
@@ -903,21 +650,7 @@ def f(n):
     return found["a"], pairs, len(found), ("b", 1) in found, found.get(("c", 1)), found
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global more
-    more = True
-
-
-def undo():
-    global more
-    more = False
-
-
-# %% dict_that_foreign_code_returned_with_other_keys
+# %% dict_that_foreign_code_returned_with_other_keys: change keys[1] = ("meta", 2); undo keys.append(("cuda", True))
 import pijit
 
 keys = [("cpu", None), ("meta", 1)]
@@ -935,15 +668,7 @@ def f():
     return result
 
 
-def change():
-    keys[1] = ("meta", 2)
-
-
-def undo():
-    keys.append(("cuda", True))
-
-
-# %% dict_that_foreign_code_returned_and_holds
+# %% dict_that_foreign_code_returned_and_holds: f(3); change held.clear(); change held[(1, "a")] = 2.5
 import pijit
 
 held = {(1, "a"): 1}
@@ -969,25 +694,12 @@ def f(n):
     return before, first is second, first[(1, "a")], list(second), dict(first)
 
 
-def args():
-    return (3,)
-
-
-def change():
-    held.clear()
-    held[(1, "a")] = 2.5
-
-
-# %% dict_argument_with_keys_that_are_tuples
+# %% dict_argument_with_keys_that_are_tuples: f({(1, "x"): 2, (None, True): 3}, 4)
 def f(table, n):
     total = table[(1, "x")] + n
     table[(1, "x")] = total
     table[(2, "y")] = [n]
     return total, [key for key in table], (1, "x") in table, table.pop((2, "y"))
-
-
-def args():
-    return {(1, "x"): 2, (None, True): 3}, 4
 
 
 def change():
@@ -1004,7 +716,7 @@ def undo():
     globals()["args"] = args
 
 
-# %% dict_whose_keys_are_looked_at_by_identity
+# %% dict_whose_keys_are_looked_at_by_identity: change keys[0] = (1, "x" + ""); change keys[1] = tuple([2, "y"])
 import pijit
 
 keys = [(1, "x"), (2, "y")]
@@ -1021,21 +733,14 @@ def f():
     return same, next(iter(table)) is first, table, first in table
 
 
-def change():
-    keys[0] = (1, "x" + "")
-    keys[1] = tuple([2, "y"])
-
-
 def undo():
     keys[:] = [(key[0], key[1]) for key in keys]
 
 
-# %% ordered_dict_written_by_methods_of_dict
+# %% ordered_dict_written_by_methods_of_dict: removed = "" -> "b" -> "a"
 from collections import OrderedDict
 
 import pijit
-
-removed = ""
 
 
 class Box:
@@ -1065,17 +770,7 @@ def f():
     return first, look(box.table)
 
 
-def change():
-    global removed
-    removed = "b"
-
-
-def undo():
-    global removed
-    removed = "a"
-
-
-# %% ordered_dict_with_attributes
+# %% ordered_dict_with_attributes: change named = True; undo named, late = False, True
 from collections import OrderedDict
 
 import pijit
@@ -1109,22 +804,10 @@ def f():
     return before, getattr(table, "other", None), hasattr(table, "name"), len(table), vars(table)
 
 
-def change():
-    global named
-    named = True
-
-
-def undo():
-    global named, late
-    named, late = False, True
-
-
-# %% ordered_dict_that_foreign_code_returned_with_attributes
+# %% ordered_dict_that_foreign_code_returned_with_attributes: named = False -> True -> False
 from collections import OrderedDict
 
 import pijit
-
-named = False
 
 
 @pijit.opaque
@@ -1143,20 +826,8 @@ def f():
     return before, vars(table), table
 
 
-def change():
-    global named
-    named = True
-
-
-def undo():
-    global named
-    named = False
-
-
-# %% keys_that_are_tuples_are_the_ones_of_the_dict
+# %% keys_that_are_tuples_are_the_ones_of_the_dict: f(5); mixed = False -> True; undo globals()["args"] = lambda: (6,)
 import pijit
-
-mixed = False
 
 
 @pijit.opaque
@@ -1181,20 +852,7 @@ def f(n):
     return same, inner, keys, (first, nested, empty, rest, last), copy, table, keys[1] in table, keys[0] in table
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global mixed
-    mixed = True
-
-
-def undo():
-    globals()["args"] = lambda: (6,)
-
-
-# %% keys_that_are_one_tuple
+# %% keys_that_are_one_tuple: change order[:] = [a, tuple([1, "x"]), a]; undo order[:] = [b, b, b]
 import pijit
 
 a, b = (1, "x"), (1, "x" + "")
@@ -1213,11 +871,3 @@ def f():
     del first[keys[1]]
     third[keys[0]] = keys[1]
     return same, keys, first, third, [key is a for key in keys], list(third)[0] is keys[2]
-
-
-def change():
-    order[:] = [a, tuple([1, "x"]), a]
-
-
-def undo():
-    order[:] = [b, b, b]

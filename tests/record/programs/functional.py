@@ -1,7 +1,7 @@
 # ruff: noqa
 """itertools, functools and operator, over containers, generators and callbacks in Python."""
 
-# %% itertools_chains
+# %% itertools_chains: change xs.append(3); undo xs.pop()
 import itertools
 
 
@@ -29,18 +29,8 @@ def f():
     return a, b, c, d
 
 
-def change():
-    xs.append(3)
-
-
-def undo():
-    xs.pop()
-
-
-# %% itertools_with_functions
+# %% itertools_with_functions: f([1, 2, 3, 4, 1]); limit = 3 -> 2
 import itertools
-
-limit = 3
 
 
 def f(xs):
@@ -60,16 +50,7 @@ def f(xs):
     return a, b, c, d
 
 
-def args():
-    return ([1, 2, 3, 4, 1],)
-
-
-def change():
-    global limit
-    limit = 2
-
-
-# %% itertools_selections
+# %% itertools_selections: f(k); k = 3 -> 4
 import itertools
 
 
@@ -78,18 +59,6 @@ def f(n):
     b = list(itertools.permutations([1, 2, n])), list(itertools.combinations("abc", 2))
     c = [x + y for x, y in itertools.combinations_with_replacement([1, n], 2)]
     return a, b, c
-
-
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
 
 
 # %% islice_step_by_step
@@ -112,16 +81,13 @@ def f():
     )
 
 
-# %% functools_reduce_and_partial
+# %% functools_reduce_and_partial: f([1, 2, 3]); k = 2 -> 5
 import functools
 import operator
 
 
 def add(x, y, *, scale=1):
     return (x + y) * scale
-
-
-k = 2
 
 
 def f(xs):
@@ -137,16 +103,7 @@ def f(xs):
     )
 
 
-def args():
-    return ([1, 2, 3],)
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% functools_wraps_and_cached_property
+# %% functools_wraps_and_cached_property: f(3); change k, p = 2, P(4)
 import functools
 
 
@@ -183,16 +140,7 @@ def f(x):
     return area(x), area.__name__, p.square, p.square
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global k, p
-    k, p = 2, P(4)
-
-
-# %% operator_functions
+# %% operator_functions: f(k); k = 3 -> 4; change ps[0].x = 0
 import operator
 
 
@@ -232,20 +180,7 @@ def f(n):
     )
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-    ps[0].x = 0
-
-
-# %% math_functions
+# %% math_functions: f(k); k = 4 -> 9
 import math
 
 
@@ -267,15 +202,3 @@ def f(x):
         math.dist((0, 0), (3, 4)),
         math.factorial(5),
     )
-
-
-def args():
-    return (k,)
-
-
-k = 4
-
-
-def change():
-    global k
-    k = 9

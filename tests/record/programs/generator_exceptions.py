@@ -71,7 +71,7 @@ def f():
     return out
 
 
-# %% generator_runs_while_outer_handles
+# %% generator_runs_while_outer_handles: f(value); value = 5 -> 4 -> 1
 def g(x):
     for i in range(3):
         try:
@@ -89,23 +89,6 @@ def f(x):
             raise
         except ValueError as again:
             return out, again is error
-
-
-value = 5
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 4
-
-
-def undo():
-    global value
-    value = 1
 
 
 # %% generator_raises_while_outer_handles
@@ -160,7 +143,7 @@ def f():
     return next(made), made.throw(KeyError("thrown")), list(made)
 
 
-# %% generator_traceback_through
+# %% generator_traceback_through: f(4)
 def deep(i):
     if i == 2:
         raise LookupError("deep", i)
@@ -183,10 +166,6 @@ def f(n):
             out.append(x)
     except LookupError as error:
         return out, error
-
-
-def args():
-    return (4,)
 
 
 # %% generator_traceback_of_suspended
@@ -221,7 +200,7 @@ def call():
     )
 
 
-# %% generator_traceback_ended
+# %% generator_traceback_ended: f(3)
 def g(x):
     local = [x]
     yield local
@@ -238,11 +217,7 @@ def f(x):
     return kept, list(made)
 
 
-def args():
-    return (3,)
-
-
-# %% generator_exits_while_handling
+# %% generator_exits_while_handling: f(factor); factor = 1 -> 2 -> 6
 def g(x):
     for i in range(4):
         try:
@@ -266,23 +241,6 @@ def f(x):
             out.append(item)
         out.append(outer.args)
     return out
-
-
-factor = 1
-
-
-def args():
-    return (factor,)
-
-
-def change():
-    global factor
-    factor = 2
-
-
-def undo():
-    global factor
-    factor = 6
 
 
 # %% generator_function_called_inside_handles
@@ -320,7 +278,7 @@ def f():
     return out
 
 
-# %% generator_finally_and_return
+# %% generator_finally_and_return: f(2)
 log = []
 
 
@@ -348,10 +306,6 @@ def f(n):
     return out
 
 
-def args():
-    return (2,)
-
-
 # %% generator_opaque_while_handling
 import random
 
@@ -370,7 +324,7 @@ def f():
     return [item for item in g()]
 
 
-# %% generator_with_statement
+# %% generator_with_statement: f(3)
 log = []
 
 
@@ -405,11 +359,7 @@ def f(n):
     return out
 
 
-def args():
-    return (3,)
-
-
-# %% generators_that_raise_what_a_cell_holds
+# %% generators_that_raise_what_a_cell_holds: f(1); k = 1 -> 2
 def f(n):
     def inner():
         try:
@@ -432,18 +382,6 @@ def f(n):
     except GeneratorExit as error:
         out += [error is thrown, error.__context__, n + k]
     return out
-
-
-def args():
-    return (1,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
 
 
 # %% generator_traceback_closures
@@ -478,7 +416,7 @@ def f():
         return e.args[0]
 
 
-# %% generator_abandoned_in_loop
+# %% generator_abandoned_in_loop: f(4)
 import sys
 
 log = []
@@ -520,11 +458,7 @@ def f(n):
     return out
 
 
-def args():
-    return (4,)
-
-
-# %% a_list_that_an_undone_generator_showed: leaves
+# %% a_list_that_an_undone_generator_showed: leaves; f(k); k = 3 -> 7
 def steps(out):
     try:
         print(out)
@@ -541,19 +475,7 @@ def f(n):
     return out
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 7
-
-
-# %% closing_what_is_delegated_to: leaves
+# %% closing_what_is_delegated_to: leaves; f(source(), (x for x in range(4)), source(), make())
 closed = []
 
 
@@ -597,10 +519,6 @@ def f(one, two, three, other):
     return first(three), next(one, "end"), next(two, "end"), next(three, "end"), first(other), first(iter([x]))
 
 
-def args():
-    return source(), (x for x in range(4)), source(), make()
-
-
 def make():
     return Endless()
 
@@ -616,7 +534,7 @@ def state():
     return said
 
 
-# %% a_generator_dies_in_its_handler: leaves
+# %% a_generator_dies_in_its_handler: leaves; f(n); n = 1 -> 3
 said = []
 
 
@@ -640,25 +558,13 @@ def f(n):
     return found.args
 
 
-def args():
-    return (n,)
-
-
-n = 1
-
-
-def change():
-    global n
-    n = 3
-
-
 def state():
     told = said[:]
     said.clear()
     return told
 
 
-# %% generators_die_right_after_foreign_code: leaves
+# %% generators_die_right_after_foreign_code: leaves; f(k, [1]); k = 1 -> 2.5
 import time
 
 heard = []
@@ -699,25 +605,13 @@ def f(n, items):
     return first(n), first(n)
 
 
-def args():
-    return k, [1]
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2.5
-
-
 def state():
     told = heard[:]
     heard.clear()
     return told
 
 
-# %% a_generator_that_a_cell_holds: leaves
+# %% a_generator_that_a_cell_holds: leaves; f([k]); k = 1 -> 2
 marks = []
 
 
@@ -743,18 +637,6 @@ def f(items):
     marks.append("after")
     next(one)
     return items
-
-
-def args():
-    return ([k],)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
 
 
 def state():

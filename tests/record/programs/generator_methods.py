@@ -1,10 +1,8 @@
 # ruff: noqa
 """What a program does with generators as objects: next, send, throw, close, their attributes, and what they return."""
 
-# %% generator_send
-k = 1
 
-
+# %% generator_send: f([1, 2, 6]); k = 1 -> 3
 def averager():
     total, count, average = 0, 0, None
     while True:
@@ -27,16 +25,7 @@ def f(values):
     return out
 
 
-def args():
-    return ([1, 2, 6],)
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% generator_send_first_value
+# %% generator_send_first_value: f(5)
 def g():
     got = yield 1
     yield got
@@ -50,10 +39,6 @@ def f(value):
         message = str(error)
     first = made.send(None)
     return message, first, made.send(value), next(made, "over")
-
-
-def args():
-    return (5,)
 
 
 # %% generator_send_to_ended
@@ -73,7 +58,7 @@ def f():
     return out
 
 
-# %% generator_next_default
+# %% generator_next_default: f(size); size = 2 -> 0
 def g(n):
     yield from range(n)
     return "unseen"
@@ -82,18 +67,6 @@ def g(n):
 def f(n):
     made = g(n)
     return [next(made, None), next(made, "a"), next(made, "b"), next(made, "c")]
-
-
-size = 2
-
-
-def args():
-    return (size,)
-
-
-def change():
-    global size
-    size = 0
 
 
 # %% generator_throw_caught
@@ -217,7 +190,7 @@ def f():
     return out, list(fresh), list(begun)
 
 
-# %% close_of_a_generator_that_returns
+# %% close_of_a_generator_that_returns: f(2); k = 5 -> 6
 def numbers(n):
     try:
         yield 1
@@ -233,18 +206,6 @@ def f(n):
     a, b, c, d = numbers(n), outer(n), numbers(n), (each for each in (1, 2))
     next(a), next(b), next(d)
     return a.close(), a.close(), b.close(), c.close(), d.close()
-
-
-def args():
-    return (2,)
-
-
-k = 5
-
-
-def change():
-    global k
-    k = 6
 
 
 # %% generator_close_delegation
@@ -290,7 +251,7 @@ def f():
         return str(error), list(made)
 
 
-# %% generator_close_exit_inside
+# %% generator_close_exit_inside: f(value); value = 1 -> 4 -> 5
 log = []
 
 
@@ -318,24 +279,7 @@ def f(x):
     return list(made)
 
 
-value = 1
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 4
-
-
-def undo():
-    global value
-    value = 5
-
-
-# %% generator_send_exit_inside
+# %% generator_send_exit_inside: f(value); value = 1 -> 3
 def g(x):
     total = 0
     while True:
@@ -347,18 +291,6 @@ def f(x):
     made = g(x)
     next(made)
     return [made.send(i) for i in (1, 5, 9)]
-
-
-value = 1
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 3
 
 
 # %% generator_attributes
@@ -467,7 +399,7 @@ def call():
     return list(f(6)), sum(f(5))
 
 
-# %% generator_expression_argument
+# %% generator_expression_argument: f(size); size = 4 -> 7
 def total(items):
     return sum(items), list(items)
 
@@ -476,19 +408,7 @@ def f(n):
     return total(i * 2 for i in range(n)), max((i % 3 for i in range(n)), default=None), dict((i, -i) for i in range(n))
 
 
-size = 4
-
-
-def args():
-    return (size,)
-
-
-def change():
-    global size
-    size = 7
-
-
-# %% generator_pipeline
+# %% generator_pipeline: f(9, 3)
 def numbers(n):
     i = 0
     while i < n:
@@ -511,11 +431,7 @@ def f(n, d):
     return list(doubled(grep(numbers(n), d)))
 
 
-def args():
-    return (9, 3)
-
-
-# %% generator_coroutine_style
+# %% generator_coroutine_style: f(5)
 def consumer(out):
     try:
         while True:
@@ -545,11 +461,7 @@ def f(n):
     return out
 
 
-def args():
-    return (5,)
-
-
-# %% generator_context_manager
+# %% generator_context_manager: f(fail); fail = False -> True
 from contextlib import contextmanager
 
 log = []
@@ -574,19 +486,7 @@ def f(fail):
     return len(log) > 0
 
 
-fail = False
-
-
-def args():
-    return (fail,)
-
-
-def change():
-    global fail
-    fail = True
-
-
-# %% generator_consumed_writes: stops
+# %% generator_consumed_writes: stops; f(3)
 log = []
 
 
@@ -604,7 +504,3 @@ def key(x):
 def f(n):
     items = list(g(n))
     return items, sum(g(n)), sorted(items, key=key), next(g(3)), [*g(1)]
-
-
-def args():
-    return (3,)

@@ -1,10 +1,8 @@
 # ruff: noqa
 """Generators that escape, that are suspended when something else happens, and that CPython runs to their end."""
 
-# %% generator_escapes_started
-k = 10
 
-
+# %% generator_escapes_started: k = 10 -> 20
 def g(items, extra):
     for i in items:
         extra.append(i)
@@ -22,11 +20,6 @@ def f(n):
 def call():
     first, made, extra = f(3)
     return first, extra, list(made), list(made), extra, made.__name__, made.__qualname__
-
-
-def change():
-    global k
-    k = 20
 
 
 # %% generator_escapes_ended
@@ -118,7 +111,7 @@ def state():
     return [list(made) for made in kept]
 
 
-# %% generator_given_to_opaque
+# %% generator_given_to_opaque: f(5)
 import random
 
 
@@ -139,11 +132,7 @@ def f(n):
     return list(data), list(made)
 
 
-def args():
-    return (5,)
-
-
-# %% generator_suspended_at_exit
+# %% generator_suspended_at_exit: f(value); value = 3 -> 7
 def g(x, seen):
     for i in range(4):
         seen.append((i, x))
@@ -161,19 +150,7 @@ def f(x):
     return first, second, list(made), seen
 
 
-value = 3
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 7
-
-
-# %% generator_suspended_at_failure
+# %% generator_suspended_at_failure: f(divisor); divisor = 2 -> 0
 table = {"a": 1}
 
 
@@ -194,19 +171,7 @@ def f(x):
     return value, list(made), box
 
 
-divisor = 2
-
-
-def args():
-    return (divisor,)
-
-
-def change():
-    global divisor
-    divisor = 0
-
-
-# %% generator_suspended_around_opaque
+# %% generator_suspended_around_opaque: f(4)
 import random
 
 rng = random.Random(1)
@@ -224,11 +189,7 @@ def f(n):
     return a, b, next(made), list(made)
 
 
-def args():
-    return (4,)
-
-
-# %% generator_argument_in_loop
+# %% generator_argument_in_loop: limit = 2 -> 9 -> 0
 def f(it):
     out = []
     for x in it:
@@ -238,25 +199,12 @@ def f(it):
     return out
 
 
-limit = 2
-
-
 def call():
     made = (i for i in range(5))
     return f(made), list(made)
 
 
-def change():
-    global limit
-    limit = 9
-
-
-def undo():
-    global limit
-    limit = 0
-
-
-# %% generator_argument_shorter: leaves
+# %% generator_argument_shorter: leaves; undo pass
 lengths = iter([3, 3, 3, 2, 4, 3, 0, 3, 3])
 
 
@@ -272,14 +220,7 @@ def call():
     return f(i for i in range(n))
 
 
-def undo():
-    pass
-
-
-# %% generator_argument_raises
-bad = 9
-
-
+# %% generator_argument_raises: bad = 9 -> 1 -> 9
 def source():
     for i in range(3):
         if i == bad:
@@ -298,17 +239,7 @@ def call():
     return f(source())
 
 
-def change():
-    global bad
-    bad = 1
-
-
-def undo():
-    global bad
-    bad = 9
-
-
-# %% exit_inside_generator_in_loop
+# %% exit_inside_generator_in_loop: f(4, factor); factor = 1 -> 2 -> 5
 def g(n, x):
     for i in range(n):
         if i * x > 3:
@@ -324,24 +255,7 @@ def f(n, x):
     return out
 
 
-factor = 1
-
-
-def args():
-    return (4, factor)
-
-
-def change():
-    global factor
-    factor = 2
-
-
-def undo():
-    global factor
-    factor = 5
-
-
-# %% exit_inside_generator_by_failure
+# %% exit_inside_generator_by_failure: f(3); change table[2] = 0; undo table[0] = 0
 table = {0: 1, 1: 1, 2: 1}
 
 
@@ -362,19 +276,7 @@ def f(n):
     return out
 
 
-def args():
-    return (3,)
-
-
-def change():
-    table[2] = 0
-
-
-def undo():
-    table[0] = 0
-
-
-# %% exit_inside_nested_generators
+# %% exit_inside_nested_generators: f(3, value); value = 2 -> 1 -> 0
 def inner(n, x):
     for i in range(n):
         yield i + 10 // x
@@ -389,24 +291,7 @@ def f(n, x):
     return [item for item in outer(n, x)]
 
 
-value = 2
-
-
-def args():
-    return (3, value)
-
-
-def change():
-    global value
-    value = 1
-
-
-def undo():
-    global value
-    value = 0
-
-
-# %% exit_inside_call_of_generator
+# %% exit_inside_call_of_generator: f(4, factor); factor = 1 -> 2
 def helper(i, x):
     if i * x > 3:
         return "large"
@@ -425,19 +310,7 @@ def f(n, x):
     return out
 
 
-factor = 1
-
-
-def args():
-    return (4, factor)
-
-
-def change():
-    global factor
-    factor = 2
-
-
-# %% opaque_call_inside_generator
+# %% opaque_call_inside_generator: f(3)
 import random
 
 rng = random.Random(3)
@@ -455,11 +328,7 @@ def f(n):
     return out
 
 
-def args():
-    return (3,)
-
-
-# %% opaque_call_inside_consumed_generator
+# %% opaque_call_inside_consumed_generator: f(3)
 import random
 
 rng = random.Random(3)
@@ -472,11 +341,7 @@ def f(n):
     return got, kept
 
 
-def args():
-    return (3,)
-
-
-# %% exit_inside_next
+# %% exit_inside_next: f(value); value = 3 -> 1 -> 0
 def g(x):
     yield 10 // x
     yield 20 // (x - 1)
@@ -489,46 +354,12 @@ def f(x):
     return first, second, list(made)
 
 
-value = 3
-
-
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 1
-
-
-def undo():
-    global value
-    value = 0
-
-
-# %% exit_inside_consumed_generator
+# %% exit_inside_consumed_generator: f(4, factor); factor = 1 -> 2 -> 0
 def f(n, x):
     return tuple("large" if i * x > 3 else i for i in range(n)), sum(i // x for i in range(n))
 
 
-factor = 1
-
-
-def args():
-    return (4, factor)
-
-
-def change():
-    global factor
-    factor = 2
-
-
-def undo():
-    global factor
-    factor = 0
-
-
-# %% frames_seen_inside_generator
+# %% frames_seen_inside_generator: f(2)
 import sys
 
 
@@ -552,11 +383,7 @@ def f(n):
     return out
 
 
-def args():
-    return (2,)
-
-
-# %% exit_by_drawn_number: leaves
+# %% exit_by_drawn_number: leaves; f(3)
 import random
 
 rng = random.Random(5)
@@ -588,10 +415,6 @@ def f(n):
     for i, item in enumerate(outer(n)):
         out.append((i, item))
     return out
-
-
-def args():
-    return (3,)
 
 
 # %% exit_by_drawn_number_in_next: leaves

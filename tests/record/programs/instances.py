@@ -2,7 +2,7 @@
 """Arguments that are another instance in every call; each followed by a change of what they are."""
 
 
-# %% fresh_instance_read: long
+# %% fresh_instance_read: long; k = 2 -> 5
 class Point:
     def __init__(self, x, y):
         self.x = x
@@ -16,19 +16,11 @@ def f(p):
     return p.x, p.norm(), p
 
 
-k = 2
-
-
 def args():
     return (Point(k, (k, k) if k == 5 else 3),) if k != 5 else (Point(1.5, 2),)
 
 
-def change():
-    global k
-    k = 5
-
-
-# %% fresh_instance_written: long
+# %% fresh_instance_written: long; more = False -> True
 class Counter:
     pass
 
@@ -43,21 +35,13 @@ def f(c, again):
     return before, c.n, c.total, hasattr(c, "missing"), c
 
 
-more = False
-
-
 def args():
     c = Counter()
     c.n = 4
     return c, more
 
 
-def change():
-    global more
-    more = True
-
-
-# %% fresh_instance_keeps_its_order: long
+# %% fresh_instance_keeps_its_order: long; turned = False -> True
 class Thing:
     pass
 
@@ -67,9 +51,6 @@ def f(t):
     return list(t.__dict__), list(vars(t).items()), t
 
 
-turned = False
-
-
 def args():
     t = Thing()
     for name in ("b", "a") if turned else ("a", "b"):
@@ -77,12 +58,7 @@ def args():
     return (t,)
 
 
-def change():
-    global turned
-    turned = True
-
-
-# %% fresh_instance_with_a_dict: long
+# %% fresh_instance_with_a_dict: long; wide = False -> True
 class Thing:
     pass
 
@@ -93,9 +69,6 @@ def f(t):
     return t.b, [*t.__dict__], t
 
 
-wide = False
-
-
 def args():
     t = Thing()
     t.__dict__["a"] = 1
@@ -104,12 +77,7 @@ def args():
     return (t,)
 
 
-def change():
-    global wide
-    wide = True
-
-
-# %% fresh_instances_that_may_be_one: long
+# %% fresh_instances_that_may_be_one: long; same = False -> True
 class Cell:
     def __init__(self, value):
         self.value = value
@@ -121,27 +89,18 @@ def f(a, b):
     return a is b, a.value, b.value, a == b
 
 
-same = False
-
-
 def args():
     a = Cell(1)
     return a, a if same else Cell(2)
 
 
-def change():
-    global same
-    same = True
-
-
-# %% fresh_instance_that_is_known_elsewhere: long
+# %% fresh_instance_that_is_known_elsewhere: long; f(kept if known else Cell(kept.value)); known = False -> True
 class Cell:
     def __init__(self, value):
         self.value = value
 
 
 kept = Cell(0)
-known = False
 
 
 def f(cell):
@@ -150,16 +109,7 @@ def f(cell):
     return cell is kept, cell.value, kept.value
 
 
-def args():
-    return (kept if known else Cell(kept.value),)
-
-
-def change():
-    global known
-    known = True
-
-
-# %% fresh_instances_hold_each_other: long
+# %% fresh_instances_hold_each_other: long; ring = False -> True
 class Node:
     def __init__(self, name):
         self.name = name
@@ -176,9 +126,6 @@ def f(node):
     return names
 
 
-ring = False
-
-
 def args():
     first, second = Node("a"), Node("b")
     first.next = second
@@ -187,12 +134,7 @@ def args():
     return (first,)
 
 
-def change():
-    global ring
-    ring = True
-
-
-# %% fresh_instance_of_another_class: long
+# %% fresh_instance_of_another_class: long; f((Derived if derived else Base)(3)); derived = False -> True
 class Base:
     def __init__(self, k):
         self.k = k
@@ -210,19 +152,7 @@ def f(x):
     return x.get(), type(x).__name__, isinstance(x, Derived)
 
 
-derived = False
-
-
-def args():
-    return ((Derived if derived else Base)(3),)
-
-
-def change():
-    global derived
-    derived = True
-
-
-# %% fresh_instance_whose_class_changes: long
+# %% fresh_instance_whose_class_changes: long; f(Base(3)); change Base.factor = 5; undo Base.factor = 2
 class Base:
     factor = 2
 
@@ -237,19 +167,7 @@ def f(x):
     return x.get()
 
 
-def args():
-    return (Base(3),)
-
-
-def change():
-    Base.factor = 5
-
-
-def undo():
-    Base.factor = 2
-
-
-# %% fresh_instance_shadows_a_method: long
+# %% fresh_instance_shadows_a_method: long; shadowed = False -> True
 class Base:
     def get(self):
         return 1
@@ -257,9 +175,6 @@ class Base:
 
 def f(x):
     return x.get(), x
-
-
-shadowed = False
 
 
 def args():
@@ -270,12 +185,7 @@ def args():
     return (x,)
 
 
-def change():
-    global shadowed
-    shadowed = True
-
-
-# %% fresh_dataclass: long
+# %% fresh_dataclass: long; f(Batch(size, [1])); size = 3 -> 8
 from dataclasses import dataclass, field, replace
 
 
@@ -293,19 +203,7 @@ def f(batch):
     return batch == other, repr(batch), other.names is batch.names, other
 
 
-size = 3
-
-
-def args():
-    return (Batch(size, [1]),)
-
-
-def change():
-    global size
-    size = 8
-
-
-# %% fresh_instance_with_slots: long
+# %% fresh_instance_with_slots: long; k = 1 -> 2
 class Slotted:
     __slots__ = ("a", "b")
 
@@ -315,21 +213,13 @@ def f(s):
     return s.b
 
 
-k = 1
-
-
 def args():
     s = Slotted()
     s.a = k
     return (s,)
 
 
-def change():
-    global k
-    k = 2
-
-
-# %% fresh_instance_with_properties: long
+# %% fresh_instance_with_properties: long; f(Box(k)); k = "x" -> "y"
 class Box:
     def __init__(self, value):
         self._value = value
@@ -354,19 +244,7 @@ def f(box):
     return box.value, box.other, box
 
 
-k = "x"
-
-
-def args():
-    return (Box(k),)
-
-
-def change():
-    global k
-    k = "y"
-
-
-# %% fresh_instance_left_by_an_exception: long
+# %% fresh_instance_left_by_an_exception: long; f(Box(list(items))); change items.append(0)
 class Box:
     def __init__(self, items):
         self.items = items
@@ -383,15 +261,7 @@ def f(box):
 items = [1, 2]
 
 
-def args():
-    return (Box(list(items)),)
-
-
-def change():
-    items.append(0)
-
-
-# %% fresh_instance_across_foreign_code: long
+# %% fresh_instance_across_foreign_code: long; f(Box(k)); k = 1 -> 7
 import random
 
 
@@ -408,19 +278,7 @@ def f(box):
     return before, box.k, box
 
 
-k = 1
-
-
-def args():
-    return (Box(k),)
-
-
-def change():
-    global k
-    k = 7
-
-
-# %% fresh_instance_as_a_key: long
+# %% fresh_instance_as_a_key: long; k = 1 -> 2
 class Box:
     def __init__(self, k):
         self.k = k
@@ -435,9 +293,6 @@ def f(box):
     return known, table[box], len(seen), hash(box) == hash(box), id(box) == id(box)
 
 
-k = 1
-
-
 def args():
     box = Box(k)
     if k == 2:
@@ -445,12 +300,7 @@ def args():
     return (box,)
 
 
-def change():
-    global k
-    k = 2
-
-
-# %% what_an_instance_held_is_returned: long
+# %% what_an_instance_held_is_returned: long; f(Box([k])); k = 1 -> (5,)
 class Box:
     def __init__(self, held):
         self.held = held
@@ -464,19 +314,7 @@ def f(box):
     return old, new
 
 
-k = 1
-
-
-def args():
-    return (Box([k]),)
-
-
-def change():
-    global k
-    k = (5,)
-
-
-# %% fresh_instance_with_a_date: long
+# %% fresh_instance_with_a_date: long; year = 2000 -> 2001
 import datetime
 
 
@@ -489,19 +327,11 @@ def f(box):
     return box.when.year, box.when
 
 
-year = 2000
-
-
 def args():
     return (Box(datetime.timedelta(days=year)),) if year == 3 else (Box(datetime.date(year, 1, 1)),)
 
 
-def change():
-    global year
-    year = 2001
-
-
-# %% fresh_slotted_dataclass: long
+# %% fresh_slotted_dataclass: long; k = 1 -> 2
 from dataclasses import dataclass
 
 
@@ -523,9 +353,6 @@ def f(batch):
     return hasattr(batch, "size"), batch, len(batch.names)
 
 
-k = 1
-
-
 def args():
     made = More if k == 2 else Batch
     batch = made(k, [k], "note")
@@ -534,19 +361,11 @@ def args():
     return (batch,)
 
 
-def change():
-    global k
-    k = 2
-
-
-# %% one_list_as_two_arguments
+# %% one_list_as_two_arguments: same = True -> False
 def f(x, y):
     x[0] = 5
     y[0] += 1
     return x is y, x[0], y[0]
-
-
-same = True
 
 
 def args():
@@ -554,19 +373,13 @@ def args():
     return a, a if same else [1, 2]
 
 
-def change():
-    global same
-    same = False
-
-
-# %% fresh_instance_that_is_written_as_another: long
+# %% fresh_instance_that_is_written_as_another: long; known = False -> True
 class Cell:
     def __init__(self, value):
         self.value = value
 
 
 kept = Cell(0)
-known = False
 
 
 def f(cell):
@@ -581,19 +394,13 @@ def args():
     return (kept if known else Cell(0),)
 
 
-def change():
-    global known
-    known = True
-
-
-# %% fresh_instance_that_is_an_argument_twice: long
+# %% fresh_instance_that_is_an_argument_twice: long; turn = 0 -> 1
 class Cell:
     def __init__(self, value):
         self.value = value
 
 
 kept = Cell([0])
-turn = 0
 
 
 def f(first, second):
@@ -609,12 +416,7 @@ def args():
     return kept, kept if turn % 4 == 3 else Cell([0])
 
 
-def change():
-    global turn
-    turn = 1
-
-
-# %% attributes_written_many_at_once
+# %% attributes_written_many_at_once: f(Settings(x=k), k); k = 1 -> 2.5; undo k = 3; undo shared.configure(x=1)
 class Settings:
     def __init__(self, **given):
         self.x = 1
@@ -639,30 +441,14 @@ def f(one, n):
     return seen, getattr(one, "x", None), sorted(table), Settings(y=n, x=n).y
 
 
-def args():
-    return Settings(x=k), k
-
-
 def call():
     return f(shared, k) if k == 3 else f(*args())
 
 
 shared = Settings()
-k = 1
 
 
-def change():
-    global k
-    k = 2.5
-
-
-def undo():
-    global k
-    k = 3
-    shared.configure(x=1)
-
-
-# %% a_slot_and_an_item_of_one_name: leaves
+# %% a_slot_and_an_item_of_one_name: leaves; f(Both(k) if k != 3 else shared, k); k = 1 -> 2.5 -> 3
 class Both:
     __slots__ = ("x", "__dict__")
 
@@ -682,19 +468,4 @@ def f(one, n):
     return seen, one.x, one.__dict__, other.x, dict(vars(other)), other
 
 
-def args():
-    return Both(k) if k != 3 else shared, k
-
-
 shared = Both(0)
-k = 1
-
-
-def change():
-    global k
-    k = 2.5
-
-
-def undo():
-    global k
-    k = 3

@@ -1,24 +1,13 @@
 # ruff: noqa
 """Built-in functions that iterate, over containers, generators and classes; callbacks in Python run between the steps of C code."""
 
-# %% map_of_a_function
-k = 2
 
-
+# %% map_of_a_function: f([1, 2, 3]); k = 2 -> 5
 def f(xs):
     return list(map(lambda x: x * k, xs)), tuple(map(lambda x, y: (x, y), xs, "ab"))
 
 
-def args():
-    return ([1, 2, 3],)
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% map_of_builtins
+# %% map_of_builtins: change words.append("efg"); undo words.pop()
 words = ["a", "Bc", "d"]
 
 
@@ -26,78 +15,38 @@ def f():
     return list(map(str.upper, words)), list(map(len, words)), sum(map(ord, "xyz")), set(map(int, ["1", "2"]))
 
 
-def change():
-    words.append("efg")
-
-
-def undo():
-    words.pop()
-
-
-# %% map_of_a_generator
+# %% map_of_a_generator: n = 3 -> 5
 def gen(n):
     for i in range(n):
         yield i * 2
-
-
-n = 3
 
 
 def f():
     return list(map(lambda x: x + 1, gen(n))), list(map(abs, gen(n)))
 
 
-def change():
-    global n
-    n = 5
-
-
-# %% map_of_a_class
+# %% map_of_a_class: scale = 1 -> 3
 class P:
     def __init__(self, x):
         self.x = x * scale
-
-
-scale = 1
 
 
 def f():
     return list(map(P, [1, 2]))
 
 
-def change():
-    global scale
-    scale = 3
-
-
-# %% filter_of_a_function
-low = 1
-
-
+# %% filter_of_a_function: f([0, 1, 2, 3]); low = 1 -> -1
 def f(xs):
     return list(filter(lambda x: x > low, xs)), list(filter(None, [0, 1, "", "a", [], [0]]))
 
 
-def args():
-    return ([0, 1, 2, 3],)
-
-
-def change():
-    global low
-    low = -1
-
-
-# %% lazy_iterators_outlive_a_loop
+# %% lazy_iterators_outlive_a_loop: f([0, 1, 2, 0, 3, 4])
 def f(xs):
     rest = map(lambda x: x + 1, filter(None, xs))
     first = next(rest)
     for second in rest:
         break
     return first, second, list(rest), list(rest)
-
-
-def args():
-    return ([0, 1, 2, 0, 3, 4],)
 
 
 # %% a_map_returned: leaves
@@ -111,7 +60,7 @@ def call():
     return list(f([-1, -2, -3]))
 
 
-# %% sorted_with_key
+# %% sorted_with_key: f(["a", "b", "c"]); change order["a"] = 0; undo order["a"] = 3
 order = {"a": 3, "b": 1, "c": 2}
 
 
@@ -119,19 +68,7 @@ def f(xs):
     return sorted(xs, key=lambda x: order[x]), sorted(xs, key=order.get, reverse=True), sorted([3, 1, 2])
 
 
-def args():
-    return (["a", "b", "c"],)
-
-
-def change():
-    order["a"] = 0
-
-
-def undo():
-    order["a"] = 3
-
-
-# %% sort_is_stable
+# %% sort_is_stable: change rows[0] = ("x", 0); undo rows[0] = ("x", 2)
 rows = [("x", 2), ("y", 1), ("z", 2), ("w", 1)]
 
 
@@ -139,15 +76,7 @@ def f():
     return sorted(rows, key=lambda r: r[1]), sorted(rows, key=lambda r: r[1], reverse=True), sorted(r[1] for r in rows)
 
 
-def change():
-    rows[0] = ("x", 0)
-
-
-def undo():
-    rows[0] = ("x", 2)
-
-
-# %% sorting_raises
+# %% sorting_raises: change mixed.append("a"); undo mixed.pop()
 mixed = [1, 2]
 
 
@@ -158,15 +87,7 @@ def f():
         return "no order"
 
 
-def change():
-    mixed.append("a")
-
-
-def undo():
-    mixed.pop()
-
-
-# %% min_max_with_key
+# %% min_max_with_key: change items.append("dddd"); undo items.pop()
 items = ["aaa", "b", "cc"]
 
 
@@ -181,15 +102,7 @@ def f():
     )
 
 
-def change():
-    items.append("dddd")
-
-
-def undo():
-    items.pop()
-
-
-# %% min_of_nothing
+# %% min_of_nothing: change items.clear(); undo items.append(2)
 items = [1]
 
 
@@ -200,15 +113,7 @@ def f():
         return "empty"
 
 
-def change():
-    items.clear()
-
-
-def undo():
-    items.append(2)
-
-
-# %% min_of_user_objects
+# %% min_of_user_objects: ascending = True -> False
 class P:
     def __init__(self, x):
         self.x = x
@@ -220,7 +125,6 @@ class P:
         return self.x > other.x
 
 
-ascending = True
 ps = [P(2), P(1), P(3)]
 
 
@@ -228,12 +132,7 @@ def f():
     return min(ps).x, max(ps).x, min(P(5), P(4)).x
 
 
-def change():
-    global ascending
-    ascending = False
-
-
-# %% sum_of_all_sorts
+# %% sum_of_all_sorts: f([1, 2.5, 3]); change ps.append(P(10)); undo ps.pop()
 class P:
     def __init__(self, x):
         self.x = x
@@ -253,19 +152,7 @@ def f(xs):
     return total.x, sum(xs), sum(xs, 10), sum(x * 2 for x in xs), sum([0.1] * 5), sum([True, True])
 
 
-def args():
-    return ([1, 2.5, 3],)
-
-
-def change():
-    ps.append(P(10))
-
-
-def undo():
-    ps.pop()
-
-
-# %% any_all_stop_early
+# %% any_all_stop_early: change xs[0].yes = True; undo xs[0].yes = xs[1].yes = False
 seen = []
 
 
@@ -289,15 +176,7 @@ def f():
     return any(xs), all(xs), any(gen()), all(gen()), any(x.yes for x in xs), all([]), any([0, None])
 
 
-def change():
-    xs[0].yes = True
-
-
-def undo():
-    xs[0].yes = xs[1].yes = False
-
-
-# %% zip_of_all_sorts
+# %% zip_of_all_sorts: f([1, 2, 3, 4]); n = 3 -> 1
 class It:
     def __init__(self, n):
         self.n = n
@@ -318,24 +197,12 @@ def gen():
     yield "c"
 
 
-n = 3
-
-
 def f(xs):
     out = [pair for pair in zip(xs, gen(), It(n))]
     return out, list(zip()), dict(zip("ab", gen())), list(zip(xs))
 
 
-def args():
-    return ([1, 2, 3, 4],)
-
-
-def change():
-    global n
-    n = 1
-
-
-# %% zip_strict
+# %% zip_strict: f([1, 2], more); change more.append(5); undo more.clear()
 def f(xs, ys):
     try:
         return list(zip(xs, ys, strict=True))
@@ -343,22 +210,10 @@ def f(xs, ys):
         return "lengths differ"
 
 
-def args():
-    return [1, 2], more
-
-
 more = [3, 4]
 
 
-def change():
-    more.append(5)
-
-
-def undo():
-    more.clear()
-
-
-# %% zip_strict_while_something_runs
+# %% zip_strict_while_something_runs: f([1, 2, 3]); change other[1] = 0.5; change other.append(7)
 def f(xs):
     out = []
     try:
@@ -369,23 +224,14 @@ def f(xs):
     return out
 
 
-def args():
-    return ([1, 2, 3],)
-
-
 other = [4, 5, 6]
-
-
-def change():
-    other[1] = 0.5
-    other.append(7)
 
 
 def undo():
     other[:] = [4, 5, 6]
 
 
-# %% enumerate_of_all_sorts
+# %% enumerate_of_all_sorts: change xs.append("c"); undo xs.pop()
 def gen():
     for x in xs:
         yield x
@@ -410,15 +256,7 @@ def f():
     return out, list(enumerate(map(str.upper, xs)))
 
 
-def change():
-    xs.append("c")
-
-
-def undo():
-    xs.pop()
-
-
-# %% reversed_of_all_sorts
+# %% reversed_of_all_sorts: change xs.append(4); undo xs.pop()
 class R:
     def __reversed__(self):
         return iter(xs)
@@ -435,15 +273,7 @@ def f():
     return out, x, list(reversed(R())), list(reversed(range(3))), list(reversed({"a": 1, "b": 2}))
 
 
-def change():
-    xs.append(4)
-
-
-def undo():
-    xs.pop()
-
-
-# %% iter_with_sentinel
+# %% iter_with_sentinel: last = 4 -> 2
 class Count:
     def __init__(self):
         self.n = 0
@@ -453,21 +283,13 @@ class Count:
         return self.n
 
 
-last = 4
-
-
 def f():
     c = Count()
     it = iter(c, last)
     return list(it), list(it), next(it, "end"), c.n
 
 
-def change():
-    global last
-    last = 2
-
-
-# %% next_with_default
+# %% next_with_default: f([5]); k = 1 -> 2
 def gen():
     yield 1
 
@@ -475,9 +297,6 @@ def gen():
 class Forever:
     def __next__(self):
         return k
-
-
-k = 1
 
 
 def f(xs):
@@ -490,23 +309,11 @@ def f(xs):
     return out
 
 
-def args():
-    return ([5],)
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% callback_raises
+# %% callback_raises: f([1, 2]); bad = 9 -> 2 -> 1
 def g(x):
     if x == bad:
         raise ValueError(x)
     return x
-
-
-bad = 9
 
 
 def f(xs):
@@ -516,21 +323,7 @@ def f(xs):
         return "bad"
 
 
-def args():
-    return ([1, 2],)
-
-
-def change():
-    global bad
-    bad = 2
-
-
-def undo():
-    global bad
-    bad = 1
-
-
-# %% callback_raises_out
+# %% callback_raises_out: change xs.append(0); undo xs.pop()
 def f(xs):
     return [len(xs), sorted(xs, key=lambda x: 1 // x)]
 
@@ -545,15 +338,7 @@ def call():
 xs = [1, 2]
 
 
-def change():
-    xs.append(0)
-
-
-def undo():
-    xs.pop()
-
-
-# %% nested_comprehensions
+# %% nested_comprehensions: skip = 2 -> 1; change rows.append([4]); undo rows.pop()
 rows = [[1, 2], [3]]
 
 
@@ -564,20 +349,7 @@ def f():
     return flat, table, kinds, [*map(len, rows)], (*rows[0], *rows[1])
 
 
-skip = 2
-
-
-def change():
-    global skip
-    skip = 1
-    rows.append([4])
-
-
-def undo():
-    rows.pop()
-
-
-# %% containers_from_generators
+# %% containers_from_generators: change names.append("ccc"); undo names.pop()
 def pairs():
     for k in names:
         yield k, len(k)
@@ -596,15 +368,7 @@ def f():
     )
 
 
-def change():
-    names.append("ccc")
-
-
-def undo():
-    names.pop()
-
-
-# %% unpacking_of_all_sorts
+# %% unpacking_of_all_sorts: change xs[1] = "b"; undo xs[1] = 7
 class It:
     def __init__(self, xs):
         self.xs = xs
@@ -633,15 +397,7 @@ def f():
     return a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q, r, s, t
 
 
-def change():
-    xs[1] = "b"
-
-
-def undo():
-    xs[1] = 7
-
-
-# %% unpacking_the_wrong_number
+# %% unpacking_the_wrong_number: change xs.append(3); undo xs.append(4)
 def f():
     try:
         a, b = xs
@@ -657,15 +413,7 @@ def f():
 xs = [1, 2]
 
 
-def change():
-    xs.append(3)
-
-
-def undo():
-    xs.append(4)
-
-
-# %% iterating_strings
+# %% iterating_strings: f(word); word = "abc" -> "zé"
 def f(s):
     out = []
     for c in s:
@@ -673,19 +421,7 @@ def f(s):
     return out, list("xyz"), tuple(b"ab"), [*"hi"], set("aa"), sorted("bca"), dict(zip("ab", b"cd"))
 
 
-def args():
-    return (word,)
-
-
-word = "abc"
-
-
-def change():
-    global word
-    word = "zé"
-
-
-# %% generator_inside_c_code_inside_a_generator
+# %% generator_inside_c_code_inside_a_generator: change sizes.append(5); undo sizes.pop()
 def inner(n):
     for i in range(n):
         yield i
@@ -703,15 +439,7 @@ def f():
     return max(outer()), list(map(sum, map(inner, sizes)))
 
 
-def change():
-    sizes.append(5)
-
-
-def undo():
-    sizes.pop()
-
-
-# %% deques_iterated
+# %% deques_iterated: f(3); k = 7 -> 8
 from collections import deque
 
 
@@ -727,19 +455,7 @@ def f(n):
     return seen, list(ends), sum(ends), max(ends), n in ends, ends[-1], len(ends)
 
 
-def args():
-    return (3,)
-
-
-k = 7
-
-
-def change():
-    global k
-    k = 8
-
-
-# %% reversed_list_that_is_written
+# %% reversed_list_that_is_written: f(list(range(length)), 5); length = 4 -> 6 -> 1
 def f(items, n):
     found = []
     iterator = reversed(items)
@@ -757,24 +473,7 @@ def f(items, n):
     return found, items, list(other), type(other).__name__
 
 
-def args():
-    return list(range(length)), 5
-
-
-length = 4
-
-
-def change():
-    global length
-    length = 6
-
-
-def undo():
-    global length
-    length = 1
-
-
-# %% iterators_over_lists_that_shrink
+# %% iterators_over_lists_that_shrink: f(k); k = 1 -> 2**70
 made = []
 
 
@@ -787,10 +486,6 @@ def f(n):
     return first
 
 
-def args():
-    return (k,)
-
-
 def state():
     for items, forth, back in made:
         items.extend([7, 8, 9])
@@ -799,15 +494,7 @@ def state():
     return found
 
 
-k = 1
-
-
-def change():
-    global k
-    k = 2**70
-
-
-# %% reversed_dict_that_is_written
+# %% reversed_dict_that_is_written: f(dict.fromkeys(names), 3); names = "ab" -> "bn" -> "q"
 def f(table, n):
     iterator = reversed(table)
     first = next(iterator)
@@ -819,47 +506,13 @@ def f(table, n):
     return first, rest, table, reversed({n: 1, "k": 2}), reversed(range(n)), reversed((n, 1))
 
 
-def args():
-    return dict.fromkeys(names), 3
-
-
-names = "ab"
-
-
-def change():
-    global names
-    names = "bn"
-
-
-def undo():
-    global names
-    names = "q"
-
-
-# %% iterators_over_ranges
+# %% iterators_over_ranges: f(low, low + 3); low = 2**63 - 1 -> 5 -> -(2**63)
 def f(low, high):
     kinds = type(iter(range(low, high))).__name__, type(reversed(range(low, high))).__name__
     return kinds, [i - low for i in range(low, high)], list(reversed(range(low, high)))
 
 
-def args():
-    return low, low + 3
-
-
-low = 2**63 - 1
-
-
-def change():
-    global low
-    low = 5
-
-
-def undo():
-    global low
-    low = -(2**63)
-
-
-# %% counting_from_a_bool
+# %% counting_from_a_bool: f(start); start = True -> Number(4) -> 1.5
 import itertools
 
 
@@ -872,24 +525,7 @@ def f(start):
     return repr(next(counter)), repr(next(counter)), type(next(counter)).__name__
 
 
-def args():
-    return (start,)
-
-
-start = True
-
-
-def change():
-    global start
-    start = Number(4)
-
-
-def undo():
-    global start
-    start = 1.5
-
-
-# %% asked_for_an_index_once
+# %% asked_for_an_index_once: f(make(), Place(1), Place(2)); change make = lambda: "abcd"
 asked = []
 
 
@@ -910,17 +546,8 @@ def f(items, low, high):
     return parts, items
 
 
-def args():
-    return make(), Place(1), Place(2)
-
-
 def make():
     return [1, 2, 3, 4]
-
-
-def change():
-    global make
-    make = lambda: "abcd"
 
 
 def undo():
@@ -934,7 +561,7 @@ def state():
     return said
 
 
-# %% slices_of_iterators_that_others_take: leaves
+# %% slices_of_iterators_that_others_take: leaves; f([3, 1, 2], n); n = 4 -> 1
 import itertools
 
 
@@ -960,15 +587,3 @@ def f(items, n):
     except TypeError as error:
         str(error)
     return first, sorted(itertools.islice(Down(n), 4), key=str), list(zip(itertools.islice(Down(n), 2), items))
-
-
-def args():
-    return [3, 1, 2], n
-
-
-n = 4
-
-
-def change():
-    global n
-    n = 1

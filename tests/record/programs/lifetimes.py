@@ -1,7 +1,7 @@
 # ruff: noqa
 """What dies with a name, an attribute, an item, a cell or a generator's variable dies at that statement."""
 
-# %% attribute_deleted
+# %% attribute_deleted: f(2); k = 1 -> 2
 import weakref
 
 
@@ -26,19 +26,7 @@ def f(n):
     return before, seen() is None, again() is None, list(vars(holder)), holder, n + k
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% attributes_of_a_context_manager
+# %% attributes_of_a_context_manager: f(); k = 1 -> 2
 import weakref
 from contextlib import contextmanager
 
@@ -59,19 +47,7 @@ def f():
         return seen
 
 
-def args():
-    return ()
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% items_deleted
+# %% items_deleted: f(2); k = 1 -> 2
 import weakref
 
 
@@ -94,19 +70,7 @@ def f(n):
     return alive, things
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% keys_deleted
+# %% keys_deleted: f(2); k = 1 -> 2
 import weakref
 
 
@@ -130,19 +94,7 @@ def f(n):
     return alive, keys, things
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% cells_written_again
+# %% cells_written_again: f(2); k = 1 -> 2
 import weakref
 
 
@@ -163,19 +115,7 @@ def f(n):
     return before, again(), seen() is None, thing
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% variables_of_generators
+# %% variables_of_generators: f(2); k = 1 -> 2
 import weakref
 
 
@@ -199,19 +139,7 @@ def f(n):
     return before, seen() is None, k, list(inner)
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% order_of_keys_written_again
+# %% order_of_keys_written_again: f(2); k = 1 -> 2
 def f(n):
     table = {"a": [n], "b": [1], "c": [2]}
     table["a"] = [k]
@@ -230,19 +158,7 @@ def print_nothing():
     print(end="")
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% items_of_deques_taken
+# %% items_of_deques_taken: f(2); k = 1 -> 2
 import weakref
 from collections import deque
 
@@ -270,19 +186,7 @@ def f(n):
     return alive, things, last
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% items_and_attributes_of_one_name
+# %% items_and_attributes_of_one_name: f(2); k = 1 -> 2
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -312,19 +216,7 @@ def f(n):
     return output
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% members_of_sets_and_keys_leave
+# %% members_of_sets_and_keys_leave: f(4); k = 1 -> 2
 import weakref
 
 
@@ -375,19 +267,7 @@ def f(n):
     return found, table, members, n + k
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% what_members_and_keys_hold
+# %% what_members_and_keys_hold: k = 1 -> 2
 class Mortal:
     def __init__(self, tag):
         self.tag = tag
@@ -446,15 +326,7 @@ def args():
     return (4,)
 
 
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% members_that_leave_before_an_exit: leaves
+# %% members_that_leave_before_an_exit: leaves; k = 1 -> 5
 class Thing:
     def __init__(self, tag):
         self.tag = tag
@@ -496,15 +368,7 @@ def args():
     return (2,)
 
 
-k = 1
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% what_a_container_holds_dies_from_its_end
+# %% what_a_container_holds_dies_from_its_end: f(k); k = 1 -> 0.5
 died = []
 
 
@@ -524,25 +388,13 @@ def f(n):
     print(n)
 
 
-def args():
-    return (k,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 0.5
-
-
 def state():
     said = died[:]
     died.clear()
     return said
 
 
-# %% deleted_where_cpython_runs_the_rest
+# %% deleted_where_cpython_runs_the_rest: f(1); k = 1 -> 2
 import weakref
 
 
@@ -561,15 +413,3 @@ def inner(n):
 def f(n):
     kept = Table(n=n)
     return inner(n), kept["n"]
-
-
-def args():
-    return (1,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2

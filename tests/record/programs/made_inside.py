@@ -2,7 +2,7 @@
 """Classes that the recorded function makes itself: each call makes another one."""
 
 
-# %% class_statement_inside
+# %% class_statement_inside: f(3); k = 4 -> 9
 def f(x):
     class Local:
         """Doc."""
@@ -21,19 +21,7 @@ def f(x):
     return first.get(), second.get(), second.kind, Local.limit, isinstance(first, Local), type(second) is Local, x + 1
 
 
-def args():
-    return (3,)
-
-
-k = 4
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% class_statement_with_bases
+# %% class_statement_with_bases: f(k); k = 2 -> 5; change made.clear()
 class Base:
     def __init_subclass__(cls, tag="none", **more):
         super().__init_subclass__(**more)
@@ -81,20 +69,7 @@ def f(x):
     return thing.hello(), thing.field, thing.twice, Local.helper(1), after, Local.__qualname__, len(Local.__mro__)
 
 
-def args():
-    return (k,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 5
-    made.clear()
-
-
-# %% class_returned
+# %% class_returned: f(2)
 def f(x):
     class Local:
         value = x
@@ -102,11 +77,7 @@ def f(x):
     return Local, Local()
 
 
-def args():
-    return (2,)
-
-
-# %% type_called_with_three_arguments
+# %% type_called_with_three_arguments: f(k); k = 3 -> 4
 def f(x):
     Made = type("Made", (Base,), {"y": x, "area": lambda self: self.x * self.y})
     made = Made(x + 1)
@@ -118,19 +89,7 @@ class Base:
         self.x = x
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-
-
-# %% namedtuple_and_enum_inside
+# %% namedtuple_and_enum_inside: f(k); k = 3 -> 7
 import collections
 import enum
 
@@ -146,19 +105,7 @@ def f(x):
     return pair, pair.a + pair.b, pair._replace(b=0)[1], Color(x).name, [c.value for c in Color], Color.RED is Color(1)
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 7
-
-
-# %% dataclass_inside
+# %% dataclass_inside: f(k); k = 1 -> 2
 import dataclasses
 
 
@@ -173,19 +120,7 @@ def f(x):
     return one == Item(x), repr(two), dataclasses.asdict(two), one.b, x * 3
 
 
-def args():
-    return (k,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% class_in_a_loop
+# %% class_in_a_loop: f(k); k = 3 -> 2
 def f(n):
     total = []
     for i in range(n):
@@ -200,19 +135,7 @@ def f(n):
     return total
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% class_body_raises
+# %% class_body_raises: f(k); k = (1,) -> 1
 def f(x):
     try:
 
@@ -225,19 +148,7 @@ def f(x):
     return Local.b
 
 
-def args():
-    return (k,)
-
-
-k = (1,)
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% build_class_replaced
+# %% build_class_replaced: undo builtins.__build_class__ = original
 import builtins
 
 original = builtins.__build_class__
@@ -258,36 +169,20 @@ def change():
     builtins.__build_class__ = build
 
 
-def undo():
-    builtins.__build_class__ = original
-
-
 seen = []
 
 
-# %% class_getitem
+# %% class_getitem: f(5); count = 1 -> 2
 class Box:
     def __class_getitem__(cls, item):
         return cls.__name__, item, count
-
-
-count = 1
 
 
 def f(x):
     return Box[x], Box[int, str], list[int] == list[int], dict[str, x][0:0] if x is None else Box["a"][1]
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global count
-    count = 2
-
-
-# %% wrapped_functions_seen_from_outside
+# %% wrapped_functions_seen_from_outside: f(2)
 import functools
 
 NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__dict__")
@@ -324,10 +219,6 @@ def f(n):
     return both, both[0](n), both[1](n), seen, local.__wrapped__.__doc__
 
 
-def args():
-    return (2,)
-
-
 k = 1
 
 
@@ -344,7 +235,7 @@ def undo():
     of_module.__name__ = "renamed"
 
 
-# %% names_of_functions_written
+# %% names_of_functions_written: f(); change g.__name__ = "renamed"; undo g.__qualname__ = "of.another"
 def g():
     pass
 
@@ -353,19 +244,7 @@ def f():
     return g.__name__, g.__qualname__
 
 
-def args():
-    return ()
-
-
-def change():
-    g.__name__ = "renamed"
-
-
-def undo():
-    g.__qualname__ = "of.another"
-
-
-# %% attributes_of_new_functions_written
+# %% attributes_of_new_functions_written: f(2); k = 1 -> 2
 def make(n):
     def function(a, b: int = 2, *, c: "C" = 3):
         """Of a function."""
@@ -396,19 +275,7 @@ def f(n):
     return function, other, third, function(1), seen, third.__annotations__
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% names_of_new_functions_read
+# %% names_of_new_functions_read: f(2); k = 1 -> 2
 def f(n):
     functions = [lambda: n, lambda: k]
     for at, each in enumerate(functions):
@@ -417,19 +284,7 @@ def f(n):
     return [each.__name__ for each in functions], [repr(each)[:25] for each in functions], functions
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% attributes_of_objects_as_dicts
+# %% attributes_of_objects_as_dicts: f(2); k = 1 -> 2; undo old = Thing("other")
 class Thing:
     def __init__(self, n):
         self.n = n
@@ -458,20 +313,3 @@ def f(n):
         seen.append(str(error))
     vars(old)["n"] = vars(old)["n"] + 1
     return thing, seen, thing.more, vars(thing) is thing.__dict__, old.n
-
-
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-def undo():
-    global old
-    old = Thing("other")

@@ -2,7 +2,7 @@
 """The match statement, unions of classes, abstract classes, and other tests of what an object is."""
 
 
-# %% match_sequences_and_mappings
+# %% match_sequences_and_mappings: k = 4 -> 9; change subject.append(9); undo subject.clear()
 def g(x):
     match x:
         case []:
@@ -34,20 +34,7 @@ def f():
     return g([]), g([5]), g([1, 2, 9]), g((3, k)), g({"kind": "circle", "r": k}), g(2), g(None), g(3.5), g(subject)
 
 
-k = 4
-
-
-def change():
-    global k
-    k = 9
-    subject.append(9)
-
-
-def undo():
-    subject.clear()
-
-
-# %% match_guards_and_values
+# %% match_guards_and_values: f(k); k = 7 -> 8; change Color.RED = 5
 class Color:
     RED = 1
     BLUE = 2
@@ -68,20 +55,7 @@ def f(n):
     return g(1, n), g(7, n), g([2, [n, 0]], n), g("a", n)
 
 
-def args():
-    return (k,)
-
-
-k = 7
-
-
-def change():
-    global k
-    k = 8
-    Color.RED = 5
-
-
-# %% class_patterns
+# %% class_patterns: f(kept); k = 4 -> True; change kept.z = 3; undo Point.__match_args__ = ("y", "x"); undo kept.y = 0
 class Point:
     __match_args__ = ("x", "y")
 
@@ -128,26 +102,10 @@ def f(p):
     )
 
 
-def args():
-    return (kept,)
-
-
 kept = Point(1, 2)
-k = 4
 
 
-def change():
-    global k
-    k = True
-    kept.z = 3
-
-
-def undo():
-    Point.__match_args__ = ("y", "x")
-    kept.y = 0
-
-
-# %% class_patterns_that_fail
+# %% class_patterns_that_fail: allowed = "x" -> "y"; undo Strange.__match_args__ = ("x", "x")
 class Strange:
     __match_args__ = ["x"]
     x = 1
@@ -198,19 +156,9 @@ def call():
 
 
 mode = 0
-allowed = "x"
 
 
-def change():
-    global allowed
-    allowed = "y"
-
-
-def undo():
-    Strange.__match_args__ = ("x", "x")
-
-
-# %% class_patterns_of_results
+# %% class_patterns_of_results: k = 3 -> 4
 import random
 
 
@@ -230,11 +178,3 @@ def g(thing):
 def f():
     generator = random.Random(k)
     return g(generator.randrange(10)), g((generator.choice([0.5, 1.5]), "t")), g(generator.choice([True]))
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4

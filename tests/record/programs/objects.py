@@ -2,7 +2,7 @@
 """Classes, instances and their attributes; each followed by a change of what was looked up."""
 
 
-# %% class_attribute_changed
+# %% class_attribute_changed: change C.k = 5
 class C:
     k = 2
 
@@ -14,11 +14,7 @@ def f():
     return c.k, C.k
 
 
-def change():
-    C.k = 5
-
-
-# %% class_attribute_through_base
+# %% class_attribute_through_base: change A.k = 2; undo B.k = 3
 class A:
     k = 1
 
@@ -38,15 +34,7 @@ def f():
     return d.k
 
 
-def change():
-    A.k = 2
-
-
-def undo():
-    B.k = 3
-
-
-# %% instance_attribute_changed
+# %% instance_attribute_changed: change c.v = "two"; undo del c.v
 class C:
     def __init__(self):
         self.v = 1
@@ -59,15 +47,7 @@ def f():
     return c.v
 
 
-def change():
-    c.v = "two"
-
-
-def undo():
-    del c.v
-
-
-# %% instance_attribute_added
+# %% instance_attribute_added: change c.w = 3; undo c.v = 4; undo del c.w
 class C:
     v = 1
 
@@ -79,16 +59,7 @@ def f():
     return c.v, hasattr(c, "w"), getattr(c, "w", None)
 
 
-def change():
-    c.w = 3
-
-
-def undo():
-    c.v = 4
-    del c.w
-
-
-# %% instance_attribute_of_argument
+# %% instance_attribute_of_argument: f(now); change now = two; undo now = one; undo one.v = 11
 class C:
     def __init__(self, v):
         self.v = v
@@ -102,22 +73,7 @@ def f(x):
     return x.v
 
 
-def args():
-    return (now,)
-
-
-def change():
-    global now
-    now = two
-
-
-def undo():
-    global now
-    now = one
-    one.v = 11
-
-
-# %% attribute_stored
+# %% attribute_stored: f(1); change C.second = "class"
 class C:
     pass
 
@@ -133,15 +89,7 @@ def f(x):
     return x
 
 
-def args():
-    return (1,)
-
-
-def change():
-    C.second = "class"
-
-
-# %% attribute_counted
+# %% attribute_counted: change c.n = 100
 class C:
     def __init__(self):
         self.n = 0
@@ -158,11 +106,7 @@ def f():
     return c.bump() + c.bump()
 
 
-def change():
-    c.n = 100
-
-
-# %% method_shadowed_on_instance
+# %% method_shadowed_on_instance: change object.__setattr__(c, "m", lambda: "instance"); undo del c.m
 class C:
     def m(self):
         return "class"
@@ -175,15 +119,7 @@ def f():
     return c.m()
 
 
-def change():
-    object.__setattr__(c, "m", lambda: "instance")
-
-
-def undo():
-    del c.m
-
-
-# %% method_replaced_on_class
+# %% method_replaced_on_class: change C.m = lambda self: ["new", self]; undo C.m = staticmethod(lambda: "static")
 class C:
     def m(self):
         return "class"
@@ -196,15 +132,7 @@ def f():
     return c.m()
 
 
-def change():
-    C.m = lambda self: ["new", self]
-
-
-def undo():
-    C.m = staticmethod(lambda: "static")
-
-
-# %% class_reassigned
+# %% class_reassigned: change o.__class__ = B; undo o.__class__ = A
 class A:
     k = "A"
 
@@ -226,15 +154,7 @@ def f():
     return o.k, o.m(), isinstance(o, A), type(o) is A
 
 
-def change():
-    o.__class__ = B
-
-
-def undo():
-    o.__class__ = A
-
-
-# %% bases_reassigned
+# %% bases_reassigned: change C.__bases__ = (Base, B)
 class A:
     k = "A"
 
@@ -258,11 +178,7 @@ def f():
     return c.k, isinstance(c, B)
 
 
-def change():
-    C.__bases__ = (Base, B)
-
-
-# %% dict_replaced
+# %% dict_replaced: change c.__dict__ = {"v": 2}
 class C:
     pass
 
@@ -275,11 +191,7 @@ def f():
     return c.v
 
 
-def change():
-    c.__dict__ = {"v": 2}
-
-
-# %% dict_written_directly
+# %% dict_written_directly: change c.__dict__["v"] = 2
 class C:
     pass
 
@@ -292,11 +204,7 @@ def f():
     return c.v, vars(c)["v"]
 
 
-def change():
-    c.__dict__["v"] = 2
-
-
-# %% property
+# %% property: f(10); change C.v = property(lambda self: "replaced", lambda self, value: None)
 class C:
     def __init__(self):
         self._v = 1
@@ -319,15 +227,7 @@ def f(x):
     return c.v, c._v
 
 
-def args():
-    return (10,)
-
-
-def change():
-    C.v = property(lambda self: "replaced", lambda self, value: None)
-
-
-# %% property_without_setter
+# %% property_without_setter: change del C.v
 class C:
     @property
     def v(self):
@@ -341,11 +241,7 @@ def f():
     c.v = 2
 
 
-def change():
-    del C.v
-
-
-# %% property_raises_attribute_error
+# %% property_raises_attribute_error: change del C.__getattr__
 class C:
     @property
     def v(self):
@@ -362,11 +258,7 @@ def f():
     return c.v
 
 
-def change():
-    del C.__getattr__
-
-
-# %% slots
+# %% slots: change c.a = 5; undo del c.a
 class C:
     __slots__ = ("a", "b")
 
@@ -380,15 +272,7 @@ def f():
     return c.b, hasattr(c, "a")
 
 
-def change():
-    c.a = 5
-
-
-def undo():
-    del c.a
-
-
-# %% slots_read_only
+# %% slots_read_only: change c.a = 2; undo del c.a
 class C:
     __slots__ = ("a",)
 
@@ -401,15 +285,7 @@ def f():
     return c.a
 
 
-def change():
-    c.a = 2
-
-
-def undo():
-    del c.a
-
-
-# %% dataclass
+# %% dataclass: f(1); change P.__init__.__defaults__ = (7, P.__init__.__defaults__[1])
 from dataclasses import dataclass, field, replace
 
 
@@ -430,15 +306,7 @@ def f(v):
     return p, p.norm(), p == q, q.norm()
 
 
-def args():
-    return (1,)
-
-
-def change():
-    P.__init__.__defaults__ = (7, P.__init__.__defaults__[1])
-
-
-# %% dataclass_frozen
+# %% dataclass_frozen: f(1)
 from dataclasses import dataclass
 
 
@@ -451,10 +319,6 @@ class P:
 def f(v):
     p, q = P(v, 1), P(1, v)
     return p, p < q, p == q, hash(p) == hash(P(v, 1))
-
-
-def args():
-    return (1,)
 
 
 # %% dataclass_slots_frozen_set: stops
@@ -471,7 +335,7 @@ def f():
     p.x = 2
 
 
-# %% namedtuple
+# %% namedtuple: f(3); change P.__new__.__defaults__ = (9,)
 from collections import namedtuple
 
 P = namedtuple("P", "x y", defaults=(0,))
@@ -483,15 +347,7 @@ def f(v):
     return p, q, p.x, q[1], q == (v, v)
 
 
-def args():
-    return (3,)
-
-
-def change():
-    P.__new__.__defaults__ = (9,)
-
-
-# %% enum_members
+# %% enum_members: f(key); change key = E.B; undo table[E.B] = "other"
 import enum
 
 
@@ -512,20 +368,7 @@ def f(x):
     return table[x], x is E.A, x.name, x.value, I.X + 1, I.X == 1
 
 
-def args():
-    return (key,)
-
-
-def change():
-    global key
-    key = E.B
-
-
-def undo():
-    table[E.B] = "other"
-
-
-# %% getattr_fallback
+# %% getattr_fallback: change c.table["b"] = 2; undo c.b = 3; undo c.table["a"] = 4
 class C:
     def __init__(self):
         self.table = {"a": 1}
@@ -544,16 +387,7 @@ def f():
     return c.a, hasattr(c, "b"), getattr(c, "b", 0)
 
 
-def change():
-    c.table["b"] = 2
-
-
-def undo():
-    c.b = 3
-    c.table["a"] = 4
-
-
-# %% getattribute
+# %% getattribute: change c.v = 10; undo del C.__getattribute__
 class C:
     def __init__(self):
         self.v = 1
@@ -570,15 +404,7 @@ def f():
     return c.v
 
 
-def change():
-    c.v = 10
-
-
-def undo():
-    del C.__getattribute__
-
-
-# %% setattr_delattr
+# %% setattr_delattr: f(4); change del C.__setattr__
 log = []
 
 
@@ -602,15 +428,7 @@ def f(x):
     return c.w
 
 
-def args():
-    return (4,)
-
-
-def change():
-    del C.__setattr__
-
-
-# %% super_calls
+# %% super_calls: f(1); change A.m = lambda self: ["new A"]
 class A:
     def __init__(self, x):
         self.x = x
@@ -636,15 +454,7 @@ def f(x):
     return C(x).m()
 
 
-def args():
-    return (1,)
-
-
-def change():
-    A.m = lambda self: ["new A"]
-
-
-# %% super_mro_insert
+# %% super_mro_insert: change C.__bases__ = (B, Mixin)
 class A:
     def m(self):
         return "A"
@@ -671,11 +481,7 @@ def f():
     return c.m()
 
 
-def change():
-    C.__bases__ = (B, Mixin)
-
-
-# %% classmethod_staticmethod
+# %% classmethod_staticmethod: f(1); change C.stat = classmethod(lambda cls, x: (cls, x))
 class C:
     k = 1
 
@@ -696,15 +502,7 @@ def f(x):
     return C.make(x), D.make(x), D().make(x), C.stat(x), D().stat(x)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    C.stat = classmethod(lambda cls, x: (cls, x))
-
-
-# %% descriptor_replaced
+# %% descriptor_replaced: change C.__dict__["d"].v = 2; undo C.d = 3
 class Get:
     def __init__(self, v):
         self.v = v
@@ -724,15 +522,7 @@ def f():
     return c.d, C.d
 
 
-def change():
-    C.__dict__["d"].v = 2
-
-
-def undo():
-    C.d = 3
-
-
-# %% descriptor_becomes_data
+# %% descriptor_becomes_data: change Get.__set__ = lambda self, instance, value: None; undo del Get.__set__
 class Get:
     def __get__(self, instance, owner):
         return "descriptor"
@@ -750,15 +540,7 @@ def f():
     return c.d
 
 
-def change():
-    Get.__set__ = lambda self, instance, value: None
-
-
-def undo():
-    del Get.__set__
-
-
-# %% set_name_and_init_subclass
+# %% set_name_and_init_subclass: f(2)
 log = []
 
 
@@ -788,16 +570,12 @@ def f(x):
     return c, c.x + c.y
 
 
-def args():
-    return (2,)
-
-
 def change():
     C.y = Field()
     C.y.__dict__ if False else C.__dict__["y"].__set_name__(C, "z")
 
 
-# %% metaclass_attribute
+# %% metaclass_attribute: f(1); change M.k = "other"; undo C.k = "own"
 class M(type):
     k = "meta"
 
@@ -819,19 +597,7 @@ def f(x):
     return C.k, C.hello(), C(x)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    M.k = "other"
-
-
-def undo():
-    C.k = "own"
-
-
-# %% new_returns_other
+# %% new_returns_other: f(value); value = 1 -> 2
 class C:
     def __new__(cls, x):
         if x > 1:
@@ -842,23 +608,11 @@ class C:
         self.x = x
 
 
-value = 1
-
-
 def f(x):
     return C(x)
 
 
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 2
-
-
-# %% singleton_new: stops
+# %% singleton_new: stops; change C.one = None
 class C:
     one = None
 
@@ -875,11 +629,7 @@ def f():
     return C(), C() is C()
 
 
-def change():
-    C.one = None
-
-
-# %% operators_overloaded
+# %% operators_overloaded: f(1)
 class V:
     def __init__(self, v):
         self.v = v
@@ -930,17 +680,13 @@ def f(x):
     return out, b
 
 
-def args():
-    return (1,)
-
-
 def change():
     V.__add__ = lambda self, other: "changed"
     V.__bool__ = lambda self: False
     V.__len__ = lambda self: 4
 
 
-# %% operator_falls_back
+# %% operator_falls_back: change del B.__radd__
 class A:
     def __add__(self, other):
         return NotImplemented
@@ -961,11 +707,7 @@ def f():
     return a + b, a == b, a != b
 
 
-def change():
-    del B.__radd__
-
-
-# %% bool_or_len
+# %% bool_or_len: change c.n = 2; undo C.__bool__ = lambda self: False
 class C:
     def __init__(self, n):
         self.n = n
@@ -981,15 +723,7 @@ def f():
     return "full" if c else "empty"
 
 
-def change():
-    c.n = 2
-
-
-def undo():
-    C.__bool__ = lambda self: False
-
-
-# %% int_subclass
+# %% int_subclass: f(value); change value = 3; undo value = N(3); undo del N.__add__
 class N(int):
     def __add__(self, other):
         return "mine"
@@ -1002,22 +736,7 @@ def f(x):
     return x + 1, x * 2, x == 3
 
 
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = 3
-
-
-def undo():
-    global value
-    value = N(3)
-    del N.__add__
-
-
-# %% str_subclass_key
+# %% str_subclass_key: f(key); key = "key" -> S("key") -> "".join(["k", "ey"])
 class S(str):
     def __hash__(self):
         return hash("other")
@@ -1027,28 +746,13 @@ class S(str):
 
 
 table = {"other": 1, "key": 2}
-key = "key"
 
 
 def f(x):
     return table[x]
 
 
-def args():
-    return (key,)
-
-
-def change():
-    global key
-    key = S("key")
-
-
-def undo():
-    global key
-    key = "".join(["k", "ey"])
-
-
-# %% class_made_inside
+# %% class_made_inside: f(2)
 def f(x):
     class C:
         k = x
@@ -1059,11 +763,7 @@ def f(x):
     return C().m()
 
 
-def args():
-    return (2,)
-
-
-# %% type_of_and_isinstance
+# %% type_of_and_isinstance: f(value); change value = A(); undo A.__call__ = lambda self: 1
 class A:
     pass
 
@@ -1079,20 +779,7 @@ def f(x):
     return isinstance(x, A), isinstance(x, (int, B)), issubclass(type(x), A), type(x).__name__, callable(x)
 
 
-def args():
-    return (value,)
-
-
-def change():
-    global value
-    value = A()
-
-
-def undo():
-    A.__call__ = lambda self: 1
-
-
-# %% instancecheck_and_class_property
+# %% instancecheck_and_class_property: change M.answer = False
 class M(type):
     answer = True
 
@@ -1117,11 +804,7 @@ def f():
     return isinstance(1, C), isinstance(liar, list), isinstance(liar, Liar)
 
 
-def change():
-    M.answer = False
-
-
-# %% abc_registered
+# %% abc_registered: change Base.register(C)
 import abc
 from collections.abc import Sized
 
@@ -1143,11 +826,7 @@ def f():
     return isinstance(c, Base), isinstance(c, Sized)
 
 
-def change():
-    Base.register(C)
-
-
-# %% weak_reference
+# %% weak_reference: change c = C()
 import weakref
 
 
@@ -1164,12 +843,7 @@ def f():
     return r() is c, r().v
 
 
-def change():
-    global c
-    c = C()
-
-
-# %% cached_property
+# %% cached_property: change del c.v
 import functools
 
 log = []
@@ -1189,11 +863,7 @@ def f():
     return c.v
 
 
-def change():
-    del c.v
-
-
-# %% instance_with_many_attributes
+# %% instance_with_many_attributes: change c.a39 = 100; undo del c.a0
 class C:
     pass
 
@@ -1207,15 +877,7 @@ def f():
     return c.a0 + c.a39
 
 
-def change():
-    c.a39 = 100
-
-
-def undo():
-    del c.a0
-
-
-# %% container_in_class: stops
+# %% container_in_class: stops; f(1); change c.seen = []
 class C:
     seen = []
 
@@ -1231,15 +893,7 @@ def f(x):
     return c.m(x)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    c.seen = []
-
-
-# %% instance_as_key
+# %% instance_as_key: change table[K(2)] = "two"
 class K:
     def __init__(self, v):
         self.v = v
@@ -1260,11 +914,7 @@ def f():
     return table[K(1)], K(2) in table
 
 
-def change():
-    table[K(2)] = "two"
-
-
-# %% init_side_effects
+# %% init_side_effects: f(1); change made.clear()
 made = []
 
 
@@ -1280,15 +930,7 @@ def f(x):
     return d.v is c, made[-1] is d, len(made)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    made.clear()
-
-
-# %% weakrefs_called
+# %% weakrefs_called: change a = A(); undo r = weakref.ref(a)
 import weakref
 
 
@@ -1302,16 +944,6 @@ r = weakref.ref(a)
 
 def f():
     return r() is a, r() is None, weakref.ref(a)() is a
-
-
-def change():
-    global a
-    a = A()
-
-
-def undo():
-    global r
-    r = weakref.ref(a)
 
 
 # %% weakref_of_what_dies_inside: stops
@@ -1334,7 +966,7 @@ def args():
     return ([weakref.ref(a), a],)
 
 
-# %% weakrefs_looked_into
+# %% weakrefs_looked_into: f(3); change a.v = 5; undo r = weakref.ref(b)
 import weakref
 
 
@@ -1358,20 +990,7 @@ def f(x):
     return o.twice(x), o.count > 0, r() is o, type(r())
 
 
-def args():
-    return (3,)
-
-
-def change():
-    a.v = 5
-
-
-def undo():
-    global r
-    r = weakref.ref(b)
-
-
-# %% weakref_of_what_has_died
+# %% weakref_of_what_has_died: change a = None
 import weakref
 
 
@@ -1388,12 +1007,7 @@ def f():
     return "gone" if o is None else o.v
 
 
-def change():
-    global a
-    a = None
-
-
-# %% weakref_after_a_write: leaves
+# %% weakref_after_a_write: leaves; change h.o, a = a, None
 import weakref
 
 
@@ -1421,12 +1035,7 @@ def call():
     return f()
 
 
-def change():
-    global a
-    h.o, a = a, None
-
-
-# %% functions_bound_by_hand
+# %% functions_bound_by_hand: f("text"); change g.__code__ = (lambda self, x: ("other", x)).__code__
 import functools
 
 
@@ -1450,14 +1059,6 @@ def f(x):
     return bound(2), bound.__self__ is x, bound.__func__ is g, type(bound), g.__get__(x, str)(x=3), w(4), w(x=5)
 
 
-def args():
-    return ("text",)
-
-
-def change():
-    g.__code__ = (lambda self, x: ("other", x)).__code__
-
-
 # %% function_bound_to_nothing
 def g(self):
     return self
@@ -1472,7 +1073,7 @@ def f():
         return found, str(error)
 
 
-# %% keys_hashed_in_python
+# %% keys_hashed_in_python: f(3); change d[m] = "three"; undo K.__hash__ = lambda self: self.n + 0
 import collections
 
 
@@ -1495,19 +1096,7 @@ def f(x):
     return d[k][-1], d[m], len(e[k]), len(d), k.asked, m.asked
 
 
-def args():
-    return (3,)
-
-
-def change():
-    d[m] = "three"
-
-
-def undo():
-    K.__hash__ = lambda self: self.n + 0
-
-
-# %% fresh_set_of_keys_hashed_in_python
+# %% fresh_set_of_keys_hashed_in_python: change many.append(many[0]); undo many.append(K(4)); undo del many[0]
 class K:
     def __init__(self, n):
         self.n = n
@@ -1532,16 +1121,7 @@ def f():
     return out, len(memo), many[0] in memo, K(1) not in memo
 
 
-def change():
-    many.append(many[0])
-
-
-def undo():
-    many.append(K(4))
-    del many[0]
-
-
-# %% fresh_set_of_keys_hashed_in_python_escapes
+# %% fresh_set_of_keys_hashed_in_python_escapes: x = 1 -> -1; undo K.__hash__ = lambda self: 7
 class K:
     def __init__(self, n):
         self.n = n
@@ -1565,24 +1145,12 @@ def f(x):
     return len(memo), [].__len__(), sum(1 for _ in memo), a in frozenset(memo)
 
 
-x = 1
-
-
 def call():
     result = f(x)
     return result, [len(other) for other in made], [a in other and b in other for other in made]
 
 
-def change():
-    global x
-    x = -1
-
-
-def undo():
-    K.__hash__ = lambda self: 7
-
-
-# %% keys_hashed_in_python_are_missing
+# %% keys_hashed_in_python_are_missing: change d.clear(); undo k.n = 8; undo d[k] = 3
 import collections
 
 
@@ -1607,16 +1175,7 @@ def f():
         return error.args[0] is k
 
 
-def change():
-    d.clear()
-
-
-def undo():
-    k.n = 8
-    d[k] = 3
-
-
-# %% keys_hashed_in_python_that_collide
+# %% keys_hashed_in_python_that_collide: change d[b] = 4; undo b.name = "a"
 class K:
     def __init__(self, name):
         self.name = name
@@ -1638,24 +1197,12 @@ def f():
     return d[a], d[b], d[K("b")], len(asked) > 0
 
 
-def change():
-    d[b] = 4
-
-
-def undo():
-    b.name = "a"
-
-
-# %% generic_aliases
+# %% generic_aliases: f(int)
 def f(cls):
     return list[int], dict[str, cls] == dict[str, int], tuple[int, ...], list[cls]
 
 
-def args():
-    return (int,)
-
-
-# %% partials_and_slices_called
+# %% partials_and_slices_called: f(1); change part.keywords["by"] = 7; change items.append(5)
 import functools
 
 
@@ -1672,21 +1219,12 @@ def f(x):
     return part(x), part(x, by=1, more=2), least(x, 7), items[slice(x, None)], items[slice(2)], slice(1, x, 2)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    part.keywords["by"] = 7
-    items.append(5)
-
-
 def undo():
     global part
     part = functools.partial(scaled, 4, y=1)
 
 
-# %% dict_of_a_fresh_instance: leaves
+# %% dict_of_a_fresh_instance: leaves; f(3); k = 1 -> 5
 class Thing:
     pass
 
@@ -1707,19 +1245,7 @@ def f(n):
 kept = []
 
 
-def args():
-    return (3,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% dict_of_an_instance_changed_by_foreign_code: leaves
+# %% dict_of_an_instance_changed_by_foreign_code: leaves; f(3); k = 1 -> 5
 class Thing:
     pass
 
@@ -1741,19 +1267,7 @@ def fill():
 kept = []
 
 
-def args():
-    return (3,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% addresses_of_arguments_among_keys
+# %% addresses_of_arguments_among_keys: n = 1 -> 2
 def f(x):
     table = {id(x): n, "x": 2}
     number = noted.pop()
@@ -1767,15 +1281,9 @@ def args():
 
 only = [1]
 noted = []
-n = 1
 
 
-def change():
-    global n
-    n = 2
-
-
-# %% groups_of_what_a_class_makes
+# %% groups_of_what_a_class_makes: f(1); change chosen[0] = pickle.dumps(KeyboardInterrupt)
 import pickle
 
 
@@ -1786,12 +1294,4 @@ def f(n):
     return type(group), [type(each) for each in group.exceptions]
 
 
-def args():
-    return (1,)
-
-
 chosen = [pickle.dumps(ValueError)]
-
-
-def change():
-    chosen[0] = pickle.dumps(KeyboardInterrupt)

@@ -2,7 +2,7 @@
 """Operators and comparisons with methods in Python on either side, and of built-in containers."""
 
 
-# %% reflected_operators
+# %% reflected_operators: f(3); k = 1 -> 0
 class A:
     def __init__(self, x):
         self.x = x
@@ -33,33 +33,18 @@ class B:
         return ("B.radd", other.x)
 
 
-k = 1
-
-
 def f(n):
     a = A(1)
     return 5 + a, n - a, 2.5 * a, "s" @ a, 2**a, a + B(), [1] + a, a + 7 if k else 0
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global k
-    k = 0
-
-
-# %% no_operator_fits
+# %% no_operator_fits: k = 0 -> 1
 class A:
     def __add__(self, other):
         return NotImplemented if k else "sum"
 
     def __iadd__(self, other):
         return NotImplemented
-
-
-k = 0
 
 
 def f():
@@ -75,12 +60,7 @@ def f():
     return a
 
 
-def change():
-    global k
-    k = 1
-
-
-# %% subclass_goes_first
+# %% subclass_goes_first: word = "B.radd" -> NotImplemented
 class A:
     def __add__(self, other):
         return "A.add"
@@ -112,20 +92,12 @@ class C(A):
     pass
 
 
-word = "B.radd"
-
-
 def f():
     a, b, c = A(), B(), C()
     return a + b, b + a, a + c, c + a, a == b, b == a, a == c, a < b, a < c
 
 
-def change():
-    global word
-    word = NotImplemented
-
-
-# %% in_place_operators
+# %% in_place_operators: f(10); k = 2 -> 3
 class A:
     def __init__(self, x):
         self.x = x
@@ -153,19 +125,7 @@ def f(n):
     return a, b, c, a is b
 
 
-k = 2
-
-
-def args():
-    return (10,)
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% comparisons_of_classes
+# %% comparisons_of_classes: f(1); change limit.x = 1; undo limit.x = 0
 class A:
     def __init__(self, x):
         self.x = x
@@ -195,19 +155,7 @@ def f(n):
     return out
 
 
-def args():
-    return (1,)
-
-
-def change():
-    limit.x = 1
-
-
-def undo():
-    limit.x = 0
-
-
-# %% default_comparison_is_identity
+# %% default_comparison_is_identity: change same = two
 class A:
     pass
 
@@ -227,12 +175,7 @@ def f():
     return one == same, one != same, one == two, a == b, a == a, a != b, a == one, one == 3, n == n, n != n, None == one
 
 
-def change():
-    global same
-    same = two
-
-
-# %% comparisons_of_containers
+# %% comparisons_of_containers: f(1); change xs[0] = 5; undo xs[0] = 1; undo xs.append(0)
 class A:
     def __init__(self, x):
         self.x = x
@@ -256,20 +199,7 @@ def f(n):
     return out
 
 
-def args():
-    return (1,)
-
-
-def change():
-    xs[0] = 5
-
-
-def undo():
-    xs[0] = 1
-    xs.append(0)
-
-
-# %% chained_comparisons_and_booleans
+# %% chained_comparisons_and_booleans: f(3); low = 0 -> 5
 class A:
     def __init__(self, x):
         self.x = x
@@ -281,9 +211,6 @@ class A:
 class L:
     def __len__(self):
         return low
-
-
-low = 0
 
 
 def f(n):
@@ -304,16 +231,7 @@ def f(n):
     )
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global low
-    low = 5
-
-
-# %% unary_operators_of_classes
+# %% unary_operators_of_classes: f(3); k = 4 -> 5
 class A:
     def __neg__(self):
         return ("neg", k)
@@ -340,24 +258,12 @@ class A:
         return ("pow", other, mod)
 
 
-k = 4
-
-
 def f(n):
     a = A()
     return -a, +a, ~a, abs(a), round(a), round(a, 2), divmod(a, n), divmod(n, a), pow(a, 2), pow(a, 2, 5), a**n
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% numbers_of_classes
+# %% numbers_of_classes: k = 2 -> 1
 class A:
     def __index__(self):
         return k
@@ -378,21 +284,13 @@ class A:
         return "floor"
 
 
-k = 2
-
-
 def f():
     a = A()
     xs = [10, 20, 30, 40]
     return xs[a], int(a), float(a), complex(a), (1, 2, 3, 4)[a]
 
 
-def change():
-    global k
-    k = 1
-
-
-# %% sequences_of_known_content
+# %% sequences_of_known_content: f(2, [7, 8])
 def f(n, xs):
     a = [n, 1]
     b = xs + a
@@ -404,11 +302,7 @@ def f(n, xs):
     return b, c, d, e, g, "ab" * n, n * "cd", b"x" * n, () + d is d, d + () is d, (1,) * 0
 
 
-def args():
-    return 2, [7, 8]
-
-
-# %% dicts_and_sets_combined
+# %% dicts_and_sets_combined: f(2); change base["a"] = 0; change some.add(9); undo base["a"] = 1; undo some.discard(9)
 base = {"a": 1, "b": 2}
 some = {1, 2, 3}
 
@@ -427,21 +321,7 @@ def f(n):
     return d, e, s | some, s & some, s - some, some - s, s ^ some, sorted(s2), s3, frozenset(s) | s, {n} <= s
 
 
-def args():
-    return (2,)
-
-
-def change():
-    base["a"] = 0
-    some.add(9)
-
-
-def undo():
-    base["a"] = 1
-    some.discard(9)
-
-
-# %% formatting_with_percent
+# %% formatting_with_percent: f(7, "x"); k = 3 -> 2.25
 class R:
     def __init__(self, x):
         self.x = x
@@ -451,9 +331,6 @@ class R:
 
     def __repr__(self):
         return f"<R {self.x!r}>"
-
-
-k = 3
 
 
 def f(n, s):
@@ -467,16 +344,7 @@ def f(n, s):
     )
 
 
-def args():
-    return 7, "x"
-
-
-def change():
-    global k
-    k = 2.25
-
-
-# %% arithmetic_errors
+# %% arithmetic_errors: f(k); k = 0 -> 2
 def f(n):
     out = []
     for work in (
@@ -496,19 +364,7 @@ def f(n):
     return out
 
 
-def args():
-    return (k,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% writes_in_methods_of_operators
+# %% writes_in_methods_of_operators: f(3); k = 1 -> 2
 log = []
 
 
@@ -533,7 +389,6 @@ class Tally:
 
 
 tally = Tally(1)
-k = 1
 
 
 def f(n):
@@ -543,20 +398,11 @@ def f(n):
     return less.n, tally.n, tally**2
 
 
-def args():
-    return (3,)
-
-
-def change():
-    global k
-    k = 2
-
-
 def state():
     return list(log), tally.n
 
 
-# %% operators_refused_after_writes
+# %% operators_refused_after_writes: f(2); takes = False -> True
 log = []
 
 
@@ -600,7 +446,6 @@ class Right:
         raise KeyError("rsub")
 
 
-takes = False
 left, right = Left(), Right()
 
 
@@ -631,23 +476,12 @@ def f(n):
     return first, second, third, fourth, attempt(lambda: left + left), attempt(lambda: left + 1)
 
 
-def args():
-    return (2,)
-
-
-def change():
-    global takes
-    takes = True
-
-
 def state():
     return list(log)
 
 
-# %% operators_refused_by_foreign_code: leaves
+# %% operators_refused_by_foreign_code: leaves; answer = 5 -> NotImplemented -> [1]
 import pijit
-
-answer = 5
 
 
 @pijit.opaque
@@ -687,13 +521,3 @@ def times_is(value, other):
 
 def f():
     return left + right, times_is(left, "ab"), times_is(left, [1])
-
-
-def change():
-    global answer
-    answer = NotImplemented
-
-
-def undo():
-    global answer
-    answer = [1]

@@ -1,10 +1,8 @@
 # ruff: noqa
 """Which exception a handler finds, what iterators do when their source changes, which object an argument is."""
 
-# %% raised_object_is_caught
-key = 1
 
-
+# %% raised_object_is_caught: key = 1 -> 2
 def f():
     error = ValueError(key)
     try:
@@ -13,15 +11,7 @@ def f():
         return caught is error, isinstance(caught, ValueError)
 
 
-def change():
-    global key
-    key = 2
-
-
-# %% raised_again_is_the_same
-kinds = (KeyError,)
-
-
+# %% raised_again_is_the_same: kinds = (KeyError,) -> (KeyError, ValueError)
 def again(error):
     try:
         raise error
@@ -44,11 +34,6 @@ def f():
         except KeyError as error:
             third = error
         return same, third is second, first is third
-
-
-def change():
-    global kinds
-    kinds = (KeyError, ValueError)
 
 
 # %% called_while_handling
@@ -89,10 +74,7 @@ def f():
     return total
 
 
-# %% loop_raises_from_generator: stops
-limit = 2
-
-
+# %% loop_raises_from_generator: stops; limit = 2 -> 1 -> 3
 def draw():
     yield 1
     if limit > 1:
@@ -110,16 +92,6 @@ def f():
     return seen
 
 
-def change():
-    global limit
-    limit = 1
-
-
-def undo():
-    global limit
-    limit = 3
-
-
 # %% dict_grows_while_iterated: stops
 def f():
     table = {1: 2, 2: 3}
@@ -133,17 +105,9 @@ def f():
     return seen
 
 
-# %% empty_frozensets
-given = frozenset([1])
-
-
+# %% empty_frozensets: given = frozenset([1]) -> frozenset([2])
 def f():
     return frozenset(), set(), frozenset(given) is given, type(frozenset()) is frozenset, [frozenset(), set()]
-
-
-def change():
-    global given
-    given = frozenset([2])
 
 
 # %% iterator_stays_exhausted
@@ -165,7 +129,7 @@ def f():
     return any(iterator), list(iterator)
 
 
-# %% dict_filled_after_the_loop
+# %% dict_filled_after_the_loop: wanted = 1 -> 2
 def f():
     table = {1: 2, 2: 3}
     for key in table:
@@ -173,14 +137,6 @@ def f():
             break
     table[5] = key
     return table, list(table)
-
-
-wanted = 1
-
-
-def change():
-    global wanted
-    wanted = 2
 
 
 # %% next_after_the_dict_grew: stops
@@ -210,7 +166,7 @@ def f():
     return thing
 
 
-# %% negative_index_store
+# %% negative_index_store: change value[0] = 7
 value = [5]
 
 
@@ -222,14 +178,7 @@ def f():
     return items
 
 
-def change():
-    value[0] = 7
-
-
-# %% identity_of_a_default
-empty = {}
-
-
+# %% identity_of_a_default: empty = {} -> {1: 2}
 def g(mapping=empty):
     return mapping is empty
 
@@ -242,12 +191,7 @@ def call():
     return f(), f(empty), f({}), f([])
 
 
-def change():
-    global empty
-    empty = {1: 2}
-
-
-# %% identity_of_equal_arguments
+# %% identity_of_equal_arguments: change right = other
 text = "xyz"
 number = int("1000")
 other = "".join("xyz")
@@ -260,11 +204,6 @@ def f(left, right):
 
 def call():
     return f(text, text), f(text, right), f(number, number), f(number, int("1000")), f(None, None), f(7, int("7"))
-
-
-def change():
-    global right
-    right = other
 
 
 # %% method_of_dict_on_ordered_dict
@@ -293,21 +232,14 @@ def f():
     return list(table), len(table), dict.__len__(table), table == {"a": 1}
 
 
-# %% ordered_dict_of_pairs
+# %% ordered_dict_of_pairs: key = "a" -> "b"
 from collections import OrderedDict
-
-key = "a"
 
 
 def f():
     table = OrderedDict([("a", 1), ("b", 2)])
     table.move_to_end(key)
     return table, list(table.items()), dict(table)
-
-
-def change():
-    global key
-    key = "b"
 
 
 # %% keyword_defaults_replaced
@@ -335,10 +267,7 @@ def f():
         return type(error), [] * 10, () * 3
 
 
-# %% reversed_tuple
-given = (1, 2, 3)
-
-
+# %% reversed_tuple: given = (1, 2, 3) -> (4, 5)
 def f():
     backwards = reversed(given)
     first = next(backwards)
@@ -346,12 +275,7 @@ def f():
     return first, rest, [x for x in reversed(given)], tuple(reversed(given)), list(enumerate(reversed(given)))
 
 
-def change():
-    global given
-    given = (4, 5)
-
-
-# %% membership_in_views
+# %% membership_in_views: change table["one"] = 5
 table = {"one": 1, 2: "two"}
 
 
@@ -359,10 +283,6 @@ def f():
     new = {"a": 1, 1: "b"}
     keys = "a" in new.keys(), "a" in new.values(), 1 in new.values(), ("a", 1) in new.items(), ("b", 1) in new.items()
     return keys, "one" in table.values(), 1 in table.values(), 2 in table.keys(), ("one", 1) in table.items()
-
-
-def change():
-    table["one"] = 5
 
 
 # %% list_times_far_too_much
@@ -377,7 +297,7 @@ def f():
         return type(error), items
 
 
-# %% caught_where_an_operator_raised
+# %% caught_where_an_operator_raised: f(["1", "x", "2"], table); change table["x"] = "ex"
 def f(texts, table):
     seen = []
     for text in texts:
@@ -395,15 +315,7 @@ def f(texts, table):
 table = {"1": "one"}
 
 
-def args():
-    return ["1", "x", "2"], table
-
-
-def change():
-    table["x"] = "ex"
-
-
-# %% foreign_exception_dropped
+# %% foreign_exception_dropped: f("{")
 import json
 
 
@@ -415,11 +327,7 @@ def f(text):
     return value, len(text)
 
 
-def args():
-    return ("{",)
-
-
-# %% foreign_exception_in_a_caller
+# %% foreign_exception_in_a_caller: f(data); data = b"abc" -> b"abcd" -> b""
 import struct
 
 
@@ -437,24 +345,7 @@ def f(data):
     return before, value
 
 
-data = b"abc"
-
-
-def args():
-    return (data,)
-
-
-def change():
-    global data
-    data = b"abcd"
-
-
-def undo():
-    global data
-    data = b""
-
-
-# %% foreign_exception_kept
+# %% foreign_exception_kept: f(b"abc")
 import struct
 
 kept = []
@@ -476,11 +367,7 @@ def f(data):
     return seen
 
 
-def args():
-    return (b"abc",)
-
-
-# %% foreign_exception_raised_again
+# %% foreign_exception_raised_again: f(b"abc")
 import struct
 
 
@@ -509,11 +396,7 @@ def f(data):
     return seen
 
 
-def args():
-    return (b"abc",)
-
-
-# %% foreign_exception_with_finally_and_with
+# %% foreign_exception_with_finally_and_with: f(b"abc")
 import struct
 
 
@@ -543,11 +426,7 @@ def f(data):
     return log
 
 
-def args():
-    return (b"abc",)
-
-
-# %% foreign_exception_shared: leaves
+# %% foreign_exception_shared: leaves; f(1)
 class Source:
     def __init__(self):
         self.error = KeyError("stored")
@@ -567,11 +446,7 @@ def f(x):
         return error.args
 
 
-def args():
-    return (1,)
-
-
-# %% foreign_exception_of_another_class
+# %% foreign_exception_of_another_class: f(data, "<i"); data = b"abc" -> "text"
 import struct
 
 errors = [struct.error]
@@ -586,19 +461,7 @@ def f(data, name):
         return "type", str(error)
 
 
-data = b"abc"
-
-
-def args():
-    return data, "<i"
-
-
-def change():
-    global data
-    data = "text"
-
-
-# %% foreign_exception_in_a_handler
+# %% foreign_exception_in_a_handler: f(b"abc")
 import struct
 
 
@@ -614,11 +477,7 @@ def f(data):
     return kept
 
 
-def args():
-    return (b"abc",)
-
-
-# %% foreign_exception_not_caught
+# %% foreign_exception_not_caught: f(b"abc")
 import struct
 
 
@@ -630,11 +489,7 @@ def f(data):
         before.append(1)
 
 
-def args():
-    return (b"abc",)
-
-
-# %% attribute_errors_of_foreign_code
+# %% attribute_errors_of_foreign_code: f(1)
 import operator
 
 
@@ -654,7 +509,3 @@ def f(x):
     except AttributeError:
         second = "none"
     return first, second, hasattr(thing, "other"), thing.x
-
-
-def args():
-    return (1,)

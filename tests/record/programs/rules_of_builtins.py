@@ -1,9 +1,8 @@
 # ruff: noqa
 """Rules of built-in types and functions that are easily overlooked: what is given back itself, who asks whom, in which order."""
 
-# %% full_slice_of_a_tuple_is_the_tuple
 
-
+# %% full_slice_of_a_tuple_is_the_tuple: f(5)
 def f(n):
     a = (n, n + 1)
     b = tuple([n])
@@ -20,11 +19,7 @@ def f(n):
     )
 
 
-def args():
-    return (5,)
-
-
-# %% partial_of_a_partial
+# %% partial_of_a_partial: f(5); change OUTER.note = 3
 import functools
 
 
@@ -54,17 +49,7 @@ def f(n):
     )
 
 
-def args():
-    return (5,)
-
-
-def change():
-    OUTER.note = 3
-
-
-# %% mappings_with_keys
-
-
+# %% mappings_with_keys: f("a")
 class Pairs:
     def __init__(self, names):
         self.names = names
@@ -106,11 +91,7 @@ def f(name):
     return made
 
 
-def args():
-    return ("a",)
-
-
-# %% groups_in_groups
+# %% groups_in_groups: f(5); change KEPT = ExceptionGroup("inner", [OSError(4)])
 KEPT = ExceptionGroup("inner", [ValueError(3), OSError(4)])
 
 
@@ -126,16 +107,7 @@ def f(n):
     return seen
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global KEPT
-    KEPT = ExceptionGroup("inner", [OSError(4)])
-
-
-# %% order_in_which_variables_die
+# %% order_in_which_variables_die: f(5)
 died = []
 
 
@@ -166,15 +138,11 @@ def f(n):
     return n
 
 
-def args():
-    return (5,)
-
-
 def state():
     return list(died)
 
 
-# %% references_are_counted
+# %% references_are_counted: f(5)
 import sys
 
 
@@ -184,11 +152,7 @@ def f(n):
     return sys.getrefcount(held) - sys.getrefcount([]), len(other)
 
 
-def args():
-    return (5,)
-
-
-# %% attributes_behind_a_descriptor
+# %% attributes_behind_a_descriptor: f(5)
 calls = []
 
 
@@ -228,15 +192,11 @@ def f(n):
     return made, vars(made)
 
 
-def args():
-    return (5,)
-
-
 def state():
     return list(calls)
 
 
-# %% there_is_one_empty_tuple
+# %% there_is_one_empty_tuple: n = 3 -> 0.5
 def all_of(*items):
     return items
 
@@ -260,37 +220,15 @@ def args():
     return (), n
 
 
-n = 3
-
-
-def change():
-    global n
-    n = 0.5
-
-
-# %% sum_of_nothing_is_another_number
+# %% sum_of_nothing_is_another_number: f(items, k); change k = -0.0; undo items, k = [10**20], 10**20
 def f(t, a):
     return sum(t, a) is a, sum(t, a), sum([], [a]), sum((), ())
-
-
-def args():
-    return items, k
 
 
 items, k = (), 1234.5
 
 
-def change():
-    global k
-    k = -0.0
-
-
-def undo():
-    global k, items
-    items, k = [10**20], 10**20
-
-
-# %% moved_to_an_end_a_key_stays_what_it_is
+# %% moved_to_an_end_a_key_stays_what_it_is: f(key); key = True -> 2.0
 from collections import OrderedDict
 
 
@@ -301,19 +239,7 @@ def f(key):
     return list(table.items())
 
 
-def args():
-    return (key,)
-
-
-key = True
-
-
-def change():
-    global key
-    key = 2.0
-
-
-# %% whoever_is_asked_for_attributes_has_them
+# %% whoever_is_asked_for_attributes_has_them: f(Open()); n = 1 -> 2
 class Open:
     def __getattribute__(self, name):
         if name == "missing":
@@ -330,19 +256,7 @@ def f(o):
     return hasattr(o, "w"), hasattr(o, "missing"), getattr(o, "w", 3), getattr(o, "missing", 4), o.w
 
 
-def args():
-    return (Open(),)
-
-
-n = 1
-
-
-def change():
-    global n
-    n = 2
-
-
-# %% replaced_import: leaves
+# %% replaced_import: leaves; change used = hook; undo used = original
 import builtins
 
 called, original = [], builtins.__import__
@@ -372,23 +286,13 @@ def call():
 used = original
 
 
-def change():
-    global used
-    used = hook
-
-
-def undo():
-    global used
-    used = original
-
-
 def state():
     said = called[:]
     called.clear()
     return said
 
 
-# %% the_least_is_the_object_itself: leaves
+# %% the_least_is_the_object_itself: leaves; f([[1], [2]], [[k]], print); change n, k = 2.5, 1
 import functools
 import itertools
 import operator
@@ -419,13 +323,4 @@ def f(a, b, say):
     return seen, a, b, most is other, other, min([], default=own) is own
 
 
-def args():
-    return [[1], [2]], [[k]], print
-
-
 n, k = 4, 7
-
-
-def change():
-    global n, k
-    n, k = 2.5, 1

@@ -1,11 +1,10 @@
 # ruff: noqa
 """Lists that foreign code returns: another one, the same one again, one of the arguments, one within itself."""
 
-# %% results_that_are_one_list: leaves
+# %% results_that_are_one_list: leaves; same = False -> True -> False
 import pijit
 
 shared = [0]
-same = False
 
 
 @pijit.opaque
@@ -26,20 +25,8 @@ def call():
     return f()
 
 
-def change():
-    global same
-    same = True
-
-
-def undo():
-    global same
-    same = False
-
-
-# %% results_that_hold_one_list_twice: leaves
+# %% results_that_hold_one_list_twice: leaves; f(); same = False -> True -> False
 import pijit
-
-same = False
 
 
 @pijit.opaque
@@ -56,24 +43,8 @@ def f():
     return a, b, c, a is b, a is c
 
 
-def args():
-    return ()
-
-
-def change():
-    global same
-    same = True
-
-
-def undo():
-    global same
-    same = False
-
-
-# %% results_within_themselves: leaves
+# %% results_within_themselves: leaves; f(5); deep = False -> True -> False
 import pijit
-
-deep = False
 
 
 @pijit.opaque
@@ -90,25 +61,10 @@ def f(n):
     return len(items), inner is items, items[-1]
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global deep
-    deep = True
-
-
-def undo():
-    global deep
-    deep = False
-
-
-# %% results_that_are_arguments: leaves
+# %% results_that_are_arguments: leaves; same = True -> False -> True
 import pijit
 
 known = [0]
-same = True
 
 
 @pijit.opaque
@@ -128,13 +84,3 @@ def f(items):
 def call():
     del known[1:]
     return f([7])
-
-
-def change():
-    global same
-    same = False
-
-
-def undo():
-    global same
-    same = True

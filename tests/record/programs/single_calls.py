@@ -2,7 +2,7 @@
 """One construct each: calls, functions, classes and what their methods mean."""
 
 
-# %% arguments_by_position_and_name
+# %% arguments_by_position_and_name: f(1); k = 5 -> 6
 def g(a, b, c=3):
     return a, b, c
 
@@ -11,19 +11,7 @@ def f(n):
     return g(n, 2), g(n, b=k), g(c=1, b=2, a=n), g(n, 2, c=k)
 
 
-def args():
-    return (1,)
-
-
-k = 5
-
-
-def change():
-    global k
-    k = 6
-
-
-# %% arguments_spread
+# %% arguments_spread: f((1, 2), {"c": 4, "d": 5}); k = 5 -> 6
 def g(a, b, *rest, c=3, **more):
     return a, b, rest, c, more
 
@@ -32,19 +20,7 @@ def f(items, table):
     return g(*items), g(*items, k, **table), g(1, *items, c=k), g(**{"a": 1, "b": k})
 
 
-def args():
-    return ((1, 2), {"c": 4, "d": 5})
-
-
-k = 5
-
-
-def change():
-    global k
-    k = 6
-
-
-# %% defaults_of_a_function
+# %% defaults_of_a_function: f(1); change g.__defaults__ = (20,)
 def g(a, b=2, *, c=3):
     return a + b + c
 
@@ -53,18 +29,10 @@ def f(n):
     return g(n), g(n, 1), g(n, c=1), k
 
 
-def args():
-    return (1,)
-
-
 k = 0
 
 
-def change():
-    g.__defaults__ = (20,)
-
-
-# %% recursion_alone
+# %% recursion_alone: k = 0 -> 1
 def g(n):
     return 1 if n == 0 else n * g(n - 1) + k
 
@@ -73,15 +41,7 @@ def f():
     return g(5)
 
 
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% methods_of_an_instance
+# %% methods_of_an_instance: f(1); k = 4 -> 6
 class Thing:
     def __init__(self, value):
         self.value = value
@@ -99,19 +59,7 @@ def f(n):
     return thing.get(k), thing.put(2).get(n), Thing.get(thing, 3)
 
 
-def args():
-    return (1,)
-
-
-k = 4
-
-
-def change():
-    global k
-    k = 6
-
-
-# %% property_alone
+# %% property_alone: change thing.value = 3
 class Thing:
     value = 2
 
@@ -127,11 +75,7 @@ def f():
     return thing.double, Thing().double
 
 
-def change():
-    thing.value = 3
-
-
-# %% property_with_setter
+# %% property_with_setter: f(2); k = 4 -> 6
 class Thing:
     def __init__(self):
         self.inner = 0
@@ -159,19 +103,7 @@ def f(n):
     return first, second, thing.value
 
 
-def args():
-    return (2,)
-
-
-k = 4
-
-
-def change():
-    global k
-    k = 6
-
-
-# %% classmethods
+# %% classmethods: f(2); change Other.limit = 6
 class Thing:
     limit = 3
 
@@ -190,15 +122,7 @@ def f(n):
     return Thing.make(n).n, Other.make(n).n, Other().make(n).n
 
 
-def args():
-    return (2,)
-
-
-def change():
-    Other.limit = 6
-
-
-# %% staticmethods
+# %% staticmethods: f(2); k = 2 -> 3
 class Thing:
     @staticmethod
     def double(n):
@@ -209,19 +133,7 @@ def f(n):
     return Thing.double(n), Thing().double(n)
 
 
-def args():
-    return (2,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% descriptor_with_set
+# %% descriptor_with_set: f(2); k = 0 -> 1
 class Positive:
     def __set_name__(self, owner, name):
         self.name = "_" + name
@@ -245,19 +157,7 @@ def f(n):
     return first, thing.size
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% setattr_method
+# %% setattr_method: f(2); k = 1 -> 10
 class Thing:
     def __setattr__(self, name, value):
         object.__setattr__(self, name, value + k)
@@ -270,19 +170,7 @@ def f(n):
     return thing.a
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 10
-
-
-# %% delattr_method
+# %% delattr_method: k = 1 -> 10
 class Thing:
     def __init__(self):
         self.names = []
@@ -298,15 +186,7 @@ def f():
     return thing.names
 
 
-k = 1
-
-
-def change():
-    global k
-    k = 10
-
-
-# %% setitem_method
+# %% setitem_method: f(2); k = 1 -> 10
 class Thing:
     def __init__(self):
         self.items = {}
@@ -326,19 +206,7 @@ def f(n):
     return thing["a"], len(thing.items)
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 10
-
-
-# %% delitem_method
+# %% delitem_method: f(2); k = 1 -> 10
 class Thing:
     def __init__(self):
         self.keys = []
@@ -354,19 +222,7 @@ def f(n):
     return thing.keys
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 10
-
-
-# %% getitem_method
+# %% getitem_method: f(2); k = 1 -> 10
 class Thing:
     def __getitem__(self, key):
         return key, k
@@ -377,19 +233,7 @@ def f(n):
     return thing[n], thing["a"], thing[1:2, ...], thing[()]
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 10
-
-
-# %% len_method
+# %% len_method: k = 1 -> 0
 class Thing:
     def __len__(self):
         return k
@@ -400,15 +244,7 @@ def f():
     return len(thing), bool(thing), not thing
 
 
-k = 1
-
-
-def change():
-    global k
-    k = 0
-
-
-# %% bool_method
+# %% bool_method: k = True -> False
 class Thing:
     def __bool__(self):
         return k
@@ -419,15 +255,7 @@ def f():
     return bool(thing), not thing, 1 if thing else 2, thing and 3, bool(thing or 4)
 
 
-k = True
-
-
-def change():
-    global k
-    k = False
-
-
-# %% contains_method
+# %% contains_method: f(2); k = 2 -> "a"
 class Thing:
     def __contains__(self, item):
         return item == k
@@ -438,19 +266,7 @@ def f(n):
     return n in thing, n not in thing, "a" in thing
 
 
-def args():
-    return (2,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = "a"
-
-
-# %% iter_method
+# %% iter_method: f(2); k = 3 -> 4
 class Thing:
     def __init__(self, items):
         self.items = items
@@ -464,19 +280,7 @@ def f(n):
     return [i for i in thing], list(thing), sum(thing), [*thing], n in thing, max(thing)
 
 
-def args():
-    return (2,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-
-
-# %% next_method
+# %% next_method: f(5); k = 0 -> 1
 class Countdown:
     def __init__(self, n):
         self.n = n
@@ -496,19 +300,7 @@ def f(n):
     return next(ticks), [i for i in ticks], next(ticks, "end"), list(Countdown(n))
 
 
-def args():
-    return (5,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% hash_method
+# %% hash_method: f(2); k = 0 -> 1
 class Key:
     def __init__(self, n):
         self.n = n
@@ -524,19 +316,7 @@ def f(n):
     return hash(Key(n)), hash(Key(n)) == hash(Key(2))
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% eq_method
+# %% eq_method: f(2); k = 0 -> 1
 class Point:
     def __init__(self, x):
         self.x = x
@@ -549,19 +329,7 @@ def f(n):
     return Point(n) == Point(2), Point(n) != Point(2), Point(n) == 1, Point(2) in [Point(n)], [Point(n)] == [Point(2)]
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% class_getitem_method
+# %% class_getitem_method: f(2); k = 0 -> 1
 class Thing:
     def __class_getitem__(cls, key):
         return cls.__name__, key, k
@@ -571,19 +339,7 @@ def f(n):
     return Thing[n], Thing[int, "a"]
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% missing_method
+# %% missing_method: f(2); k = 0 -> 1
 class Table(dict):
     def __missing__(self, key):
         return key + k
@@ -595,19 +351,7 @@ def f(n):
     return table["a"], table[n]
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% user_class_made
+# %% user_class_made: f(2); k = 0 -> 1
 class Point:
     count = 0
 
@@ -619,19 +363,7 @@ def f(n):
     return Point(n), Point(n, k).y, Point(y=1, x=2).x, isinstance(Point(1), Point)
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% new_method
+# %% new_method: f(2); k = 0 -> 1
 class Point:
     def __new__(cls, x):
         point = super().__new__(cls)
@@ -647,19 +379,7 @@ def f(n):
     return point.x, point.y
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% dataclass_frozen_alone
+# %% dataclass_frozen_alone: f(2); k = 0 -> 1
 from dataclasses import dataclass, replace
 
 
@@ -674,19 +394,7 @@ def f(n):
     return point.x, point == Point(n, 1), replace(point, x=3).x
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% dataclass_with_slots
+# %% dataclass_with_slots: f(2); k = 0 -> 1
 from dataclasses import dataclass, field
 
 
@@ -703,19 +411,7 @@ def f(n):
     return point.x, point.more, point == Point(n), hasattr(point, "__dict__")
 
 
-def args():
-    return (2,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% cached_calls_that_hit
+# %% cached_calls_that_hit: k = 1 -> 2
 from functools import lru_cache
 
 
@@ -726,19 +422,13 @@ def g(n):
 
 
 calls = []
-k = 1
 
 
 def f():
     return g(k), g(k), len(calls)
 
 
-def change():
-    global k
-    k = 2
-
-
-# %% cached_calls_that_miss
+# %% cached_calls_that_miss: f(2); k = 1 -> 2
 from functools import lru_cache
 
 
@@ -750,19 +440,7 @@ def f(n):
     return g(n), g(n + 1), g(n), g.cache_info().hits
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% partial_alone
+# %% partial_alone: f(2); k = 1 -> 2
 from functools import partial
 
 
@@ -775,19 +453,7 @@ def f(n):
     return bound(1), bound(2, c=3), bound.args, bound.keywords
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% wraps_alone
+# %% wraps_alone: f(2); k = 1 -> 2
 from functools import wraps
 
 
@@ -808,19 +474,7 @@ def f(n):
     return double(n), double.__name__, double.__doc__
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% closures_over_variables
+# %% closures_over_variables: f(2); k = 1 -> 2
 def f(n):
     def add(m):
         return n + m + k
@@ -829,19 +483,7 @@ def f(n):
     return add(1), (lambda: n * 2)()
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% global_statement
+# %% global_statement: f(2); k = 1 -> 2
 def g(n):
     global total
     total = n + k
@@ -849,23 +491,13 @@ def g(n):
 
 
 total = 0
-k = 1
 
 
 def f(n):
     return g(n), total, g(n + 1), total
 
 
-def args():
-    return (2,)
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% super_alone
+# %% super_alone: f(2); k = 1 -> 2
 class Base:
     def get(self, n):
         return n + k
@@ -880,19 +512,7 @@ def f(n):
     return Derived().get(n)
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% attributes_written_and_deleted
+# %% attributes_written_and_deleted: f(2); k = 1 -> 2
 class Thing:
     pass
 
@@ -906,19 +526,7 @@ def f(n):
     return thing.a, hasattr(thing, "b"), vars(thing)
 
 
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% modules_imported_inside
+# %% modules_imported_inside: f(2.5); k = 1 -> 2
 def f(x):
     import math
     import os.path
@@ -926,19 +534,7 @@ def f(x):
     return math.floor(x) + k, os.path.sep
 
 
-def args():
-    return (2.5,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% names_imported_inside
+# %% names_imported_inside: f(2.5); k = 1 -> 2
 def f(x):
     from math import floor
     from operator import add as plus
@@ -946,19 +542,7 @@ def f(x):
     return plus(floor(x), k)
 
 
-def args():
-    return (2.5,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% jit_inside_jit
+# %% jit_inside_jit: f(2); k = 1 -> 2
 import pijit
 
 
@@ -969,15 +553,3 @@ def g(n):
 
 def f(n):
     return g(n) + g(n + 1)
-
-
-def args():
-    return (2,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2

@@ -2,7 +2,7 @@
 """One construct each: loops, exceptions, context managers and patterns."""
 
 
-# %% for_with_else
+# %% for_with_else: f(4); k = 9 -> 2
 def f(n):
     for i in range(n):
         if i == k:
@@ -13,19 +13,7 @@ def f(n):
     return found
 
 
-def args():
-    return (4,)
-
-
-k = 9
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% while_with_else
+# %% while_with_else: f(4); k = 9 -> 2
 def f(n):
     i = 0
     while i < n:
@@ -37,19 +25,7 @@ def f(n):
     return "broken", i
 
 
-def args():
-    return (4,)
-
-
-k = 9
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% break_out_of_loops
+# %% break_out_of_loops: f(4); k = 2 -> 1
 def f(n):
     seen = []
     for i in range(n):
@@ -62,19 +38,7 @@ def f(n):
     return seen
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% continue_in_loops
+# %% continue_in_loops: f(4); k = 2 -> 1
 def f(n):
     seen = []
     for i in range(n):
@@ -89,19 +53,7 @@ def f(n):
     return seen
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% try_with_except
+# %% try_with_except: f(4); k = 2 -> 9
 def g(n):
     if n > k:
         raise ValueError(n)
@@ -115,19 +67,7 @@ def f(n):
         return "caught", error.args
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% try_with_else
+# %% try_with_else: f({"a": 1}); k = "a" -> "b"
 def f(table):
     try:
         value = table[k]
@@ -137,19 +77,7 @@ def f(table):
         return value
 
 
-def args():
-    return ({"a": 1},)
-
-
-k = "a"
-
-
-def change():
-    global k
-    k = "b"
-
-
-# %% try_with_finally
+# %% try_with_finally: f(4); k = 2 -> 9
 def f(n):
     steps = []
     try:
@@ -159,19 +87,7 @@ def f(n):
     return steps
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% try_in_try
+# %% try_in_try: f(4); k = 2 -> 9
 def g(n):
     raise KeyError(n) if n > k else ValueError(n)
 
@@ -191,19 +107,7 @@ def f(n):
     return steps
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% return_in_try
+# %% return_in_try: f(4); k = 2 -> 9
 def g(steps, n):
     try:
         return n
@@ -222,19 +126,7 @@ def f(n):
     return None
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% return_in_finally_alone
+# %% return_in_finally_alone: f(4); k = 2 -> 9
 def g(n):
     try:
         raise ValueError(n)
@@ -246,19 +138,7 @@ def f(n):
     return g(n)
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% except_star_alone
+# %% except_star_alone: f(4); k = 2 -> 9
 def g(n):
     raise ExceptionGroup("several", [ValueError(n), KeyError(k)])
 
@@ -274,19 +154,7 @@ def f(n):
     return seen
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% raise_and_catch
+# %% raise_and_catch: f(4); k = 2 -> 9
 class Failure(Exception):
     def __init__(self, n):
         super().__init__(n)
@@ -304,19 +172,7 @@ def f(n):
         return failure.n, failure.args, str(failure)
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% raise_from_another
+# %% raise_from_another: f(4); k = 2 -> 9
 def g(n):
     try:
         raise KeyError(n)
@@ -331,19 +187,7 @@ def f(n):
         return error.args, error.__cause__.args, error.__suppress_context__
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% raise_again
+# %% raise_again: f(4); k = 2 -> 9
 def g(n):
     try:
         raise KeyError(n)
@@ -363,19 +207,7 @@ def f(n):
         return error.args, steps[:]
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% assertion_caught
+# %% assertion_caught: f(4); k = 2 -> 9
 def g(n):
     assert n < k, "too much"
     return n
@@ -388,19 +220,7 @@ def f(n):
         return str(error)
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% exception_with_notes
+# %% exception_with_notes: f(4); k = 2 -> 9
 def g(n):
     error = ValueError(n)
     error.add_note(f"note {k}")
@@ -414,19 +234,7 @@ def f(n):
         return error.__notes__
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% error_of_an_operator
+# %% error_of_an_operator: f(4); k = 0 -> 2
 def f(n):
     try:
         return n / k
@@ -434,19 +242,7 @@ def f(n):
         return str(error)
 
 
-def args():
-    return (4,)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% with_own_class
+# %% with_own_class: f(4); k = 2 -> 9
 class Manager:
     def __init__(self, steps):
         self.steps = steps
@@ -469,19 +265,7 @@ def f(n):
     return steps
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% with_contextlib
+# %% with_contextlib: k = 2 -> 9
 from contextlib import contextmanager
 
 
@@ -501,15 +285,7 @@ def f():
     return steps
 
 
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% with_nullcontext_and_suppress
+# %% with_nullcontext_and_suppress: f({}); k = 2 -> 9
 from contextlib import nullcontext, suppress
 
 
@@ -519,19 +295,7 @@ def f(table):
     return value
 
 
-def args():
-    return ({},)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% with_exit_stack
+# %% with_exit_stack: k = 2 -> 9
 from contextlib import ExitStack
 
 
@@ -555,15 +319,7 @@ def f():
     return steps
 
 
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% with_lock
+# %% with_lock: f(4); k = 2 -> 9
 import threading
 
 lock, lock_again = threading.Lock(), threading.RLock()
@@ -575,19 +331,7 @@ def f(n):
     return n
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% match_literals
+# %% match_literals: k = 1 -> 9
 def g(x):
     match x:
         case 0:
@@ -604,15 +348,7 @@ def f():
     return g(k), g(0), g(2), g("a"), g(None), g(3)
 
 
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% match_sequences
+# %% match_sequences: f(4); k = 1 -> 9
 def g(x):
     match x:
         case []:
@@ -627,19 +363,7 @@ def f(n):
     return g([]), g([n]), g((n, k, 3)), g("text")
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% match_mappings
+# %% match_mappings: f(4); k = 1 -> 9
 def g(x):
     match x:
         case {"a": int(a), **rest}:
@@ -652,19 +376,7 @@ def f(n):
     return g({"a": n, "b": k}), g({"b": n}), g({})
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% match_classes
+# %% match_classes: f(4); k = 1 -> 9
 class Point:
     __match_args__ = ("x", "y")
 
@@ -686,55 +398,19 @@ def f(n):
     return g(Point(0, n)), g(Point(n, n)), g(Point(n, k)), g(1)
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% walrus_alone
+# %% walrus_alone: f([1, 2, 3]); k = 1 -> 9
 def f(items):
     if (n := len(items)) > k:
         return n, [y for x in items if (y := x * 2) > 2], y
     return n
 
 
-def args():
-    return ([1, 2, 3],)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% conditional_expressions
+# %% conditional_expressions: f(4); k = 1 -> 9
 def f(n):
     return (n if n > k else k), n or k, n and k, not n, [i if i else k for i in (0, n)]
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% generator_results
+# %% generator_results: f(4); k = 1 -> 9
 def squares(n):
     for i in range(n):
         yield i * k
@@ -748,19 +424,7 @@ def f(n):
     return list(make(n)), sum(make(n)), next(make(n)), [i for i in make(n)]
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% generators_as_arguments
+# %% generators_as_arguments: f(4); k = 1 -> 9
 def squares(n):
     for i in range(n):
         yield i * k
@@ -777,36 +441,12 @@ def f(n):
     return total(squares(n)), total(i + k for i in range(n)), total(x for x in squares(n) if x)
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% generator_expressions
+# %% generator_expressions: f(4); k = 1 -> 9
 def f(n):
     return sum(i * k for i in range(n)), max(i % 3 for i in range(n)), list(j for i in range(n) for j in range(i))
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% generator_with_finally
+# %% generator_with_finally: f(4); k = 1 -> 9
 def items(n, steps):
     try:
         yield from range(n)
@@ -822,19 +462,7 @@ def f(n):
     return list(items(n, steps)), steps
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% class_statement_alone
+# %% class_statement_alone: f(4); k = 1 -> 9
 def f(n):
     class Local:
         limit = k
@@ -845,19 +473,7 @@ def f(n):
     return Local().get(), Local.__name__
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% await_of_coroutines
+# %% await_of_coroutines: f(4); k = 1 -> 9
 async def inner(n):
     return n + k
 
@@ -874,30 +490,6 @@ def f(n):
         return stop.value
 
 
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% any_of_items
+# %% any_of_items: f(4); k = 1 -> 9
 def f(n):
     return any(i > k for i in range(n)), any([0, n]), any(()), any(i for i in (0, 0)), any({k: 1})
-
-
-def args():
-    return (4,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 9

@@ -2,211 +2,71 @@
 """One construct each: numbers, text, containers and what is built into Python."""
 
 
-# %% int_arithmetic
+# %% int_arithmetic: f(7); k = 3 -> 4
 def f(n):
     return n + k, n - k, n * k, -n, +n, abs(k - n), n**k
 
 
-def args():
-    return (7,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-
-
-# %% float_arithmetic_alone
+# %% float_arithmetic_alone: f(1.25); k = 0.5 -> 0.75
 def f(x):
     return x + k, x - k, x * k, x / k, -x, abs(-x), x**2
 
 
-def args():
-    return (1.25,)
-
-
-k = 0.5
-
-
-def change():
-    global k
-    k = 0.75
-
-
-# %% whole_division
+# %% whole_division: f(17); k = 5 -> 3
 def f(n):
     return n // k, n % k, -n // k, -n % k, n / k
 
 
-def args():
-    return (17,)
-
-
-k = 5
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% bit_operations
+# %% bit_operations: f(0b1011); k = 2 -> 3
 def f(n):
     return n & k, n | k, n ^ k, n << k, n >> 1, ~n
 
 
-def args():
-    return (0b1011,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% bool_operations
+# %% bool_operations: f(True); k = False -> True
 def f(a):
     return a and k, a or k, not k, a & k, a | k, a ^ k, a + k, a is True
 
 
-def args():
-    return (True,)
-
-
-k = False
-
-
-def change():
-    global k
-    k = True
-
-
-# %% str_operations
+# %% str_operations: f("text"); k = "x" -> "te"
 def f(s):
     return s + k, s * 2, s < k, s == k, k in s, s[0], len(k)
 
 
-def args():
-    return ("text",)
-
-
-k = "x"
-
-
-def change():
-    global k
-    k = "te"
-
-
-# %% bytes_operations
+# %% bytes_operations: f(b"text"); k = b"x" -> b"te"
 def f(s):
     return s + k, s * 2, s < k, s == k, s[0], s[1:], len(k)
 
 
-def args():
-    return (b"text",)
-
-
-k = b"x"
-
-
-def change():
-    global k
-    k = b"te"
-
-
-# %% bytes_methods
+# %% bytes_methods: f(b"a,b,a"); k = b"a" -> b"cc"
 def f(s):
     return s.upper(), s.split(b","), s.replace(b"a", k), s.startswith(k), s.find(b"b"), s.decode(), s.hex()
 
 
-def args():
-    return (b"a,b,a",)
-
-
-k = b"a"
-
-
-def change():
-    global k
-    k = b"cc"
-
-
-# %% frozenset_methods
+# %% frozenset_methods: k = (1, 2) -> (2, 3)
 def f():
     some = frozenset(k)
     return len(some | {9}), some & {1, 2}, some <= {1, 2, 3}, 1 in some, some == frozenset((2, 1))
 
 
-k = (1, 2)
-
-
-def change():
-    global k
-    k = (2, 3)
-
-
-# %% range_methods
+# %% range_methods: f(20); k = 3 -> 1
 def f(n):
     r = range(1, n, k)
     return len(r), r[0], r[-1], r[1:], 4 in r, r.index(4), r.count(5), r.start, r.stop, r.step, list(reversed(r))
 
 
-def args():
-    return (20,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% slice_objects
+# %% slice_objects: f((1, 2, 3, 4)); k = 3 -> 2
 def f(items):
     part = slice(1, k)
     return items[part], part.start, part.stop, part.step, part.indices(3), items[slice(None, None, -1)]
 
 
-def args():
-    return ((1, 2, 3, 4),)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% slicing
+# %% slicing: f(4); k = 3 -> 1
 def f(n):
     items = [1, 2, 3, n, 5, 6]
     return items[1:k], items[:-1], items[::2], items[::-1], items[k:], "letters"[k:], (1, 2, 3)[:k]
 
 
-def args():
-    return (4,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% slices_written
+# %% slices_written: f(9); k = 10 -> 20
 def f(n):
     items = [0, 1, 2, 3, 4, 5, 6]
     items[1:3] = [n, n, n]
@@ -215,19 +75,7 @@ def f(n):
     return items
 
 
-def args():
-    return (9,)
-
-
-k = 10
-
-
-def change():
-    global k
-    k = 20
-
-
-# %% slices_deleted
+# %% slices_deleted: f(9); k = 3 -> 4
 def f(n):
     items = [n, 1, 2, 3, 4, 5, 6]
     del items[1:k]
@@ -235,19 +83,7 @@ def f(n):
     return items
 
 
-def args():
-    return (9,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-
-
-# %% starred_unpacking
+# %% starred_unpacking: f([1, 2, 3, 4]); k = 3 -> 4
 def f(items):
     first, *middle, last = items
     *start, end = "abc"
@@ -255,19 +91,7 @@ def f(items):
     return first, middle, last, start, end, head, rest, [*items, k], {*middle}, {**{"a": k}}
 
 
-def args():
-    return ([1, 2, 3, 4],)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-
-
-# %% deque_methods
+# %% deque_methods: f(3); k = 3 -> 4
 from collections import deque
 
 
@@ -280,19 +104,7 @@ def f(n):
     return right, left, len(ends), ends[0], ends[-1], list(ends), n in ends
 
 
-def args():
-    return (3,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-
-
-# %% defaultdict_made_and_filled
+# %% defaultdict_made_and_filled: f(("a", "b", "a")); k = 0 -> 1
 from collections import defaultdict
 
 
@@ -303,19 +115,7 @@ def f(words):
     return dict(places), "none" in places, len(places)
 
 
-def args():
-    return (("a", "b", "a"),)
-
-
-k = 0
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% counter_of_words
+# %% counter_of_words: f(("a", "b", "a")); k = 1 -> 5
 from collections import Counter
 
 
@@ -325,19 +125,7 @@ def f(words):
     return counts["a"], counts["none"], counts.most_common(1), dict(counts)
 
 
-def args():
-    return (("a", "b", "a"),)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% simple_namespace
+# %% simple_namespace: f(3); k = 1 -> 5
 from types import SimpleNamespace
 
 
@@ -347,70 +135,22 @@ def f(n):
     return space.c, vars(space), space == SimpleNamespace(a=n, b=k, c=n + k)
 
 
-def args():
-    return (3,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% divmod_of_numbers
+# %% divmod_of_numbers: f(17); k = 5 -> 3
 def f(n):
     return divmod(n, k), divmod(-n, k), divmod(2.5, k)
 
 
-def args():
-    return (17,)
-
-
-k = 5
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% rounding
+# %% rounding: f(2.71828); k = 2 -> 3
 def f(x):
     return round(x), round(x, k), round(1234, -2), round(2.5), round(-x, 1)
 
 
-def args():
-    return (2.71828,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% power_and_absolute
+# %% power_and_absolute: f(5); k = 2 -> 3
 def f(n):
     return pow(n, k), pow(n, k, 7), abs(-n), abs(-2.5), abs(3 + 4j)
 
 
-def args():
-    return (5,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% shallow_copies
+# %% shallow_copies: f(5); k = 2 -> 3
 import copy
 
 
@@ -427,19 +167,7 @@ def f(n):
     return other.items is thing.items, more, copy.copy({"a": k}), copy.copy((1, 2)), type(other) is Thing
 
 
-def args():
-    return (5,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% deep_copies
+# %% deep_copies: f(5); k = 2 -> 3
 import copy
 
 
@@ -450,19 +178,7 @@ def f(n):
     return items, other, other["b"] is items["b"]
 
 
-def args():
-    return (5,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% issubclass_of_classes
+# %% issubclass_of_classes: change k = int
 class Base:
     pass
 
@@ -478,12 +194,7 @@ def f():
     return issubclass(k, Base), issubclass(Base, k), issubclass(bool, int), issubclass(k, (int, Base))
 
 
-def change():
-    global k
-    k = int
-
-
-# %% getattr_of_all_sorts
+# %% getattr_of_all_sorts: change Thing.name = "other"
 class Thing:
     name = "thing"
 
@@ -496,11 +207,7 @@ def f():
     return getattr(thing, k), getattr(thing, "none", None), getattr(thing, "none", 3), getattr(Thing, "name")
 
 
-def change():
-    Thing.name = "other"
-
-
-# %% hasattr_of_all_sorts
+# %% hasattr_of_all_sorts: change thing.more = 1
 class Thing:
     name = "thing"
 
@@ -512,11 +219,7 @@ def f():
     return hasattr(thing, "name"), hasattr(thing, "more"), hasattr(1, "real"), hasattr("", "none")
 
 
-def change():
-    thing.more = 1
-
-
-# %% callable_of_all_sorts
+# %% callable_of_all_sorts: change k = "text"
 class Thing:
     def __call__(self):
         pass
@@ -529,12 +232,7 @@ def f():
     return callable(k), callable(Thing), callable(len), callable(f), callable(1), callable(lambda: 1)
 
 
-def change():
-    global k
-    k = "text"
-
-
-# %% type_of_objects
+# %% type_of_objects: f(1); change k = 2.5
 class Thing:
     pass
 
@@ -546,135 +244,42 @@ def f(n):
     return type(k) is Thing, type(k).__name__, type(n), type(type(n)), type(None)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    global k
-    k = 2.5
-
-
-# %% set_comprehension
+# %% set_comprehension: f(9); k = 3 -> 2
 def f(n):
     return sorted({i % k for i in range(n)}), len({i for i in (1, 1, 2) if i > 1})
 
 
-def args():
-    return (9,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% dict_comprehension
+# %% dict_comprehension: f(4); k = 2 -> 1
 def f(n):
     return {i: i * k for i in range(n)}, {letter: place for place, letter in enumerate("abc") if place != k}
 
 
-def args():
-    return (4,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% list_comprehension_with_conditions
+# %% list_comprehension_with_conditions: f(6); k = 2 -> 1
 def f(n):
     return [i if i % 2 else -i for i in range(n) if i != k]
 
 
-def args():
-    return (6,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% f_strings_with_formats
+# %% f_strings_with_formats: f(7, 2.71828); k = 8 -> 10
 def f(n, x):
     return f"{n} {n!r:>5} {x:.2f} {n:04d} {k=} {x:{k}.1f} {'nested ' + str(n)}"
 
 
-def args():
-    return (7, 2.71828)
-
-
-k = 8
-
-
-def change():
-    global k
-    k = 10
-
-
-# %% constants_compared
+# %% constants_compared: f(5); k = 6 -> 5
 def f(n):
     return n < k, n <= k, n == k, n != k, n > k, n >= k, 1 < n < k, "a" < "b", (1, n) < (1, k), [n] == [k]
 
 
-def args():
-    return (5,)
-
-
-k = 6
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% membership
+# %% membership: f(5); k = 5 -> 9
 def f(n):
     return n in (1, k), n not in [1, k], "a" in "cat", n in {k: 1}, n in {1, 2, 3}, n in range(k)
 
 
-def args():
-    return (5,)
-
-
-k = 5
-
-
-def change():
-    global k
-    k = 9
-
-
-# %% conversions_of_numbers
+# %% conversions_of_numbers: f("12"); k = 3 -> 0
 def f(s):
     return int(s), float(s), str(k), bool(s), int(2.9), float(k), complex(1, k), int("ff", 16), ord("a"), chr(98)
 
 
-def args():
-    return ("12",)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 0
-
-
-# %% items_written_and_read
+# %% items_written_and_read: f(5); k = "a" -> "c"
 def f(n):
     table, items = {}, [0, 0, 0]
     table[k] = n
@@ -683,15 +288,3 @@ def f(n):
     table["b"] = items[1] * 2
     del table[k]
     return table, items
-
-
-def args():
-    return (5,)
-
-
-k = "a"
-
-
-def change():
-    global k
-    k = "c"

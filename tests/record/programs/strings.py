@@ -2,7 +2,7 @@
 """Text: methods of str and bytes, f-strings, formatting and printing of objects of all sorts."""
 
 
-# %% f_strings_of_objects
+# %% f_strings_of_objects: f(k); k = 3 -> 25
 class P:
     def __init__(self, x):
         self.x = x
@@ -26,19 +26,7 @@ def f(x):
     return f"{p} {p!s} {p!r} {s} {s!r} {g} {g:abc} {g:{x}} {x:>4} {x!r:>5} {[p, s]} {(p,)} { {'k': p} } {P} {None}"
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 25
-
-
-# %% str_and_repr
+# %% str_and_repr: f(4); tag = "" -> "!"; undo xs.append(P("new"))
 class P:
     def __init__(self, x):
         self.x = x
@@ -47,7 +35,6 @@ class P:
         return f"P{tag}({self.x})"
 
 
-tag = ""
 xs = [1, "a", P(2)]
 
 
@@ -69,23 +56,7 @@ def f(x):
     )
 
 
-def args():
-    return (4,)
-
-
-def change():
-    global tag
-    tag = "!"
-
-
-def undo():
-    xs.append(P("new"))
-
-
-# %% str_methods
-word = "Hello, World"
-
-
+# %% str_methods: f("lo"); word = "Hello, World" -> "World owl"
 def f(s):
     a = (
         word.upper(),
@@ -117,22 +88,10 @@ def f(s):
     return a, b, c, s in word, len(word), word * 2, word + s, word < s, hash(word) == hash(word), word[1:3]
 
 
-def args():
-    return ("lo",)
-
-
-def change():
-    global word
-    word = "World owl"
-
-
-# %% join_of_all_sorts
+# %% join_of_all_sorts: f(["a", "b"]); n = 3 -> 1
 def gen(n):
     for i in range(n):
         yield str(i)
-
-
-n = 3
 
 
 def f(xs):
@@ -148,16 +107,7 @@ def f(xs):
     )
 
 
-def args():
-    return (["a", "b"],)
-
-
-def change():
-    global n
-    n = 1
-
-
-# %% join_raises
+# %% join_raises: f(["a", k]); k = "b" -> 1
 def f(xs):
     try:
         return ",".join(xs)
@@ -165,19 +115,7 @@ def f(xs):
         return "not a string"
 
 
-def args():
-    return (["a", k],)
-
-
-k = "b"
-
-
-def change():
-    global k
-    k = 1
-
-
-# %% str_format
+# %% str_format: f(k); k = 3 -> 2.5
 class P:
     def __str__(self):
         return "P!"
@@ -194,19 +132,7 @@ def f(x):
     )
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 2.5
-
-
-# %% bytes_and_numbers_as_text
+# %% bytes_and_numbers_as_text: f(k); k = 3 -> 4
 def f(x):
     return (
         b"abc".hex(),
@@ -227,19 +153,7 @@ def f(x):
     )
 
 
-def args():
-    return (k,)
-
-
-k = 3
-
-
-def change():
-    global k
-    k = 4
-
-
-# %% multiline_logging_helper
+# %% multiline_logging_helper: f(k); k = 0.5 -> 0.25
 class Config:
     def __init__(self, **values):
         self.values = values
@@ -256,19 +170,7 @@ def f(x):
     return "\n".join(lines)
 
 
-def args():
-    return (k,)
-
-
-k = 0.5
-
-
-def change():
-    global k
-    k = 0.25
-
-
-# %% formats_of_odd_texts: leaves
+# %% formats_of_odd_texts: leaves; f(a, 3); a = "bcd" -> "b\0cd\ud800x" -> Text("")
 class Text(str):
     pass
 
@@ -325,20 +227,3 @@ def f(a, b):
     except TypeError as error:
         found.append(str(error).count("keyword"))
     return found
-
-
-def args():
-    return a, 3
-
-
-a = "bcd"
-
-
-def change():
-    global a
-    a = "b\0cd\ud800x"
-
-
-def undo():
-    global a
-    a = Text("")

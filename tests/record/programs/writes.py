@@ -1,7 +1,7 @@
 # ruff: noqa
 """Writes to containers: those of the caller, those that existed before, those made by the call; read again afterwards."""
 
-# %% append_to_an_existing_list
+# %% append_to_an_existing_list: f(3); change log.clear(); undo log.append("a")
 log = [0]
 
 
@@ -11,19 +11,7 @@ def f(x):
     return x
 
 
-def args():
-    return (3,)
-
-
-def change():
-    log.clear()
-
-
-def undo():
-    log.append("a")
-
-
-# %% write_and_read_an_existing_list
+# %% write_and_read_an_existing_list: f(3); change log.append(5); undo log[:] = [0, 1, "a"]
 log = [0, 1]
 
 
@@ -40,19 +28,7 @@ def f(x):
     return y, z, log[0], bool(log)
 
 
-def args():
-    return (3,)
-
-
-def change():
-    log.append(5)
-
-
-def undo():
-    log[:] = [0, 1, "a"]
-
-
-# %% write_to_a_list_argument
+# %% write_to_a_list_argument: f([1, 2], [3, *more]); change more.append(4); undo more.clear()
 def f(xs, ys):
     xs.append(len(ys))
     ys.extend(xs)
@@ -64,22 +40,10 @@ def f(xs, ys):
     return xs.index(7), ys.count(2), xs is ys, sum(1 for _ in ys)
 
 
-def args():
-    return [1, 2], [3, *more]
-
-
 more = [2]
 
 
-def change():
-    more.append(4)
-
-
-def undo():
-    more.clear()
-
-
-# %% write_to_a_dict_argument
+# %% write_to_a_dict_argument: f({"a": 1, "list": []}, k); k = 4 -> "other"
 def f(d, x):
     d["new"] = x
     d["list"].append(x)
@@ -90,19 +54,7 @@ def f(d, x):
     return old, list(d), "a" in d, d.get("u"), len(d), {**d}
 
 
-def args():
-    return {"a": 1, "list": []}, k
-
-
-k = 4
-
-
-def change():
-    global k
-    k = "other"
-
-
-# %% write_to_an_existing_dict
+# %% write_to_an_existing_dict: f(k); k = 1 -> 2; change table["r"] = 6; undo del table["r"]
 table = {"n": 0}
 
 
@@ -115,24 +67,7 @@ def f(x):
     return found, "p" in table, table.pop("q"), table.setdefault("r", 5)
 
 
-def args():
-    return (k,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = 2
-    table["r"] = 6
-
-
-def undo():
-    del table["r"]
-
-
-# %% iterate_over_a_written_dict
+# %% iterate_over_a_written_dict: f(3); change table["z"] = 0; undo del table["z"]
 table = {"a": 1, "b": 2}
 
 
@@ -143,19 +78,7 @@ def f(x):
     return out, list(table)
 
 
-def args():
-    return (3,)
-
-
-def change():
-    table["z"] = 0
-
-
-def undo():
-    del table["z"]
-
-
-# %% clear_an_existing_dict
+# %% clear_an_existing_dict: f(3)
 table = {"a": 1, "b": 2}
 
 
@@ -168,11 +91,7 @@ def f(x):
     return y, table
 
 
-def args():
-    return (3,)
-
-
-# %% write_to_an_existing_set
+# %% write_to_an_existing_set: f(5); change seen.add(7); undo seen.remove(7)
 seen = {1, 2}
 
 
@@ -187,19 +106,7 @@ def f(x):
     return y, 8 in seen, seen == {1, 2}, seen <= {1, 2, 3}
 
 
-def args():
-    return (5,)
-
-
-def change():
-    seen.add(7)
-
-
-def undo():
-    seen.remove(7)
-
-
-# %% only_add_to_an_existing_set
+# %% only_add_to_an_existing_set: f(k); k = 1 -> "a"; change seen.clear()
 seen = {1, 2}
 
 
@@ -209,20 +116,7 @@ def f(x):
     return x
 
 
-def args():
-    return (k,)
-
-
-k = 1
-
-
-def change():
-    global k
-    k = "a"
-    seen.clear()
-
-
-# %% globals_written_and_deleted
+# %% globals_written_and_deleted: f(2); k = 1 -> 10
 total = 0
 made = None
 
@@ -240,18 +134,6 @@ def f(x):
         return total, made
 
 
-k = 1
-
-
-def args():
-    return (2,)
-
-
-def change():
-    global k
-    k = 10
-
-
 # %% global_counter
 count = 0
 
@@ -263,7 +145,7 @@ def f():
     return count
 
 
-# %% deleted_global_shows_the_builtin
+# %% deleted_global_shows_the_builtin: f(k); k = 4 -> 5
 def f(x):
     global len
     len = x
@@ -273,19 +155,7 @@ def f(x):
         del len
 
 
-def args():
-    return (k,)
-
-
-k = 4
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% argument_is_the_global
+# %% argument_is_the_global: f(known if same else [5]); same = True -> False -> True
 known = [1, 2]
 
 
@@ -298,24 +168,7 @@ def f(xs):
     return seen
 
 
-def args():
-    return (known if same else [5],)
-
-
-same = True
-
-
-def change():
-    global same
-    same = False
-
-
-def undo():
-    global same
-    same = True
-
-
-# %% argument_dict_is_the_global
+# %% argument_dict_is_the_global: f(known if same else {}); change same, k = True, 2; undo same = False
 known = {"a": 1}
 
 
@@ -325,24 +178,10 @@ def f(d):
     return "y" in d, "x" in known, known is d, d.get("y")
 
 
-def args():
-    return (known if same else {},)
-
-
 same, k = False, 1
 
 
-def change():
-    global same, k
-    same, k = True, 2
-
-
-def undo():
-    global same
-    same = False
-
-
-# %% escaped_containers_written
+# %% escaped_containers_written: f(k); k = 4 -> 5
 box = {}
 
 
@@ -360,19 +199,7 @@ def f(x):
     return mine, len(mine), table, list(table), x in some, some
 
 
-def args():
-    return (k,)
-
-
-k = 4
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% deletion_of_items
+# %% deletion_of_items: f([1, 2, 3], {"a": 1, "b": k}); k = 2 -> []
 def f(xs, d):
     ys = list(range(6))
     del ys[0], ys[-1], ys[1:3]
@@ -397,19 +224,7 @@ def f(xs, d):
     return ys, xs, d, e, out
 
 
-def args():
-    return [1, 2, 3], {"a": 1, "b": k}
-
-
-k = 2
-
-
-def change():
-    global k
-    k = []
-
-
-# %% class_with_item_methods
+# %% class_with_item_methods: f(5); hidden = "none" -> "a"
 class M:
     def __init__(self):
         self.items = {}
@@ -433,9 +248,6 @@ class M:
         return iter(self.items)
 
 
-hidden = "none"
-
-
 def f(x):
     m = M()
     m["a"] = x
@@ -445,16 +257,7 @@ def f(x):
     return m["a"], m[1, "b"], "a" in m, "c" not in m, len(m), list(m), [*m]
 
 
-def args():
-    return (5,)
-
-
-def change():
-    global hidden
-    hidden = "a"
-
-
-# %% fresh_sets_and_their_order
+# %% fresh_sets_and_their_order: f(7, [1, 3, 99, 33, 65])
 def f(x, ys):
     s = {3, 1, x}
     t = s | {10, 20, 30, 40, 50, 60}
@@ -467,11 +270,7 @@ def f(x, ys):
     return s, t, u, v, w, [i for i in {5, 6, x}], sorted(u), list(set("hello")), {*ys, *"ab"}
 
 
-def args():
-    return 7, [1, 3, 99, 33, 65]
-
-
-# %% list_methods_of_a_fresh_list
+# %% list_methods_of_a_fresh_list: f(k); k = 2 -> 3
 def f(x):
     a = [3, 1, 2]
     a.sort()
@@ -494,19 +293,7 @@ def f(x):
     return a, b, c, d, e, words
 
 
-def args():
-    return (k,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% dict_methods_of_a_fresh_dict
+# %% dict_methods_of_a_fresh_dict: f(k); k = 2 -> 3
 def f(x):
     d = dict(a=1, b=2)
     e = d.copy()
@@ -520,19 +307,7 @@ def f(x):
     return d, e, p, g, h, {(x, 1): "pair"}[x, 1], {1: "one", True: "true"}, {x: 1} == {x: 1.0}, list(reversed(e))
 
 
-def args():
-    return (k,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-
-
-# %% ordered_dicts
+# %% ordered_dicts: f(k); k = 2 -> 3; change kept["z"] = 1
 from collections import OrderedDict
 
 kept = OrderedDict(a=1)
@@ -550,20 +325,7 @@ def f(x):
     return d, list(d.items()), e, kept.get("n"), d == OrderedDict(d), len(e), list(reversed(e)) if False else None
 
 
-def args():
-    return (k,)
-
-
-k = 2
-
-
-def change():
-    global k
-    k = 3
-    kept["z"] = 1
-
-
-# %% self_containing
+# %% self_containing: f(3)
 def f(x):
     a = [x]
     a.append(a)
@@ -573,11 +335,7 @@ def f(x):
     return a, d, a[1] is a
 
 
-def args():
-    return (3,)
-
-
-# %% list_changes_while_iterated
+# %% list_changes_while_iterated: f(k); k = 5 -> 7
 def f(n):
     xs = [1, 2, 3]
     for x in xs:
@@ -591,19 +349,7 @@ def f(n):
     return xs, out
 
 
-def args():
-    return (k,)
-
-
-k = 5
-
-
-def change():
-    global k
-    k = 7
-
-
-# %% nested_containers_written
+# %% nested_containers_written: f(k); k = 4 -> 5
 config = {"layers": [{"size": 1}, {"size": 2}]}
 
 
@@ -615,19 +361,7 @@ def f(x):
     return [layer["size"] for layer in config["layers"]]
 
 
-def args():
-    return (k,)
-
-
-k = 4
-
-
-def change():
-    global k
-    k = 5
-
-
-# %% attributes_that_are_containers
+# %% attributes_that_are_containers: f(k); k = 4 -> 5
 class Box:
     def __init__(self):
         self.items = []
@@ -647,18 +381,6 @@ def f(x):
     return mine.put(x), mine.put("y"), mine.items, mine.table, len(mine.items)
 
 
-def args():
-    return (k,)
-
-
-k = 4
-
-
-def change():
-    global k
-    k = 5
-
-
 # %% text_of_what_contains_itself
 def f():
     items = [0, 1]
@@ -669,7 +391,7 @@ def f():
     return str(items), repr((items, 3)), items == [0, 1], len(repr(nested[1]))
 
 
-# %% counters
+# %% counters: f(2); calls = 0 -> 1 << 70; change counter.n = 1 << 62; change slotted.other = None; change step()
 class Counter:
     def __init__(self):
         self.n = 0
@@ -716,19 +438,6 @@ counter = Counter()
 slotted = Slotted()
 step = make()
 table = {"n": 0, 1: 5}
-calls = 0
-
-
-def args():
-    return (2,)
-
-
-def change():
-    global calls
-    calls = 1 << 70
-    counter.n = 1 << 62
-    slotted.other = None
-    step()
 
 
 def undo():
@@ -737,7 +446,7 @@ def undo():
     counter.__dict__["m"] = 4
 
 
-# %% counters_in_loops_and_branches
+# %% counters_in_loops_and_branches: f(4); change state_of.step = -7; undo state_of.best = 1
 class State:
     pass
 
@@ -767,19 +476,7 @@ def f(n):
     return visit(2), len(found), f"{state_of.step:>5}", state_of.depth
 
 
-def args():
-    return (4,)
-
-
-def change():
-    state_of.step = -7
-
-
-def undo():
-    state_of.best = 1
-
-
-# %% counter_left_where_it_is
+# %% counter_left_where_it_is: change state_of.on = False
 class State:
     n = 3
     on = False
@@ -796,11 +493,7 @@ state_of = State()
 state_of.n = 3
 
 
-def change():
-    state_of.on = False
-
-
-# %% counter_deleted
+# %% counter_deleted: n = 0 -> "text"; undo del n; undo n = 7; undo table["gone"] = 1
 def f():
     global n
     n += 1
@@ -810,13 +503,7 @@ def f():
     return n
 
 
-n = 0
 table = {}
-
-
-def change():
-    global n
-    n = "text"
 
 
 def call():
@@ -826,14 +513,7 @@ def call():
         return error.args
 
 
-def undo():
-    global n
-    del n
-    n = 7
-    table["gone"] = 1
-
-
-# %% existing_containers_cleared
+# %% existing_containers_cleared: f(1); change kept.append(object()); change seen.add(2.5)
 kept, seen = [], set()
 
 
@@ -845,21 +525,12 @@ def f(x):
     return list(kept), sorted(seen)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    kept.append(object())
-    seen.add(2.5)
-
-
 def undo():
     kept.append((object(), 1))
     seen.add(("a", ("b", None)))
 
 
-# %% what_is_cleared_has_a_finalizer
+# %% what_is_cleared_has_a_finalizer: f(1); change held.append(Item("a")); undo held.append((1, Item("b")))
 class Item:
     def __init__(self, x):
         self.x = x
@@ -879,19 +550,7 @@ def f(x):
     return before, list(held), list(log)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    held.append(Item("a"))
-
-
-def undo():
-    held.append((1, Item("b")))
-
-
-# %% deques_made_here
+# %% deques_made_here: f(3)
 from collections import deque
 
 
@@ -921,11 +580,7 @@ def f(n):
     return first, last, whole, seen, kept, deque("ab"), deque([1, 2, 3], 2)
 
 
-def args():
-    return (3,)
-
-
-# %% length_of_what_grows
+# %% length_of_what_grows: f(1); change log.clear()
 log, seen = [], set()
 
 
@@ -936,15 +591,7 @@ def f(x):
     return before, len(log), len(seen)
 
 
-def args():
-    return (1,)
-
-
-def change():
-    log.clear()
-
-
-# %% list_emptied_after_foreign_code: leaves
+# %% list_emptied_after_foreign_code: leaves; k = 1 -> 2
 log = []
 
 
@@ -982,15 +629,7 @@ def f():
     return one, two
 
 
-k = 1
-
-
-def change():
-    global k
-    k = 2
-
-
-# %% looked_for_by_the_collector
+# %% looked_for_by_the_collector: f(k); k = 1.5 -> "text"
 import gc
 
 
@@ -1003,19 +642,7 @@ def f(x):
     return gc.is_tracked(pair), gc.is_tracked(nested), gc.is_tracked(kept), before, pair, nested, kept
 
 
-def args():
-    return (k,)
-
-
-k = 1.5
-
-
-def change():
-    global k
-    k = "text"
-
-
-# %% long_containers
+# %% long_containers: f(300); k = 100 -> 50
 def f(n):
     squares = {i: i * i for i in range(n)}
     total = 0
@@ -1031,19 +658,7 @@ def f(n):
     return total, items[-1], len(seen), [i for i in reversed(items)][0], letters[::k], min(squares), ",".join(letters)
 
 
-def args():
-    return (300,)
-
-
-k = 100
-
-
-def change():
-    global k
-    k = 50
-
-
-# %% what_the_call_puts_and_takes_is_its_own
+# %% what_the_call_puts_and_takes_is_its_own: f(holder, [k]); k = 1 -> 2
 class Holder:
     def __init__(self):
         self.table = {"first": 1}
@@ -1066,17 +681,7 @@ def f(holder, given):
     return listed, again, last, seen
 
 
-def args():
-    return holder, [k]
-
-
 holder = Holder()
-k = 1
-
-
-def change():
-    global k
-    k = 2
 
 
 def state():

@@ -11,7 +11,7 @@ _ANNOTATIONS = "to read the annotations of a class changes it: TorchScript does,
 _FROM_312 = {
     "formats/test_code.py::test_a_small_bert": _AUDITS,
     "formats/test_training_steps.py::test_code": _AUDITS,
-    "record/test_guards.py::test_colliding_loud_key[attribute]": _SPECIALISED,
+    "record/test_guards_values.py::test_colliding_loud_key[attribute]": _SPECIALISED,
     "record/test_lifetime.py::test_nothing_is_collected_between_arguments_and_call": _COLLECTS,
 }
 

@@ -1,0 +1,452 @@
+# ruff: noqa
+"""Attributes: where they are looked up, and who answers; each followed by a change of what was found."""
+
+
+# %% class_attribute_changed: change C.k = 5
+class C:
+    k = 2
+
+
+c = C()
+
+
+def f():
+    return c.k, C.k
+
+
+# %% class_attribute_through_base: change A.k = 2; undo B.k = 3
+class A:
+    k = 1
+
+
+class B(A):
+    pass
+
+
+class D(B):
+    pass
+
+
+d = D()
+
+
+def f():
+    return d.k
+
+
+# %% instance_attribute_changed: change c.v = "two"; undo del c.v
+class C:
+    def __init__(self):
+        self.v = 1
+
+
+c = C()
+
+
+def f():
+    return c.v
+
+
+# %% instance_attribute_added: change c.w = 3; undo c.v = 4; undo del c.w
+class C:
+    v = 1
+
+
+c = C()
+
+
+def f():
+    return c.v, hasattr(c, "w"), getattr(c, "w", None)
+
+
+# %% instance_attribute_of_argument: f(now); change now = two; undo now = one; undo one.v = 11
+class C:
+    def __init__(self, v):
+        self.v = v
+
+
+one, two = C(1), C([2])
+now = one
+
+
+def f(x):
+    return x.v
+
+
+# %% attribute_stored: f(1); change C.second = "class"
+class C:
+    pass
+
+
+c = C()
+
+
+def f(x):
+    c.first = x
+    c.second = c.first + 1
+    x = c.second
+    del c.first
+    return x
+
+
+# %% attribute_counted: change c.n = 100
+class C:
+    def __init__(self):
+        self.n = 0
+
+    def bump(self):
+        self.n += 1
+        return self.n
+
+
+c = C()
+
+
+def f():
+    return c.bump() + c.bump()
+
+
+# %% method_shadowed_on_instance: change object.__setattr__(c, "m", lambda: "instance"); undo del c.m
+class C:
+    def m(self):
+        return "class"
+
+
+c = C()
+
+
+def f():
+    return c.m()
+
+
+# %% method_replaced_on_class: change C.m = lambda self: ["new", self]; undo C.m = staticmethod(lambda: "static")
+class C:
+    def m(self):
+        return "class"
+
+
+c = C()
+
+
+def f():
+    return c.m()
+
+
+# %% dict_replaced: change c.__dict__ = {"v": 2}
+class C:
+    pass
+
+
+c = C()
+c.v = 1
+
+
+def f():
+    return c.v
+
+
+# %% dict_written_directly: change c.__dict__["v"] = 2
+class C:
+    pass
+
+
+c = C()
+c.v = 1
+
+
+def f():
+    return c.v, vars(c)["v"]
+
+
+# %% property: f(10); change C.v = property(lambda self: "replaced", lambda self, value: None)
+class C:
+    def __init__(self):
+        self._v = 1
+
+    @property
+    def v(self):
+        return self._v * 2
+
+    @v.setter
+    def v(self, value):
+        self._v = value + 1
+
+
+c = C()
+
+
+def f(x):
+    c.v = x
+    c.v += 1
+    return c.v, c._v
+
+
+# %% property_without_setter: change del C.v
+class C:
+    @property
+    def v(self):
+        return 1
+
+
+c = C()
+
+
+def f():
+    c.v = 2
+
+
+# %% property_raises_attribute_error: change del C.__getattr__
+class C:
+    @property
+    def v(self):
+        return self.missing
+
+    def __getattr__(self, name):
+        return name + "?"
+
+
+c = C()
+
+
+def f():
+    return c.v
+
+
+# %% slots: change c.a = 5; undo del c.a
+class C:
+    __slots__ = ("a", "b")
+
+
+c = C()
+c.a = 1
+
+
+def f():
+    c.b = c.a + 1
+    return c.b, hasattr(c, "a")
+
+
+# %% slots_read_only: change c.a = 2; undo del c.a
+class C:
+    __slots__ = ("a",)
+
+
+c = C()
+c.a = 1
+
+
+def f():
+    return c.a
+
+
+# %% getattr_fallback: change c.table["b"] = 2; undo c.b = 3; undo c.table["a"] = 4
+class C:
+    def __init__(self):
+        self.table = {"a": 1}
+
+    def __getattr__(self, name):
+        try:
+            return self.table[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+c = C()
+
+
+def f():
+    return c.a, hasattr(c, "b"), getattr(c, "b", 0)
+
+
+# %% getattribute: change c.v = 10; undo del C.__getattribute__
+class C:
+    def __init__(self):
+        self.v = 1
+
+    def __getattribute__(self, name):
+        found = object.__getattribute__(self, name)
+        return found + 1 if name == "v" else found
+
+
+c = C()
+
+
+def f():
+    return c.v
+
+
+# %% setattr_delattr: f(4); change del C.__setattr__
+log = []
+
+
+class C:
+    def __setattr__(self, name, value):
+        log.append((name, value))
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        log.append(name)
+        super().__delattr__(name)
+
+
+c = C()
+
+
+def f(x):
+    c.v = x
+    del c.v
+    setattr(c, "w", x)
+    return c.w
+
+
+# %% descriptor_replaced: change C.__dict__["d"].v = 2; undo C.d = 3
+class Get:
+    def __init__(self, v):
+        self.v = v
+
+    def __get__(self, instance, owner):
+        return self.v, instance is None
+
+
+class C:
+    d = Get(1)
+
+
+c = C()
+
+
+def f():
+    return c.d, C.d
+
+
+# %% descriptor_becomes_data: change Get.__set__ = lambda self, instance, value: None; undo del Get.__set__
+class Get:
+    def __get__(self, instance, owner):
+        return "descriptor"
+
+
+class C:
+    d = Get()
+
+
+c = C()
+c.d = "instance"
+
+
+def f():
+    return c.d
+
+
+# %% metaclass_attribute: f(1); change M.k = "other"; undo C.k = "own"
+class M(type):
+    k = "meta"
+
+    def hello(cls):
+        return cls.__name__
+
+    def __call__(cls, *args):
+        made = super().__call__(*args)
+        made.tag = M.k
+        return made
+
+
+class C(metaclass=M):
+    def __init__(self, v=0):
+        self.v = v
+
+
+def f(x):
+    return C.k, C.hello(), C(x)
+
+
+# %% cached_property: change del c.v
+import functools
+
+log = []
+
+
+class C:
+    @functools.cached_property
+    def v(self):
+        log.append("computed")
+        return [1]
+
+
+c = C()
+
+
+def f():
+    return c.v
+
+
+# %% instance_with_many_attributes: change c.a39 = 100; undo del c.a0
+class C:
+    pass
+
+
+c = C()
+for i in range(40):
+    setattr(c, f"a{i}", i)
+
+
+def f():
+    return c.a0 + c.a39
+
+
+# %% container_in_class: stops; f(1); change c.seen = []
+class C:
+    seen = []
+
+    def m(self, x):
+        self.seen.append(x)
+        return len(self.seen)
+
+
+c = C()
+
+
+def f(x):
+    return c.m(x)
+
+
+# %% dict_of_a_fresh_instance: leaves; f(3); k = 1 -> 5
+class Thing:
+    pass
+
+
+def f(n):
+    thing = Thing()
+    own = thing.__dict__
+    thing.a = n
+    same = own is thing.__dict__
+    own["b"] = k
+    kept.append(thing)
+    print(kept[-1].b)
+    kept.clear()
+    own["c"] = thing.a + thing.b
+    return same, own is thing.__dict__, thing.c, list(own.items())
+
+
+kept = []
+
+
+# %% dict_of_an_instance_changed_by_foreign_code: leaves; f(3); k = 1 -> 5
+class Thing:
+    pass
+
+
+def f(n):
+    thing = Thing()
+    own = thing.__dict__
+    thing.a = n
+    kept.append(thing)
+    fill()
+    kept.clear()
+    return own["a"], own.get("b"), thing.a, own is thing.__dict__
+
+
+def fill():
+    exec("kept[0].a += k; kept[0].b = k", globals())
+
+
+kept = []

@@ -7,8 +7,7 @@
 // numbered once and for all when they are made, so an AdapterOp keeps the indices it was built with.
 //
 // 1. An AdapterOp that returns false must have left everything as it was: the core rebuilds the frames at the start of
-// the
-//    instruction and CPython runs the original callable again (so errors and warnings are the framework's own).
+//    the instruction and CPython runs the original callable again (so errors and warnings are the framework's own).
 // 2. begin_call and finish_call run inside a trace function: no Python code, no GC objects, no dropping of last
 // references.
 // 3. All of it runs with the GIL held, on the recording thread.

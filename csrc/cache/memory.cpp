@@ -10,13 +10,13 @@ namespace {
 
 // What is freed is an eighth more than what is needed: not each new trace has to look at all roots.
 constexpr uint64_t kSpare = 8;
-// A root waits twice as many calls when it has lost its traces for the second time, and twice as many as before each
-// time after that, up to 2^10 times as many.
+// A root that has lost its traces a second time waits 16 calls before it is recorded again. Each time after that it waits
+// twice as long, up to 2^10 times kWait.
 constexpr uint64_t kWait = 8;
 constexpr int kMostDoublings = 10;
 
-// At the last count, and what was added since.
-size_t g_counted = 0, g_added = 0;
+size_t g_counted = 0;  // bytes of all traces at the last count
+size_t g_added = 0;    // bytes of the traces that came after it
 
 uint64_t replays_of(const Root& root) noexcept {
   uint64_t replays = 0;

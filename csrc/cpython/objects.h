@@ -3,8 +3,7 @@
 // 1. Nothing here runs Python, raises, or makes an instance's __dict__ (an instance that has one reads its attributes
 // slower).
 // 2. Version numbers that CPython does not export a way to assign (functions, shared keys) are assigned here from the
-// top of
-//    their range downwards; CPython counts upwards from 1, so the two never meet.
+//    top of their range downwards; CPython counts upwards from 1, so the two never meet.
 #pragma once
 #include <cstdint>
 

@@ -6,8 +6,7 @@
 //    next snapshot, and CPython attends to it there. Another thread that wants the GIL waits a few milliseconds first;
 //    then it has the GIL for a while, if the replay may pause (exec/pause.h).
 // 3. A node that fails leaves at the start of its instruction, so CPython executes the original. A call that raises has
-// had its
-//    effects: its exception is raised at the instruction instead.
+//    had its effects: its exception is raised at the instruction instead.
 #pragma once
 #include "cpython/frame.h"
 #include "exec/registers.h"

@@ -1,14 +1,12 @@
 // Side exits: the real frames are rebuilt as a snapshot describes them, and CPython goes on.
 //
 // 1. Everything is materialised before any frame is touched; if that runs out of memory the exit raises MemoryError in
-// the root's
-//    caller.
+//    the root's caller.
 // 2. The root frame is the one the hook was called with. An inner frame is made by CPython itself: its function is
-// called with
-//    placeholder arguments and the new frame is taken over before its first instruction (cpython::call_into_new_frame).
+//    called with placeholder arguments and the new frame is taken over before its first instruction
+//    (cpython::call_into_new_frame).
 // 3. The innermost frame is evaluated first; the outer ones are the thread's current frames meanwhile, standing at
-// their calls. Then
-//    each takes the result (or the exception) of the one inside and is evaluated itself.
+//    their calls. Then each takes the result (or the exception) of the one inside and is evaluated itself.
 // 4. The GIL is held from the exit to the first instruction, and garbage collection is paused while frames are
 // incomplete.
 #pragma once

@@ -2,9 +2,8 @@
 //
 // 1. No check runs Python, allocates, or raises.
 // 2. Guards run in order: the modes of the framework, then Trace::guards, then the tensors. A guard looks only into
-// objects that are
-//    known to be alive: an argument, something that an earlier guard found in its place, or an object that the trace
-//    owns.
+//    objects that are known to be alive: an argument, something that an earlier guard found in its place, or an object
+//    that the trace owns.
 // 3. What a guard expects may be dead. It is compared by address; it is looked into only if it is a scalar that the
 // trace owns.
 #pragma once
@@ -19,12 +18,12 @@ void compile_guards(Trace& trace);
 
 // regs: inputs are loaded; loads write the other registers. False: a guard does not hold, or could not be decided.
 bool check_guards(const Trace& trace, Reg* regs) noexcept;
-// The same, without some of Trace::guards (in order).
+// Checks the guards as well, but passes over those of Trace::guards whose indices are in `but`, in rising order.
 bool check_guards_but(const Trace& trace, const Vec<uint32_t>& but, Reg* regs) noexcept;
 // The guards of an epoch, in the middle of a replay.
 bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept;
-// The same, before the replay has come there: without the modes of the adapter, and without some guards (in order),
-// which are about what the replay makes on the way.
+// Checks the guards of an epoch to which the replay has not come yet. The modes of the adapter are not asked. Guards whose
+// indices are in `but`, in rising order, are passed over: they are about what the replay makes on the way.
 bool foresee_epoch(const Trace& trace, const Epoch& epoch, const Vec<uint32_t>& but, Reg* regs) noexcept;
 // What the guard is about, borrowed; null: nothing is there, or a tensor that no Python code has seen.
 PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept;

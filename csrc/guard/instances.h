@@ -29,8 +29,8 @@ struct Room {
   Py_ssize_t looks = 1 << 14;         // at items, also of what turns out not to fit
 };
 
-// The instance's attributes, and what they hold, can be loaded one by one. What of that is an instance that does not
-// fit stays what it is.
+// Whether the attributes of the instance, and what they hold, can be loaded one by one. An attribute may hold another
+// instance that cannot: that one is loaded as a whole, and does not count.
 bool instance_fits(PyObject* object, int depth, Room* room);
 
 }  // namespace pijit

@@ -12,7 +12,8 @@ struct Outermost {
   PyCodeObject* code;  // compared only
   std::string name, file;
   int line;
-  uint64_t calls = 0, inside = 0;  // of it; of Python functions while it ran
+  uint64_t calls = 0;   // of this function
+  uint64_t inside = 0;  // calls of Python functions while it ran
 };
 // The first ones, in the order in which they were seen.
 const std::vector<Outermost>& outermost() noexcept;

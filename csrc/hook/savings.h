@@ -38,7 +38,7 @@ class Served {
   double start_ = 0, recording_ = 0;
 };
 
-// While it lives, calls of this thread are within one that counts.
+// While it lives, a call that counts is under way on this thread: a call within it does not count again (rule 2).
 class WithinServed {
  public:
   WithinServed() noexcept;
@@ -49,7 +49,7 @@ class WithinServed {
  private:
   const bool outer_;
 };
-// The calls of this thread are within one that counts.
+// A call that counts is under way on this thread.
 bool is_within_served() noexcept;
 
 // A call of a root that is left to CPython, while it lives.

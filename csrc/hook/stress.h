@@ -7,8 +7,7 @@
 //   exits        as record-all, and every recording makes an exit point of each instruction: a replay is left at one of
 //                them, each at another one (exec/replay.h)
 //   faults       as record-all, and the recorder's own checks fail at one instruction or another: the recording is
-//   given
-//                up and the program goes on; in a checked build the process stops
+//                given up and the program goes on; in a checked build the process stops
 //
 // With `observe` the others are `observe`. pijit's own Python is left alone. Memory stays bounded: a root goes with its
 // function, a code object has at most kStressRoots of them, and a root has as many traces as ever.

@@ -278,7 +278,7 @@ void Sources::note_class(const Guard& guard) {
   if (found != same_.end()) classes_.emplace(found->second, type);
 }
 
-// Each container that is guarded names what was found in it.
+// A guard looks into its subject and finds objects there. Each gets a path: that of the subject, and one step more.
 void Sources::follow(const Guard& guard) {
   const Source* subject = this->subject(guard);
   if (guard.out != kNone) {

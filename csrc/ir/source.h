@@ -95,11 +95,11 @@ class Sources {
   std::unordered_map<PyObject*, const Source*> cells_;      // of functions: the variable that each is
   std::unordered_map<PyObject*, const Source*> owners_;     // of a dict: the object whose attributes it holds
   std::unordered_map<PyObject*, const Source*> constants_;
-  std::unordered_map<uint32_t, const Source*> registers_;   // that guards load, and arguments
-  std::unordered_map<uint32_t, PyTypeObject*> types_;       // of objects in registers ...
-  std::unordered_map<PyObject*, PyTypeObject*> classes_;    // ... and of constants
-  std::unordered_map<uint32_t, PyObject*> same_;            // as a constant: what a register is by a guard
-  std::unordered_map<uint32_t, PyCodeObject*> generators_;  // the code of each
+  std::unordered_map<uint32_t, const Source*> registers_;   // paths of arguments, and of what guards load
+  std::unordered_map<uint32_t, PyTypeObject*> types_;       // classes of what registers hold
+  std::unordered_map<PyObject*, PyTypeObject*> classes_;    // classes of constants
+  std::unordered_map<uint32_t, PyObject*> same_;            // the constant that a register is, as a guard says
+  std::unordered_map<uint32_t, PyCodeObject*> generators_;  // codes of generators in registers
   std::unordered_map<uint32_t, const Guard*> keys_;         // of dicts in registers: the guard that lists them
 };
 

@@ -7,11 +7,9 @@
 // copies one frame and no heap.
 //
 // 1. A Const that is an immutable scalar, str, bytes, tuple of such, code or range is kept by `owned`; every other
-// Const is borrowed: a
-//    guard proves that a container which is itself proven holds it.
+//    Const is borrowed: a guard proves that a container which is itself proven holds it.
 // 2. Once a node may drop foreign references (effect `write` on Python objects), Consts that are used later are in
-// `pins` and are
-//    held by the replay itself.
+//    `pins` and are held by the replay itself.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -1,8 +1,7 @@
 // Regions of a trace: blocks of the program that name their compilers (`with pijit.region(...):`).
 //
 // 1. A block begins and ends at a node of its own (Op::kRegion). A node is in the innermost block that is open and
-// whose
-//    frame it runs in, or is called from: what runs elsewhere while the block is open, such as what a suspended
+//    whose frame it runs in, or is called from: what runs elsewhere while the block is open, such as what a suspended
 //    generator gives its value to, is not in it.
 // 2. A block whose frame was left to CPython has no end: what follows does not run in its frame.
 #pragma once

@@ -5,9 +5,8 @@
 // registers.
 //
 // 1. False means that nothing happened. An operator that raised checked its arguments before it wrote; those that may
-// fail in the
-//    middle and would count double when run again (OperatorInfo::accumulates) are never lowered. Others that fail in
-//    the middle write the same values again when CPython runs the original, and then raise its error.
+//    fail in the middle and would count double when run again (OperatorInfo::accumulates) are never lowered. Others
+//    that fail in the middle write the same values again when CPython runs the original, and then raise its error.
 //    Sizes, strides and versions of `out=` tensors and the state of the generator are put back (undo.h).
 // 2. An operator that warned and has no side effect, or one that can be put back, is undone: CPython runs it again and
 //    warns with the right line. Another one issues its warning at once.

@@ -9,7 +9,7 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "exec/replay.h"
-#include "record/builtins.h"
+#include "record/mirror/builtins.h"
 
 namespace pijit {
 namespace {

@@ -7,7 +7,7 @@
 //
 //   a branch   what is behind it is recorded once for each way, however many ways lead to it
 //   a loop     a trace takes one turn and is left at the head, where the next one is entered; a long loop is left to
-//              such traces when it is first recorded (record/loops.cpp)
+//              such traces when it is first recorded (record/step/loops.cpp)
 //
 // An entry's traces are those of the roots whose calls come to it, in all that people are told; compilers are asked for
 // their segments as for those of the root.

@@ -162,7 +162,7 @@ struct StopInfo {
   std::string inside;  // the line in a library that `line` leads to: "torch/nn/modules/linear.py:134"
 };
 
-// Where a turn of a loop begins, in a trace that keeps the decisions of a call (record/heads.h).
+// Where a turn of a loop begins, in a trace that keeps the decisions of a call (record/step/heads.h).
 struct LoopHead {
   uint32_t state;     // in Trace::frame_states: what the slots hold
   int32_t loop;       // the last instruction that jumps back to the head: the loop's name in its code

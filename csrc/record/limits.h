@@ -17,7 +17,7 @@ RecordLimits& record_limits() noexcept;
 // Sizes of tensors that the user has said to vary (pijit.dynamic), the newest last.
 std::vector<int64_t>& varying_sizes() noexcept;
 
-// What becomes of loops (record/loops.cpp), and whether traces are entered in the middle of functions (hook/entries.h).
+// What becomes of loops (record/step/loops.cpp), and whether traces are entered in the middle of functions (hook/entries.h).
 // Value i is word i of LOOPS in pijit/_config.py.
 enum class Loops : uint8_t {
   kUnrolled,  // all are recorded whole, and no trace is entered in the middle

@@ -26,15 +26,15 @@
 #include "cpython/frame.h"
 #include "guard/varying.h"
 #include "ir/trace.h"
-#include "record/facts.h"
-#include "record/found.h"
-#include "record/heads.h"
-#include "record/holders.h"
+#include "record/state/facts.h"
+#include "record/state/found.h"
+#include "record/step/heads.h"
+#include "record/state/holders.h"
 #include "record/limits.h"
-#include "record/names.h"
-#include "record/places.h"
-#include "record/shadow.h"
-#include "record/usable.h"
+#include "record/state/names.h"
+#include "record/state/places.h"
+#include "record/state/shadow.h"
+#include "record/state/usable.h"
 
 namespace pijit {
 

@@ -1,6 +1,6 @@
 // Which line of the user's program is told as the place of a stop.
 #pragma once
-#include "record/shadow.h"
+#include "record/state/shadow.h"
 
 namespace pijit {
 

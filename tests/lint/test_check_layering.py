@@ -41,7 +41,7 @@ ALLOWED = [
     ("common/ref.h", "Py_INCREF(p);"),
     ("cpython/view.cpp", "case LOAD_FAST: _PyType_Lookup(t, n); Py_SIZE(o); code->_co_code_adaptive;"),
     (
-        "record/step.cpp",
+        "record/step/step.cpp",
         'case Operation::kCall:  // PRECALL, then CALL\nnb::kAdd; PyList_GET_SIZE(o); text_of("CALL");',
     ),
     ("ir/print.cpp", '// No Py_INCREF here.\nauto s = "Py_INCREF(x)"; snprintf(b, n, "x");'),

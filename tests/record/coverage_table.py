@@ -1,7 +1,7 @@
 """Writes docs/coverage.md: what becomes of each instruction and construct while recording, and the test that shows it.
 
 The opcodes are those of csrc/cpython/opcodes_3XX.def, which say of each what it does in pijit's own words. An
-instruction is recorded if a source of csrc/record/ handles that operation, or else named below with the reason. The
+instruction is recorded if a source of csrc/record/step/ handles that operation, or else named below with the reason. The
 constructs are the cells of programs/.
 """
 
@@ -66,7 +66,7 @@ def operations(version: str) -> dict[str, str]:
 def handlers(version: str) -> dict[str, str]:
     """Instruction -> the source that handles its operation."""
     found: dict[str, str] = {}
-    for source in sorted((ROOT / "csrc" / "record").glob("step*.cpp")):
+    for source in sorted((ROOT / "csrc" / "record" / "step").glob("step*.cpp")):
         for name in re.findall(r"\bcase Operation::(\w+):", source.read_text()):
             if name not in found or found[name] == "step.cpp":
                 found[name] = source.name

@@ -1,0 +1,186 @@
+// Calls and plain values inside C code.
+#include "record/mirror/abstract.h"
+
+#include "cpython/keys.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+
+Val plain_shadow(Recorder& recorder, PyObject* result) {
+  if (cpython::is_scalar(result) || PyRange_Check(result)) return recorder.owned(result);
+  const bool tuple = PyTuple_CheckExact(result);
+  if (!tuple && !PyList_CheckExact(result)) return Val();
+  Vals items;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); ++i) {
+    items.push_back(plain_shadow(recorder, tuple ? PyTuple_GET_ITEM(result, i) : PyList_GET_ITEM(result, i)));
+    if (items.back().is_null()) return Val();
+  }
+  return tuple ? recorder.new_tuple(&PyTuple_Type, items.data(), items.size())
+               : recorder.new_list(items.data(), items.size());
+}
+
+Ref plain_object(Recorder& recorder, Val value) {
+  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+  if (!recorder.live()) return Ref();
+  if (value.is_const()) return is_plain_const(value.object()) ? Ref::borrow(value.object()) : Ref();
+  const bool tuple = recorder.is_virtual(value, VirtualKind::kTuple) && recorder.type_of(value) == &PyTuple_Type;
+  if (!tuple && !recorder.is_virtual(value, VirtualKind::kList)) return Ref();
+  Model& content = recorder.model(value);
+  if (content.building) return Ref();  // it contains itself
+  content.building = true;
+  const Vals items = content.items;
+  const auto size = static_cast<Py_ssize_t>(items.size());
+  Ref made = Ref::steal(tuple ? PyTuple_New(size) : PyList_New(size));
+  for (Py_ssize_t i = 0; made && i < size; ++i) {
+    Ref item = plain_object(recorder, items[static_cast<size_t>(i)]);
+    if (!item) {
+      made = Ref();
+      break;
+    }
+    if (tuple) {
+      PyTuple_SET_ITEM(made.get(), i, item.release());
+    } else {
+      PyList_SET_ITEM(made.get(), i, item.release());
+    }
+  }
+  content.building = false;
+  return made;
+}
+
+namespace {
+
+// Calls a C function that only computes on plain values. 1: *result, 0: it raises, -1: not such a call.
+int compute(Recorder& recorder, Val callable, const Arguments& args, Val* result) {
+  PyObject* function = callable.object();
+  if (function == nullptr || !args.names.empty() || !only_computes(function)) return -1;
+  std::vector<Ref> kept;
+  Objects objects;
+  for (Val value : args.values) {
+    kept.push_back(plain_object(recorder, value));
+    if (!kept.back()) return -1;
+    objects.push_back(kept.back().get());
+  }
+  Ref made = Ref::steal(PyObject_Vectorcall(function, objects.data(), objects.size(), nullptr));
+  if (!made) {
+    PyErr_Clear();
+    return 0;
+  }
+  if (has_virtual(args) && !cpython::is_scalar(made.get())) return -1;  // it may be, or hold, one of them
+  *result = plain_shadow(recorder, made.get());
+  return result->is_null() ? -1 : 1;
+}
+
+}  // namespace
+
+Task<Val> call(Drive& drive, Val callable, Arguments args, bool last) {
+  Recorder& recorder = drive.recorder();
+  if (recorder.is_virtual(callable, VirtualKind::kBuiltinMethod)) {
+    args.values.insert(args.values.begin(), recorder.virtual_field(callable, 1));
+    callable = recorder.virtual_field(callable, 0);
+  }
+  Val result;
+  const int computed = compute(recorder, callable, args, &result);
+  if (computed == 0) co_await drive.raise();
+  if (computed > 0) co_return result;
+  if (!recorder.live()) co_await drive.unknown();
+  const Invoke outcome = recorder.invoke(drive.frame(), callable, args, Then::kPush, 0);
+  if (last && drive.leave(outcome)) co_await Drive::Never();
+  Inner inner = co_await drive.wait(outcome);
+  Driven driven = drive.deferred();
+  if (driven != nullptr) {
+    Val value = co_await driven(drive, drive.deferred_args());
+    co_return value;
+  }
+  if (inner.raised) co_await drive.pass_on();
+  if (inner.ended) co_await drive.unknown();
+  co_return inner.value;
+}
+
+PyTypeObject* guarded_type(Recorder& recorder, Val value) {
+  PyObject* dict = nullptr;
+  if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return nullptr;
+  return value.is_reg() ? nullptr : recorder.type_of(value);
+}
+
+Task<Val> call_one(Drive& drive, Val callable, Val argument) {
+  Arguments args;
+  args.values.push_back(argument);
+  Val result = co_await call(drive, callable, args);
+  co_return result;
+}
+
+Task<Val> call_two(Drive& drive, Val callable, Val first, Val second) {
+  Arguments args;
+  args.values.push_back(first);
+  args.values.push_back(second);
+  Val result = co_await call(drive, callable, args);
+  co_return result;
+}
+
+Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = recorder.type_of(object);
+  PyObject* dict = nullptr;
+  if (type == nullptr || (object.is_reg() && !recorder.touches_tensor(object))) co_await drive.unknown();
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) co_await drive.unknown();
+  PyObject* method = recorder.lookup_type(type, name);
+  if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyFunction_Type) co_await drive.unknown();
+  Arguments args;
+  args.values.push_back(object);
+  args.values.insert(args.values.end(), more.begin(), more.end());
+  const Invoke outcome = recorder.invoke_function(drive.frame(), Val::constant(method), args, Then::kPush, 0);
+  Inner inner = co_await drive.wait(outcome);
+  if (inner.raised) co_await drive.pass_on();
+  co_return inner.value;
+}
+
+Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object) {
+  Recorder& recorder = drive.recorder();
+  *object = recorder.touches_tensor(value) ? recorder.tensor_source(value).object() : value.object();
+  if (*object == nullptr || Py_TYPE(*object)->tp_hash != cpython::slot_functions().hash) co_await drive.unknown();
+  const size_t nodes = recorder.trace().nodes.size();
+  const Val hashed = co_await call_special(drive, value, names().hash, {});
+  PyObject* number = hashed.object();
+  // A replay can leave no frame that a lookup has called.
+  if (number == nullptr || !PyLong_CheckExact(number) || recorder.trace().nodes.size() != nodes)
+    co_await drive.unknown();
+  Py_hash_t hash = PyLong_AsSsize_t(number);
+  if (hash == -1) {  // of a larger number, its own
+    PyErr_Clear();
+    hash = PyObject_Hash(number);
+  }
+  if (!recorder.live()) co_await drive.unknown();
+  co_return hash;
+}
+
+Task<PyObject*> identity_key(Drive& drive, Val value) {
+  PyObject* key = drive.recorder().key_of(value);
+  if (key != nullptr) co_return key;
+  if (!drive.recorder().live()) co_await drive.unknown();
+  const Py_hash_t hash = co_await hash_in_python(drive, value, &key);
+  if (hash != static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(key))) co_await drive.unknown();
+  drive.recorder().note_key(key, value);
+  co_return key;
+}
+
+Task<bool> is_true(Drive& drive, Val value) {
+  Recorder& recorder = drive.recorder();
+  bool yes = false;
+  if (recorder.truth(value, &yes)) co_return yes;
+  PyTypeObject* type = recorder.live() ? guarded_type(recorder, value) : nullptr;
+  if (type == nullptr) co_await drive.unknown();
+  PyObject* method = recorder.lookup_type(type, names().bool_);
+  const bool counts = method == nullptr;
+  Vals none;
+  Val answer = co_await call_special(drive, value, counts ? names().len : names().bool_, none);
+  PyObject* object = answer.object();
+  // Anything but a bool, or a length that is no small number, makes CPython raise.
+  if (object == nullptr || !(counts ? PyLong_CheckExact(object) : PyBool_Check(object))) co_await drive.unknown();
+  if (!counts) co_return object == Py_True;
+  int overflow = 0;
+  const long long length = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow != 0 || length < 0) co_await drive.unknown();
+  co_return length != 0;
+}
+
+}  // namespace pijit

@@ -1,0 +1,77 @@
+// What CPython's abstract object layer does, on shadows: calls, iteration, truth, comparison, arithmetic, items.
+//
+// Each function is the task of the C function that it mirrors; it runs no Python, waits for what does, and raises
+// where CPython would. What is known only of CPython's own result ends the drive (Drive::unknown).
+#pragma once
+#include "record/mirror/drive.h"
+
+namespace pijit {
+
+// The shadow of a fresh plain result: immutable scalars are constants, tuples and lists virtual. Null: neither.
+Val plain_shadow(Recorder& recorder, PyObject* result);
+// A value whose content is known and plain all through, as an object; null: it is not.
+Ref plain_object(Recorder& recorder, Val value);
+
+// callable(*args); `last`: its result is that of the instruction
+Task<Val> call(Drive& drive, Val callable, Arguments args, bool last = false);
+Task<Val> call_one(Drive& drive, Val callable, Val argument);
+Task<Val> call_two(Drive& drive, Val callable, Val first, Val second);
+// The exact class, guarded; null: not known.
+PyTypeObject* guarded_type(Recorder& recorder, Val value);
+// The class's own method in Python for an operator; *found false: there is none.
+Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more);
+
+// iter(iterable), next(iterator): Null at its end; all that an iterable gives.
+Task<Val> get_iter(Drive& drive, Val iterable);
+Task<Val> iter_next(Drive& drive, Val iterator);
+// What becomes of it when it is resumed (generators.cpp).
+Task<Inner> resume_generator(Drive& drive, Val generator, Val sent);
+Task<Vals> collect(Drive& drive, Val iterable);
+// The same by code that first asks how many there are: list(), tuple(), extend, sorted.
+Task<Vals> collect_all(Drive& drive, Val iterable);
+// PyObject_LengthHint: __len__, else __length_hint__, if the class has them in Python.
+Task<bool> ask_length(Drive& drive, Val iterable);
+// Drawing from it may run Python, or end early: what draws must do as CPython does between two items.
+bool is_drawn(Recorder& recorder, Val iterable);
+// The class of the iterator that iter() makes of a built-in container; null: not known.
+PyTypeObject* iterator_type(PyTypeObject* iterable);
+PyTypeObject* range_iterator_type(PyObject* range, bool reversed);  // one of two, by its size
+// What an iterator of this class does next (builtins_itertools.cpp).
+Driven iterator_step(PyTypeObject* type);
+void add_iterator_step(PyTypeObject* type, Driven next);
+bool is_iterator(Recorder& recorder, Val value);
+
+// str(value), repr(value), format(value, spec), format % values
+Task<Val> str_of(Drive& drive, Val value);
+Task<Val> repr_of(Drive& drive, Val value);
+Task<Val> format_of(Drive& drive, Val value, Val spec);
+Task<Val> percent(Drive& drive, Val format, Val values);
+
+// The hash of an object that existed before, whose class computes it in Python; *object: that object.
+Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object);
+// A key as a set compares it, where it is native or its hash is its address, so that no other object has it.
+Task<PyObject*> identity_key(Drive& drive, Val value);
+
+// container[key]
+Task<Val> get_item(Drive& drive, Val container, Val key);
+
+// operator.index(value)
+Task<Val> index_of_value(Drive& drive, Val value);
+
+// bool(value)
+Task<bool> is_true(Drive& drive, Val value);
+
+// left <op> right, op as in BINARY_OP; left <op> right, op as in COMPARE_OP; left is right or left == right.
+// The methods of one binary operator (NB_...; an in-place one counts as the other), interned.
+struct OperatorMethods {
+  PyObject *plain, *reflected, *inplace;
+};
+const OperatorMethods& operator_methods(int op);
+Task<Val> binary(Drive& drive, int op, Val left, Val right);
+Task<Val> binary_refused(Drive& drive, int op, Val left, Val right);  // after the first method of the left operand
+Task<Val> compare(Drive& drive, int op, Val left, Val right);
+Task<bool> equals(Drive& drive, Val left, Val right);
+// 1: one object, 0: two, -1: a replay may have either.
+int same_object(Recorder& recorder, Val left, Val right);
+
+}  // namespace pijit

@@ -1,0 +1,250 @@
+// Iteration inside C code: iterators over known containers, generators, classes with __iter__ and __next__.
+#include <unordered_map>
+
+#include "cpython/keys.h"
+#include "record/mirror/abstract.h"
+#include "record/mirror/builtins.h"
+#include "record/step/step.h"
+
+namespace pijit {
+namespace {
+
+std::unordered_map<PyTypeObject*, Driven>& steps() {
+  static auto* rows = new std::unordered_map<PyTypeObject*, Driven>();
+  return *rows;
+}
+
+// The number after it. Null: it is not known how a replay gets it.
+Val count_on(Recorder& recorder, Val count) {
+  const Ref one = Ref::steal(PyLong_FromLong(1));
+  if (count.is_reg()) return recorder.scalar_node(ScalarOp::kAdd, count, recorder.owned(one.get()));
+  return recorder.owned(Ref::steal(PyNumber_Add(count.object(), one.get())).get());
+}
+
+Val next_of_enumerate(Recorder& recorder, Val iterator, Val next, Val item) {
+  const Val count = recorder.virtual_field(iterator, field::kEnumerate::kCount);
+  recorder.set_field(iterator, field::kEnumerate::kCount, next);
+  Val pair[2] = {count, item};
+  return recorder.new_tuple(&PyTuple_Type, pair, 2);
+}
+
+// __next__ in Python.
+Task<Val> next_of_class(Drive& drive, Val iterator) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = recorder.type_of(iterator);
+  PyObject* dict = nullptr;
+  if (iterator.is_const() && !recorder.guard_instance(iterator.object(), &dict)) co_await drive.unknown();
+  PyObject* method = recorder.lookup_type(type, names().next);
+  if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyFunction_Type) co_await drive.unknown();
+  Arguments args;
+  args.values.push_back(iterator);
+  const Invoke outcome = recorder.invoke_function(drive.frame(), Val::constant(method), args, Then::kPush, 0);
+  Inner inner = co_await drive.wait(outcome);
+  if (!inner.raised) co_return inner.value;
+  if (!drive.is_raised(PyExc_StopIteration)) co_await drive.pass_on();
+  drive.set_returned(recorder.stop_value());
+  drive.caught();
+  co_return Val();
+}
+
+Task<Val> next_of_zip(Drive& drive, Val zip) {
+  Recorder& recorder = drive.recorder();
+  const Vals sources = recorder.model(zip).items;
+  Vals row;
+  for (Val source : sources) {
+    Val item = co_await iter_next(drive, source);
+    if (item.is_null() && recorder.model(zip).strict) {
+      // All must end together: after the first source that ended, no other may have an item left.
+      if (!row.empty()) co_await drive.raise();
+      for (size_t i = 1; i < sources.size(); ++i) {
+        Val left = co_await iter_next(drive, sources[i]);
+        if (!left.is_null()) co_await drive.raise();
+      }
+    }
+    if (item.is_null()) co_return Val();
+    row.push_back(item);
+  }
+  co_return row.empty() ? Val() : recorder.new_tuple(&PyTuple_Type, row.data(), row.size());
+}
+
+}  // namespace
+
+Driven iterator_step(PyTypeObject* type) {
+  auto row = steps().find(type);
+  return row == steps().end() ? nullptr : row->second;
+}
+
+void add_iterator_step(PyTypeObject* type, Driven next) {
+  steps()[type] = next;
+}
+
+bool is_iterator(Recorder& recorder, Val value) {
+  if (!value.is_virtual()) return false;
+  switch (recorder.model(value).kind) {
+    case VirtualKind::kGenerator:
+      return recorder.type_of(value) == &PyGen_Type;  // no coroutine
+    case VirtualKind::kIterator:
+    case VirtualKind::kEnumerate:
+    case VirtualKind::kZip:
+    case VirtualKind::kLazy:
+      return true;
+    default:
+      return false;
+  }
+}
+
+PyTypeObject* iterator_type(PyTypeObject* iterable) {
+  static PyTypeObject* const rows[][2] = {
+      {&PyList_Type, &PyListIter_Type},          {&PyTuple_Type, &PyTupleIter_Type},
+      {&PyBytes_Type, &PyBytesIter_Type},        {&PyDict_Type, &PyDictIterKey_Type},
+      {&PyDictKeys_Type, &PyDictIterKey_Type},   {&PyDictValues_Type, &PyDictIterValue_Type},
+      {&PyDictItems_Type, &PyDictIterItem_Type}, {&PyODict_Type, &PyODictIter_Type},
+      {&PyODictKeys_Type, &PyODictIter_Type},    {&PyODictValues_Type, &PyODictIter_Type},
+      {&PyODictItems_Type, &PyODictIter_Type},   {&PySet_Type, &PySetIter_Type},
+      {&PyRange_Type, &PyRangeIter_Type}};
+  for (const auto& row : rows)
+    if (row[0]->tp_iter == iterable->tp_iter) return row[1];
+  return iterable == deque_type() ? deque_iterator_type() : nullptr;
+}
+
+namespace {
+
+// A string has one of two iterators, by what it is made of.
+PyTypeObject* string_iterator_type(PyObject* string) {
+  auto of = [](const char* text) {
+    Ref sample = Ref::steal(PyUnicode_FromString(text));
+    return Py_TYPE(Ref::steal(PyObject_GetIter(sample.get())).get());
+  };
+  static PyTypeObject* const ascii = of("a");
+  static PyTypeObject* const other = of("\u00e9");
+  return PyUnicode_IS_ASCII(string) ? ascii : other;
+}
+
+}  // namespace
+
+PyTypeObject* range_iterator_type(PyObject* range, bool reversed) {
+  const Ref sample = Ref::steal(reversed ? PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyReversed_Type), range)
+                                         : PyObject_GetIter(range));
+  if (!sample) PyErr_Clear();
+  return sample ? Py_TYPE(sample.get()) : nullptr;
+}
+
+Task<Val> get_iter(Drive& drive, Val iterable) {
+  Recorder& recorder = drive.recorder();
+  if (is_iterator(recorder, iterable)) co_return iterable;
+  PyTypeObject* type = recorder.type_of(iterable);
+  if (type == nullptr || iterable.is_reg()) co_await drive.unknown();
+  if (type->tp_iter == cpython::slot_functions().iter) {
+    Vals none;
+    Val made = co_await call_special(drive, iterable, names().iter, none);
+    PyTypeObject* of = recorder.type_of(made);
+    if (of == nullptr || of->tp_iternext == nullptr || cpython::has_no_next(of)) co_await drive.unknown();
+    co_return made;
+  }
+  Vals items;
+  if (recorder.count_items(iterable) < 0 && !recorder.try_items(iterable, &items)) co_await drive.unknown();
+  if (type == &PyDictProxy_Type) type = recorder.type_of(recorder.virtual_field(iterable, 0));
+  PyTypeObject* of = type == &PyUnicode_Type && iterable.is_const() ? string_iterator_type(iterable.object())
+                     : type == &PyRange_Type && iterable.is_const() ? range_iterator_type(iterable.object(), false)
+                                                                    : iterator_type(type);
+  if (of == nullptr) co_await drive.unknown();
+  Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
+  recorder.set_field(iterator, field::kIterator::kSource, iterable);
+  if (const Py_ssize_t size = recorder.iterated_size(iterable); size >= 0)
+    recorder.set_field(iterator, field::kIterator::kSize, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
+  co_return iterator;
+}
+
+Task<Val> iter_next(Drive& drive, Val iterator) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = recorder.type_of(iterator);
+  if (iterator.is_virtual()) {
+    const VirtualKind kind = recorder.model(iterator).kind;
+    Val item;
+    if (kind == VirtualKind::kIterator) {
+      if (type == deque_iterator_type() && recorder.is_stale(iterator.index(), recorder.trace().clock)) {
+        const Val message = recorder.owned(Ref::steal(PyUnicode_FromString("deque mutated during iteration")).get());
+        const Vals said(1, message);
+        item = recorder.make_exception(reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError), said);
+        co_await drive.raise(item);
+      }
+      const int more = next_item(recorder, iterator, &item);
+      if (more < 0) co_await drive.unknown();
+      co_return more == 0 ? Val() : item;
+    }
+    if (kind == VirtualKind::kGenerator) {
+      const Inner inner = co_await resume_generator(drive, iterator, Val());
+      co_return inner.ended ? Val() : inner.value;
+    }
+    if (kind == VirtualKind::kEnumerate) {
+      // Before anything has an effect: CPython may have to do all of it again.
+      const Val next = count_on(recorder, recorder.virtual_field(iterator, field::kEnumerate::kCount));
+      if (next.is_null()) co_await drive.unknown();
+      item = co_await iter_next(drive, recorder.virtual_field(iterator, field::kEnumerate::kIterator));
+      co_return item.is_null() ? item : next_of_enumerate(recorder, iterator, next, item);
+    }
+    if (kind == VirtualKind::kZip) {
+      item = co_await next_of_zip(drive, iterator);
+      co_return item;
+    }
+    if (kind == VirtualKind::kLazy) {
+      Driven step = iterator_step(type);
+      if (step == nullptr) co_await drive.unknown();
+      Arguments args;
+      args.values.push_back(iterator);
+      item = co_await step(drive, args);
+      co_return item;
+    }
+  }
+  if (type == nullptr || iterator.is_reg() || type->tp_iternext != cpython::slot_functions().iternext)
+    co_await drive.unknown();
+  Val item = co_await next_of_class(drive, iterator);
+  co_return item;
+}
+
+bool is_drawn(Recorder& recorder, Val iterable) {
+  PyTypeObject* type = recorder.type_of(iterable);
+  return is_iterator(recorder, iterable) || type == nullptr || type->tp_iter == cpython::slot_functions().iter;
+}
+
+Task<bool> ask_length(Drive& drive, Val iterable) {
+  static PyObject* const hint = PyUnicode_InternFromString("__length_hint__");
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = guarded_type(recorder, iterable);
+  if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) co_return true;
+  for (PyObject* name : {names().len, hint}) {
+    PyObject* method = recorder.lookup_type(type, name);
+    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) continue;
+    Vals none;
+    Val length = co_await call_special(drive, iterable, name, none);
+    PyObject* number = length.object();
+    if (number == nullptr || !PyLong_CheckExact(number) || cpython::int_sign(number) < 0) co_await drive.unknown();
+    break;
+  }
+  co_return true;
+}
+
+static Task<Vals> drain(Drive& drive, Val iterator) {
+  Vals items;
+  for (;;) {
+    Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) break;
+    items.push_back(item);
+  }
+  co_return items;
+}
+
+Task<Vals> collect(Drive& drive, Val iterable) {
+  Val iterator = co_await get_iter(drive, iterable);
+  Vals items = co_await drain(drive, iterator);
+  co_return items;
+}
+
+Task<Vals> collect_all(Drive& drive, Val iterable) {
+  Val iterator = co_await get_iter(drive, iterable);
+  co_await ask_length(drive, iterable);
+  Vals items = co_await drain(drive, iterator);
+  co_return items;
+}
+
+}  // namespace pijit

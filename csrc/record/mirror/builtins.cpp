@@ -1,0 +1,263 @@
+// C callables by identity: lookup in the table, then the tensor adapter; everything else is unknown.
+#include "record/mirror/builtins.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "common/imports.h"
+#include "cpython/keys.h"
+#include "cpython/lru_cache.h"
+
+namespace pijit {
+namespace {
+
+// How a C callable is mirrored: one of the two.
+struct Row {
+  Builtin handler;
+  Driven driven;
+  bool computes = false;  // of plain arguments: nothing else
+};
+
+std::unordered_map<const void*, Row>& table() {
+  static auto* rows = new std::unordered_map<const void*, Row>();
+  return *rows;
+}
+
+// What identifies a C callable: its PyMethodDef, else the object.
+const void* identity(PyObject* callable) {
+  if (PyCFunction_CheckExact(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyClassMethodDescr_Type)
+    return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+  return callable;
+}
+
+void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (is_plain_const(result)) {
+    frame.pending.result = recorder.own_const(result);
+    return;
+  }
+  const Val shadow = plain_shadow(recorder, result);
+  if (shadow.is_null()) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  frame.pending.result = shadow;
+}
+
+// The result of a function of containers: what it gives back may be one of them, or be in one.
+void take_scalar(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!cpython::is_scalar(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  frame.pending.result = recorder.own_const(result);
+}
+
+// The names of keyword arguments as a tuple that the trace keeps; null: there are none.
+PyObject* keep_names(Recorder& recorder, const Arguments& args) {
+  if (args.names.empty()) return nullptr;
+  Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.names.size())));
+  for (size_t i = 0; i < args.names.size(); ++i)
+    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
+  recorder.trace().owned.push_back(std::move(names));
+  return recorder.trace().owned.back().get();
+}
+
+// The call that is being looked at, on operands that differ from call to call.
+Invoke compute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const auto first = args.values.begin() + (recorder.called_bound ? 1 : 0);
+  return recorder.compute(frame, recorder.called, {first, args.values.end()}, pops, keep_names(recorder, args));
+}
+
+Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* callable, Arguments& args, int pops) {
+  Adapter* adapter = recorder.adapter();
+  if (adapter == nullptr) return Invoke::kUnknown;
+  bool tensor = adapter->claims(callable);
+  for (Val value : args.values) tensor = tensor || recorder.touches_tensor(value);
+  if (!tensor) return Invoke::kUnknown;
+  Vec<Operand>& operands = recorder.operands();
+  operands.clear();
+  for (Val value : args.values) operands.push_back({value, recorder.real(value)});
+  CallSite site{};
+  site.kind = SiteKind::kCall;
+  site.callable = callable;
+  site.operands = operands.data();
+  site.count = operands.size();
+  site.kwnames = keep_names(recorder, args);
+  if (!recorder.ask_adapter(frame, site, pops, 1)) return Invoke::kUnknown;
+  return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+}
+
+}  // namespace
+
+bool is_plain_const(PyObject* object) {
+  if (cpython::is_scalar(object) || PyRange_Check(object)) return true;
+  if (!PyTuple_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!is_plain_const(PyTuple_GET_ITEM(object, i))) return false;
+  return true;
+}
+
+bool only_computes(PyObject* callable) {
+  if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) {
+    PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
+    if (owner == &PyUnicode_Type || owner == &PyLong_Type || owner == &PyFloat_Type || owner == &PyBytes_Type ||
+        owner == &PyBool_Type || owner == &PyComplex_Type || owner == &PyTuple_Type)
+      return true;
+  }
+  auto row = table().find(identity(callable));
+  return row != table().end() && (row->second.handler == fold || row->second.computes);
+}
+
+bool has_virtual(const Arguments& args) {
+  return std::any_of(args.values.begin(), args.values.end(), [](Val value) { return value.is_virtual(); });
+}
+
+Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  bool varies = false;
+  for (Val& value : args.values) {
+    varies = varies || recorder.is_scalar_reg(value);
+    if (recorder.is_scalar_reg(value)) continue;
+    if (value.object() != nullptr && is_plain_const(value.object())) continue;
+    if (value.is_virtual() && plain_object(recorder, value)) continue;
+    return Invoke::kUnknown;
+  }
+  if (varies && recorder.called == reinterpret_cast<PyObject*>(&PyRange_Type)) return Invoke::kUnknown;  // is walked
+  if (varies) return compute_call(recorder, frame, args, pops);
+  recorder.observe(frame, pops, has_virtual(args) ? take_scalar : take_plain);
+  frame.pending.folds = true;
+  return Invoke::kStarted;
+}
+
+Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result) {
+  if (!recorder.live()) return Invoke::kStopped;
+  recorder.known(frame, pops, result);
+  return Invoke::kStarted;
+}
+
+namespace {
+
+void add_row(const char* module, const char* name, Row row) {
+  const std::string path = name;
+  const size_t dot = path.find('.');
+  PyObject* found = find_object(module, path.substr(0, dot).c_str());
+  if (found != nullptr && dot != std::string::npos) {
+    const Ref key = Ref::steal(PyUnicode_FromString(path.c_str() + dot + 1));
+    found = Ref::borrow(cpython::lookup_type(reinterpret_cast<PyTypeObject*>(found), key.get())).release();
+  }
+  if (found == nullptr) return;
+  const auto known = table().find(identity(found));
+  row.computes = known != table().end() && known->second.handler == fold;
+  table()[identity(found)] = row;
+}
+
+}  // namespace
+
+PyObject* find_object(const char* module, const char* name) noexcept {
+  const SavedError error;  // the first to ask may stand where an exception is under way
+  const Ref space = import_module(module);
+  PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;
+  if (found == nullptr) PyErr_Clear();
+  return found;
+}
+
+bool has_name(PyObject* name, std::string_view text) noexcept {
+  return PyUnicode_IS_COMPACT_ASCII(name) && PyUnicode_GET_LENGTH(name) == static_cast<Py_ssize_t>(text.size()) &&
+         std::memcmp(PyUnicode_1BYTE_DATA(name), text.data(), text.size()) == 0;
+}
+
+void add_builtin(const char* module, const char* name, Builtin handler) {
+  add_row(module, name, {handler, nullptr});
+}
+
+void add_driven(const char* module, const char* name, Driven function) {
+  add_row(module, name, {nullptr, function});
+}
+
+bool is_known_builtin(PyObject* callable) noexcept {
+  return table().count(identity(callable)) > 0;
+}
+
+void build_builtin_table() {
+  if (!table().empty()) return;
+  cpython::slot_functions();  // runs Python once, so not while recording
+  names();
+  find_opaque_functions();
+  cpython::abc_registrations();
+  add_object_builtins();
+  add_container_builtins();
+  add_iteration_builtins();
+  add_list_builtins();
+  add_dict_builtins();
+  add_set_builtins();
+  add_string_builtins();
+  add_number_builtins();
+  add_itertools_builtins();
+  add_functional_builtins();
+  add_exception_builtins();
+  add_generator_builtins();
+  add_function_builtins();
+  add_collection_builtins();
+  add_copy_builtins();
+  add_class_builtins();
+  cpython::lru_cache_type();
+  for (const char* name : {"date", "timedelta"}) {  // a datetime that equals another may be of another zone
+    const Ref type = Ref::steal(find_object("datetime", name));
+    if (type && PyType_Check(type.get()) != 0 && cpython::dies_unnoticed(reinterpret_cast<PyTypeObject*>(type.get())))
+      cpython::add_value_type(reinterpret_cast<PyTypeObject*>(type.get()));
+  }
+}
+
+namespace {
+
+// What a weak reference refers to is fixed, and proven where guards are checked, unless something may have died since.
+Invoke call_reference(Recorder& recorder, ShadowFrame& frame, PyObject* reference, int pops) {
+  PyObject* object = PyWeakref_GET_OBJECT(reference);
+  bool fixed = object != Py_None;
+  const Vec<Node>& nodes = recorder.trace().nodes;
+  for (size_t i = nodes.size(); fixed && i-- > 0 && nodes[i].op != Op::kEpoch;) fixed = !may_let_die(nodes[i].op);
+  if (!fixed) return frame.drive ? Invoke::kUnknown : compute_object(recorder, frame, reference, {}, pops);
+  if (!recorder.guard_slot(reference, offsetof(PyWeakReference, wr_object), &object)) return Invoke::kStopped;
+  return give(recorder, frame, pops, recorder.constant(object));
+}
+
+Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments args, int pops) {
+  PyObject* object = callable.object();
+  if (object == nullptr) return Invoke::kUnknown;
+  if (invoke_getter(recorder, frame, callable, args, pops) == Invoke::kStarted) return Invoke::kStarted;
+  if (PyWeakref_CheckRefExact(object) && args.values.empty() && args.names.empty())
+    return call_reference(recorder, frame, object, pops);
+  recorder.called = object;
+  recorder.called_bound = false;
+  auto row = table().find(identity(object));
+  if (row != table().end()) {
+    if (PyCFunction_CheckExact(object)) {
+      PyObject* self = reinterpret_cast<PyCFunctionObject*>(object)->m_self;
+      bool bound = self != nullptr && !PyModule_Check(self) &&
+                   (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
+      recorder.called_bound = bound;
+      if (bound && !recorder.guard_parts(object)) return Invoke::kUnknown;
+      if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
+    }
+    const TraceMark before = recorder.here();
+    Invoke outcome = row->second.driven != nullptr ? drive(recorder, frame, row->second.driven, args, pops)
+                                                   : row->second.handler(recorder, frame, args, pops);
+    if (outcome != Invoke::kUnknown) return outcome;
+    if (recorder.live() && !recorder.is_untouched(before)) return Invoke::kUnknown;
+  }
+  if (!recorder.live()) return Invoke::kStopped;
+  if (only_computes(object)) {
+    Invoke outcome = fold(recorder, frame, args, pops);
+    if (outcome != Invoke::kUnknown) return outcome;
+  }
+  return ask_adapter_about_call(recorder, frame, object, args, pops);
+}
+
+}  // namespace
+
+// What does not go with a number that varies may go with what it is now. An attempt that consumed an iterator, or
+// wrote, must be taken back first: that is for whoever stops the instruction (Recorder::fix_operands).
+Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+  const TraceMark before = recorder.here();
+  const Invoke outcome = invoke_known(recorder, frame, callable, args, pops);
+  if (outcome != Invoke::kUnknown || !recorder.live() || !recorder.is_untouched(before)) return outcome;
+  if (!recorder.fix_numbers(&args.values)) return outcome;
+  return invoke_known(recorder, frame, callable, args, pops);
+}
+
+}  // namespace pijit

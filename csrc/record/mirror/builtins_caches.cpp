@@ -1,0 +1,50 @@
+// Calls of functions that functools.lru_cache remembers the results of.
+//
+// A call that finds its result runs no Python: the result is a guarded constant, and the call itself is a node, which
+// counts the hit and moves the entry to the end of the order in which entries are forgotten. A call that finds none is
+// an opaque call, under a guard that the result is not there: later calls, which find it, are another trace's.
+#include <algorithm>
+
+#include "cpython/keys.h"
+#include "cpython/lru_cache.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+namespace {
+
+// What the result is kept under, if that is the only argument; else a tuple, which no guard on a dict finds again.
+PyObject* key_of_call(const Arguments& args) {
+  PyObject* only = args.values.size() == 1 && args.names.empty() ? args.values[0].object() : nullptr;
+  return only != nullptr && (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)) ? only : nullptr;
+}
+
+// It was called opaquely before: what it has found or made then may be another object at each replay.
+bool was_opaque(Recorder& recorder, Val function) {
+  const Trace& trace = recorder.trace();
+  return !trace.epochs.empty() && std::any_of(trace.nodes.begin(), trace.nodes.end(), [&](const Node& node) {
+    return is_opaque(node.op) && node.a == function;
+  });
+}
+
+}  // namespace
+
+Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, int pops) {
+  PyObject *object = function.object(), *results = nullptr, *entry = nullptr, *result = nullptr;
+  const cpython::LruCache cache = cpython::lru_cache_of(object);
+  PyObject* key = key_of_call(args);
+  if (cache.empty || cache.typed || key == nullptr || was_opaque(recorder, function)) return Invoke::kUnknown;
+  if (!recorder.guard_slot(object, cache.results_offset, &results) || !PyDict_CheckExact(results) ||
+      !recorder.read_dict(results, key, &entry))
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (entry == nullptr) {
+    frame.mark.guards = static_cast<uint32_t>(recorder.trace().guards.size());  // an opaque call keeps them
+    return Invoke::kUnknown;
+  }
+  result = entry;
+  if (cache.bounded && !recorder.guard_slot(entry, cpython::kLinkResult, &result)) return Invoke::kStopped;
+  const Val found = recorder.constant(result);
+  if (!recorder.live() || !recorder.call_known(object, args.values)) return Invoke::kStopped;
+  return give(recorder, frame, pops, found);
+}
+
+}  // namespace pijit

@@ -1,0 +1,160 @@
+// Known callables about what `collections` and `types` have besides lists and dicts: defaultdict, Counter's counting,
+// SimpleNamespace.
+#include "cpython/keys.h"
+#include "cpython/operators.h"
+#include "record/mirror/abstract.h"
+#include "record/mirror/builtins.h"
+
+#include <structmember.h>
+
+namespace pijit {
+namespace {
+
+PyObject* factory_name() {
+  static PyObject* const name = PyUnicode_InternFromString("default_factory");
+  return name;
+}
+
+// The factory of a defaultdict, fresh or not; Null: not known.
+Val factory_of(Recorder& recorder, Val dict) {
+  Val factory;
+  if (dict.is_virtual()) return recorder.attr_find(dict, factory_name(), &factory) ? factory : Val();
+  PyObject *member = cpython::lookup_type(default_dict_type(), factory_name()), *value = nullptr;
+  if (member == nullptr || Py_TYPE(member) != &PyMemberDescr_Type) return Val();
+  const Py_ssize_t offset = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
+  if (!recorder.guard_slot(dict.object(), offset, &value)) return Val();
+  return value == nullptr ? Val::constant(Py_None) : recorder.constant(value);
+}
+
+// defaultdict(default_factory=None, *more of dict's)
+Task<Val> make_default_dict(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val factory = Val::constant(Py_None);
+  if (args.positional() > 0) {
+    factory = args.values[0];
+    args.values.erase(args.values.begin());
+    PyTypeObject* type = guarded_type(recorder, factory);
+    if (type == nullptr || (factory.object() != Py_None && type->tp_call == nullptr)) co_await drive.unknown();
+  }
+  if (args.positional() > 1) co_await drive.unknown();
+  const Val dict = recorder.new_virtual(VirtualKind::kDict, default_dict_type());
+  recorder.model(dict).names.push_back(factory_name());
+  recorder.model(dict).attrs.push_back(factory);
+  recorder.log(dict, LogOp::kField, Val(), factory, 1);
+  if (args.values.empty()) co_return dict;
+  args.values.insert(args.values.begin(), dict);
+  co_await dict_update(drive, args);
+  co_return dict;
+}
+
+// defaultdict.__missing__(key), of exactly that class: others have methods that it calls.
+Task<Val> default_dict_missing(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() != 2 || !args.names.empty() || recorder.type_of(args.values[0]) != default_dict_type() ||
+      args.values[0].is_reg())
+    co_await drive.unknown();
+  const Val factory = factory_of(recorder, args.values[0]);
+  if (factory.is_null()) co_await drive.unknown();
+  if (factory.object() == Py_None) co_await drive.raise();
+  const Arguments nothing;
+  const Val value = co_await call(drive, factory, nothing);
+  Arguments item;
+  item.values.push_back(args.values[0]);
+  item.values.push_back(args.values[1]);
+  item.values.push_back(value);
+  co_await dict_setitem(drive, item);
+  co_return value;
+}
+
+bool leaves_methods_of_dict(Recorder& recorder, PyTypeObject* type) {
+  static PyObject* const get = PyUnicode_InternFromString("get");
+  return recorder.lookup_type(type, get) == cpython::lookup_type(&PyDict_Type, get) &&
+         recorder.lookup_type(type, names().setitem) == cpython::lookup_type(&PyDict_Type, names().setitem);
+}
+
+// _count_elements(mapping, iterable): nobody sees the mapping before all are counted.
+Task<Val> count_elements(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
+  const Val mapping = args.values[0], iterable = args.values[1];
+  PyTypeObject *type = recorder.type_of(mapping), *of = recorder.type_of(iterable);
+  if (!mapping.is_virtual() || recorder.is_built(mapping) || !is_dict_like(recorder, mapping) || of == nullptr ||
+      !leaves_methods_of_dict(recorder, type) || is_iterator(recorder, iterable) ||
+      (iterator_type(of) == nullptr && of != &PyUnicode_Type))
+    co_await drive.unknown();
+  KeyList keys;
+  Vals counts;
+  const Val one = recorder.owned(Ref::steal(PyLong_FromLong(1)).get());
+  const Val iterator = co_await get_iter(drive, iterable);
+  for (;;) {
+    const Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) break;
+    PyObject* key = recorder.key_of(item);
+    if (key == nullptr) co_await drive.unknown();
+    const ptrdiff_t place = keys.find(key);
+    const size_t at = place < 0 ? keys.size() : static_cast<size_t>(place);
+    Val count;
+    const bool known = at < keys.size() || recorder.dict_find(mapping, key, &count);
+    if (at < keys.size()) count = counts[at];
+    PyTypeObject* number = known ? recorder.type_of(count) : &PyLong_Type;
+    if (number != &PyLong_Type && number != &PyFloat_Type) co_await drive.unknown();  // its + may look at the mapping
+    if (at < keys.size()) {
+      count = co_await binary(drive, nb::kAdd, counts[at], one);
+    } else if (recorder.dict_find(mapping, key, &count)) {
+      count = co_await binary(drive, nb::kAdd, count, one);
+    } else {
+      count = one;
+    }
+    if (at == keys.size()) keys.push_back(key);
+    counts.resize(keys.size());
+    counts[at] = count;
+  }
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(mapping, keys[i], counts[i]);
+  co_return Val::constant(Py_None);
+}
+
+// object()
+Invoke make_object(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (!args.values.empty()) return Invoke::kUnknown;
+  return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kInstance, &PyBaseObject_Type));
+}
+
+// SimpleNamespace(**attributes)
+Task<Val> make_namespace(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.positional() != 0) co_await drive.unknown();
+  const Val space = recorder.new_virtual(VirtualKind::kInstance, namespace_type());
+  for (size_t i = 0; i < args.names.size(); ++i) recorder.attr_set(space, args.names[i], args.values[i]);
+  co_return space;
+}
+
+}  // namespace
+
+PyTypeObject* default_dict_type() noexcept {
+  static PyTypeObject* const type = find_type("_collections", "defaultdict");
+  return type;
+}
+
+PyTypeObject* namespace_type() noexcept {
+  static PyTypeObject* const type = find_type("types", "SimpleNamespace");
+  return type;
+}
+
+Val namespace_dict(Recorder& recorder, Val space) {
+  PyObject* dict = nullptr;
+  if (space.is_virtual()) return recorder.dict_of(space);
+  return space.is_const() && recorder.guard_instance(space.object(), &dict) && dict != nullptr ? Val::constant(dict)
+                                                                                               : Val();
+}
+
+void add_collection_builtins() {
+  add_driven("_collections", "defaultdict", make_default_dict);
+  add_driven("_collections", "defaultdict.__missing__", default_dict_missing);
+  add_driven("_collections", "_count_elements", count_elements);
+  add_driven("types", "SimpleNamespace", make_namespace);
+  add_builtin("builtins", "object", make_object);
+  default_dict_type();
+  namespace_type();
+}
+
+}  // namespace pijit

@@ -1,0 +1,92 @@
+// What `copy` asks objects for: object.__reduce_ex__.
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+namespace {
+
+PyObject* name(const char* text) {
+  return PyUnicode_InternFromString(text);  // lives as long as the process
+}
+
+// An object of a class of its own, with no slots, that leaves all of the protocol to `object`.
+bool is_reduced_by_object(Recorder& recorder, Val object, PyTypeObject* type) {
+  static PyObject *const reduce = name("__reduce__"), *const state = name("__getstate__");
+  static PyObject *const args = name("__getnewargs__"), *const more_args = name("__getnewargs_ex__");
+  static PyObject* const slots = name("__slotnames__");
+  PyTypeObject* base = type;
+  while (base != nullptr && (base->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) base = base->tp_base;
+  if (base != &PyBaseObject_Type || type == base) return false;
+  PyObject* dict = nullptr;
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return false;
+  for (PyObject* own : {reduce, state})
+    if (recorder.lookup_type(type, own) != cpython::lookup_type(&PyBaseObject_Type, own)) return false;
+  for (PyObject* own : {args, more_args})
+    if (recorder.lookup_type(type, own) != nullptr) return false;
+  // The first time the class gets it: what CPython does then is not repeated by a replay.
+  PyObject* names_of_slots = PyDict_GetItemWithError(cpython::type_dict(type), slots);
+  return names_of_slots != nullptr && PyList_CheckExact(names_of_slots) && recorder.guard_list(names_of_slots) &&
+         PyList_GET_SIZE(names_of_slots) == 0 && recorder.live();
+}
+
+// copyreg.__newobj__; null: not known.
+PyObject* maker(Recorder& recorder) {
+  static PyObject *const module_name = name("copyreg"), *const function = name("__newobj__");
+  PyObject *module = nullptr, *found = nullptr;
+  if (!recorder.read_dict(PyImport_GetModuleDict(), module_name, &module) || module == nullptr ||
+      !PyModule_CheckExact(module) || !recorder.read_dict(PyModule_GetDict(module), function, &found))
+    return nullptr;
+  return found;
+}
+
+// getattr(object, name, None); what a class's own __getattribute__ does happens, in its order.
+Task<Val> attribute_or_none(Drive& drive, Val object, PyObject* of) {
+  static PyObject* const getattr = find_object("builtins", "getattr");
+  Arguments args;
+  args.values = {object, Val::constant(of), Val::constant(Py_None)};
+  Val value = co_await call(drive, Val::constant(getattr), args);
+  co_return value;
+}
+
+// Whether it is the method of `object`, of this one.
+bool is_own_method(Recorder& recorder, Val method, Val self, PyObject* of) {
+  return recorder.is_virtual(method, VirtualKind::kBuiltinMethod) && recorder.virtual_field(method, 1) == self &&
+         recorder.virtual_field(method, 0).object() == cpython::lookup_type(&PyBaseObject_Type, of);
+}
+
+// object.__reduce_ex__(self, protocol), of protocols that make the object by its class alone.
+Task<Val> object_reduce(Drive& drive, Arguments args) {
+  static PyObject *const reduce = name("__reduce__"), *const get_state = name("__getstate__");
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
+  const Val self = args.values[0];
+  PyObject* protocol = args.values[1].object();
+  PyTypeObject* type = recorder.type_of(self);
+  int overflow = 0;
+  if (type == nullptr || self.is_reg() || protocol == nullptr || !PyLong_CheckExact(protocol) ||
+      PyLong_AsLongAndOverflow(protocol, &overflow) < 2 || overflow != 0 || !is_reduced_by_object(recorder, self, type))
+    co_await drive.unknown();
+  PyObject *newobj = maker(recorder), *dict = nullptr;
+  if (newobj == nullptr || (self.is_const() && (!recorder.guard_instance(self.object(), &dict) || dict == nullptr)))
+    co_await drive.unknown();
+  if (type->tp_getattro != PyObject_GenericGetAttr) {
+    co_await attribute_or_none(drive, self, reduce);
+    const Val method = co_await attribute_or_none(drive, self, get_state);
+    if (!is_own_method(recorder, method, self, get_state)) co_await drive.unknown();
+  }
+  Objects keys;
+  Vals values;
+  const Val own = dict != nullptr ? Val::constant(dict) : recorder.dict_of(self);
+  if (own.is_null() || !recorder.dict_content(own, &keys, &values)) co_await drive.unknown();
+  const Val none = Val::constant(Py_None), cls = Val::constant(reinterpret_cast<PyObject*>(type));
+  const Val parts[] = {Val::constant(newobj), recorder.new_tuple(&PyTuple_Type, &cls, 1), keys.empty() ? none : own,
+                       none, none};
+  co_return recorder.new_tuple(&PyTuple_Type, parts, 5);
+}
+
+}  // namespace
+
+void add_copy_builtins() {
+  add_driven("builtins", "object.__reduce_ex__", object_reduce);
+}
+
+}  // namespace pijit

@@ -1,0 +1,299 @@
+// Known methods of dicts and OrderedDicts that write, and copies; the views are in builtins_containers.cpp.
+#include "cpython/keys.h"
+#include "record/mirror/abstract.h"
+#include "record/mirror/builtins.h"
+#include "record/mirror/filling.h"
+
+namespace pijit {
+
+int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
+  PyObject* object = recorder.key_in(dict, key);
+  if (object == nullptr) {  // no container has the address of a scalar
+    const Val scalar = recorder.is_virtual(key, VirtualKind::kAddress) ? recorder.virtual_field(key, 0) : Val();
+    const bool known = !scalar.is_null() && !scalar.is_virtual() && recorder.is_virtual(dict, VirtualKind::kDict);
+    return known && recorder.are_other_addresses(dict, scalar) ? 0 : -1;
+  }
+  if (dict.is_virtual() && recorder.has_changed(dict)) return -1;
+  if (dict.is_virtual()) return recorder.dict_find(dict, object, value) ? 1 : 0;
+  return recorder.find_item(dict.object(), object, value);
+}
+
+namespace {
+
+// A dict whose items the recording may write: fresh, an argument, or an exact one that existed before.
+bool may_write(Recorder& recorder, Val dict) {
+  if (dict.is_virtual()) return holds_dict(recorder.model(dict));
+  PyTypeObject* type = recorder.type_of(dict);
+  return dict.is_const() && (type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type());
+}
+
+// dict[key] = value; Null: del dict[key], of a key that is there.
+bool write_item(Recorder& recorder, Val dict, PyObject* key, Val value) {
+  if (dict.is_const()) return recorder.write_dict(dict.object(), key, value);
+  if (value.is_null()) return recorder.dict_delete(dict, key) && recorder.live();
+  recorder.dict_set(dict, key, value);
+  return recorder.live();
+}
+
+// A dict method with so many arguments that writes.
+bool fits(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
+  return args.names.empty() && args.values.size() > least && args.values.size() <= most + 1 &&
+         may_write(recorder, args.values[0]);
+}
+
+Task<Val> dict_pop(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!fits(recorder, args, 1, 2)) co_await drive.unknown();
+  Val value;
+  const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) co_await drive.unknown();
+  if (found == 0 && args.values.size() == 2) co_await drive.raise();
+  if (found == 0) co_return args.values[2];
+  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), Val()))
+    co_await drive.unknown();
+  co_return value;
+}
+
+Task<Val> dict_setdefault(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!fits(recorder, args, 1, 2)) co_await drive.unknown();
+  Val value;
+  const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) co_await drive.unknown();
+  if (found > 0) co_return value;
+  value = args.values.size() == 3 ? args.values[2] : none_value();
+  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), value))
+    co_await drive.unknown();
+  co_return value;
+}
+
+Task<Val> dict_popitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  PyObject* key = nullptr;
+  Val value;
+  if (!fits(recorder, args, 0, 0) || recorder.type_of(args.values[0]) != &PyDict_Type) co_await drive.unknown();
+  const int found = recorder.entry_at(args.values[0], 0, true, &key, &value);
+  if (found < 0) co_await drive.unknown();
+  if (found == 0) co_await drive.raise();
+  Val pair[2] = {recorder.keep_key(key), value};
+  if (!write_item(recorder, args.values[0], key, Val())) co_await drive.unknown();
+  co_return recorder.new_tuple(&PyTuple_Type, pair, 2);
+}
+
+// Several items at once: of a real dict by one node.
+bool write_items(Recorder& recorder, Val dict, const Objects& keys, const Vals& values) {
+  const bool real = dict.is_const() || recorder.is_real(dict);
+  if (keys.empty()) return true;
+  if (keys.size() == 1 || !real) {
+    for (size_t i = 0; i < keys.size(); ++i)
+      if (!write_item(recorder, dict, keys[i], values[i])) return false;
+    return true;
+  }
+  Val more = recorder.new_dict();
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(more, keys[i], values[i]);
+  if (dict.is_const() && !recorder.touch_dict(dict.object())) return false;
+  for (PyObject* key : keys) {
+    PyObject* old = nullptr;
+    if (dict.is_const() && cpython::dict_lookup(dict.object(), key, &old) < 0) return false;
+    if (dict.is_const()) recorder.pin_item(dict.object(), key);
+  }
+  const Vals args(1, more);
+  if (!recorder.call_method(dict, "update", args)) return false;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (dict.is_const()) {
+      recorder.overlay_set(dict.object(), keys[i], values[i]);
+    } else {
+      recorder.dict_put(dict, keys[i], values[i]);
+    }
+  }
+  return true;
+}
+
+Task<Val> dict_clear(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Objects keys;
+  Vals values;
+  const Val dict = args.values[0];
+  if (!fits(recorder, args, 0, 0) || !recorder.dict_content(dict, &keys, &values)) co_await drive.unknown();
+  const Vals nothing;
+  if (dict.is_const()) {
+    if (!recorder.touch_dict(dict.object()) || !recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      recorder.pin(values[i]);
+      recorder.overlay_set(dict.object(), keys[i], Val());
+    }
+    co_return none_value();
+  }
+  if (recorder.is_real(dict)) {
+    if (!recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
+    for (PyObject* key : keys) recorder.dict_put(dict, key, Val());
+    co_return none_value();
+  }
+  for (PyObject* key : keys)
+    if (!recorder.dict_delete(dict, key)) co_await drive.unknown();
+  co_return none_value();
+}
+
+Task<Val> dict_copy(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Objects keys;
+  Vals values;
+  PyTypeObject* type = args.values.size() == 1 ? recorder.type_of(args.values[0]) : nullptr;
+  if ((type != &PyDict_Type && type != &PyODict_Type) || !recorder.dict_content(args.values[0], &keys, &values))
+    co_await drive.unknown();
+  Val copy = recorder.new_virtual(VirtualKind::kDict, type);
+  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(copy, keys[i], values[i]);
+  co_return copy;
+}
+
+Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!args.names.empty() || args.values.size() < 2 || args.values.size() > 3 ||
+      args.values[0].object() != reinterpret_cast<PyObject*>(&PyDict_Type))
+    co_await drive.unknown();
+  const Val value = args.values.size() == 3 ? args.values[2] : none_value();
+  Val dict = recorder.new_dict();
+  const Vals items = co_await collect(drive, args.values[1]);
+  for (Val item : items) {
+    PyObject* key = recorder.key_of(item);
+    if (key == nullptr) co_await drive.unknown();
+    recorder.dict_set(dict, key, value);
+  }
+  co_return dict;
+}
+
+// OrderedDict.move_to_end(key, last=True), of a fresh one.
+Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() < 2 || args.values.size() > 3 || !recorder.is_virtual(args.values[0], VirtualKind::kDict) ||
+      recorder.is_real(args.values[0]))
+    co_await drive.unknown();
+  bool last = true;
+  Val value;
+  if (args.values.size() == 3) last = co_await is_true(drive, args.values[2]);
+  const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) co_await drive.unknown();
+  if (found == 0) co_await drive.raise();
+  const Model& content = recorder.model(args.values[0]);
+  const Objects keys = content.keys;
+  const Vals values = content.items;
+  const ptrdiff_t at = content.keys.find(recorder.key_in(args.values[0], args.values[1]));
+  PyObject* const key = keys[static_cast<size_t>(at)];  // not the one that is only equal to it
+  if (last) {
+    recorder.dict_delete(args.values[0], key);
+    recorder.dict_set(args.values[0], key, value);
+    co_return none_value();
+  }
+  for (PyObject* other : keys) recorder.dict_delete(args.values[0], other);
+  recorder.dict_set(args.values[0], key, value);
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (keys[i] != key) recorder.dict_set(args.values[0], keys[i], values[i]);
+  co_return none_value();
+}
+
+}  // namespace
+
+Task<Val> dict_setitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!fits(recorder, args, 2, 2)) co_await drive.unknown();
+  PyObject* key = recorder.key_in(args.values[0], args.values[1]);
+  if (key == nullptr || !write_item(recorder, args.values[0], key, args.values[2])) co_await drive.unknown();
+  co_return none_value();
+}
+
+Task<Val> dict_delitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!fits(recorder, args, 1, 1)) co_await drive.unknown();
+  Val value;
+  const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
+  if (found < 0) co_await drive.unknown();
+  if (found == 0) co_await drive.raise();
+  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), Val()))
+    co_await drive.unknown();
+  co_return none_value();
+}
+
+// The two values of a pair: OrderedDict draws no more than three of an iterator.
+static Task<Vals> pair_of(Drive& drive, Val dict, Val pair) {
+  Recorder& recorder = drive.recorder();
+  const PyTypeObject* type = recorder.type_of(dict);
+  const bool ordered = type != nullptr && PyType_IsSubtype(const_cast<PyTypeObject*>(type), &PyODict_Type) != 0;
+  if (ordered && is_drawn(recorder, pair)) co_await drive.unknown();
+  const Vals fields = co_await collect(drive, pair);
+  if (fields.size() != 2) co_await drive.unknown();
+  co_return fields;
+}
+
+// dict.update(pairs, **more): each pair is in the dict before the next one is drawn.
+static Task<bool> update_with_pairs(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Val dict = args.values[0];
+  Filling filling(drive, dict, Val(), "update");
+  const Val iterator = co_await get_iter(drive, args.values[1]);
+  for (;;) {
+    const Val pair = co_await iter_next(drive, iterator);
+    if (pair.is_null()) break;
+    const Vals fields = co_await pair_of(drive, dict, pair);
+    PyObject* key = recorder.key_of(fields[0]);
+    if (key == nullptr || !filling.put(key, fields[1])) co_await drive.unknown();
+  }
+  for (size_t i = 0; i < args.names.size(); ++i)
+    if (!filling.put(args.names[i], args.values[args.positional() + i])) co_await drive.unknown();
+  if (!filling.flush()) co_await drive.unknown();
+  co_return true;
+}
+
+// dict.update(other=(), **more): of a mapping, or of pairs.
+Task<Val> dict_update(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.positional() == 0 || args.positional() > 2 || !may_write(recorder, args.values[0])) co_await drive.unknown();
+  Objects keys;
+  Vals values;
+  if (args.positional() == 2) {
+    const Val other = args.values[1];
+    const bool view = recorder.is_virtual(other, VirtualKind::kView) && recorder.type_of(other) != &PyDictProxy_Type;
+    if (!view && recorder.merge_content(other, &keys, &values)) {
+      // A mapping whose items are known.
+    } else if (!recorder.live() || is_dict_like(recorder, other) || may_be_mapping(recorder, other)) {
+      co_await drive.unknown();
+    } else {
+      co_await update_with_pairs(drive, args);
+      co_return none_value();
+    }
+  }
+  keys.insert(keys.end(), args.names.begin(), args.names.end());
+  values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());
+  if (!write_items(recorder, args.values[0], keys, values)) co_await drive.unknown();
+  co_return none_value();
+}
+
+// A method of dict that writes, called on a dict that keeps an order of its own, puts the two out of step.
+template <Driven kMethod>
+static Task<Val> of_plain_dict(Drive& drive, Arguments args) {
+  PyTypeObject* type = args.values.empty() ? nullptr : drive.recorder().type_of(args.values[0]);
+  if (type != nullptr && PyType_IsSubtype(type, &PyODict_Type) != 0) co_await drive.unknown();
+  Val result = co_await kMethod(drive, args);
+  co_return result;
+}
+
+void add_dict_builtins() {
+  for (const char* type : {"dict", "OrderedDict"}) {
+    const bool ordered = type[0] == 'O';
+    auto add = [&](const char* method, Driven function) {
+      add_driven(ordered ? "collections" : "builtins", (std::string(type) + "." + method).c_str(), function);
+    };
+    add("pop", ordered ? dict_pop : of_plain_dict<dict_pop>);
+    add("setdefault", ordered ? dict_setdefault : of_plain_dict<dict_setdefault>);
+    add("popitem", ordered ? dict_popitem : of_plain_dict<dict_popitem>);
+    add("update", ordered ? dict_update : of_plain_dict<dict_update>);
+    add("clear", ordered ? dict_clear : of_plain_dict<dict_clear>);
+    add("copy", dict_copy);
+    add("__setitem__", ordered ? dict_setitem : of_plain_dict<dict_setitem>);
+    add("__delitem__", ordered ? dict_delitem : of_plain_dict<dict_delitem>);
+  }
+  add_driven("builtins", "dict.__init__", of_plain_dict<dict_update>);
+  add_driven("builtins", "dict.fromkeys", dict_fromkeys);
+  add_driven("collections", "OrderedDict.move_to_end", dict_move_to_end);
+}
+
+}  // namespace pijit

@@ -1,0 +1,381 @@
+// Known C callables that iterate: constructors of containers, all, any, sum, min, max, sorted, zip, enumerate, iter,
+// next.
+#include <algorithm>
+#include <cmath>
+
+#include "cpython/keys.h"
+#include "cpython/operators.h"
+#include "record/mirror/abstract.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+namespace {
+
+bool one_argument(const Arguments& args) {
+  return args.values.size() == 1 && args.names.empty();
+}
+
+Task<Val> make_tuple(Drive& drive, Arguments args) {
+  if (args.values.empty()) co_return drive.recorder().new_tuple(&PyTuple_Type, nullptr, 0);
+  if (!one_argument(args)) co_await drive.unknown();
+  if (drive.recorder().type_of(args.values[0]) == &PyTuple_Type) co_return args.values[0];
+  const Vals items = co_await collect_all(drive, args.values[0]);
+  co_return drive.recorder().new_tuple(&PyTuple_Type, items.data(), items.size());
+}
+
+Task<Val> make_list(Drive& drive, Arguments args) {
+  if (args.values.empty()) co_return drive.recorder().new_list(nullptr, 0);
+  if (!one_argument(args)) co_await drive.unknown();
+  const Vals items = co_await collect_all(drive, args.values[0]);
+  co_return drive.recorder().new_list(items.data(), items.size());
+}
+
+template <PyTypeObject* kType>
+Task<Val> make_set(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() > 1 || !args.names.empty()) co_await drive.unknown();
+  if (kType == &PyFrozenSet_Type && !args.values.empty() && recorder.type_of(args.values[0]) == kType)
+    co_return args.values[0];
+  KeyList keys;
+  if (args.values.empty()) co_return new_set(recorder, kType, keys);
+  const bool table = has_table(recorder, args.values[0]);
+  if (!set_keys(recorder, args.values[0], &keys)) {
+    const Vals items = co_await collect(drive, args.values[0]);
+    for (Val item : items) {
+      PyObject* key = recorder.key_of(item);
+      if (key == nullptr) co_await drive.unknown();
+      if (!keys.holds(key)) keys.push_back(key);
+    }
+  }
+  if (!table) co_return new_set(recorder, kType, keys);
+  Val set = new_set(recorder, kType, keys, reinterpret_cast<PyObject*>(kType), args.values);
+  if (set.is_null()) co_await drive.unknown();
+  co_return set;
+}
+
+// dict(pairs): an iterable of pairs; dict(mapping, **more) is in builtins_containers.cpp.
+template <PyTypeObject* kType>
+Task<Val> make_dict_of_pairs(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  Val dict = recorder.new_virtual(VirtualKind::kDict, kType);
+  Val iterator = co_await get_iter(drive, args.values[0]);
+  for (;;) {
+    Val pair = co_await iter_next(drive, iterator);
+    if (pair.is_null()) break;
+    const Vals fields = co_await collect(drive, pair);
+    if (fields.size() != 2) co_await drive.raise();
+    PyObject* key = recorder.key_of(fields[0]);
+    if (key == nullptr) co_await drive.unknown();
+    recorder.dict_set(dict, key, fields[1]);
+  }
+  for (size_t i = 0; i < args.names.size(); ++i)
+    recorder.dict_set(dict, args.names[i], args.values[args.positional() + i]);
+  co_return dict;
+}
+
+template <bool kAll>
+Task<Val> all_any(Drive& drive, Arguments args) {
+  if (!one_argument(args)) co_await drive.unknown();
+  Val iterator = co_await get_iter(drive, args.values[0]);
+  for (;;) {
+    Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) co_return truth_value(kAll);
+    const bool yes = co_await is_true(drive, item);
+    if (yes != kAll) co_return truth_value(!kAll);
+  }
+}
+
+Task<Val> builtin_iter(Drive& drive, Arguments args) {
+  if (!args.names.empty() || args.values.empty() || args.values.size() > 2) co_await drive.unknown();
+  if (args.values.size() == 1) {
+    Val iterator = co_await get_iter(drive, args.values[0]);
+    co_return iterator;
+  }
+  Val iterator = drive.recorder().new_virtual(VirtualKind::kLazy, &PyCallIter_Type);
+  drive.recorder().set_field(iterator, 0, args.values[0]);
+  drive.recorder().set_field(iterator, 1, args.values[1]);
+  co_return iterator;
+}
+
+// iter(callable, sentinel): exhausted once the sentinel came.
+Task<Val> next_of_callable(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Val iterator = args.values[0], sentinel = recorder.virtual_field(iterator, 1);
+  if (sentinel.is_null()) co_return Val();
+  Arguments none;
+  Val item = co_await call(drive, recorder.virtual_field(iterator, 0), none);
+  const bool last = co_await equals(drive, item, sentinel);
+  if (!last) co_return item;
+  recorder.set_field(iterator, 1, Val());
+  recorder.note_begun(iterator);
+  co_return Val();
+}
+
+Task<Val> builtin_next(Drive& drive, Arguments args) {
+  if (!args.names.empty() || args.values.empty() || args.values.size() > 2) co_await drive.unknown();
+  if (drive.recorder().type_of(args.values[0]) == &PyGen_Type && args.values[0].is_virtual()) {
+    const Inner inner = co_await resume_generator(drive, args.values[0], Val());
+    if (!inner.ended) co_return inner.value;
+    if (args.values.size() == 1) co_await drive.raise(new_stop(drive.recorder(), inner.returned));
+    co_return args.values[1];
+  }
+  Val item = co_await iter_next(drive, args.values[0]);
+  if (!item.is_null()) co_return item;
+  if (args.values.size() == 1) co_await drive.raise();
+  co_return args.values[1];
+}
+
+Task<Val> make_enumerate(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.empty() || args.values.size() > 2 || args.positional() == 0) co_await drive.unknown();
+  if (!args.names.empty() && !has_name(args.names[0], "start")) co_await drive.unknown();
+  Val start = args.values.size() == 2 ? recorder.force(args.values[1]) : number_value(recorder, 0);
+  if (start.object() == nullptr || !PyLong_CheckExact(start.object())) co_await drive.unknown();
+  Val inner = co_await get_iter(drive, args.values[0]);
+  Val result = recorder.new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
+  recorder.set_field(result, field::kEnumerate::kIterator, inner);
+  recorder.set_field(result, field::kEnumerate::kCount, start);
+  co_return result;
+}
+
+Task<Val> make_zip(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  bool strict = false;
+  if (!args.names.empty()) {
+    if (args.names.size() > 1 || !has_name(args.names[0], "strict")) co_await drive.unknown();
+    strict = co_await is_true(drive, args.values.back());
+  }
+  Vals sources;
+  for (size_t i = 0; i < args.positional(); ++i) {
+    Val source = co_await get_iter(drive, args.values[i]);
+    sources.push_back(source);
+  }
+  Val zip = recorder.new_sequence(VirtualKind::kZip, &PyZip_Type, sources.data(), sources.size());
+  recorder.model(zip).strict = strict;
+  if (strict) recorder.log(zip, LogOp::kField, Val(), Val::constant(Py_True));
+  co_return zip;
+}
+
+Task<Val> make_reversed(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!one_argument(args)) co_await drive.unknown();
+  static PyObject* const special = PyUnicode_InternFromString("__reversed__");
+  PyTypeObject* type = guarded_type(recorder, args.values[0]);
+  if (type == nullptr) co_await drive.unknown();
+  PyObject* method = recorder.lookup_type(type, special);
+  if (method != nullptr && Py_TYPE(method) == &PyFunction_Type) {
+    Vals none;
+    Val made = co_await call_special(drive, args.values[0], special, none);
+    co_return made;
+  }
+  const bool range = type == &PyRange_Type && args.values[0].is_const();
+  PyTypeObject* of = type == &PyList_Type    ? &PyListRevIter_Type
+                     : type == &PyTuple_Type ? &PyReversed_Type
+                     : type == &PyDict_Type  ? &PyDictRevIterKey_Type
+                     : range                 ? range_iterator_type(args.values[0].object(), true)
+                                             : nullptr;
+  Vals items;
+  if (of == nullptr || (recorder.count_items(args.values[0]) < 0 && !recorder.try_items(args.values[0], &items)))
+    co_await drive.unknown();
+  Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
+  recorder.set_field(iterator, field::kIterator::kSource, args.values[0]);
+  recorder.set_field(iterator, field::kIterator::kReversed, Val::constant(Py_True));
+  const Py_ssize_t size =
+      type == &PyList_Type ? recorder.count_items(args.values[0]) : recorder.iterated_size(args.values[0]);
+  if (size >= 0) recorder.set_field(iterator, field::kIterator::kSize, number_value(recorder, size));
+  co_return iterator;
+}
+
+Task<Val> builtin_sum(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.empty() || args.values.size() > 2 || args.positional() == 0) co_await drive.unknown();
+  Val total = args.values.size() == 2 ? args.values[1] : number_value(recorder, 0);
+  PyTypeObject* type = recorder.type_of(total);
+  if (type == nullptr) co_await drive.unknown();
+  if (type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyByteArray_Type) co_await drive.raise();
+  Val iterator = co_await get_iter(drive, args.values[0]);
+  for (bool first = true;; first = false) {
+    Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) {
+      const bool copies = first && (type == &PyLong_Type || type == &PyFloat_Type);
+      if (copies)
+        total = co_await binary(drive, nb::kSubtract, total, number_value(recorder, 0));  // -0.0 stays what it is
+      co_return total;
+    }
+    total = co_await binary(drive, nb::kAdd, total, item);
+  }
+}
+
+// Keyword arguments `key`, `default`, `reverse` of min, max and sorted. False: another.
+bool read_options(const Arguments& args, Val* key, Val* fallback, Val* reverse) {
+  for (size_t i = 0; i < args.names.size(); ++i) {
+    Val value = args.values[args.positional() + i];
+    PyObject* name = args.names[i];
+    Val* option = has_name(name, "key")       ? key
+                  : has_name(name, "default") ? fallback
+                  : has_name(name, "reverse") ? reverse
+                                              : nullptr;
+    if (option == nullptr) return false;
+    *option = value;
+  }
+  if (key->object() == Py_None) *key = Val();
+  return true;
+}
+
+template <int kOp>
+Task<Val> min_max(Drive& drive, Arguments args) {
+  Val key, fallback, unused, best, best_key;
+  if (!read_options(args, &key, &fallback, &unused) || !unused.is_null() || args.positional() == 0)
+    co_await drive.unknown();
+  Val source = args.values[0];
+  if (args.positional() > 1) {
+    if (!fallback.is_null()) co_await drive.raise();
+    source = drive.recorder().new_tuple(&PyTuple_Type, args.values.data(), args.positional());
+  }
+  Val iterator = co_await get_iter(drive, source);
+  for (;;) {
+    Val item = co_await iter_next(drive, iterator);
+    if (item.is_null()) break;
+    Val item_key = item;
+    if (!key.is_null()) item_key = co_await call_one(drive, key, item);
+    bool better = best.is_null();
+    if (!better) {
+      Val answer = co_await compare(drive, kOp, item_key, best_key);
+      better = co_await is_true(drive, answer);
+    }
+    if (!better) continue;
+    best = item;
+    best_key = item_key;
+  }
+  if (best.is_null()) best = fallback;
+  if (best.is_null()) co_await drive.raise();
+  co_return best;
+}
+
+struct Sorted {
+  Ref key;
+  Val item;
+};
+
+}  // namespace
+
+// What list.sort does: the keys of all items first, then a stable order. Only keys of plain values are compared, so the
+// order of comparisons does not show.
+Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse, bool in_place) {
+  std::vector<Sorted> rows(items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
+    Val item_key = items[i];
+    if (!key.is_null()) item_key = co_await call_one(drive, key, items[i]);
+    rows[i].key = plain_object(drive.recorder(), item_key);
+    rows[i].item = items[i];
+    if (!rows[i].key) co_await drive.unknown();
+  }
+  bool failed = false;
+  auto less = [&failed](const Sorted& a, const Sorted& b) {
+    const int yes = failed ? 0 : PyObject_RichCompareBool(a.key.get(), b.key.get(), Py_LT);
+    if (yes < 0) PyErr_Clear();
+    failed = failed || yes < 0;
+    return yes > 0;
+  };
+  // NaN has no place in an order: CPython's algorithm decides where it lands.
+  for (const Sorted& row : rows)
+    failed = failed || PyObject_RichCompareBool(row.key.get(), row.key.get(), Py_EQ) != 1 ||
+             (PyFloat_CheckExact(row.key.get()) && std::isnan(PyFloat_AS_DOUBLE(row.key.get())));
+  if (failed) co_await drive.unknown();
+  if (reverse) std::reverse(rows.begin(), rows.end());
+  std::stable_sort(rows.begin(), rows.end(), less);
+  if (reverse) std::reverse(rows.begin(), rows.end());
+  if (failed && in_place) co_await drive.unknown();  // CPython leaves them half sorted
+  if (failed) co_await drive.raise();
+  Vals sorted;
+  for (const Sorted& row : rows) sorted.push_back(row.item);
+  co_return sorted;
+}
+
+namespace {
+
+Task<Val> builtin_sorted(Drive& drive, Arguments args) {
+  Val key, unused, reverse;
+  if (!read_options(args, &key, &unused, &reverse) || !unused.is_null() || args.positional() != 1)
+    co_await drive.unknown();
+  bool backwards = false;
+  Vals items = co_await collect_all(drive, args.values[0]);
+  if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
+  const Vals sorted = co_await sort_items(drive, items, key, backwards, false);
+  co_return drive.recorder().new_list(sorted.data(), sorted.size());
+}
+
+template <PyTypeObject* kType>
+Task<Val> make_lazy(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.size() < 2 || !args.names.empty() || (kType == &PyFilter_Type && args.values.size() != 2))
+    co_await drive.unknown();
+  Vals fields;
+  fields.push_back(args.values[0]);
+  for (size_t i = 1; i < args.values.size(); ++i) {
+    Val source = co_await get_iter(drive, args.values[i]);
+    fields.push_back(source);
+  }
+  Val iterator = recorder.new_virtual(VirtualKind::kLazy, kType);
+  for (size_t i = 0; i < fields.size(); ++i) recorder.set_field(iterator, static_cast<uint32_t>(i), fields[i]);
+  co_return iterator;
+}
+
+Task<Val> next_of_map(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Vals fields = recorder.model(args.values[0]).items;
+  Arguments inner;
+  for (size_t i = 1; i < fields.size(); ++i) {
+    Val item = co_await iter_next(drive, fields[i]);
+    if (item.is_null()) co_return Val();
+    inner.values.push_back(item);
+  }
+  Val result = co_await call(drive, fields[0], inner);
+  co_return result;
+}
+
+Task<Val> next_of_filter(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Val function = recorder.virtual_field(args.values[0], 0), source = recorder.virtual_field(args.values[0], 1);
+  const bool plain = function.object() == Py_None || function.object() == reinterpret_cast<PyObject*>(&PyBool_Type);
+  for (;;) {
+    Val item = co_await iter_next(drive, source);
+    if (item.is_null()) co_return Val();
+    Val answer = item;
+    if (!plain) answer = co_await call_one(drive, function, item);
+    const bool yes = co_await is_true(drive, answer);
+    if (yes) co_return item;
+  }
+}
+
+}  // namespace
+
+Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops) {
+  Driven made = type == &PyODict_Type ? make_dict_of_pairs<&PyODict_Type> : make_dict_of_pairs<&PyDict_Type>;
+  return drive(recorder, frame, made, args, pops);
+}
+
+void add_iteration_builtins() {
+  add_driven("builtins", "tuple", make_tuple);
+  add_driven("builtins", "list", make_list);
+  add_driven("builtins", "set", make_set<&PySet_Type>);
+  add_driven("builtins", "frozenset", make_set<&PyFrozenSet_Type>);
+  add_driven("builtins", "all", all_any<true>);
+  add_driven("builtins", "any", all_any<false>);
+  add_driven("builtins", "iter", builtin_iter);
+  add_driven("builtins", "next", builtin_next);
+  add_driven("builtins", "enumerate", make_enumerate);
+  add_driven("builtins", "zip", make_zip);
+  add_driven("builtins", "reversed", make_reversed);
+  add_driven("builtins", "sum", builtin_sum);
+  add_builtin("builtins", "min", folded<min_max<Py_LT>>);
+  add_builtin("builtins", "max", folded<min_max<Py_GT>>);
+  add_driven("builtins", "sorted", builtin_sorted);
+  add_driven("builtins", "map", make_lazy<&PyMap_Type>);
+  add_driven("builtins", "filter", make_lazy<&PyFilter_Type>);
+  add_iterator_step(&PyMap_Type, next_of_map);
+  add_iterator_step(&PyFilter_Type, next_of_filter);
+  add_iterator_step(&PyCallIter_Type, next_of_callable);
+}
+
+}  // namespace pijit

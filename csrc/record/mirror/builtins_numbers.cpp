@@ -1,0 +1,149 @@
+// Known C callables on numbers, where the class of the operand may have a method in Python: abs, round, int, hash, ...
+#include "cpython/keys.h"
+#include "cpython/operators.h"
+#include "record/mirror/abstract.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+namespace {
+
+bool in_python(Recorder& recorder, Val value, const char* name, PyObject** interned) {
+  *interned = recorder.owned(Ref::steal(PyUnicode_InternFromString(name)).get()).object();
+  PyTypeObject* type = value.is_reg() ? nullptr : recorder.type_of(value);
+  if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
+  PyObject* method = recorder.lookup_type(type, *interned, value.object());
+  return method != nullptr && Py_TYPE(method) == &PyFunction_Type;
+}
+
+// A function of one operand that hands over to one of these methods, the first that the class has.
+struct Handed {
+  const char* function;
+  const char* methods[3];
+};
+constexpr Handed kHanded[] = {{"abs", {"__abs__"}},
+                              {"round", {"__round__"}},
+                              {"int", {"__int__", "__index__", "__trunc__"}},
+                              {"float", {"__float__", "__index__"}},
+                              {"complex", {"__complex__", "__float__", "__index__"}},
+                              {"hash", {"__hash__"}},
+                              {"bytes", {"__bytes__"}}};
+
+template <size_t kRow>
+Task<Val> hand_over(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (args.values.empty() || !args.names.empty() || args.values.size() > (kRow == 1 ? 2 : 1)) co_await drive.unknown();
+  for (const char* name : kHanded[kRow].methods) {
+    PyObject* method = nullptr;
+    if (name == nullptr || !in_python(recorder, args.values[0], name, &method)) continue;
+    Vals more(args.values.begin() + 1, args.values.end());
+    Val result = co_await call_special(drive, args.values[0], method, more);
+    PyObject* object = result.object();
+    const bool whole = object != nullptr && PyLong_CheckExact(object);
+    if (kRow < 2) co_return result;
+    // What the constructor takes over as it is; anything else it converts, or refuses.
+    if (kRow == 2 && whole) co_return result;
+    if (kRow == 3 && object != nullptr && PyFloat_CheckExact(object)) co_return result;
+    if (kRow == 3 && whole) co_return recorder.owned(Ref::steal(PyFloat_FromDouble(PyLong_AsDouble(object))).get());
+    if (kRow == 4 && object != nullptr && PyComplex_CheckExact(object)) co_return result;
+    if (kRow == 5 && whole && PyLong_AsSsize_t(object) == PyObject_Hash(object)) co_return result;
+    if (kRow == 6 && object != nullptr && PyBytes_CheckExact(object)) co_return result;
+    PyErr_Clear();
+    co_await drive.unknown();
+  }
+  if (kRow == 6) {
+    Ref content = plain_object(recorder, args.values[0]);
+    Ref made = content ? Ref::steal(PyBytes_FromObject(content.get())) : Ref();
+    PyErr_Clear();
+    if (made) co_return recorder.owned(made.get());
+  }
+  if (kRow == 5) {
+    // The hash of an object that existed before, by its address; that of a fresh one differs from call to call.
+    PyObject* object = args.values[0].object();
+    PyObject* dict = nullptr;
+    if (object != nullptr && cpython::is_native_key(object) && recorder.guard_instance(object, &dict)) {
+      recorder.guard_type_version(Py_TYPE(object));
+      co_return recorder.owned(Ref::steal(PyLong_FromSsize_t(PyObject_Hash(object))).get());
+    }
+  }
+  co_await drive.unknown();
+  co_return Val();
+}
+
+template <size_t kRow>
+Invoke handed(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const Arguments given = args;
+  Invoke outcome = frame.drive ? Invoke::kUnknown : fold(recorder, frame, args, pops);
+  return outcome == Invoke::kUnknown && recorder.live() ? drive(recorder, frame, hand_over<kRow>, given, pops)
+                                                        : outcome;
+}
+
+// pow(a, b), divmod(a, b): the operators; three operands only of plain numbers or by __pow__ of the first.
+Task<Val> drive_pow(Drive& drive, Arguments args) {
+  PyObject* name = nullptr;
+  if (args.values.size() == 2 && args.names.empty()) {
+    Val result = co_await binary(drive, nb::kPower, args.values[0], args.values[1]);
+    co_return result;
+  }
+  if (args.values.size() != 3 || !in_python(drive.recorder(), args.values[0], "__pow__", &name))
+    co_await drive.unknown();
+  Vals more(args.values.begin() + 1, args.values.end());
+  Val result = co_await call_special(drive, args.values[0], name, more);
+  if (result.object() == Py_NotImplemented) co_await drive.unknown();
+  co_return result;
+}
+
+Task<Val> drive_divmod(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  PyObject *name = nullptr, *reflected = nullptr;
+  if (args.values.size() != 2) co_await drive.unknown();
+  const bool right = in_python(recorder, args.values[1], "__rdivmod__", &reflected);
+  if (in_python(recorder, args.values[0], "__divmod__", &name)) {
+    Vals more(1, args.values[1]);
+    Val result = co_await call_special(drive, args.values[0], name, more);
+    if (result.object() != Py_NotImplemented) co_return result;
+    if (!right) co_await drive.raise();
+  } else if (!right || !cpython::is_scalar(args.values[0].object() == nullptr ? Py_True : args.values[0].object())) {
+    co_await drive.unknown();
+  }
+  Vals more(1, args.values[0]);
+  Val result = co_await call_special(drive, args.values[1], reflected, more);
+  if (result.object() == Py_NotImplemented) co_await drive.raise();
+  co_return result;
+}
+
+Task<Val> make_bool(Drive& drive, Arguments args) {
+  if (!args.names.empty() || args.values.size() > 1) co_await drive.unknown();
+  if (args.values.empty()) co_return Val::constant(Py_False);
+  const bool yes = co_await is_true(drive, args.values[0]);
+  co_return Val::constant(yes ? Py_True : Py_False);
+}
+
+}  // namespace
+
+// operator.index: an int, or what __index__ in Python gives.
+Task<Val> index_of_value(Drive& drive, Val value) {
+  Recorder& recorder = drive.recorder();
+  PyObject* name = nullptr;
+  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+  if (value.object() != nullptr && PyLong_Check(value.object())) co_return value;
+  if (value.is_null() || !in_python(recorder, value, "__index__", &name)) co_await drive.unknown();
+  Vals none;
+  Val result = co_await call_special(drive, value, name, none);
+  if (result.object() == nullptr || !PyLong_CheckExact(result.object())) co_await drive.unknown();
+  co_return result;
+}
+
+void add_number_builtins() {
+  add_builtin("builtins", "abs", handed<0>);
+  add_builtin("builtins", "round", handed<1>);
+  add_builtin("builtins", "int", handed<2>);
+  add_builtin("builtins", "float", handed<3>);
+  add_builtin("builtins", "complex", handed<4>);
+  add_builtin("builtins", "hash", handed<5>);
+  add_builtin("builtins", "bytes", handed<6>);
+  add_builtin("builtins", "pow", folded<drive_pow>);
+  add_builtin("builtins", "divmod", folded<drive_divmod>);
+  add_driven("builtins", "bool", make_bool);
+}
+
+}  // namespace pijit

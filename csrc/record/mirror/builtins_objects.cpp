@@ -1,0 +1,537 @@
+// Known C callables about objects, classes and attributes.
+#include "cpython/keys.h"
+#include "record/mirror/audits.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+namespace {
+
+// What a metaclass that asks for no more inherits.
+PyObject* of_type(PyObject* name) {
+  return PyDict_GetItem(cpython::type_dict(&PyType_Type), name);
+}
+
+// isinstance for one class, without running Python. 1, 0, or -1: not decidable here.
+int instance_of(Recorder& recorder, Val object, PyObject* cls) {
+  PyTypeObject* type = recorder.type_of(object);
+  if (type == nullptr || !PyType_Check(cls)) return -1;
+  PyObject* dict = nullptr;
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return -1;
+  if (type == reinterpret_cast<PyTypeObject*>(cls)) return 1;
+  static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
+  if (recorder.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
+  recorder.guard_type_version(type);
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))) return 1;
+  PyObject* own = recorder.lookup_type(type, names().class_);
+  return own == nullptr || Py_TYPE(own) == &PyGetSetDescr_Type ? 0 : -1;
+}
+
+Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2) return Invoke::kUnknown;
+  Val object = args.values[0];
+  Vals classes;
+  PyObject* single = args.values[1].object();
+  if (single != nullptr && PyType_Check(single)) {
+    int yes = instance_of(recorder, object, single);
+    if (!recorder.live()) return Invoke::kStopped;
+    if (yes >= 0) return give(recorder, frame, pops, truth_value(yes > 0));
+    static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
+    PyObject* method = recorder.lookup_type(Py_TYPE(single), check);
+    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type || recorder.type_of(object) == nullptr)
+      return Invoke::kUnknown;
+    Arguments inner;
+    inner.values = {args.values[1], object};
+    return recorder.invoke_function(frame, Val::constant(method), inner, Then::kTruth, pops);
+  }
+  if (recorder.type_of(args.values[1]) != &PyTuple_Type || !recorder.try_items(args.values[1], &classes)) {
+    // A union type, X | Y: its members.
+    if (single == nullptr || Py_TYPE(single) != union_type()) return Invoke::kUnknown;
+    Ref members = Ref::steal(PyObject_GetAttrString(single, "__args__"));
+    if (!members) return Invoke::kUnknown;
+    recorder.owned(single);  // another union may be made at its address
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(members.get()); ++i)
+      classes.push_back(Val::constant(PyTuple_GET_ITEM(members.get(), i)));
+  }
+  for (Val cls : classes) {
+    int yes = cls.object() == nullptr ? -1 : instance_of(recorder, object, cls.object());
+    if (!recorder.live()) return Invoke::kStopped;
+    if (yes < 0) return Invoke::kUnknown;
+    if (yes > 0) return give(recorder, frame, pops, truth_value(true));
+  }
+  return give(recorder, frame, pops, truth_value(false));
+}
+
+// issubclass for one class, as instance_of.
+int subclass_of(Recorder& recorder, PyTypeObject* type, PyObject* cls) {
+  if (cls == nullptr || !PyType_Check(cls)) return -1;
+  static PyObject* const check = PyUnicode_InternFromString("__subclasscheck__");
+  if (recorder.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
+  recorder.guard_type_version(type);
+  return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls));
+}
+
+Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject* type = args.values.size() == 2 ? args.values[0].object() : nullptr;
+  if (type == nullptr || !PyType_Check(type)) return Invoke::kUnknown;
+  Vals classes;
+  if (recorder.type_of(args.values[1]) != &PyTuple_Type) {
+    classes.push_back(args.values[1]);
+  } else if (!recorder.try_items(args.values[1], &classes)) {
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  }
+  bool found = false;
+  for (size_t i = 0; i < classes.size() && !found; ++i) {
+    const int yes = subclass_of(recorder, reinterpret_cast<PyTypeObject*>(type), classes[i].object());
+    if (!recorder.live()) return Invoke::kStopped;
+    if (yes < 0) return Invoke::kUnknown;
+    found = yes > 0;
+  }
+  return give(recorder, frame, pops, truth_value(found));
+}
+
+// type.__instancecheck__(cls, object): what isinstance does when no metaclass asks for more.
+Invoke type_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject* cls = args.values.size() == 2 ? args.values[0].object() : nullptr;
+  PyTypeObject* type = cls == nullptr || !PyType_Check(cls) ? nullptr : recorder.type_of(args.values[1]);
+  if (type == nullptr) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (args.values[1].is_const() && !recorder.guard_instance(args.values[1].object(), &dict)) return Invoke::kStopped;
+  PyObject* own = recorder.lookup_type(type, names().class_);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (own != nullptr && Py_TYPE(own) != &PyGetSetDescr_Type) return Invoke::kUnknown;
+  return give(recorder, frame, pops, truth_value(PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))));
+}
+
+// An abstract class that has said yes keeps the class in its cache and says yes for ever.
+void take_abc_answer(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  take_owned(recorder, frame, result);
+  if (result == Py_False) recorder.note_refused(frame.pending.x.object(), frame.pending.y.object());
+}
+
+// The registries behind an abstract class `args.values[0]` decide by a class: its version and the count of
+// registrations prove the answer. asked: the class, null if it is not known.
+Invoke abc_check(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops, PyTypeObject* type,
+                 PyTypeObject* asked) {
+  recorder.guard_type_version(type);
+  recorder.guard_abc_registry();
+  recorder.observe(frame, pops, take_abc_answer);
+  frame.pending.ignores_frames = true;
+  frame.pending.x = args.values[0];
+  if (asked != nullptr) frame.pending.y = Val::constant(reinterpret_cast<PyObject*>(asked));
+  return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+}
+
+Invoke builtin_abc_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2) return Invoke::kUnknown;
+  PyTypeObject* type = recorder.type_of(args.values[1]);
+  if (type == nullptr || args.values[0].object() == nullptr) return Invoke::kUnknown;
+  PyObject* own = cpython::lookup_type(type, names().class_);  // `__class__` may say another class
+  const bool plain = own != nullptr && Py_TYPE(own) == &PyGetSetDescr_Type;
+  return abc_check(recorder, frame, args, pops, type, plain ? type : nullptr);
+}
+
+Invoke builtin_abc_subclasscheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || args.values[0].object() == nullptr) return Invoke::kUnknown;
+  PyObject* cls = args.values[1].object();
+  if (cls == nullptr || !PyType_Check(cls)) return Invoke::kUnknown;
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  return abc_check(recorder, frame, args, pops, type, type);
+}
+
+Invoke attribute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, bool ask_only) {
+  if (args.values.size() < 2 || args.values.size() > 3) return Invoke::kUnknown;
+  PyObject* name = args.values[1].object();
+  if (name == nullptr || !PyUnicode_CheckExact(name)) return Invoke::kUnknown;
+  bool has_default = args.values.size() == 3;
+  Val fallback = has_default ? args.values[2] : Val(), object = args.values[0], result;
+  bool missing = false;
+  Then then = ask_only ? Then::kHasAttr : has_default ? Then::kGetAttrDefault : Then::kPush;
+  Invoke outcome = recorder.get_attribute(frame, object, name, then, pops, &result, &missing);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (outcome == Invoke::kStarted) {
+    if (frame.pending.active) {
+      frame.pending.z = fallback;
+      if (ask_only && frame.pending.adapter) return Invoke::kUnknown;
+      return outcome;
+    }
+    return give(recorder, frame, pops, ask_only ? truth_value(true) : result);
+  }
+  if (!missing) return Invoke::kUnknown;
+  if (ask_only) return give(recorder, frame, pops, truth_value(false));
+  if (has_default) return give(recorder, frame, pops, fallback);
+  recorder.will_raise(frame, pops);
+  return Invoke::kStarted;
+}
+
+Invoke builtin_getattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return attribute_call(recorder, frame, args, pops, false);
+}
+Invoke builtin_hasattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return attribute_call(recorder, frame, args, pops, true);
+}
+
+bool is_write(const Arguments& args, size_t count) {
+  return args.values.size() == count && args.values[1].object() != nullptr &&
+         PyUnicode_CheckExact(args.values[1].object());
+}
+
+// object.__setattr__(self, name, value), object.__delattr__(self, name)
+Invoke generic_write(Recorder& recorder, ShadowFrame& frame, Arguments& args, size_t count, int pops) {
+  if (!is_write(args, count)) return Invoke::kUnknown;
+  const Val value = count == 3 ? args.values[2] : Val();
+  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), value, pops))
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (frame.pending.active) return Invoke::kUnknown;
+  recorder.known(frame, pops, Val::constant(Py_None));
+  frame.pending.x = args.values[0];
+  frame.pending.finish = [](Recorder& r, ShadowFrame& f, PyObject* result) {
+    after_store(r, f, result);
+    f.pending.result = Val::constant(Py_None);
+  };
+  return Invoke::kStarted;
+}
+
+// setattr(object, name, value), delattr(object, name)
+Invoke write_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, size_t count, int pops) {
+  if (!is_write(args, count)) return Invoke::kUnknown;
+  bool generic = false;
+  const Invoke outcome = write_by_class(recorder, frame, args.values[0], args.values[1].object(),
+                                        count == 3 ? args.values[2] : Val(), Then::kReplace, pops, &generic);
+  if (generic && recorder.live()) return generic_write(recorder, frame, args, count, pops);
+  if (outcome == Invoke::kStarted) frame.pending.x = Val::constant(Py_None);
+  return outcome;
+}
+
+Invoke builtin_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return write_call(recorder, frame, args, 3, pops);
+}
+Invoke builtin_delattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return write_call(recorder, frame, args, 2, pops);
+}
+Invoke object_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return generic_write(recorder, frame, args, 3, pops);
+}
+Invoke object_delattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return generic_write(recorder, frame, args, 2, pops);
+}
+
+Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || args.values[1].object() == nullptr) return Invoke::kUnknown;
+  Val result;
+  bool missing = false;
+  Invoke outcome = recorder.get_generic_attribute(frame, args.values[0], args.values[1].object(), Then::kPush, pops,
+                                                  &result, &missing);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (outcome == Invoke::kStarted) return frame.pending.active ? outcome : give(recorder, frame, pops, result);
+  if (!missing) return Invoke::kUnknown;
+  recorder.will_raise(frame, pops);
+  return Invoke::kStarted;
+}
+
+Task<Val> tuple_of_class(Drive& drive, Arguments args) {
+  auto* type = reinterpret_cast<PyTypeObject*>(args.values[1].object());
+  const Vals items = co_await collect_all(drive, args.values[2]);
+  co_return drive.recorder().new_tuple(type, items.data(), items.size());
+}
+
+// tuple.__new__(cls, items) of a class that adds nothing to its instances: a named tuple.
+Invoke tuple_new(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops) {
+  if (args.values.size() != 3 || !args.names.empty() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 ||
+      !PyType_IsSubtype(type, &PyTuple_Type) || type->tp_dictoffset != 0 || type->tp_finalize != nullptr ||
+      type->tp_basicsize != PyTuple_Type.tp_basicsize)
+    return Invoke::kUnknown;
+  recorder.guard_type_version(type);
+  return recorder.live() ? drive(recorder, frame, tuple_of_class, args, pops) : Invoke::kStopped;
+}
+
+// object.__new__(cls), dict.__new__(cls): one C function for all types, bound to the type that it allocates for.
+Invoke object_new(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject *base = args.values.size() < 2 ? nullptr : args.values[0].object(),
+           *cls = args.values.size() < 2 ? nullptr : args.values[1].object();
+  if (base == nullptr || cls == nullptr || !PyType_Check(cls)) return Invoke::kUnknown;
+  auto* of = reinterpret_cast<PyTypeObject*>(base);
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if (of == &PyTuple_Type) return tuple_new(recorder, frame, type, args, pops);
+  if (of != &PyBaseObject_Type && of != &PyDict_Type && of != &PyODict_Type) return Invoke::kUnknown;
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || type->tp_finalize != nullptr || type->tp_del != nullptr)
+    return Invoke::kUnknown;
+  if (of == &PyBaseObject_Type && type->tp_base->tp_new != PyBaseObject_Type.tp_new &&
+      PyType_IsSubtype(type, &PyDict_Type))
+    return Invoke::kUnknown;
+  recorder.guard_type_version(type);
+  return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kInstance, type));
+}
+
+Invoke object_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 1) return Invoke::kUnknown;
+  return give(recorder, frame, pops, Val::constant(Py_None));
+}
+
+Invoke builtin_callable(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyTypeObject* type = args.values.size() == 1 ? recorder.type_of(args.values[0]) : nullptr;
+  if (type == nullptr) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
+  recorder.guard_type_version(type);
+  return give(recorder, frame, pops, truth_value(type->tp_call != nullptr));
+}
+
+Invoke give_id(Recorder& recorder, ShadowFrame& frame, int pops, Val number) {
+  if (!is_audited()) return give(recorder, frame, pops, number);
+  Arguments told;
+  told.values = {number};
+  return drive(recorder, frame, audited_id, told, pops);
+}
+
+Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 1) return Invoke::kUnknown;
+  const Val value = args.values[0];
+  const bool tensor = recorder.touches_tensor(value);
+  PyObject* object = tensor ? recorder.tensor_source(value).object() : value.object();
+  if (object == nullptr && !tensor) {
+    PyTypeObject* type = recorder.type_of(value);
+    const bool known = value.is_virtual() || (type != nullptr && cpython::is_scalar_type(type));
+    return known ? give_id(recorder, frame, pops, recorder.address_of(value)) : Invoke::kUnknown;
+  }
+  if (object == nullptr) return Invoke::kUnknown;
+  if (cpython::is_scalar(object) && !cpython::is_singleton(object))
+    return give_id(recorder, frame, pops, recorder.address_of(value));
+  if (!cpython::is_scalar(object)) recorder.note_address(object);
+  if (is_audited()) return give_id(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromVoidPtr(object)).get()));
+  recorder.observe(frame, pops, take_owned);
+  return Invoke::kStarted;
+}
+
+Invoke builtin_recursion_limit(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
+  recorder.guard_recursion_limit();
+  recorder.observe(frame, pops, take_owned);
+  return Invoke::kStarted;
+}
+
+Invoke type_type(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyTypeObject* type = args.values.size() == 1 && args.names.empty() ? recorder.type_of(args.values[0]) : nullptr;
+  if (type == nullptr) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
+  return give(recorder, frame, pops, Val::constant(reinterpret_cast<PyObject*>(type)));
+}
+
+Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  Val type, object;
+  if (args.values.size() == 2) {
+    type = args.values[0];
+    object = args.values[1];
+  } else if (args.values.empty()) {
+    PyObject* local_names = frame.code->co_localsplusnames;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(local_names); ++i) {
+      if (!has_name(PyTuple_GET_ITEM(local_names, i), "__class__")) continue;
+      Val cell = frame.local(static_cast<int>(i));
+      if (cell.is_virtual()) {
+        type = recorder.virtual_field(cell, 0);
+      } else if (cell.object() != nullptr) {
+        PyObject* content = nullptr;
+        if (!recorder.guard_cell(cell.object(), &content) || content == nullptr) return Invoke::kUnknown;
+        type = Val::constant(content);
+      }
+    }
+    object = frame.local(0);
+    if (recorder.is_virtual(object, VirtualKind::kCell)) object = recorder.virtual_field(object, 0);
+  }
+  if (type.object() == nullptr || !PyType_Check(type.object()) || recorder.type_of(object) == nullptr)
+    return Invoke::kUnknown;
+  Val result = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
+  recorder.set_field(result, field::kSuper::kType, type);
+  recorder.set_field(result, field::kSuper::kObject, object);
+  return give(recorder, frame, pops, result);
+}
+
+void take_token(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  recorder.set_type(frame.pending.x, Py_TYPE(result));
+  frame.pending.result = frame.pending.x;
+}
+
+Invoke call_node(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& values, int pops) {
+  Vals real;
+  for (Val value : values) {
+    real.push_back(recorder.materialize(value));
+    if (!recorder.live()) return Invoke::kStopped;
+  }
+  Val out = recorder.add_reg(Rep::kObject, nullptr, nullptr);
+  Node& node = recorder.emit_node(Op::kCall);
+  node.a = Val::constant(callable);
+  node.out = out.index();
+  Trace& trace = recorder.trace();
+  node.first = static_cast<uint32_t>(trace.operands.size());
+  node.count = static_cast<uint32_t>(real.size());
+  trace.operands.insert(trace.operands.end(), real.begin(), real.end());
+  recorder.observe(frame, pops, take_token);
+  frame.pending.x = out;
+  return Invoke::kStarted;
+}
+
+PyObject* context_method(const char* name) {
+  return cpython::lookup_type(&PyContextVar_Type, Ref::steal(PyUnicode_InternFromString(name)).get());
+}
+
+Invoke context_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || args.values[0].object() == nullptr) return Invoke::kUnknown;
+  PyObject *var = args.values[0].object(), *before = nullptr;
+  Val old;
+  if (!recorder.overlay_find(var, Py_None, &old)) {
+    if (!recorder.guard_context_var(var, &before)) return Invoke::kUnknown;
+    if (before != nullptr) old = recorder.constant(before);
+  }
+  Invoke outcome = call_node(recorder, frame, context_method("set"), args.values, pops);
+  if (outcome != Invoke::kStarted) return outcome;
+  recorder.tokens().push_back({frame.pending.x, {args.values[0], old}});
+  recorder.overlay_set(var, Py_None, args.values[1]);
+  return outcome;
+}
+
+Invoke context_reset(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2) return Invoke::kUnknown;
+  for (auto& [token, what] : recorder.tokens()) {
+    if (!(token == args.values[1]) || !(what.first == args.values[0])) continue;
+    Invoke outcome = call_node(recorder, frame, context_method("reset"), args.values, pops);
+    if (outcome != Invoke::kStarted) return outcome;
+    recorder.overlay_set(what.first.object(), Py_None, what.second);
+    frame.pending.finish = [](Recorder&, ShadowFrame& f, PyObject*) { f.pending.result = Val::constant(Py_None); };
+    return outcome;
+  }
+  return Invoke::kUnknown;
+}
+
+Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject *var = args.values.empty() ? nullptr : args.values[0].object(), *value = nullptr;
+  if (var == nullptr) return Invoke::kUnknown;
+  if (args.values.size() != 1)
+    return Invoke::kUnknown;  // the guard cannot tell a value from the variable's own default
+  Val changed;
+  if (recorder.overlay_find(var, Py_None, &changed))
+    return changed.is_null() ? Invoke::kUnknown : give(recorder, frame, pops, changed);
+  if (!recorder.guard_context_var(var, &value)) return Invoke::kUnknown;
+  if (value != nullptr) return give(recorder, frame, pops, recorder.constant(value));
+  return Invoke::kUnknown;
+}
+
+}  // namespace
+
+PyTypeObject* partial_type() {
+  static PyTypeObject* const type = find_type("functools", "partial");
+  return type;
+}
+
+namespace {
+
+// slice.indices(length), of plain numbers.
+Invoke slice_indices(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  Operand fields[3];
+  if (args.values.size() != 2 || !args.names.empty() || recorder.type_of(args.values[0]) != &PySlice_Type ||
+      !recorder.slice_fields({args.values[0], recorder.real(args.values[0])}, fields))
+    return Invoke::kUnknown;
+  for (Val part : {fields[0].value, fields[1].value, fields[2].value, args.values[1]})
+    if (part.object() == nullptr || (part.object() != Py_None && !PyLong_CheckExact(part.object())))
+      return Invoke::kUnknown;
+  recorder.observe(frame, pops,
+                   [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.own_const(result); });
+  frame.pending.folds = true;
+  return Invoke::kStarted;
+}
+
+Invoke type_slice(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const size_t count = args.values.size();
+  if (count == 0 || count > 3 || !args.names.empty()) return Invoke::kUnknown;
+  const Val none = Val::constant(Py_None);
+  Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
+  recorder.set_field(slice, field::kSlice::kStart, count == 1 ? none : args.values[0]);
+  recorder.set_field(slice, field::kSlice::kStop, args.values[count == 1 ? 0 : 1]);
+  recorder.set_field(slice, field::kSlice::kStep, count == 3 ? args.values[2] : none);
+  return give(recorder, frame, pops, slice);
+}
+
+// A partial object of a partial object takes over what that one is made of.
+Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.empty() || args.positional() == 0) return Invoke::kUnknown;
+  Val function = args.values[0];
+  Vals given, values;
+  Objects names;
+  if (recorder.is_virtual(function, VirtualKind::kPartial)) {
+    const Vals fields = recorder.model(function).items;
+    if (recorder.is_built(function) || !recorder.try_items(fields[1], &given) ||
+        !recorder.dict_content(fields[2], &names, &values))
+      return Invoke::kUnknown;
+    function = fields[0];
+  } else if (PyTypeObject* type = recorder.type_of(function);
+             type == nullptr || type->tp_call == partial_type()->tp_call) {
+    return Invoke::kUnknown;
+  }
+  Val result = recorder.new_virtual(VirtualKind::kPartial, partial_type());
+  Val keywords = recorder.new_dict();
+  for (size_t i = 0; i < names.size(); ++i) recorder.dict_set(keywords, names[i], values[i]);
+  for (size_t i = 0; i < args.names.size(); ++i)
+    recorder.dict_set(keywords, args.names[i], args.values[args.positional() + i]);
+  given.insert(given.end(), args.values.begin() + 1, args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
+  recorder.set_field(result, field::kPartial::kFunction, function);
+  recorder.set_field(result, field::kPartial::kArgs, recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
+  recorder.set_field(result, field::kPartial::kKeywords, keywords);
+  return give(recorder, frame, pops, result);
+}
+
+// A function bound to an object that is known, and is not None.
+Invoke bind_function(Recorder& recorder, ShadowFrame& frame, Val function, Val self, int pops) {
+  const bool fits = self.object() != Py_None && recorder.type_of(function) == &PyFunction_Type;
+  if (!fits || function.is_reg() || self.is_reg()) return Invoke::kUnknown;
+  Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
+  recorder.set_field(method, field::kBoundMethod::kFunction, function);
+  recorder.set_field(method, field::kBoundMethod::kSelf, self);
+  return give(recorder, frame, pops, method);
+}
+
+Invoke type_method(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() != 2 || !args.names.empty()) return Invoke::kUnknown;
+  return bind_function(recorder, frame, args.values[0], args.values[1], pops);
+}
+
+// function.__get__(object[, type])
+Invoke function_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() < 2 || args.values.size() > 3 || !args.names.empty()) return Invoke::kUnknown;
+  return bind_function(recorder, frame, args.values[0], args.values[1], pops);
+}
+
+}  // namespace
+
+void add_object_builtins() {
+  add_builtin("builtins", "isinstance", builtin_isinstance);
+  add_builtin("builtins", "issubclass", builtin_issubclass);
+  add_builtin("builtins", "type.__instancecheck__", type_instancecheck);
+  add_builtin("_abc", "_abc_instancecheck", builtin_abc_instancecheck);
+  add_builtin("_abc", "_abc_subclasscheck", builtin_abc_subclasscheck);
+  add_builtin("builtins", "getattr", builtin_getattr);
+  add_builtin("builtins", "delattr", builtin_delattr);
+  add_builtin("builtins", "hasattr", builtin_hasattr);
+  add_builtin("builtins", "setattr", builtin_setattr);
+  add_builtin("builtins", "callable", builtin_callable);
+  add_builtin("builtins", "id", builtin_id);
+  add_builtin("sys", "getrecursionlimit", builtin_recursion_limit);
+  add_builtin("builtins", "type", type_type);
+  add_builtin("builtins", "super", type_super);
+  add_builtin("builtins", "object.__getattribute__", object_getattribute);
+  add_builtin("builtins", "object.__setattr__", object_setattr);
+  add_builtin("builtins", "object.__delattr__", object_delattr);
+  add_builtin("builtins", "object.__new__", object_new);
+  add_builtin("builtins", "object.__init__", object_init);
+  add_builtin("_contextvars", "ContextVar.set", context_set);
+  add_builtin("_contextvars", "ContextVar.reset", context_reset);
+  add_builtin("_contextvars", "ContextVar.get", context_get);
+  add_builtin("builtins", "slice", type_slice);
+  add_builtin("builtins", "slice.indices", slice_indices);
+  add_builtin("builtins", "range.index", fold);
+  add_builtin("builtins", "range.count", fold);
+  partial_type();  // imports, so not while recording
+  union_type();
+  add_builtin("functools", "partial", type_partial);
+  add_builtin("types", "MethodType", type_method);
+  add_builtin("types", "FunctionType.__get__", function_get);
+}
+
+}  // namespace pijit

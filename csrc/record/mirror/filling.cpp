@@ -1,0 +1,183 @@
+// Filling a container from an iterator: its model at once, a real one by as few nodes as possible.
+#include "record/mirror/filling.h"
+
+#include <algorithm>
+
+#include "cpython/keys.h"
+
+namespace pijit {
+
+Filling::Filling(Drive& drive, Val container, Val model, const char* method)
+    : drive_(drive),
+      recorder_(drive.recorder()),
+      container_(container),
+      model_(model),
+      method_(method),
+      epoch_(recorder_.trace().epochs.size()) {
+  recorder_.fillings().push_back(this);
+}
+
+Filling::~Filling() {
+  Vec<Filling*>& open = recorder_.fillings();
+  open.erase(std::find(open.begin(), open.end(), this));
+}
+
+// After foreign code the model is not that of the real container any more.
+bool Filling::follows() const {
+  return recorder_.live() && recorder_.trace().epochs.size() == epoch_;
+}
+
+bool Filling::is_of(Val value) const {
+  return !value.is_null() && (value == container_ || value == model_);
+}
+
+// The model's last item is new.
+void Filling::note_last(Val item, bool real) {
+  if (!real) return recorder_.log(model_, LogOp::kItem, Val(), item);
+  recorder_.note_lasting();
+  recorder_.mention(model_, item, recorder_.model(model_).items.size() - 1);
+  waiting_.push_back(item);
+}
+
+bool Filling::append(Val item) {
+  Model& content = recorder_.model(model_);
+  const bool real = recorder_.is_real(model_);
+  if (real && !follows()) return false;
+  content.items.push_back(item);
+  if (content.kind == VirtualKind::kDeque) recorder_.reshape(model_);
+  note_last(item, real);
+  return recorder_.live();
+}
+
+bool Filling::add(PyObject* key) {
+  Model& content = recorder_.model(model_);
+  const bool real = recorder_.is_real(model_);
+  if (real && !follows()) return false;
+  if (content.keys.holds(key)) return true;
+  const Val item = recorder_.keep_key(key);
+  content.keys.push_back(key);
+  content.items.push_back(item);
+  recorder_.reshape(model_);
+  note_last(item, real);
+  return recorder_.live();
+}
+
+bool Filling::discard(PyObject* key) {
+  Model& content = recorder_.model(model_);
+  const bool real = recorder_.is_real(model_);
+  if (real && !follows()) return false;
+  const ptrdiff_t at = content.keys.find(key);
+  if (at < 0) return true;
+  const Val item = recorder_.keep_key(content.keys[static_cast<size_t>(at)]);
+  content.keys.erase(at);
+  content.items.erase(content.items.begin() + at);
+  recorder_.reshape(model_);
+  if (real) {
+    recorder_.note_lasting();
+    recorder_.pin(item);
+    waiting_.push_back(item);
+  } else {
+    recorder_.log(model_, LogOp::kDelItem, item, Val());
+  }
+  return recorder_.live();
+}
+
+bool Filling::put(PyObject* key, Val value) {
+  if (container_.is_const()) {
+    if (!follows() || !recorder_.put_in_dict(container_.object(), key, value)) return false;
+  } else if (!recorder_.is_real(container_)) {
+    recorder_.dict_set(container_, key, value);
+    return recorder_.live();
+  } else {
+    if (!follows()) return false;
+    recorder_.dict_put(container_, key, value);
+  }
+  recorder_.note_lasting();
+  keys_.push_back(key);
+  waiting_.push_back(value);
+  return true;
+}
+
+bool Filling::hide() {
+  hidden_ = recorder_.model(model_).items;
+  hides_ = true;
+  hides_real_ = recorder_.is_real(model_);
+  if (hides_real_) recorder_.note_lasting();
+  for (size_t i = hidden_.size(); i-- > 0 && !hides_real_;)
+    recorder_.log(model_, LogOp::kDelItem, recorder_.owned(Ref::steal(PyLong_FromSize_t(i)).get()), Val(),
+                  static_cast<uint32_t>(i));
+  recorder_.model(model_).items.clear();
+  return recorder_.live();
+}
+
+bool Filling::show() {
+  if (!hides_) return true;
+  hides_ = false;
+  return recorder_.model(model_).items.empty() && (!recorder_.is_real(model_) || follows());
+}
+
+bool Filling::flush(bool raises) {
+  if (hides_) {
+    if (!raises && hides_real_) recorder_.stop(Abort::kWrite, "a list that is being sorted");
+    if (!raises) return recorder_.live();
+    hides_ = false;
+    if (hides_real_ != recorder_.is_real(model_)) return false;  // a replay has made it, empty
+    if (!hides_real_) return recorder_.set_items(model_, hidden_, method_, Vals());
+    recorder_.model(model_).items = hidden_;
+    return follows();
+  }
+  const Vals values = std::exchange(waiting_, {});
+  const Objects keys = std::exchange(keys_, {});
+  if (values.empty()) return true;
+  recorder_.note_lasting();
+  Vals args(1);
+  if (keys.empty()) {
+    args[0] = recorder_.new_tuple(&PyTuple_Type, values.data(), values.size());
+  } else {
+    args[0] = recorder_.new_dict();
+    for (size_t i = 0; i < keys.size(); ++i) recorder_.dict_set(args[0], keys[i], values[i]);
+  }
+  return recorder_.call_method(model_.is_null() ? container_ : model_, method_, args);
+}
+
+// Nodes that follow may read or write what is being filled.
+bool Recorder::flush_fillings() {
+  for (size_t i = 0; i < fillings_.size(); ++i)
+    if (!fillings_[i]->flush()) return false;
+  return true;
+}
+
+// The C code of that drive raises: what it has written stays written.
+bool Recorder::end_fillings(const Drive& of) {
+  for (size_t i = 0; i < fillings_.size(); ++i)
+    if (&fillings_[i]->drive() == &of && !fillings_[i]->flush(true)) return stop(Abort::kWrite, "a fill"), false;
+  return true;
+}
+
+// All of them are tensors and numbers.
+bool Recorder::are_scalars(const Vals& values) const {
+  return std::all_of(values.begin(), values.end(), [&](Val value) {
+    return value.is_null() || touches_tensor(value) || is_scalar_reg(value) ||
+           (value.is_const() && cpython::is_scalar(value.object()));
+  });
+}
+
+bool Recorder::is_filled(Val value) const {
+  return std::any_of(fillings_.begin(), fillings_.end(), [&](const Filling* filling) { return filling->is_of(value); });
+}
+
+// Whether an attempt since then left everything as it was: then another may follow without going back.
+bool Recorder::is_untouched(const TraceMark& mark) const {
+  const Trace& trace = *trace_;
+  if (lasting_ != mark.lasting) return false;
+  for (size_t i = mark.nodes; i < trace.nodes.size(); ++i)
+    if (!pijit::is_repeatable(trace.nodes[i])) return false;
+  if (trace.clock == mark.time) return true;
+  for (const Virtual& object : trace.virtuals) {
+    if (object.birth > mark.time) break;
+    if (object.tail != kNone && trace.log[object.tail].time > mark.time) return false;
+  }
+  return true;
+}
+
+}  // namespace pijit

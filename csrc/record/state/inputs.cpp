@@ -1,0 +1,435 @@
+// The root frame's arguments: each is a tensor input, a guarded constant, or a container of such.
+//
+// A container that the caller passed is an object of its own (its register is the argument); the tuple of *args and the
+// dict of **kwargs were made for this call, so they are virtual like any other. An instance is the one that was seen,
+// until calls have come with others: then it is a container of its attributes.
+#include <algorithm>
+
+#include "cpython/keys.h"
+#include "guard/instances.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+namespace {
+
+bool may_vary_argument(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
+}
+
+}  // namespace
+
+Guard& Recorder::input_guard(GuardOp op, Val source) {
+  Guard guard{};
+  guard.op = op;
+  guard.subject = source;
+  trace_->guards.push_back(guard);
+  return trace_->guards.back();
+}
+
+Val Recorder::load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object) {
+  Guard guard{};
+  guard.op = op;
+  guard.subject = source;
+  guard.number = static_cast<uint64_t>(index);
+  return load_input(guard, object);
+}
+
+Val Recorder::load_input(Guard guard, PyObject* object) {
+  const Val reg = add_reg(Rep::kObject, Py_TYPE(object), object);
+  if (!trace_->epochs.empty()) {
+    loaded_.resize(trace_->regs.size());
+    loaded_[reg.index()] = true;
+    loaded_items_ += 1;
+  }
+  guard.out = reg.index();
+  trace_->guards.push_back(guard);
+  return reg;
+}
+
+// Gives a container that exists already its register: it is real from the start.
+Val Recorder::real_container(Val object, Val source) {
+  Virtual& record = trace_->virtuals[object.index()];
+  record.reg = source.index();
+  record.birth = record.reg_time = 0;
+  due_.push_back(object.index());
+  note_argument(model(object).real, object);
+  arguments_.push_back(object);
+  return object;
+}
+
+Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh) {
+  bool tuple = PyTuple_CheckExact(object);
+  Py_ssize_t size = tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);
+  if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
+  Vals items;
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
+    Val loaded = load_input(tuple ? GuardOp::kLoadTupleItem : GuardOp::kLoadListItem, source, i, item);
+    items.push_back(input(item, loaded, depth + 1));
+    if (items.back().is_null()) return Val();
+  }
+  Val result =
+      new_sequence(tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(), items.size());
+  model(result).real = object;
+  if (!tuple) note_container(object, source);
+  return fresh ? result : real_container(result, source);
+}
+
+// It is a dict with these keys, in this order. False: they are none that a trace may keep.
+bool Recorder::guard_keys(PyObject* dict, Val source) {
+  cpython::DictCursor cursor;
+  PyObject *key, *value;
+  Objects keys;
+  const Py_ssize_t size = PyDict_GET_SIZE(dict);
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (!cpython::dict_next(dict, &cursor, &key, &value) || !cpython::is_lasting_key(key)) return false;
+    keys.push_back(owned(key).object());
+  }
+  if (!cpython::dict_ends(dict, cursor)) return false;
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(dict));
+  Guard& sized = input_guard(GuardOp::kDictSize, source);
+  sized.number = keys.size();
+  sized.first = static_cast<uint32_t>(trace_->guard_items.size());
+  sized.count = static_cast<uint32_t>(keys.size());
+  trace_->guard_items.insert(trace_->guard_items.end(), keys.begin(), keys.end());
+  return true;
+}
+
+// A key that is a tuple is an object of its own: another one in another call, with items that are the same.
+void Recorder::input_key(PyObject* key, Val source) {
+  if (const Val first = fresh_key(key); !first.is_null()) {
+    input_guard(GuardOp::kSame, source).number = trace_->virtuals[first.index()].reg;
+    return;
+  }
+  Vals items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(key, i);
+    const bool tuple = PyTuple_CheckExact(item) && PyTuple_GET_SIZE(item) > 0;
+    if (tuple) input_key(item, load_input(GuardOp::kLoadTupleItem, source, i, item));
+    items.push_back(tuple ? fresh_key(item) : owned(item));
+  }
+  const Val result = new_sequence(VirtualKind::kTuple, &PyTuple_Type, items.data(), items.size());
+  model(result).real = key;
+  virtual_keys_[key] = real_container(result, source);
+}
+
+Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh, Take take) {
+  Py_ssize_t size = PyDict_GET_SIZE(object), index = 0;
+  if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
+  if (!guard_keys(object, source)) return Val();
+  cpython::DictCursor cursor;
+  PyObject *key, *value;
+  Val result = new_virtual(VirtualKind::kDict, Py_TYPE(object));
+  model(result).real = object;
+  for (; cpython::dict_next(object, &cursor, &key, &value); ++index) {
+    if (PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) > 0)
+      input_key(key, load_input(GuardOp::kLoadDictKeyAt, source, index, key));
+    Val item = (this->*take)(value, load_input(GuardOp::kLoadDictValueAt, source, index, value), depth + 1);
+    if (item.is_null()) return Val();
+    dict_set(result, key, item);
+  }
+  if (!fresh) note_container(object, source);
+  return fresh ? result : real_container(result, source);
+}
+
+// An instance that is another one in every call: its attributes are loaded like the items of a dict.
+Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take) {
+  PyTypeObject* type = Py_TYPE(object);
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(type);
+  const Val result = new_virtual(VirtualKind::kInstance, type);
+  model(result).real = object;
+  const size_t at = found_.size();
+  note_container(object, source);
+  adopting_ += 1;
+  bool whole = true;
+  const auto add = [&](PyObject* name, PyObject* value, Val loaded) {
+    adopted_ += 1;
+    const Val item = whole ? (this->*take)(value, loaded, depth + 1) : Val();
+    whole = !item.is_null();
+    if (whole) attr_set(result, name, item);
+  };
+  std::vector<Slot> slots;
+  find_slots(type, &slots);
+  model(result).any_order = !slots.empty();
+  for (const Slot& slot : slots) {
+    PyObject* value = cpython::object_at(object, slot.offset);
+    if (value != nullptr) {
+      add(slot.name, value, load_input(GuardOp::kLoadSlot, source, slot.offset, value));
+    } else {
+      input_guard(GuardOp::kSlot, source).number = static_cast<uint64_t>(slot.offset);
+    }
+  }
+  const cpython::Storage storage = cpython::attribute_storage(object);
+  if (storage == cpython::Storage::kUnset) guard_no_dict(object, source);
+  if (storage == cpython::Storage::kInline) {
+    model(result).any_order = true;
+    Guard& names = input_guard(GuardOp::kNoInlineSlot, source);
+    names.expected = reinterpret_cast<PyObject*>(type);
+    names.number = cpython::shared_keys_version(type);
+    for (Py_ssize_t i = 0; cpython::shared_key(type, i) != nullptr; ++i) {
+      PyObject* value = cpython::inline_value(object, i);
+      if (value == nullptr) {
+        guard_inline_slot(source, type, i, nullptr);
+      } else {
+        const Guard load = inline_guard(GuardOp::kLoadInline, source, type, i);
+        add(cpython::shared_key(type, i), value, load_input(load, value));
+      }
+    }
+  }
+  if (storage == cpython::Storage::kDict) {
+    PyObject* dict = cpython::instance_dict(object);
+    const Val place =
+        load_input(GuardOp::kLoadSlot, source,
+                   reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object), dict);
+    PyObject *name, *value;
+    guard_keys(dict, place);
+    note_container(dict, place);
+    found_[at].dict = static_cast<uint32_t>(found_.size() - 1);
+    found_.back().argument = found_[at].argument;
+    for (Py_ssize_t position = 0, i = 0; PyDict_Next(dict, &position, &name, &value) != 0; ++i)
+      add(name, value, load_input(GuardOp::kLoadDictValueAt, place, i, value));
+  }
+  adopting_ -= 1;
+  return whole ? real_container(result, source) : Val();
+}
+
+// The one that was loaded already; Null: there is none.
+Val Recorder::known_container(PyObject* object, Val source) {
+  if (arguments_.empty() || PyTuple_CheckExact(object)) return Val();
+  const Fact* known = facts_.get(object, FactKind::kArgument);
+  if (known == nullptr) return Val();
+  input_guard(GuardOp::kSame, source).number = trace_->virtuals[known->guard].reg;
+  return Val::virtual_object(known->guard);
+}
+
+Val Recorder::input(PyObject* object, Val source, int depth) {
+  if (const Val first = known_container(object, source); !first.is_null()) return first;
+  if (adapter_ != nullptr && adapter_->is_tensor(object)) {
+    Val tensor = add_reg(Rep::kTensor, Py_TYPE(object), object);
+    take_tensor(source, object, tensor);
+    return tensor;
+  }
+  if (cpython::is_scalar(object)) {
+    if (varying_ != nullptr && may_vary_argument(object) &&
+        (by_kind_ || varying_->has_argument(argument_way(*trace_, source))))
+      return vary(source, object);
+    input_guard(GuardOp::kScalar, source).expected = object;
+    return owned(object);
+  }
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return input_sequence(object, source, depth, false);
+  if (PyDict_CheckExact(object)) return is_found(object) ? Val() : input_dict(object, source, depth, false);
+  if (PyGen_CheckExact(object)) {
+    input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
+    return source;
+  }
+  if (source.index() >= trace_->inputs && !in_the_middle_ && cpython::is_value_type(Py_TYPE(object))) {
+    input_guard(GuardOp::kEqual, source).expected = object;
+    return owned(object);
+  }
+  const uint64_t way = varying_ != nullptr ? argument_way(*trace_, source) : 0;
+  const bool differs = way != 0 && (opening_ || varying_->has_argument(way));
+  if ((differs || by_kind_) && cpython::shows_memory(object)) {
+    input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    return source;
+  }
+  const bool named = named_.count(object) != 0;
+  if (!named && !by_kind_ && (differs || adopting_ > 0)) {
+    if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
+      return is_found(object) || is_found(cpython::instance_dict(object)) ? Val()
+                                                                          : input_instance(object, source, depth);
+    if (differs && in_the_middle_) return varying_->take_by_type(way), by_type(object, source);
+    if (differs) varying_->fix_argument(way);
+  }
+  named_.insert(object);
+  input_guard(GuardOp::kIs, source).expected = object;
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);
+}
+
+namespace {
+
+bool is_constant_of(PyCodeObject* code, PyObject* object) {
+  PyObject* const* constants = PySequence_Fast_ITEMS(code->co_consts);
+  return std::find(constants, constants + PyTuple_GET_SIZE(code->co_consts), object) !=
+         constants + PyTuple_GET_SIZE(code->co_consts);
+}
+
+// An iterator of C, which is its own iterator: a new one in every call.
+bool is_plain_iterator(PyObject* object) {
+  const PyTypeObject* type = Py_TYPE(object);
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && type->tp_iternext != nullptr &&
+         type->tp_iter == PyObject_SelfIter;
+}
+
+// The shadow of a recording's first frame, of which nothing is known yet; its first slots have the first registers.
+std::unique_ptr<ShadowFrame> first_shadow(Recorder& recorder, cpython::Frame* frame, int inputs) {
+  auto shadow = std::make_unique<ShadowFrame>();
+  shadow->frame = frame;
+  shadow->code = cpython::code(frame);
+  shadow->function = Val::constant(cpython::function(frame));
+  shadow->locals = shadow->code->co_nlocalsplus;
+  shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
+  for (int i = 0; i < inputs; ++i) {
+    PyObject* object = cpython::slot(frame, i);
+    recorder.add_reg(Rep::kObject, object == nullptr ? nullptr : Py_TYPE(object), object);
+  }
+  return shadow;
+}
+
+}  // namespace
+
+// What a slot holds where a recording begins in the middle of a function: of its own frame, or of that of a generator.
+Val Recorder::entry_input(cpython::Frame* frame, int slot, Val source) {
+  PyObject* object = cpython::slot(frame, slot);
+  PyCodeObject* code = cpython::code(frame);
+  PyObject* closure = reinterpret_cast<PyFunctionObject*>(cpython::function(frame))->func_closure;
+  const int free = slot - (code->co_nlocalsplus - code->co_nfreevars);
+  if (free >= 0 && slot < code->co_nlocalsplus && closure != nullptr && PyTuple_GET_ITEM(closure, free) == object) {
+    if (frame != root_) input_guard(GuardOp::kIs, source).expected = object;  // the function may be another one by then
+    return Val::constant(object);
+  }
+  if (slot >= code->co_nlocalsplus && is_constant_of(code, object)) {  // instructions look into it
+    input_guard(GuardOp::kIs, source).expected = object;
+    return owned(object);
+  }
+  if (PyCell_Check(object)) return entry_cell(object, source);
+  if (PyGen_CheckExact(object)) return entry_generator(object, source);
+  if (Py_IS_TYPE(object, &PyEnum_Type)) return entry_enumerate(object, source);
+  if (is_plain_iterator(object)) return by_type(object, source);
+  return entry_value(object, source);
+}
+
+Val Recorder::by_type(PyObject* object, Val source) {
+  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return source;
+}
+
+Val Recorder::entry_cell(PyObject* cell, Val source) {
+  PyObject* content = PyCell_GET(cell);
+  by_type(cell, source);
+  if (Py_REFCNT(cell) > 1) return source;
+  input_guard(GuardOp::kUnshared, source);
+  const Val result = new_virtual(VirtualKind::kCell, &PyCell_Type);
+  model(result).real = cell;
+  model(result).items.resize(1);
+  if (content == nullptr) {
+    input_guard(GuardOp::kCell, source);
+    set_field(result, field::kCell::kContent, Val());
+    return own(real_container(result, source));
+  }
+  const Val value = entry_value(content, load_input(GuardOp::kLoadCell, source, 0, content));
+  if (value.is_null()) return Val();
+  set_field(result, field::kCell::kContent, value);
+  return own(real_container(result, source));
+}
+
+Val Recorder::entry_method(PyObject* method, Val source) {
+  const Val result = new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
+  model(result).real = method;
+  model(result).items.resize(2);
+  opening_ = false;  // whose method it is may well be the same in each call
+  const auto part = [&](uint32_t field, PyObject* object, size_t offset) {
+    const Val value = input(object, load_input(GuardOp::kLoadSlot, source, static_cast<Py_ssize_t>(offset), object), 1);
+    if (!value.is_null()) set_field(result, field, value);
+    return !value.is_null();
+  };
+  const bool whole =
+      part(field::kBoundMethod::kFunction, PyMethod_GET_FUNCTION(method), offsetof(PyMethodObject, im_func)) &&
+      part(field::kBoundMethod::kSelf, PyMethod_GET_SELF(method), offsetof(PyMethodObject, im_self));
+  return whole ? real_container(result, source) : Val();
+}
+
+Val Recorder::own(Val container) {
+  if (container.is_null()) return container;
+  model(container).own = true;
+  std::erase(due_, container.index());
+  return container;
+}
+
+Val Recorder::entry_value(PyObject* object, Val source) {
+  const bool list = PyList_CheckExact(object), dict = PyDict_CheckExact(object), method = PyMethod_Check(object);
+  const bool shared = (!list && !dict && !method) || Py_REFCNT(object) > 1;
+  if (varying_ != nullptr && varying_->is_taken_by_type(argument_way(*trace_, source))) {
+    if (list && !shared) input_guard(GuardOp::kUnshared, source);
+    return by_type(object, source);
+  }
+  if (shared) return input(object, source, 0);
+  by_type(object, source);
+  input_guard(GuardOp::kUnshared, source);
+  if (method) return entry_method(object, source);
+  return own(list ? input_sequence(object, source, 0, false) : input_dict(object, source, 0, false));
+}
+
+PyObject* method_of_list(const char* name) {
+  const Ref key = Ref::steal(PyUnicode_InternFromString(name));
+  return cpython::lookup_type(&PyList_Type, key.get());
+}
+
+// In a loop such a list is what turns add to, and is longer in each: it is never looked into.
+bool is_own_list(Recorder& recorder, Val value) {
+  constexpr Py_ssize_t kOfFrame = 2;  // the variable, and the stack
+  const Trace& trace = recorder.trace();
+  if (!value.is_reg() || !is_taken(trace, value.index())) return false;
+  PyObject* list = recorder.real(value);
+  if (list == nullptr || !PyList_CheckExact(list) || Py_REFCNT(list) > kOfFrame) return false;
+  const auto guards = trace.guards.begin(), end = guards + static_cast<ptrdiff_t>(trace.entry_guards());
+  if (std::none_of(guards, end,
+                   [&](const Guard& guard) { return guard.op == GuardOp::kUnshared && guard.subject == value; }))
+    return false;
+  PyObject* append = method_of_list("append");
+  return std::all_of(trace.nodes.begin(), trace.nodes.end(), [&](const Node& node) {
+    const auto operands = trace.operands.begin() + node.first;
+    const bool given = node.a == value || node.b == value || node.c == value ||
+                       std::find(operands, operands + node.count, value) != operands + node.count;
+    return !given || (node.op == Op::kCall && node.a.object() == append && operands[1] != value);
+  });
+}
+
+bool Recorder::bind_entry() {
+  const int used = cpython::used_slots(root_);
+  auto shadow = first_shadow(*this, root_, used);
+  shadow->instruction = shadow->operation = cpython::resume_index(root_);
+  shadow->sp = used - shadow->locals;
+  trace_->inputs = static_cast<uint32_t>(used);
+  trace_->takes_inputs = true;
+  for (int i = 0; i < used; ++i) {
+    PyObject* object = cpython::slot(root_, i);
+    if (object == nullptr) continue;
+    Val& slot = shadow->slots[static_cast<size_t>(i)];
+    opening_ = varying_ != nullptr && varying_->is_open_input(static_cast<uint32_t>(i));
+    slot = entry_input(root_, i, Val::reg(static_cast<uint32_t>(i)));
+    opening_ = false;
+    if (slot.is_null()) return false;
+  }
+  shadow->mark = here();
+  push_frame(std::move(shadow));
+  snapshot();
+  return true;
+}
+
+bool Recorder::bind_root() {
+  PyCodeObject* code = cpython::code(root_);
+  int slots = cpython::argument_slots(code), named = code->co_argcount + code->co_kwonlyargcount;
+  bool star = (code->co_flags & CO_VARARGS) != 0;
+  auto shadow = first_shadow(*this, root_, slots);
+  trace_->inputs = static_cast<uint32_t>(slots);
+  for (int i = 0; i < slots; ++i) {
+    PyObject* object = cpython::slot(root_, i);
+    Val source = Val::reg(static_cast<uint32_t>(i));
+    if (object == nullptr) return false;
+    if (i >= named) {
+      bool tuple = star && i == named;
+      shadow->local(i) = tuple ? input_sequence(object, source, 0, true) : input_dict(object, source, 0, true);
+    } else {
+      shadow->local(i) = input(object, source, 0);
+    }
+    if (shadow->local(i).is_null()) return false;
+  }
+  push_frame(std::move(shadow));
+  run_prologue(*this, top_frame());
+  return true;
+}
+
+}  // namespace pijit

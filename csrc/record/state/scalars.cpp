@@ -1,0 +1,112 @@
+// Arithmetic on numbers in registers: nodes without objects.
+//
+// A register of a number is known by its value of now, so the result is too; what CPython answers in another way
+// (overflow, division by zero) is left to the general nodes.
+#include "ir/scalars.h"
+#include "cpython/operators.h"
+#include "record/step/step.h"
+
+namespace pijit {
+namespace {
+
+constexpr ScalarOp kNoOp = static_cast<ScalarOp>(UINT8_MAX);
+
+ScalarOp scalar_op(SiteKind kind, int oparg) {
+  constexpr ScalarOp kCompare[] = {ScalarOp::kLess,     ScalarOp::kLessEqual, ScalarOp::kEqual,
+                                   ScalarOp::kNotEqual, ScalarOp::kGreater,   ScalarOp::kGreaterEqual};
+  if (kind == SiteKind::kCompare) return kCompare[oparg];
+  if (kind == SiteKind::kUnary) return oparg == 0 ? ScalarOp::kNegative : kNoOp;
+  if (kind != SiteKind::kBinary) return kNoOp;
+  switch (oparg >= nb::kInPlaceAdd ? oparg - nb::kInPlaceAdd : oparg) {
+    case nb::kAdd:
+      return ScalarOp::kAdd;
+    case nb::kSubtract:
+      return ScalarOp::kSubtract;
+    case nb::kMultiply:
+      return ScalarOp::kMultiply;
+    case nb::kTrueDivide:
+      return ScalarOp::kTrueDivide;
+    case nb::kFloorDivide:
+      return ScalarOp::kFloorDivide;
+    case nb::kRemainder:
+      return ScalarOp::kRemainder;
+    default:
+      return kNoOp;
+  }
+}
+
+}  // namespace
+
+// A number of which it is known how a replay gets it.
+bool Recorder::is_number_reg(Val value) const {
+  return value.is_reg() && (is_number(trace_->regs[value.index()].rep) || is_varying(value));
+}
+
+// What an operand is now, and where a replay finds it: in a register, or (Null) in the node itself.
+bool Recorder::scalar_operand(Val value, Reg* now, Val* place) {
+  PyObject* object = value.is_reg() ? reg_objects_[value.index()] : value.object();
+  if (object == nullptr || !number_of(object, now)) return false;
+  *place = Val();
+  if (!value.is_reg()) return true;
+  const Rep rep = trace_->regs[value.index()].rep;
+  *place = rep == Rep::kObject ? unbox(value, object) : value;
+  return !place->is_null() && trace_->regs[place->index()].rep == now->rep;
+}
+
+Val Recorder::scalar_node(ScalarOp op, Val left, Val right) {
+  if (!is_number_reg(left) && !is_number_reg(right)) return Val();
+  Reg a{}, b{}, result{};
+  Val first, second;
+  if (!scalar_operand(left, &a, &first) || (!right.is_null() && !scalar_operand(right, &b, &second))) return Val();
+  if (!compute_scalar(op, a, b, &result)) return Val();
+  const Ref object = Ref::steal(number_object(result));
+  if (!object) return Val();
+  const Val out = add_reg(result.rep, type_of_number(result.rep), owned(object.get()).object());
+  const Reg& constant = first.is_null() ? a : b;
+  Node& node = emit_node(Op::kScalar);
+  node.a = first;
+  node.b = second;
+  node.aux = static_cast<uint32_t>(op);
+  node.out = out.index();
+  node.rep = constant.rep;
+  node.imm = number_bits(constant);
+  return out;
+}
+
+Val Recorder::compute_number(SiteKind kind, int oparg, Val left, Val right) {
+  const ScalarOp op = scalar_op(kind, oparg);
+  return op == kNoOp ? Val() : scalar_node(op, left, right);
+}
+
+// A number, or those in a sequence or slice down to `depth`.
+bool Recorder::fix_number(Val* value, int depth) {
+  if (is_number_reg(*value)) {
+    const Val fixed = force_const(*value, nullptr);
+    if (fixed.is_null()) return false;
+    *value = fixed;
+    return true;
+  }
+  const bool known = is_virtual(*value, VirtualKind::kTuple) || is_virtual(*value, VirtualKind::kList) ||
+                     is_virtual(*value, VirtualKind::kSlice);
+  return known && depth > 0 && fix_numbers(&model(*value).items, depth - 1);
+}
+
+bool Recorder::fix_numbers(Vals* values, int depth) {
+  bool any = false;
+  for (Val& value : *values) any = fix_number(&value, depth) || any;
+  return any;
+}
+
+// The truth of a number, guarded.
+bool Recorder::number_truth(Val value, bool* out) {
+  const bool boolean = trace_->regs[value.index()].rep == Rep::kBool;
+  const Val answer = boolean ? value : scalar_node(ScalarOp::kTruth, value, Val());
+  if (answer.is_null()) return false;
+  *out = reg_objects_[answer.index()] == Py_True;
+  Node& node = emit_node(Op::kGuardBool);
+  node.a = answer;
+  node.imm = *out;
+  return true;
+}
+
+}  // namespace pijit

@@ -1,0 +1,278 @@
+// The shadow of the running frames: for every slot where its content came from, and what the current instruction waits
+// for.
+//
+// Provenance belongs to the slot and owns nothing: a shadow may outlive the object that it stands for, so the object is
+// looked into only while the slot that holds it is known to be alive.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "cpython/frame.h"
+#include "ir/trace.h"
+#include "record/state/key_list.h"
+
+namespace pijit {
+
+using cpython::Instruction;
+using cpython::Operation;
+
+class Recorder;
+struct ShadowFrame;
+struct Arguments;
+
+// C code that calls Python: record/mirror/drive.h.
+class Drive;
+template <class T>
+class Task;
+using Driven = Task<Val> (*)(Drive&, Arguments);
+struct DriveDeleter {
+  void operator()(Drive* drive) const noexcept;
+};
+using DrivePointer = std::unique_ptr<Drive, DriveDeleter>;
+
+// The shadow is not that of the frame. Caught at the border of the event (Recorder::guarded).
+[[noreturn]] void throw_wrong_shadow();
+
+using Finish = void (*)(Recorder&, ShadowFrame&, PyObject* result);
+
+// What the C code of an instruction does with the result of the frame it entered.
+enum class Then : uint8_t {
+  kPush,            // pushes it
+  kInit,            // drops it and pushes x
+  kReplace,         // drops it and pushes x, whatever it is
+  kNew,             // __new__ returned: x is the type; goes on with __init__ on recorder.saved arguments
+  kDrop,            // nothing is pushed (setattr, setitem, delattr)
+  kGetAttribute,    // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
+  kGetAttrDefault,  // getattr(x, y, z): on AttributeError pushes z
+  kHasAttr,         // hasattr: pushes True, or False on AttributeError
+  kNotTruth,        // the opposite of its truth (not in)
+  kTruth,           // truth of the result is the result (contains, bool)
+  kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
+  kBinary,          // an operator's method: pushes, unless it is NotImplemented
+  kCheckIter,       // __iter__ returned an iterator: replaces the operand
+  kSend,            // SEND: pushes what is yielded above the receiver; what is returned replaces it, and jumps
+};
+
+// What the current instruction of a frame is waiting for.
+struct Pending {
+  bool active = false;
+  bool expects_frame = false;     // a followed frame of `function` is to be entered
+  bool entered = false;           // it was
+  bool has_result = false;        // `result` is the shadow of what the instruction produced
+  bool raises = false;            // it will raise, as a consequence of guarded facts
+  bool folds = false;             // it only looks at constants: if it raises, it always does
+  bool ignores_frames = false;    // frames under it read only (import of a loaded module)
+  bool adapter = false;           // the adapter's finish_call decides
+  bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
+  cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed
+  bool advances = false;          // takes a number out of the iterator of a range
+  uint32_t run_out = kNone;       // the register that takes what `run` returns
+  Then then = Then::kPush;
+  uint8_t pushes =
+      1;         // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH); 4: its items (UNPACK_SEQUENCE)
+  int pops = 0;  // operands it takes
+  PyFunctionObject* function = nullptr;
+  uint32_t generator = kNone;     // virtual generator that is to be resumed
+  bool again = false;             // `generator` is resumed, and the instruction has done nothing else
+  bool throws = false;            // `generator` is resumed by an exception, x or (Null) a new one; else x is sent
+  Val result, x, y, z;            // y: what the generator returned
+  Val sought;                     // the frame gets an attribute: (object, name)
+  Val x_function;                 // the shadow of `function`
+  Val names;                      // where the variables of `function` are, if it is the body of a class
+  Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
+  bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
+  Finish finish = nullptr;        // computes the result from the real one
+  // Operands that are off the stack while the inner frame runs.
+  int popped() const { return then == Then::kBinary ? 0 : pops; }
+};
+
+// How far the trace had come.
+struct TraceMark {
+  uint32_t nodes = 0, time = 0, guards = 0, epochs = 0, tensors = 0;  // time: the clock; tensors: of the last epoch
+  uint32_t arguments = 0;                                             // containers that were loaded
+  uint32_t dropped = 0, facts = 0, overlay = 0;
+  uint32_t lasting = 0;  // changes that a rollback does not take back (Recorder::note_lasting)
+  uint32_t virtuals = 0;
+};
+
+// A frame as it was when it began the instruction that raised what it handles now.
+struct BeforeRaise {
+  Vals slots;
+  int sp, instruction, operation, call_start;
+  TraceMark mark;
+};
+
+// What a call calls, and what comes before its arguments: the self of a method.
+struct Callee {
+  Val callable, self;
+};
+
+// Loads that borrow, one after the other, up to an instruction. An exit there goes on at the first of them: a stack
+// that it filled would own what CPython borrows, and references can be counted.
+struct Loads {
+  int at = -1;            // the instruction
+  int start = 0, sp = 0;  // where they start, and the stack there; the instruction itself where there are none
+  int end = -1;           // the instruction after it, if it is such a load itself
+};
+
+// Jumps back to an instruction: how much the trace had at the first one, the last but one, the last.
+struct Arrival {
+  struct Place {
+    uint32_t nodes, guards, epochs;
+    uint64_t bytecodes;
+  };
+  int instruction;
+  Place first, before, last;
+};
+
+// The shadow of one Python frame.
+struct ShadowFrame : FromPool {
+  cpython::Frame* frame = nullptr;
+  PyCodeObject* code = nullptr;
+  Val function;               // Const or virtual function; Null for the root
+  Val names;                  // a class body: the dict of its variables
+  int locals = 0;             // nlocalsplus
+  int sp = 0;                 // stack entries in use
+  int instruction = 0;        // unit index of the instruction under way, EXTENDED_ARG included
+  int operation = 0;          // unit index of the operation itself
+  TraceMark mark;             // the trace when the instruction began
+  int sp_mark = 0;            // and the stack
+  uint32_t snapshot = kNone;  // of the instruction under way, once taken
+  uint32_t repeatable = 0;    // the nodes before this one, from its first, may run once more
+  bool changed = false;       // the shadow was changed by the instruction under way
+  Loads loads;
+  Vec<Arrival> arrivals;
+  uint32_t decisions = 0;  // Heads::decisions when it was entered
+  int taken_at = -1;       // the head of a loop whose range gives its numbers in registers, in this turn (heads.h)
+  int call_start = -1;     // where the call under way begins: its kKeywordNames or kPrepareCall
+  Vals slots;              // localsplus, then the stack
+  Pending pending;
+  Val result;  // shadow of the value it returns or yields
+  bool yielded = false;
+  PyObject* kwnames = nullptr;     // set by kKeywordNames for the next call
+  PyObject* call_names = nullptr;  // the names that the call has taken
+  std::vector<int> loose;          // slots of methods that are bound in the shadow and taken apart in the frame
+  uint32_t generator = kNone;      // the virtual generator that this frame is
+  Val self;                        // the kFrame that stands for it, if a traceback names it
+  uint32_t followed = kNone;       // in Trace::followed
+  uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
+  Vals saved;                      // arguments kept for a second step (__init__ after __new__)
+  Objects saved_names;
+  Vals collected;      // items of the result under way
+  DrivePointer drive;  // the C code under way, while it waits for a frame
+  Vals handled;        // innermost last: exceptions being handled (kPushException without kPopException)
+  std::unique_ptr<BeforeRaise> before_raise;  // of the outermost of them
+
+  // The instruction under way.
+  bool does(Operation what) const noexcept { return cpython::operation_at(code, operation) == what; }
+  // What it raises was raised before: CPython adds no entry to the traceback.
+  bool raises_again() const noexcept { return does(Operation::kReraise) || does(Operation::kEndThrow); }
+  Instruction current() const noexcept { return cpython::instruction_at(code, instruction); }
+  // What a call of so many arguments calls, and its first argument (Null: nothing comes before those on the stack).
+  Callee callee(int count) {
+    const Val lower = top(count + 2), upper = top(count + 1);
+    if (upper.is_null() || lower.is_null()) return {lower.is_null() ? upper : lower, Val()};
+    return {lower, upper};
+  }
+  // The __exit__ that kExitWith calls.
+  Callee exit_callee() { return cpython::kExitHasSelf ? callee(3) : Callee{top(4), Val()}; }
+  void set_callee(int count, Val callable, Val self) {
+    top(count + 2) = callable;
+    top(count + 1) = self;
+  }
+  // Pushes what is to be called, and where CPython has NULL for a call: the same as callee() has it.
+  void push_callee(Val callable, Val self) {
+    if (!self.is_null()) {
+      push(callable);
+      push(self);
+    } else if (cpython::kNullBelowCallable) {
+      push(Val());
+      push(callable);
+    } else {
+      push(callable);
+      push(Val());
+    }
+  }
+
+  Val& local(int i) { return slots[checked(i)]; }
+  Val& top(int depth = 1) { return slots[checked(locals + sp - depth)]; }
+  bool is_loose(int slot) const {
+    for (int at : loose)
+      if (slot == at || slot == at + 1) return true;
+    return false;
+  }
+  void push(Val value) {
+    slots[checked(locals + sp)] = value;
+    sp += 1;
+  }
+  Val pop() {
+    if (sp <= 0) [[unlikely]]
+      throw_wrong_shadow();
+    sp -= 1;
+    return slots[checked(locals + sp)];
+  }
+  // A place of the shadow. Whatever else is wrong, nothing is written beside it.
+  size_t checked(int place) const {
+    if (static_cast<size_t>(place) >= slots.size()) [[unlikely]]
+      throw_wrong_shadow();
+    return static_cast<size_t>(place);
+  }
+};
+
+// use(value) of all that a frame has.
+template <class Use>
+void each_value(ShadowFrame& frame, const Use& use) {
+  for (Val& value : frame.slots) use(value);
+  for (Val& value : frame.saved) use(value);
+  for (Val& value : frame.collected) use(value);
+  for (Val* value : {&frame.function, &frame.result, &frame.pending.result, &frame.pending.x, &frame.pending.y,
+                     &frame.pending.z, &frame.pending.x_function})
+    use(*value);
+}
+
+// An entry of a traceback.
+struct TracedFrame {
+  Val frame;  // a kFrame
+  PyCodeObject* code;
+  int instruction;
+};
+
+// The content model of a virtual object while recording.
+struct Model : FromPool {
+  VirtualKind kind;
+  PyTypeObject* type;
+  PyObject* real = nullptr;                // the object, when it was seen (borrowed, may be gone)
+  Vals items;                              // sequence items; dict values; fields
+  KeyList keys;                            // dict keys or set items, in order (immutable scalars, kept by owned)
+  KeyList names;                           // attribute names
+  Vals attrs;                              // attribute values
+  uint32_t last_part = kNone;              // last entry of its log that names a virtual object
+  uint32_t owner = kNone;                  // the instance whose __dict__ this is
+  uint32_t dict = kNone;                   // the __dict__ of this instance
+  uint32_t address = kNone;                // what id() gives of it
+  uint32_t position = 0;                   // iterators: kExhausted once they have ended
+  uint32_t begun = UINT32_MAX;             // iterators: since when no call of their class makes them what they are
+  Seldom<uint32_t> reshaped;               // when keys came or went
+  Seldom<Val> ahead;                       // iterators over sets: all the items, in order
+  size_t ahead_epoch = 0;                  // the epoch of `ahead`
+  Val home;                                // a container that existed before and is written: the object (writes.cpp)
+  Seldom<PyObject*> original;              // items of `home` before the first write (borrowed)
+  bool unread = false;                     // items of `home` are not guarded: `items` has only what was added
+  bool guarded = false;                    // items of `home` were guarded before
+  bool strict = false;                     // zip(strict=True)
+  bool any_order = false;                  // an argument whose attributes may come in another order
+  unsigned long switches = 0;              // cpython::thread_switches() when it was last seen to be as it is here
+  bool building = false;                   // being materialised
+  bool own = false;                        // it is real, and nothing but the trace reaches it
+  Seldom<TracedFrame> traced;              // exceptions: their traceback, innermost frame first
+  Seldom<Val> tracebacks;                  // what stands for the traceback
+  std::unique_ptr<ShadowFrame> suspended;  // generators
+};
+
+struct Arguments {
+  Vals values;    // positional, then keyword values
+  Objects names;  // names of the last ones
+  size_t positional() const { return values.size() - names.size(); }
+};
+
+}  // namespace pijit

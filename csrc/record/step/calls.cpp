@@ -1,0 +1,373 @@
+// Calls: what the callable is, how its arguments bind, which frame is to be entered.
+//
+// Binding mirrors CPython's for Python functions: positional, keyword, defaults, *args and **kwargs as virtual tuple
+// and dict. A call that would not bind (a TypeError) is not mirrored: the recording stops there.
+#include "record/recorder.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+
+#include "cpython/keys.h"
+#include "cpython/lru_cache.h"
+#include "record/mirror/builtins.h"
+#include "record/limits.h"
+#include "record/marks.h"
+
+namespace pijit {
+namespace {
+
+// The parts of a function that binding looks at, of a real or a virtual function.
+struct FunctionParts {
+  PyCodeObject* code = nullptr;
+  Val defaults, kwdefaults;
+};
+
+bool function_parts(Recorder& recorder, Val function, FunctionParts* parts) {
+  if (function.is_virtual()) {
+    Model& content = recorder.model(function);
+    if (content.kind != VirtualKind::kFunction) return false;
+    parts->code = reinterpret_cast<PyCodeObject*>(content.items[0].object());
+    parts->defaults = content.items[3];
+    parts->kwdefaults = content.items[4];
+    return parts->code != nullptr && !parts->defaults.is_reg() && !parts->kwdefaults.is_reg();
+  }
+  PyObject* object = function.object();
+  if (object == nullptr || Py_TYPE(object) != &PyFunction_Type) return false;
+  auto* real = reinterpret_cast<PyFunctionObject*>(object);
+  if (!recorder.guard_function(real)) return false;
+  parts->code = reinterpret_cast<PyCodeObject*>(real->func_code);
+  if (real->func_defaults != nullptr) parts->defaults = Val::constant(real->func_defaults);
+  if (real->func_kwdefaults != nullptr) parts->kwdefaults = Val::constant(real->func_kwdefaults);
+  return true;
+}
+
+Py_ssize_t tuple_size(Recorder& recorder, Val tuple) {
+  if (tuple.is_null()) return 0;
+  return tuple.is_virtual() ? static_cast<Py_ssize_t>(recorder.model(tuple).items.size())
+                            : PyTuple_GET_SIZE(tuple.object());
+}
+
+Val tuple_item(Recorder& recorder, Val tuple, Py_ssize_t i) {
+  return tuple.is_virtual() ? recorder.model(tuple).items[static_cast<size_t>(i)]
+                            : recorder.constant(PyTuple_GET_ITEM(tuple.object(), i));
+}
+
+bool same_name(PyObject* a, PyObject* b) {
+  return a == b || cpython::scalars_equal(a, b);
+}
+
+// Fills `slots` as initialize_locals does. False: it would raise, or is not understood.
+bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Arguments& args, Vals& slots) {
+  PyCodeObject* code = parts.code;
+  int positional = code->co_argcount, named = positional + code->co_kwonlyargcount;
+  bool star = (code->co_flags & CO_VARARGS) != 0, double_star = (code->co_flags & CO_VARKEYWORDS) != 0;
+  slots.assign(static_cast<size_t>(named + star + double_star), Val());
+  size_t given = args.positional();
+  size_t taken = given < static_cast<size_t>(positional) ? given : static_cast<size_t>(positional);
+  for (size_t i = 0; i < taken; ++i) slots[i] = args.values[i];
+  if (given > taken && !star) return false;
+  if (star)
+    slots[static_cast<size_t>(named)] = recorder.new_tuple(&PyTuple_Type, args.values.data() + taken, given - taken);
+  Val extra;
+  if (double_star) slots[static_cast<size_t>(named + star)] = extra = recorder.new_dict();
+  for (size_t k = 0; k < args.names.size(); ++k) {
+    PyObject* name = args.names[k];
+    Val value = args.values[given + k];
+    int at = code->co_posonlyargcount;
+    while (at < named && !same_name(PyTuple_GET_ITEM(code->co_localsplusnames, at), name)) ++at;
+    if (at < named) {
+      if (!slots[static_cast<size_t>(at)].is_null()) return false;
+      slots[static_cast<size_t>(at)] = value;
+    } else if (double_star) {
+      recorder.dict_set(extra, name, value);
+    } else {
+      return false;
+    }
+  }
+  Py_ssize_t defaults = tuple_size(recorder, parts.defaults);
+  for (int i = 0; i < positional; ++i) {
+    if (!slots[static_cast<size_t>(i)].is_null()) continue;
+    Py_ssize_t k = i - (positional - defaults);
+    if (k < 0) return false;
+    slots[static_cast<size_t>(i)] = tuple_item(recorder, parts.defaults, k);
+  }
+  for (int i = positional; i < named; ++i) {
+    if (!slots[static_cast<size_t>(i)].is_null()) continue;
+    PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+    if (parts.kwdefaults.is_null()) return false;
+    Val value;
+    if (parts.kwdefaults.is_virtual()) {
+      if (!recorder.dict_find(parts.kwdefaults, name, &value)) return false;
+    } else {
+      PyObject* object = nullptr;
+      if (!recorder.read_dict(parts.kwdefaults.object(), name, &object) || object == nullptr) return false;
+      value = recorder.constant(object);
+    }
+    slots[static_cast<size_t>(i)] = value;
+  }
+  return recorder.live();
+}
+
+constexpr int kDeepest = 4;  // of containers in containers
+
+// A constant, or a container of constants that the recording has seen made: the same at each replay.
+bool is_settled(Recorder& recorder, Val value, int depth) {
+  if (value.is_const()) return true;
+  if (!value.is_virtual() || depth > kDeepest) return false;
+  Vals items;
+  Objects keys;
+  switch (recorder.model(value).kind) {
+    case VirtualKind::kTuple:
+    case VirtualKind::kList:
+      if (!recorder.try_items(value, &items)) return false;
+      break;
+    case VirtualKind::kDict:
+      if (!recorder.dict_content(value, &keys, &items)) return false;
+      break;
+    default:
+      return false;
+  }
+  return std::all_of(items.begin(), items.end(), [&](Val item) { return is_settled(recorder, item, depth + 1); });
+}
+
+// A function whose result the user said does not change, called with constants: its result is one, too.
+bool call_constant(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops) {
+  for (Val value : args.values)
+    if (!is_settled(recorder, value, 0)) return false;
+  recorder.observe(frame, pops,
+                   [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.own_const(result); });
+  frame.pending.ignores_frames = true;
+  return true;
+}
+
+// The first type along the bases whose tp_new is not inherited from a Python class: object.__new__ or a builtin one.
+bool is_plain_new(PyTypeObject* type) {
+  return type->tp_new == PyBaseObject_Type.tp_new;
+}
+
+}  // namespace
+
+Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
+  PyObject* first = args.values.empty() ? nullptr : real(args.values[0]);
+  const Mark mark = mark_of_call(function.is_virtual() ? model(function).real : function.object(), first);
+  if (mark == Mark::kSkip || mark == Mark::kOpaque) return Invoke::kUnknown;
+  if (mark == Mark::kConstant && then == Then::kPush && call_constant(*this, frame, args, pops))
+    return Invoke::kStarted;
+  FunctionParts parts;
+  if (!function_parts(*this, function, &parts)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
+  if ((parts.code->co_flags & CO_ASYNC_GENERATOR) != 0) return Invoke::kUnknown;
+  if ((parts.code->co_flags & CO_COROUTINE) != 0 && cpython::tracks_coroutine_origins(thread_)) return Invoke::kUnknown;
+  if (frames_.size() >= record_limits().depth) return Invoke::kUnknown;
+  if (!bind_arguments(*this, parts, args, bound_)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
+  PyObject* object = function.is_virtual() ? model(function).real : function.object();
+  if (object == nullptr) return Invoke::kUnknown;
+  if ((mark == Mark::kEnter || mark == Mark::kLeave) && !args.values.empty()) {
+    Node& node = emit_node(Op::kRegion);
+    node.a = args.values[0];
+    node.imm = mark == Mark::kEnter;
+  }
+  Pending& pending = await(frame, pops, then == Then::kDrop ? 0 : 1);
+  pending.expects_frame = true;
+  pending.then = then;
+  pending.function = reinterpret_cast<PyFunctionObject*>(object);
+  pending.x_function = function;
+  return Invoke::kStarted;
+}
+
+// Its variables are in a dict.
+Invoke Recorder::invoke_body(ShadowFrame& frame, Val function, Val names) {
+  Arguments none;
+  const Invoke outcome = invoke_function(frame, function, none, Then::kPush, 0);
+  if (outcome == Invoke::kStarted) frame.pending.names = names;
+  return outcome;
+}
+
+// type.__call__: tp_new, then tp_init.
+Invoke Recorder::invoke_type(ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+  auto* type = reinterpret_cast<PyTypeObject*>(callable.object());
+  PyTypeObject* meta = Py_TYPE(type);
+  if (meta != &PyType_Type) {
+    PyObject* meta_call = lookup_type(meta, names().call);
+    if (meta_call != nullptr && Py_TYPE(meta_call) == &PyFunction_Type) {
+      args.values.insert(args.values.begin(), callable);
+      return invoke_function(frame, Val::constant(meta_call), args, Then::kPush, pops);
+    }
+    if (meta->tp_call != PyType_Type.tp_call) return Invoke::kUnknown;
+  }
+  bool exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || is_known_builtin(callable.object()))
+    return exception ? invoke_builtin_exception(frame, type, args, pops)
+                     : invoke_builtin(*this, frame, callable, args, pops);
+  guard_type_version(type);
+  if (!live_) return Invoke::kStopped;
+  frame.saved = args.values;
+  frame.saved_names = args.names;
+  PyObject* python_new = cpython::lookup_type(type, names().new_);
+  if (python_new != nullptr && Py_TYPE(python_new) == &PyStaticMethod_Type) {
+    Ref function = Ref::steal(PyObject_GetAttrString(python_new, "__func__"));
+    if (!function || Py_TYPE(function.get()) != &PyFunction_Type) return Invoke::kUnknown;
+    args.values.insert(args.values.begin(), callable);
+    Invoke outcome = invoke_function(frame, Val::constant(function.get()), args, Then::kNew, pops);
+    if (outcome == Invoke::kStarted) frame.pending.x = callable;
+    return outcome;
+  }
+  if (exception) return invoke_builtin_exception(frame, type, args, pops);
+  bool dict_like = PyType_IsSubtype(type, &PyDict_Type);
+  if (!is_plain_new(type) && !dict_like) return Invoke::kUnknown;
+  if (dict_like && type->tp_new != PyDict_Type.tp_new && type->tp_new != PyODict_Type.tp_new) return Invoke::kUnknown;
+  if (type->tp_finalize != nullptr || type->tp_del != nullptr) return Invoke::kUnknown;
+  await(frame, pops, 1);
+  Invoke outcome = after_new(frame, new_virtual(VirtualKind::kInstance, type));
+  if (outcome != Invoke::kStarted) frame.pending.active = false;
+  return outcome;
+}
+
+// The instance exists; frame.saved has the arguments of the call.
+Invoke Recorder::after_new(ShadowFrame& frame, Val instance) {
+  PyTypeObject* type = type_of(instance);
+  int pops = frame.pending.pops;
+  if (frame.pending.then == Then::kNew) {
+    auto* wanted = reinterpret_cast<PyTypeObject*>(frame.pending.x.object());
+    if (type == nullptr) return Invoke::kUnknown;
+    if (!PyType_IsSubtype(type, wanted)) {
+      known(frame, pops, instance);
+      return Invoke::kStarted;
+    }
+  }
+  PyObject* init = lookup_type(type, names().init);
+  if (!live_) return Invoke::kStopped;
+  if (init == nullptr) return Invoke::kUnknown;
+  if (Py_TYPE(init) == &PyFunction_Type) {
+    Arguments args;
+    args.values.reserve(frame.saved.size() + 1);
+    args.values.push_back(instance);
+    args.values.insert(args.values.end(), frame.saved.begin(), frame.saved.end());
+    args.names = frame.saved_names;
+    Invoke outcome = invoke_function(frame, Val::constant(init), args, Then::kInit, pops);
+    if (outcome == Invoke::kStarted) frame.pending.x = instance;
+    return outcome;
+  }
+  if (Py_TYPE(init) != &PyWrapperDescr_Type || is_virtual(instance, VirtualKind::kException)) return Invoke::kUnknown;
+  void* wrapped = reinterpret_cast<PyWrapperDescrObject*>(init)->d_wrapped;
+  bool plain = wrapped == reinterpret_cast<void*>(PyBaseObject_Type.tp_init);
+  bool empty_dict = frame.saved.empty() && PyType_IsSubtype(type, &PyDict_Type);
+  if (!plain && !empty_dict) return Invoke::kUnknown;
+  known(frame, pops, instance);
+  return Invoke::kStarted;
+}
+
+namespace {
+
+// What a partial object adds to the arguments of its call: before those that it is given, keywords too.
+bool add_partial(Recorder& recorder, Val given, Val keywords, Arguments& args) {
+  Vals fixed, values;
+  Objects keys;
+  if (!recorder.try_items(given, &fixed) || !recorder.dict_content(keywords, &keys, &values)) return false;
+  const size_t positional = args.positional();
+  for (size_t i = 0; i < args.names.size(); ++i) {
+    const Val value = args.values[positional + i];
+    const auto known =
+        std::find_if(keys.begin(), keys.end(), [&](PyObject* key) { return same_name(args.names[i], key); });
+    if (known == keys.end()) {
+      keys.push_back(args.names[i]);
+      values.push_back(value);
+    } else {
+      values[static_cast<size_t>(known - keys.begin())] = value;
+    }
+  }
+  args.values.resize(positional);
+  args.values.insert(args.values.begin(), fixed.begin(), fixed.end());
+  args.values.insert(args.values.end(), values.begin(), values.end());
+  args.names = keys;
+  return true;
+}
+
+// The parts of a partial object that existed before.
+bool partial_parts(Recorder& recorder, PyObject* partial, PyObject* parts[3]) {
+  static const char* const kNames[] = {"func", "args", "keywords"};
+  for (int i = 0; i < 3; ++i) {
+    Ref name = Ref::steal(PyUnicode_InternFromString(kNames[i]));
+    PyObject* member = recorder.lookup_type(Py_TYPE(partial), name.get());
+    if (member == nullptr || Py_TYPE(member) != &PyMemberDescr_Type) return false;
+    const Py_ssize_t offset = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
+    if (!recorder.guard_slot(partial, offset, &parts[i]) || parts[i] == nullptr) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops) {
+  if (callable.is_virtual()) {
+    Model& content = model(callable);
+    switch (content.kind) {
+      case VirtualKind::kFunction:
+        return invoke_function(frame, callable, args, then, pops);
+      case VirtualKind::kBoundMethod:
+        args.values.insert(args.values.begin(), content.items[1]);
+        return invoke(frame, content.items[0], args, then, pops);
+      case VirtualKind::kBuiltinMethod:
+        args.values.insert(args.values.begin(), content.items[1]);
+        return invoke_builtin(*this, frame, content.items[0], args, pops);
+      case VirtualKind::kPartial: {
+        const Val function = content.items[0];
+        if (!add_partial(*this, content.items[1], content.items[2], args)) return Invoke::kUnknown;
+        return invoke(frame, function, args, then, pops);
+      }
+      case VirtualKind::kInstance:
+        return invoke_instance(frame, callable, args, then, pops);
+      case VirtualKind::kLazy:
+        return invoke_getter(*this, frame, callable, args, pops);
+      default:
+        return Invoke::kUnknown;
+    }
+  }
+  PyObject* object = callable.object();
+  if (object == nullptr) return Invoke::kUnknown;
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyFunction_Type) return invoke_function(frame, callable, args, then, pops);
+  if (type == &PyMethod_Type) {
+    if (!guard_parts(object)) return Invoke::kUnknown;
+    args.values.insert(args.values.begin(), constant(PyMethod_GET_SELF(object)));
+    return invoke(frame, Val::constant(PyMethod_GET_FUNCTION(object)), args, then, pops);
+  }
+  if (PyType_Check(object)) return then == Then::kPush ? invoke_type(frame, callable, args, pops) : Invoke::kUnknown;
+  if (type == &PyCFunction_Type || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
+      type == &PyClassMethodDescr_Type)
+    return invoke_builtin(*this, frame, callable, args, pops);
+  if (type->tp_call == cpython::slot_functions().call) return invoke_instance(frame, callable, args, then, pops);
+  if (type == partial_type()) {
+    PyObject* parts[3];
+    if (!partial_parts(*this, object, parts) || !add_partial(*this, constant(parts[1]), constant(parts[2]), args))
+      return live_ ? Invoke::kUnknown : Invoke::kStopped;
+    return invoke(frame, constant(parts[0]), args, then, pops);
+  }
+  if (type == cpython::lru_cache_type())
+    return then == Then::kPush ? invoke_cached(*this, frame, callable, args, pops) : Invoke::kUnknown;
+  return invoke_builtin(*this, frame, callable, args, pops);
+}
+
+// An instance of a class with __call__ in Python.
+Invoke Recorder::invoke_instance(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops) {
+  PyTypeObject* type = type_of(callable);
+  if (type->tp_call != cpython::slot_functions().call) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (callable.is_const() && !guard_instance(callable.object(), &dict)) return Invoke::kStopped;
+  PyObject* call = lookup_type(type, names().call);
+  if (!live_) return Invoke::kStopped;
+  if (call == nullptr || Py_TYPE(call) != &PyFunction_Type) return Invoke::kUnknown;
+  args.values.insert(args.values.begin(), callable);
+  return invoke_function(frame, Val::constant(call), args, then, pops);
+}
+
+Pending& Recorder::expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent) {
+  Pending& pending = await(frame, pops, 1);
+  pending.expects_frame = true;
+  pending.generator = generator.index();
+  pending.then = then;
+  pending.x = sent;
+  return pending;
+}
+
+}  // namespace pijit

@@ -1,0 +1,228 @@
+// Generators as objects: whether they can be resumed, send(), throw(), close(), and their attributes.
+//
+// 1. A coroutine is a generator of another class, which no loop iterates over. What is resumed is the next frame,
+// whoever asks for it: a loop, SEND, C code, or one of its methods.
+// 2. A snapshot inside lets CPython execute that instruction again from its start (Continuation::kAgain); so what it
+// does before it enters the generator must be without effect the second time.
+#include "cpython/keys.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+
+bool Recorder::may_resume(Val generator) const {
+  return models_[generator.index()]->suspended != nullptr && trace_->virtuals[generator.index()].reg == kNone;
+}
+
+bool Recorder::has_begun(Val generator) const {
+  const auto& suspended = models_[generator.index()]->suspended;
+  return suspended == nullptr || suspended->yielded;
+}
+
+bool Recorder::has_ended(Val generator) const {
+  return trace_->log[trace_->virtuals[generator.index()].tail].op == LogOp::kClear;
+}
+
+bool Recorder::is_running(Val generator) const {
+  if (!is_virtual(generator, VirtualKind::kGenerator)) return false;
+  const LogEntry& state = trace_->log[trace_->virtuals[generator.index()].tail];
+  return state.op == LogOp::kFrame && state.index == kNone;
+}
+
+bool Recorder::closes_unrun(Val generator) const {
+  const ShadowFrame* at = models_[generator.index()]->suspended.get();
+  return at != nullptr && at->yielded && cpython::closes_unrun(at->code, at->operation + 1);
+}
+
+Val Recorder::delegate_of(Val generator) const {
+  const ShadowFrame* at = models_[generator.index()]->suspended.get();
+  if (at == nullptr || !at->yielded) return Val();
+  const int next = at->operation + 1;
+  constexpr int kDelegates = 2;  // resumed in `yield from` or `await`
+  const Instruction resumed = cpython::instruction_at(at->code, next);
+  if (!resumed.is(Operation::kResume) || resumed.flag < kDelegates) return Val();
+  return at->slots[static_cast<size_t>(at->locals + at->sp - 1)];
+}
+
+// CPython warns of a coroutine that is never awaited, and a replay that does not make it would not.
+bool Recorder::forgets_coroutine() {
+  if (!trace_->coroutines) return false;
+  const Node& last = trace_->nodes.back();
+  ++visit_;
+  visited_.resize(trace_->virtuals.size(), 0);
+  usable_.restart();  // all objects are to be visited
+  if (last.op == Op::kExit) snapshot_usable(last.snapshot);
+  if (last.op == Op::kReturn && last.a.is_virtual()) virtual_usable(last.a.index(), last.time);
+  for (uint32_t i = 0; i < models_.size(); ++i) {
+    if (models_[i]->type != &PyCoro_Type || models_[i]->kind != VirtualKind::kGenerator) continue;
+    const bool built = trace_->virtuals[i].reg != kNone || visited_[i] == visit_;
+    if (!built && !has_begun(Val::virtual_object(i))) return true;
+  }
+  return false;
+}
+
+Val new_stop(Recorder& recorder, Val returned) {
+  const Vals args(returned.object() == Py_None ? 0 : 1, returned);
+  const Val stop = recorder.make_exception(reinterpret_cast<PyTypeObject*>(PyExc_StopIteration), args);
+  recorder.init_exception(stop, args);
+  return stop;
+}
+
+// As C raises it.
+static Val new_error(Recorder& recorder, PyObject* type, const char* text) {
+  const Val message = recorder.own_const(Ref::steal(PyUnicode_FromString(text)).get());
+  return recorder.make_exception(reinterpret_cast<PyTypeObject*>(type), {message});
+}
+
+static Val already_executing(Recorder& recorder, Val generator) {
+  const bool coroutine = recorder.type_of(generator) == &PyCoro_Type;
+  return new_error(recorder, PyExc_ValueError,
+                   coroutine ? "coroutine already executing" : "generator already executing");
+}
+
+Task<Inner> resume_generator(Drive& drive, Val generator, Val sent) {
+  Recorder& recorder = drive.recorder();
+  if (recorder.is_running(generator)) co_await drive.raise(already_executing(recorder, generator));
+  if (!recorder.may_resume(generator)) {
+    if (!recorder.has_ended(generator)) co_await drive.unknown();
+    if (recorder.type_of(generator) == &PyCoro_Type)
+      co_await drive.raise(new_error(recorder, PyExc_RuntimeError, "cannot reuse already awaited coroutine"));
+    Inner over;
+    over.ended = true;
+    over.returned = Val::constant(Py_None);
+    co_return over;
+  }
+  recorder.expect_generator(drive.frame(), generator, Then::kPush, 0, sent);
+  const Inner inner = co_await drive.wait(Invoke::kStarted);
+  if (inner.raised) co_await drive.pass_on();
+  co_return inner;
+}
+
+namespace {
+
+bool is_virtual_generator(Recorder& recorder, const Arguments& args, size_t count) {
+  return args.values.size() == count && args.names.empty() &&
+         recorder.is_virtual(args.values[0], VirtualKind::kGenerator);
+}
+
+// An exception (Null: GeneratorExit, or one that C makes) is thrown into it. `again`: see Pending.
+Task<Inner> throw_into(Drive& drive, Val generator, Val exception, bool again) {
+  Pending& pending = drive.recorder().expect_generator(drive.frame(), generator, Then::kPush, 0, exception);
+  pending.throws = true;
+  pending.again = again;
+  const Inner inner = co_await drive.wait(Invoke::kStarted);
+  co_return inner;
+}
+
+Task<Val> generator_send(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!is_virtual_generator(recorder, args, 2)) co_await drive.unknown();
+  const Val generator = args.values[0], sent = args.values[1];
+  if (!recorder.has_begun(generator)) {
+    if (sent.is_reg() && !recorder.is_scalar_reg(sent)) co_await drive.unknown();
+    if (sent.object() != Py_None) co_await drive.raise();
+  }
+  const Inner inner = co_await resume_generator(drive, generator, sent);
+  if (inner.ended) co_await drive.raise(new_stop(recorder, inner.returned));
+  co_return inner.value;
+}
+
+Task<Val> generator_next(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!is_virtual_generator(recorder, args, 1)) co_await drive.unknown();
+  const Inner inner = co_await resume_generator(drive, args.values[0], Val());
+  if (inner.ended) co_await drive.raise(new_stop(recorder, inner.returned));
+  co_return inner.value;
+}
+
+// One that delegates hands it on to who knows what, and one that has not begun has no place in its code yet.
+Task<Val> generator_throw(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  if (!is_virtual_generator(recorder, args, 2)) co_await drive.unknown();
+  const Val generator = args.values[0], thrown = args.values[1];
+  if (!recorder.may_resume(generator) || !recorder.has_begun(generator) || !recorder.delegate_of(generator).is_null())
+    co_await drive.unknown();
+  PyObject* type = thrown.object();
+  const bool plain_class = type != nullptr && PyExceptionClass_Check(type) &&
+                           (reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
+  const bool known = recorder.is_virtual(thrown, VirtualKind::kException) && !recorder.is_built(thrown);
+  if (!plain_class && !known) co_await drive.unknown();
+  const Inner inner = co_await throw_into(drive, generator, known ? thrown : Val(), false);
+  if (inner.raised) co_await drive.pass_on();
+  if (inner.ended) co_await drive.raise(new_stop(recorder, inner.returned));
+  co_return inner.value;
+}
+
+// What close() gives. An iterator of C has no close(). The one that it delegates to is closed first, and a second time
+// that is nothing.
+Task<Val> close(Drive& drive, Val generator, bool outermost, bool again) {
+  Recorder& recorder = drive.recorder();
+  const Val none = Val::constant(Py_None);
+  if (!recorder.is_virtual(generator, VirtualKind::kGenerator)) {
+    if (!is_iterator(recorder, generator)) co_await drive.unknown();
+    co_return none;
+  }
+  if (recorder.has_ended(generator)) co_return none;
+  if (recorder.is_running(generator) && outermost) co_await drive.raise(already_executing(recorder, generator));
+  if (!recorder.may_resume(generator)) co_await drive.unknown();
+  const Val delegate = recorder.delegate_of(generator);
+  if (!delegate.is_null()) co_await close(drive, delegate, false, again);
+  if (recorder.closes_unrun(generator)) {
+    recorder.end_generator(generator.index());
+    co_return none;
+  }
+  const Inner inner = co_await throw_into(drive, generator, Val(), again);
+  if (inner.raised) {
+    if (!drive.is_raised(PyExc_GeneratorExit)) {
+      if (!outermost) co_await drive.unknown();
+      co_await drive.pass_on();
+    }
+    drive.caught();
+  } else if (inner.ended) {
+    co_return cpython::kCloseGivesResult ? inner.returned : none;
+  } else {
+    if (!outermost) co_await drive.unknown();
+    co_await drive.raise(new_error(recorder, PyExc_RuntimeError,
+                                   recorder.type_of(generator) == &PyCoro_Type ? "coroutine ignored GeneratorExit"
+                                                                               : "generator ignored GeneratorExit"));
+  }
+  co_return none;
+}
+
+Task<Val> generator_close(Drive& drive, Arguments args) {
+  if (!is_virtual_generator(drive.recorder(), args, 1)) co_await drive.unknown();
+  const TraceMark& begin = drive.frame().mark;
+  const Trace& trace = drive.recorder().trace();
+  const bool first = trace.clock == begin.time && trace.nodes.size() == begin.nodes;
+  co_return co_await close(drive, args.values[0], true, first);
+}
+
+}  // namespace
+
+Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
+  const auto is = [&](const char* text) { return has_name(name, text); };
+  const auto boolean = [](bool yes) { return Val::constant(yes ? Py_True : Py_False); };
+  const Val none = Val::constant(Py_None);
+  const bool suspended = recorder.may_resume(generator), ended = recorder.has_ended(generator);
+  if (!suspended && !ended && !recorder.is_running(generator)) return Val();
+  if (recorder.type_of(generator) == &PyCoro_Type) {
+    if (is("cr_running")) return boolean(!suspended && !ended);
+    return is("cr_frame") && ended ? none : Val();
+  }
+  if (is("gi_running")) return boolean(!suspended && !ended);
+  if (is("gi_suspended")) return boolean(suspended && recorder.has_begun(generator));
+  if (is("gi_frame") && ended) return none;
+  if (!is("gi_yieldfrom") || (!suspended && !ended)) return Val();
+  const Val delegate = recorder.delegate_of(generator);
+  return delegate.is_null() ? none : delegate;
+}
+
+void add_generator_builtins() {
+  for (const char* type : {"GeneratorType", "CoroutineType"}) {
+    add_driven("types", (std::string(type) + ".send").c_str(), generator_send);
+    add_driven("types", (std::string(type) + ".throw").c_str(), generator_throw);
+    add_driven("types", (std::string(type) + ".close").c_str(), generator_close);
+  }
+  add_driven("types", "GeneratorType.__next__", generator_next);
+}
+
+}  // namespace pijit

@@ -1,0 +1,659 @@
+// Opaque calls: what the recorder does not look into is performed at replay as CPython performed it.
+//
+// Every instruction that calls out into C is, for an unknown operand, a call of a function of `operator` or `builtins`
+// with the same semantics, so one kind of node does for all of them. A value that such a call returned is a register of
+// a type that is not known before something looks at it; then the type is guarded in place (`learn`), and arithmetic on
+// immutable scalars becomes a node that only computes (`compute`).
+//
+// 1. A callable that looks at the locals of its caller's frame is not called this way: the frames that stand in the
+// chain have none.
+// 2. A call is tried only where the shadow is as it was before the instruction.
+#include <algorithm>
+
+#include "cpython/exception_groups.h"
+#include "cpython/keys.h"
+#include "cpython/objects.h"
+#include "cpython/operators.h"
+#include "cpython/patch_releases.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+namespace {
+
+constexpr uint32_t kMaxOpaqueCalls = 1000;  // of one trace
+
+PyObject* finalize(PyObject*, PyObject* object) {
+  if (Py_REFCNT(object) == 1) PyObject_CallFinalizer(object);  // whoever else holds it keeps it alive
+  return new_reference(Py_None);
+}
+PyObject* add_context(PyObject*, PyObject* const* args, Py_ssize_t) {
+  cpython::add_attribute_context(args[0], args[1], args[2]);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef context_row = {"add_context", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(add_context)),
+                           METH_FASTCALL, nullptr};
+PyMethodDef finalize_row = {"finalize", finalize, METH_O, nullptr};
+
+struct Functions {
+  PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
+      *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add,
+      *finalize, *context, *method;
+  PyObject *look_at_frames[11], *look_at_heap[4], *count_references;
+};
+
+const Functions& functions() {
+  static const Functions table = [] {
+    Functions f{};
+    // In the order of cpython/operators.h.
+    const char* const kBinary[] = {"add", "and_", "floordiv", "lshift", "matmul",  "mul", "mod",
+                                   "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
+    const char* const kInPlace[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul",  "imul", "imod",
+                                    "ior",  "ipow", "irshift",   "isub",    "itruediv", "ixor"};
+    const char* const kCompare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+    for (size_t i = 0; i < 13; ++i) f.binary[i] = find_object("_operator", kBinary[i]);
+    for (size_t i = 0; i < 13; ++i) f.binary[13 + i] = find_object("_operator", kInPlace[i]);
+    for (size_t i = 0; i < 6; ++i) f.compare[i] = find_object("_operator", kCompare[i]);
+    f.neg = find_object("_operator", "neg");
+    f.pos = find_object("_operator", "pos");
+    f.invert = find_object("_operator", "invert");
+    f.not_ = find_object("_operator", "not_");
+    f.truth = find_object("_operator", "truth");
+    f.getitem = find_object("_operator", "getitem");
+    f.setitem = find_object("_operator", "setitem");
+    f.delitem = find_object("_operator", "delitem");
+    f.contains = find_object("_operator", "contains");
+    f.is_ = find_object("_operator", "is_");
+    f.is_not = find_object("_operator", "is_not");
+    for (auto [place, name] : {std::pair{&f.getattr, "getattr"},
+                               {&f.setattr, "setattr"},
+                               {&f.delattr, "delattr"},
+                               {&f.iter, "iter"},
+                               {&f.str, "str"},
+                               {&f.repr, "repr"},
+                               {&f.ascii, "ascii"},
+                               {&f.format, "format"},
+                               {&f.import, "__import__"}})
+      *place = find_object("builtins", name);
+    Ref empty = Ref::steal(PyUnicode_FromStringAndSize("", 0));
+    f.append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
+    f.add = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), "add");
+    f.join = PyObject_GetAttrString(empty.get(), "join");
+    f.finalize = PyCFunction_New(&finalize_row, nullptr);
+    f.context = PyCFunction_New(&context_row, nullptr);
+    f.method = cpython::method_loader();
+    size_t i = 0;
+    for (const char* name : {"locals", "vars", "dir", "eval", "exec", "breakpoint", "super"})
+      f.look_at_frames[i++] = find_object("builtins", name);
+    for (const char* name : {"_getframe", "settrace", "setprofile", "call_tracing"})
+      f.look_at_frames[i++] = find_object("sys", name);
+    f.count_references = find_object("sys", "getrefcount");
+    i = 0;
+    for (const char* name : {"collect", "freeze", "get_objects", "get_referrers"})
+      f.look_at_heap[i++] = find_object("gc", name);
+    return f;
+  }();
+  return table;
+}
+
+// Without arguments, `vars`, `dir` and `super` look at the caller's frame too.
+bool looks_at_frames(PyObject* callable, size_t arguments) {
+  for (PyObject* known : functions().look_at_frames) {
+    if (known != callable) continue;
+    const bool only_without = PyType_Check(callable) || callable == functions().look_at_frames[1] ||
+                              callable == functions().look_at_frames[2];
+    return !only_without || arguments == 0;
+  }
+  return false;
+}
+
+bool looks_at_heap(PyObject* callable) {
+  const auto& known = functions().look_at_heap;
+  return callable != nullptr && std::find(std::begin(known), std::end(known), callable) != std::end(known);
+}
+
+bool is_singleton(PyObject* object) {
+  return object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis ||
+         object == Py_NotImplemented;
+}
+
+// What an instruction calls, as a call.
+struct Request {
+  Val callable;
+  Vals args;
+  PyObject* names = nullptr;
+  bool spread = false;  // f(*args[0], **args[1])
+  int pops = 0, pushes = 1;
+  Val exit{};  // of a context manager: is pushed before the result
+};
+
+Val function(PyObject* object) {
+  return Val::constant(object);
+}
+
+PyObject* name_of(ShadowFrame& frame, int index) {
+  return PyTuple_GET_ITEM(frame.code->co_names, index);
+}
+
+bool request_call(ShadowFrame& frame, Instruction now, Request* out) {
+  const int count = now.argument, above = now.is(Operation::kCallNames) ? 1 : 0;
+  const Callee callee = frame.callee(count + above);
+  out->callable = callee.callable;
+  if (!callee.self.is_null()) out->args.push_back(callee.self);
+  for (int i = count; i > 0; --i) out->args.push_back(frame.top(i + above));
+  out->names = frame.call_names;
+  out->pops = count + above + 2;
+  return true;
+}
+
+bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Request* out) {
+  const Val positional = frame.top(keywords + 1);
+  out->callable = frame.callee(keywords + 1).callable;
+  out->spread = true;
+  out->pops = keywords + 3;
+  if (recorder.type_of(positional) != &PyTuple_Type) return false;
+  out->args = {positional};
+  if (keywords != 0 && !frame.top().is_null()) {
+    if (recorder.type_of(frame.top()) != &PyDict_Type) return false;
+    out->args.push_back(frame.top());
+  }
+  return true;
+}
+
+bool request_attribute(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
+  const Functions& f = functions();
+  const Val name = recorder.own_const(name_of(frame, now.argument));
+  switch (now.operation) {
+    case Operation::kLoadAttribute: {
+      const bool method = now.flag != 0 && cpython::has_property(cpython::peek(frame.frame, 1), name.object());
+      *out = {function(method ? f.method : f.getattr), {frame.top(), name}, nullptr, false, 1, now.flag != 0 ? 2 : 1};
+      return true;
+    }
+    case Operation::kStoreAttribute:
+      *out = {function(f.setattr), {frame.top(1), name, frame.top(2)}, nullptr, false, 2, 0};
+      return true;
+    default:
+      *out = {function(f.delattr), {frame.top(), name}, nullptr, false, 1, 0};
+      return true;
+  }
+}
+
+// The beginning of a with statement, of a context manager of C.
+bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
+  const Val manager = frame.top();
+  PyTypeObject* type = recorder.type_of(manager);
+  if (type == nullptr) return false;
+  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit);
+  if (!recorder.live() || enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyMethodDescr_Type ||
+      Py_TYPE(exit) != &PyMethodDescr_Type)
+    return false;
+  out->exit = recorder.new_virtual(VirtualKind::kBuiltinMethod, nullptr);
+  recorder.set_field(out->exit, 0, Val::constant(exit));
+  recorder.set_field(out->exit, 1, manager);
+  out->callable = Val::constant(enter);
+  out->args = {manager};
+  out->pops = 1;
+  out->pushes = 3;
+  return true;
+}
+
+bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
+  const Functions& f = functions();
+  const int argument = now.argument;
+  switch (now.operation) {
+    case Operation::kCall:
+    case Operation::kCallNames:
+      return request_call(frame, now, out);
+    case Operation::kCallSpread:
+      return request_spread(recorder, frame, now.flag, out);
+    case Operation::kLoadAttribute:
+    case Operation::kStoreAttribute:
+    case Operation::kDeleteAttribute:
+      return request_attribute(recorder, frame, now, out);
+    case Operation::kBinary:
+      *out = {function(f.binary[argument]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+      return true;
+    case Operation::kCompare:
+      *out = {function(now.flag != 0 ? cpython::comparison_truth(argument) : f.compare[argument]),
+              {frame.top(2), frame.top(1)},
+              nullptr,
+              false,
+              2,
+              1};
+      return true;
+    case Operation::kIs:
+      *out = {function(now.flag != 0 ? f.is_not : f.is_), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+      return !frame.top(2).is_const() || !frame.top(1).is_const();
+    case Operation::kContains:
+      *out = {function(f.contains), {frame.top(1), frame.top(2)}, nullptr, false, 2, 1};
+      return now.flag == 0;
+    case Operation::kNegative:
+      *out = {function(f.neg), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kPositive:
+      *out = {function(f.pos), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kInvert:
+      *out = {function(f.invert), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kNot:
+      *out = {function(f.not_), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kToBool:
+      *out = {function(f.truth), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kSubscript:
+      *out = {function(f.getitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
+      return true;
+    case Operation::kLoadSlice:
+      *out = {
+          function(f.getitem), {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1))}, nullptr, false, 3, 1};
+      return true;
+    case Operation::kStoreSubscript:
+      *out = {function(f.setitem), {frame.top(2), frame.top(1), frame.top(3)}, nullptr, false, 3, 0};
+      return true;
+    case Operation::kStoreSlice:
+      *out = {function(f.setitem),
+              {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1)), frame.top(4)},
+              nullptr,
+              false,
+              4,
+              0};
+      return true;
+    case Operation::kDeleteSubscript:
+      *out = {function(f.delitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
+      return true;
+    case Operation::kListAppend:
+    case Operation::kSetAdd:
+      *out = {function(now.is(Operation::kListAppend) ? f.append : f.add),
+              {frame.top(argument + 1), frame.top()},
+              nullptr,
+              false,
+              1,
+              0};
+      return !out->args[0].is_virtual();
+    case Operation::kMapAdd:
+      *out = {function(f.setitem), {frame.top(argument + 2), frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
+      return !out->args[0].is_virtual();
+    case Operation::kGetYieldFromIter:
+      if (PyCoro_CheckExact(recorder.stack_real(1))) return false;
+      [[fallthrough]];
+    case Operation::kGetIter:
+      *out = {function(f.iter), {frame.top()}, nullptr, false, 1, 1};
+      return true;
+    case Operation::kFormat: {
+      PyObject* conversion[] = {nullptr, f.str, f.repr, f.ascii};
+      const bool spec = now.flag > 3;
+      if (const int how = now.flag & 3; how != 0) {
+        *out = {function(conversion[how]), {frame.top()}, nullptr, false, 1, 1};
+        return !spec;
+      }
+      *out = {function(f.format), {frame.top(spec ? 2 : 1)}, nullptr, false, spec ? 2 : 1, 1};
+      if (spec) out->args.push_back(frame.top());
+      return true;
+    }
+    case Operation::kEnterWith:
+      return request_enter(recorder, frame, out);
+    case Operation::kExitWith: {
+      const Val exception = frame.top();
+      if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
+      const Callee exit = frame.exit_callee();
+      *out = {exit.callable,
+              {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
+               recorder.traceback_of(exception)},
+              nullptr,
+              false,
+              0,
+              1};
+      if (!exit.self.is_null()) out->args.insert(out->args.begin(), exit.self);
+      return true;
+    }
+    case Operation::kMatchGroup:
+      if (cpython::wrapped_have_tracebacks() && !is_exception_group(recorder.type_of(frame.top(2)))) return false;
+      *out = {
+          function(cpython::group_splitter()), {frame.top(2), frame.top(), recorder.handling()}, nullptr, false, 2, 2};
+      return true;
+    case Operation::kReraiseGroup:
+      *out = {function(cpython::group_reraiser()), {frame.top(2), frame.top()}, nullptr, false, 2, 1};
+      return true;
+    case Operation::kImport: {
+      PyObject* const import = read_import(recorder, frame);
+      if (import == nullptr) return false;
+      *out = {function(import),
+              {recorder.own_const(name_of(frame, argument)), Val::constant(cpython::globals(frame.frame)),
+               Val::constant(Py_None), frame.top(1), frame.top(2)},
+              nullptr,
+              false,
+              2,
+              1};
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+// A function of a module of C, a method of a class: to keep it keeps nothing else alive that would die.
+bool is_lasting(PyObject* callable) {
+  if (Py_TYPE(callable) == &PyMethodDescr_Type) return true;
+  if (!PyCFunction_CheckExact(callable)) return false;
+  PyObject* self = PyCFunction_GET_SELF(callable);
+  return self == nullptr || PyModule_CheckExact(self);
+}
+
+void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  Trace& trace = recorder.trace();
+  const Val out = frame.pending.x;
+  recorder.set_type(out, Py_TYPE(result));
+  trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
+  frame.pending.result = out;
+}
+
+void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!cpython::is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  take_object(recorder, frame, result);
+}
+
+}  // namespace
+
+// Imports, which the globals of a frame that is followed can make fail.
+void find_opaque_functions() {
+  functions();
+}
+
+bool Recorder::is_scalar_reg(Val value) const {
+  if (!value.is_reg()) return false;
+  const RegInfo& info = trace_->regs[value.index()];
+  return is_number(info.rep) || (info.rep == Rep::kObject && cpython::is_scalar_type(info.type));
+}
+
+Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names) {
+  if (!fillings_.empty() && !are_scalars(args)) flush_fillings();
+  Vals real;
+  for (Val value : args) {
+    real.push_back(materialize(value));
+    if (!live_) return Invoke::kStopped;
+  }
+  const Val out = add_reg(Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(Op::kPure);
+  node.a = is_lasting(callable) ? owned(callable) : Val::constant(callable);
+  if (names != nullptr) node.b = owned(names);
+  node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
+  node.out = out.index();
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = static_cast<uint32_t>(real.size());
+  trace_->operands.insert(trace_->operands.end(), real.begin(), real.end());
+  const auto at = static_cast<uint32_t>(trace_->nodes.size() - 1);
+  observe(frame, pops, take_computed);
+  frame.pending.x = out;
+  frame.pending.run_out = at;
+  return Invoke::kStarted;
+}
+
+Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops) {
+  const Invoke outcome = recorder.compute(frame, callable, args, pops);
+  if (outcome == Invoke::kStarted) frame.pending.finish = take_object;
+  return outcome;
+}
+
+Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
+  PyObject* type = cls.object();
+  if (type == nullptr || Py_TYPE(type) != &PyType_Type || !key.is_const()) return Invoke::kUnknown;
+  PyObject* method = recorder.lookup_type(reinterpret_cast<PyTypeObject*>(type), names().class_getitem);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (method == nullptr || Py_TYPE(method) != &PyClassMethodDescr_Type ||
+      reinterpret_cast<PyMethodDescrObject*>(method)->d_method->ml_meth != Py_GenericAlias)
+    return Invoke::kUnknown;
+  return compute_object(recorder, frame, functions().getitem, {cls, key}, pops);
+}
+
+PyObject* operator_function(SiteKind kind, int oparg) {
+  const Functions& f = functions();
+  switch (kind) {
+    case SiteKind::kBinary:
+      return f.binary[oparg];
+    case SiteKind::kCompare:
+      return f.compare[oparg];
+    case SiteKind::kUnary:
+      return oparg == 0 ? f.neg : oparg == 1 ? f.pos : oparg == 2 ? f.invert : f.not_;
+    case SiteKind::kBool:
+      return f.truth;
+    case SiteKind::kSubscr:
+      return f.getitem;
+    case SiteKind::kContains:
+      return f.contains;
+    default:
+      return nullptr;
+  }
+}
+
+PyObject* string_function(int conversion) {
+  const Functions& f = functions();
+  PyObject* known[] = {f.format, f.str, f.repr, f.ascii};
+  return conversion < 0 ? f.join : known[conversion];
+}
+
+PyObject* getattr_function() {
+  return functions().getattr;
+}
+
+PyObject* finalize_function() {
+  return functions().finalize;
+}
+
+PyObject* context_function() {
+  return functions().context;
+}
+
+PyObject* import_function() {
+  return functions().import;
+}
+
+PyObject* identity_function(bool invert) {
+  return invert ? functions().is_not : functions().is_;
+}
+
+// Foreign code has run since an operator made the tensor, or since guards found it.
+bool Recorder::is_older(Val tensor) const {
+  return trace_->regs[tensor.index()].epoch < trace_->epochs.size();
+}
+
+bool Recorder::check_class(Operand tensor) {
+  if (!is_older(tensor.value)) return true;
+  const uint32_t reg = tensor.value.index();
+  PyTypeObject* type = Py_TYPE(tensor.object);
+  const PyTypeObject* known = trace_->regs[reg].type;
+  reg_objects_[reg] = tensor.object;
+  if (known == nullptr) return true;
+  if (known != type) return stop(Abort::kChanged, "the class of a tensor"), false;
+  bool created;
+  facts_.find(reinterpret_cast<const void*>((uintptr_t{reg} + 1) << 4), FactKind::kResult, &created);
+  if (!created) return true;
+  Guard guard{};
+  guard.op = GuardOp::kType;
+  guard.subject = Val::reg(reg);
+  guard.expected = reinterpret_cast<PyObject*>(type);
+  add_guard(guard);
+  return true;
+}
+
+void Recorder::learn(ShadowFrame& frame, int depth, bool tensors, bool inside) {
+  const Val value = frame.top(depth);
+  if (!value.is_reg()) return;
+  const uint32_t index = value.index();
+  const bool tensor = trace_->regs[index].rep == Rep::kTensor;
+  const bool again = tensor && is_older(value);
+  const bool known_type = trace_->regs[index].type != nullptr;
+  if (!again && (tensor ? !tensors || known_type : trace_->regs[index].rep != Rep::kObject)) return;
+  if (frame.is_loose(frame.locals + frame.sp - depth)) return;
+  PyObject* object = stack_real(depth);
+  if (again && (!check_class({value, object}) || !tensors || known_type)) return;
+  if (!tensor) reg_objects_[index] = object;
+  auto known = singletons_.find(index);
+  if (known != singletons_.end()) {
+    frame.top(depth) = Val::constant(known->second);
+    return;
+  }
+  inside = inside || PyTuple_CheckExact(object) || PyList_CheckExact(object);
+  if (inside && !tensor && is_fixed(value, object) && adopt(value, object)) return;
+  if (trace_->regs[index].type == nullptr) {
+    // A class that the call made may be another one each time: what is done with its instances is left opaque.
+    if (!cpython::is_importable(Py_TYPE(object))) return;
+    const bool single = is_singleton(object);
+    learned_.emplace_back(index, static_cast<uint32_t>(trace_->nodes.size()));
+    Node& node = emit_node(single ? Op::kGuardIs : Op::kGuardType);
+    node.a = value;
+    node.b = single ? Val::constant(object) : owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    if (single) {
+      singletons_[index] = object;
+      frame.top(depth) = Val::constant(object);
+      return;
+    }
+    set_type(value, Py_TYPE(object));
+  }
+  if (inside && !tensor) adopt(value, object);
+}
+
+// Emits the call; *result is the register that takes what it returns.
+bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,
+                           Val* result) {
+  if (const Val handled = handling(); !handled.is_null()) materialize(handled);
+  // The trace can say later what is called.
+  const bool method = is_virtual(callable, VirtualKind::kBuiltinMethod);
+  const Val called = method ? virtual_field(callable, 0) : callable;
+  if (live_ && called.is_const() && is_lasting(called.object())) owned(called.object());
+  if (live_) callable = materialize(callable);
+  for (Val& value : args)
+    if (live_) value = materialize(value);
+  if (!live_ || callable.is_null()) return false;
+  // An exception goes on with the very objects that the call was given.
+  frame.mark = here();
+  frame.snapshot = kNone;
+  *result = add_reg(Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(op);
+  node.a = callable;
+  if (names != nullptr) node.b = Val::constant(names);
+  node.aux = spread ? kNone : names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
+  node.out = result->index();
+  if (op == Op::kOpaque && adapter_ != nullptr) node.imm = adapter_->operators_counted();
+  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.count = static_cast<uint32_t>(args.size());
+  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  return true;
+}
+
+Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val result) {
+  opaque_calls_ += 1;
+  gc_.reset();
+  Pending& pending = await(frame, pops, pushes);
+  pending.opaque = true;
+  pending.ignores_frames = true;
+  pending.run_out = result.index();
+  return pending;
+}
+
+// What the frames hold is to be found among all objects.
+void Recorder::make_real() {
+  for (const auto& frame : frames_) {
+    const Vals slots(frame->slots.begin(), frame->slots.begin() + frame->locals + frame->sp);
+    for (Val value : slots) {
+      ++visit_;
+      visited_.resize(trace_->virtuals.size(), 0);
+      if (live_ && value.is_virtual() && virtual_usable(value.index(), trace_->clock)) materialize(value);
+    }
+  }
+}
+
+// What cannot be followed with numbers that differ from call to call may be with those of now. True: some are constants
+// now, and the instruction, which CPython has not begun, is to be tried again. The rollback makes good all that the
+// attempt did, as no epoch follows: an attempt that changed more (note_lasting) is not repeated.
+bool Recorder::fix_operands(ShadowFrame& frame) {
+  constexpr int kDeepest = 2;
+  if (stop_final_ || stop_changed_ || frame.changed || raising_ || &frame != &top_frame()) return false;
+  if (lasting_ != frame.mark.lasting) return false;
+  const StopInfo why = trace_->stop;
+  rollback(frame);
+  frame.pending = Pending();
+  Request wanted;
+  const Instruction now = frame.current();
+  live_ = true;
+  stopping_ = false;
+  bool any = false;
+  if (request(*this, frame, now, &wanted))
+    for (int i = 1; i <= wanted.pops && live_; ++i) any = fix_number(&frame.top(i), kDeepest) || any;
+  if (any && live_) {
+    trace_->stop = StopInfo();
+    frame.mark = here();
+    frame.snapshot = kNone;
+    if (now.is(Operation::kCall)) frame.kwnames = frame.call_names;
+    return true;
+  }
+  if (live_) {
+    live_ = false;
+    stopping_ = true;
+    trace_->stop = why;
+  }
+  return false;
+}
+
+// The addresses of scalars that C code will see: which scalars they are is guarded then.
+void Recorder::take_addresses(ShadowFrame& frame) {
+  bool any = false;
+  for (const auto& each : frames_)
+    for (int i = 0; i < each->locals + each->sp && live_; ++i) {
+      const Val value = each->slots[static_cast<size_t>(i)];
+      if (!is_virtual(value, VirtualKind::kAddress) || is_built(value)) continue;
+      materialize(value);
+      any = true;
+    }
+  if (!any || !live_) return;
+  frame.mark = here();
+  frame.snapshot = kNone;
+}
+
+// The instruction under way, executed already or not, as an opaque call.
+bool Recorder::go_opaque(ShadowFrame& frame) {
+  if (opaque_calls_ >= kMaxOpaqueCalls) return false;
+  take_addresses(frame);
+  if (!live_) return false;
+  const Instruction now = frame.current();
+  if (now.is(Operation::kForIter) || now.is(Operation::kSend)) return go_opaque_next(frame);
+  Request wanted;
+  if (!request(*this, frame, now, &wanted)) return false;
+  PyObject* callable = wanted.callable.object();
+  if (callable != nullptr && looks_at_frames(callable, wanted.args.size())) return false;
+  if (callable == functions().count_references ||
+      (callable != nullptr && adapter_ != nullptr && adapter_->counts_holders(callable))) {
+    stop_final_ = true;  // nor may a frame that calls it run while registers hold the object
+    return false;
+  }
+  for (Val value : wanted.args)
+    if (value.is_null()) return false;
+  if (!snapshot_usable(snapshot())) return false;
+  if (looks_at_heap(callable)) make_real();
+  Val result;
+  if (!opaque_node(frame, Op::kOpaque, wanted.callable, wanted.args, wanted.names, wanted.spread, &result))
+    return false;
+  Pending& pending = await_opaque(frame, wanted.pops, wanted.pushes, result);
+  pending.finish = now.is(Operation::kMatchGroup)
+                       ? [](Recorder& recorder, ShadowFrame& f, PyObject*) { recorder.take_split_group(f); }
+                       : [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
+  pending.y = wanted.exit;
+  return true;
+}
+
+void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
+  gc_ = std::make_unique<cpython::GcPause>();
+  if (locals_were_seen()) return;
+  Pending& pending = frame.pending;
+  Node& node = trace_->nodes.back();
+  if (node.op == Op::kOpaque && adapter_ != nullptr) node.imm = adapter_->operators_counted() - node.imm;
+  pending.result = Val::reg(pending.run_out);
+  if (object == nullptr) return;
+  note_holders(pending.run_out, object);
+  const bool unbound = pending.pushes == 2 && cpython::has_self(frame.frame);
+  reg_objects_[pending.run_out] = unbound ? nullptr : object;
+  epoch_result_ = unbound ? Val() : pending.result;
+}
+
+}  // namespace pijit

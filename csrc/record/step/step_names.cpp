@@ -1,0 +1,66 @@
+// Variables of a class body: its namespace first, then what functions see.
+#include "cpython/keys.h"
+#include "record/step/step.h"
+
+namespace pijit {
+namespace {
+
+void setup_annotations(Recorder& recorder, ShadowFrame& frame) {
+  static PyObject* const name = PyUnicode_InternFromString("__annotations__");
+  Val known;
+  if (!recorder.dict_find(frame.names, name, &known)) recorder.dict_set(frame.names, name, recorder.new_dict());
+}
+
+// Functions in a class body, and the bodies of classes in functions, look into a namespace that is on the stack first.
+void load_after_namespace(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  const bool of_cell = now.is(Operation::kLoadDerefAfter);
+  PyObject* name = PyTuple_GET_ITEM(of_cell ? frame.code->co_localsplusnames : frame.code->co_names, now.argument);
+  const Val space = frame.top();
+  Val value;
+  if (!space.is_virtual() || recorder.model(space).kind != VirtualKind::kDict)
+    return recorder.stop(Abort::kUnknownOperand, "a namespace");
+  if (recorder.dict_find(space, name, &value)) return recorder.known(frame, 1, value);
+  frame.pop();
+  if (of_cell) return load_deref(recorder, frame, now.argument);
+  load_global(recorder, frame, name, false);
+}
+
+// True: the namespace has it, and it is the result.
+bool load_own(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
+  Val value;
+  if (!recorder.dict_find(frame.names, name, &value)) return false;
+  recorder.known(frame, 0, value);
+  return true;
+}
+
+}  // namespace
+
+void step_names(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  if (now.is(Operation::kLoadGlobalAfter) || now.is(Operation::kLoadDerefAfter))
+    return load_after_namespace(recorder, frame, now);
+  if (frame.names.is_null()) return recorder.stop(Abort::kUnknownOpcode, "the variables of a module");
+  // It is run once more where a replay leaves it. If it cannot be, CPython runs all of the statement.
+  if (!recorder.may_leave()) return recorder.stop(Abort::kUnbuildable, "the body of a class with effects");
+  if (now.is(Operation::kSetupAnnotations)) return setup_annotations(recorder, frame);
+  if (now.is(Operation::kLoadLocals)) return frame.push(frame.names);
+  PyObject* names = now.is(Operation::kLoadClassDeref) ? frame.code->co_localsplusnames : frame.code->co_names;
+  PyObject* name = PyTuple_GET_ITEM(names, now.argument);
+  switch (now.operation) {
+    case Operation::kStoreName:
+      recorder.dict_set(frame.names, name, frame.pop());
+      return;
+    case Operation::kDeleteName:
+      if (!recorder.dict_delete(frame.names, name)) recorder.will_raise(frame, 0);
+      return;
+    case Operation::kLoadName:
+      if (!load_own(recorder, frame, name)) load_global(recorder, frame, name, false);
+      return;
+    case Operation::kLoadClassDeref:
+      if (!load_own(recorder, frame, name)) load_deref(recorder, frame, now.argument);
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace pijit

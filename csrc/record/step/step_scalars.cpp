@@ -1,0 +1,432 @@
+// Arithmetic, comparison and branches on shadows: constants fold (CPython's own result is observed), tensors go to the
+// adapter.
+#include "cpython/keys.h"
+#include "cpython/operators.h"
+#include "record/mirror/abstract.h"
+#include "record/mirror/builtins.h"
+
+namespace pijit {
+namespace {
+
+// Built-in immutable values whose operators run no Python and depend on nothing else.
+bool is_plain(PyObject* object) {
+  if (cpython::is_scalar(object)) return true;
+  if (PyTuple_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      if (!is_plain(PyTuple_GET_ITEM(object, i))) return false;
+    return true;
+  }
+  return PyRange_Check(object);
+}
+
+void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (cpython::is_scalar(result)) {
+    frame.pending.result = recorder.owned(result);
+  } else if (is_plain(result)) {
+    frame.pending.result = recorder.own_const(result);
+  } else {
+    recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  }
+}
+
+// An operation on plain values: its result, or its exception, is always the same.
+void observe_plain(Recorder& recorder, ShadowFrame& frame, int pops) {
+  recorder.observe(frame, pops, take_result);
+  frame.pending.folds = true;
+}
+
+void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!PyList_CheckExact(result) && !PyTuple_Check(result))
+    return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  take_sequence(recorder, frame, result);
+}
+
+Task<Val> binary_of(Drive& drive, Arguments args) {
+  Val result =
+      co_await binary(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1], args.values[2]);
+  co_return result;
+}
+
+// The same from where the first method of the left operand said that it does not know the right one.
+Task<Val> binary_rest(Drive& drive, Arguments args) {
+  Val result = co_await binary_refused(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1],
+                                       args.values[2]);
+  co_return result;
+}
+
+Task<Val> compare_of(Drive& drive, Arguments args) {
+  Val result =
+      co_await compare(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1], args.values[2]);
+  co_return result;
+}
+
+Invoke drive_operator(Recorder& recorder, ShadowFrame& frame, Driven function, int oparg, Val left, Val right) {
+  Arguments args;
+  args.values = {recorder.owned(Ref::steal(PyLong_FromLong(oparg)).get()), left, right};
+  return drive(recorder, frame, function, args, 2);
+}
+
+// A jump on the truth of an object whose class decides it in Python.
+Task<Val> branch_of(Drive& drive, Arguments args) {
+  const bool yes = co_await is_true(drive, args.values[0]);
+  drive.observe([](Recorder& recorder, ShadowFrame& frame, PyObject*) { recorder.finish_branch(frame, Val()); });
+  co_return Val::constant(yes ? Py_True : Py_False);
+}
+
+// The same where the truth of the result is the result.
+Task<Val> compare_truth_of(Drive& drive, Arguments args) {
+  Val result = co_await compare_of(drive, args);
+  if (drive.recorder().type_of(result) == &PyBool_Type) co_return result;
+  const bool yes = co_await is_true(drive, result);
+  co_return Val::constant(yes ? Py_True : Py_False);
+}
+
+Task<Val> truth_of(Drive& drive, Arguments args) {
+  const bool yes = co_await is_true(drive, args.values[0]);
+  co_return Val::constant(yes ? Py_True : Py_False);
+}
+
+Task<Val> not_of(Drive& drive, Arguments args) {
+  const bool yes = co_await is_true(drive, args.values[0]);
+  co_return Val::constant(yes ? Py_False : Py_True);
+}
+
+// An operand of an operation on scalars, at least one of which differs from call to call.
+bool is_computable(Recorder& recorder, Val value) {
+  if (recorder.is_scalar_reg(value)) return true;
+  if (recorder.is_virtual(value, VirtualKind::kTuple)) {
+    for (Val item : recorder.model(value).items)
+      if (!is_computable(recorder, item)) return false;
+    return true;
+  }
+  return value.object() != nullptr && is_plain(value.object());
+}
+
+bool varies(Recorder& recorder, Val value) {
+  if (!recorder.is_virtual(value, VirtualKind::kTuple)) return recorder.is_scalar_reg(value);
+  for (Val item : recorder.model(value).items)
+    if (varies(recorder, item)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int oparg, const Vals& operands, int pops) {
+  bool any = false;
+  const bool formats = kind == SiteKind::kBinary && oparg % nb::kInPlaceAdd == nb::kRemainder;
+  for (Val value : operands) {
+    if (!is_computable(recorder, value) || (value.is_virtual() && !formats)) return false;
+    any = any || varies(recorder, value);
+  }
+  if (!any) return false;
+  const Val right = operands.size() > 1 ? operands[1] : Val();
+  if (const Val number = recorder.compute_number(kind, oparg, operands[0], right); !number.is_null()) {
+    recorder.known(frame, pops, number);
+    return true;
+  }
+  recorder.compute(frame, operator_function(kind, oparg), operands, pops);
+  return true;
+}
+
+bool native_comparison(PyTypeObject* type) noexcept {
+  for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type,
+                              &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
+    if (type->tp_richcompare == known->tp_richcompare) return true;
+  return type->tp_richcompare == nullptr;
+}
+
+// A scalar in a register: a replay leaves where its truth is another one.
+bool Recorder::scalar_truth(Val value, bool* out) {
+  PyObject* object = reg_objects_[value.index()];
+  if (object == nullptr || !is_scalar_reg(value)) return false;
+  const RegInfo info = trace_->regs[value.index()];
+  if (info.rep != Rep::kObject) return number_truth(value, out);
+  *out = PyObject_IsTrue(object) > 0;
+  Val answer = value;
+  if (info.type != &PyBool_Type) {
+    answer = add_reg(Rep::kObject, &PyBool_Type, *out ? Py_True : Py_False);
+    Node& node = emit_node(Op::kPure);
+    node.a = Val::constant(operator_function(SiteKind::kBool, 0));
+    node.imm = reinterpret_cast<uintptr_t>(&PyBool_Type);
+    node.out = answer.index();
+    node.first = static_cast<uint32_t>(trace_->operands.size());
+    node.count = 1;
+    trace_->operands.push_back(value);
+  }
+  Node& guard = emit_node(Op::kGuardIs);
+  guard.a = answer;
+  guard.b = Val::constant(*out ? Py_True : Py_False);
+  return true;
+}
+
+bool Recorder::truth(Val value, bool* out) {
+  value = content_of(value);
+  if (value.is_virtual()) {
+    Model& content = model(value);
+    switch (content.kind) {
+      case VirtualKind::kTuple:
+      case VirtualKind::kList:
+      case VirtualKind::kDeque:
+        *out = !content.items.empty();
+        return true;
+      case VirtualKind::kDict:
+      case VirtualKind::kSet:
+        *out = content.owner != kNone ? !model(content.owner).names.empty() : !content.keys.empty();
+        return true;
+      case VirtualKind::kView: {
+        Objects keys;
+        Vals values;
+        if (!dict_content(value, &keys, &values)) return false;
+        *out = !keys.empty();
+        return true;
+      }
+      case VirtualKind::kInstance: {
+        PyTypeObject* type = content.type;
+        PyObject* python_bool = lookup_type(type, names().bool_);
+        PyObject* python_len = lookup_type(type, names().len);
+        if (python_bool != nullptr || (python_len != nullptr && Py_TYPE(python_len) == &PyFunction_Type)) return false;
+        *out = python_len == nullptr || !content.keys.empty();
+        return live_;
+      }
+      default:
+        *out = true;
+        return true;
+    }
+  }
+  if (value.is_reg()) return !touches_tensor(value) && scalar_truth(value, out);
+  PyObject* object = value.object();
+  if (object == nullptr) return false;
+  if (object == Py_True || object == Py_False || object == Py_None) {
+    *out = object == Py_True;
+    return true;
+  }
+  PyTypeObject* type = Py_TYPE(object);
+  if (cpython::is_scalar(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object) ||
+      PyRange_Check(object)) {
+    *out = PyObject_IsTrue(object) > 0;
+    return true;
+  }
+  if (PyDict_CheckExact(object) || type == &PyODict_Type) {
+    if (!guard_dict_whole(object)) return false;
+    *out = PyDict_GET_SIZE(object) > 0;
+    return true;
+  }
+  if (PyList_CheckExact(object)) {
+    if (!guard_list(object, kSize)) return false;
+    *out = PyList_GET_SIZE(object) > 0;
+    return true;
+  }
+  if (PySet_CheckExact(object)) {
+    if (!guard_set(object, kSize)) return false;
+    *out = PySet_GET_SIZE(object) > 0;
+    return true;
+  }
+  PyObject* dict = nullptr;
+  if (!guard_instance(object, &dict)) return false;
+  guard_type_version(type);
+  bool has_len = (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_length != nullptr) ||
+                 (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length != nullptr);
+  bool has_bool = type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr;
+  if (has_len || has_bool) return false;
+  *out = true;
+  return live_;
+}
+
+// The frame of __bool__ or __len__ of a class, if its truth is decided there.
+static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, Then then) {
+  PyTypeObject* type = recorder.type_of(value);
+  PyObject* dict = nullptr;
+  if (type == nullptr || value.is_reg()) return Invoke::kUnknown;
+  if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return Invoke::kStopped;
+  PyObject* method = recorder.lookup_type(type, names().bool_);
+  if (method == nullptr) method = recorder.lookup_type(type, names().len);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+  Arguments args;
+  args.values = {value};
+  return recorder.invoke_function(frame, Val::constant(method), args, then, 1);
+}
+
+void step_jump_none(Recorder& recorder, ShadowFrame& frame) {
+  const Val value = frame.top();
+  if (value.is_reg() && recorder.facts(value).type == nullptr)
+    return recorder.stop(Abort::kUnknownOperand, "a result that may be None");
+  frame.sp -= 1;
+}
+
+void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  const Val value = frame.top();
+  const bool keep = now.is(Operation::kJumpIfOrPop), on_true = now.flag != 0;
+  bool yes = false;
+  if (recorder.truth(value, &yes)) {
+    const bool jumps = on_true == yes;
+    if (!keep || !jumps) frame.sp -= 1;
+    return;
+  }
+  if (!recorder.live()) return;
+  if (recorder.ask_about(frame, SiteKind::kBool, {value}, 0, 0)) {
+    frame.pending.branch = true;
+    return;
+  }
+  if (keep) {
+    Arguments args;
+    args.values = {value};
+    if (drive(recorder, frame, branch_of, args, 0, Completion::kDrop) == Invoke::kUnknown)
+      return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+    return;
+  }
+  if (truth_by_frame(recorder, frame, value, Then::kTruth) != Invoke::kStarted)
+    return recorder.stop(Abort::kUnknownOperand, "truth of an object");
+  frame.pending.pushes = 0;
+}
+
+// A jump on a tensor was executed, or its truth taken: the direction, or the result, is its truth, which a replay
+// checks.
+void Recorder::finish_branch(ShadowFrame& frame, Val value) {
+  const Instruction now = frame.current();
+  const bool takes = now.is(Operation::kToBool) || now.is(Operation::kCompare), keep = now.is(Operation::kJumpIfOrPop),
+             on_true = now.flag != 0;
+  const bool fell = cpython::instruction_index(frame.frame) == cpython::next_index(frame.code, frame.operation);
+  const bool yes = takes ? stack_real(1) == Py_True : on_true != fell;
+  if (value.is_reg()) {
+    Node& node = emit_node(Op::kGuardBool);
+    node.a = value;
+    node.imm = yes;
+  }
+  if (takes)
+    frame.pending.result = Val::constant(yes ? Py_True : Py_False);
+  else if (!keep || fell)
+    frame.sp -= 1;
+}
+
+// The method of a class that takes a binary operator, if it is the left operand's own.
+Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right, int oparg) {
+  PyTypeObject *type = recorder.type_of(left), *other = recorder.type_of(right);
+  if (type == nullptr || left.is_reg() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return Invoke::kUnknown;
+  if (other == nullptr || (other != type && PyType_IsSubtype(other, type))) return Invoke::kUnknown;
+  PyObject *dict = nullptr, *method = nullptr;
+  for (Val operand : {left, right})
+    if (operand.is_const() && !recorder.guard_instance(operand.object(), &dict)) return Invoke::kStopped;
+  const OperatorMethods& names = operator_methods(oparg);
+  if (oparg >= nb::kInPlaceAdd) method = recorder.lookup_type(type, names.inplace);
+  if (method == nullptr) method = recorder.lookup_type(type, names.plain);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+  Arguments args;
+  args.values = {left, right};
+  return recorder.invoke_function(frame, Val::constant(method), args, Then::kBinary, 2);
+}
+
+void step_binary(Recorder& recorder, ShadowFrame& frame, int op) {
+  Val left = frame.top(2), right = frame.top(1);
+  if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, op)) return;
+  if (compute_scalars(recorder, frame, SiteKind::kBinary, op, {left, right}, 2) || !recorder.live()) return;
+  PyObject *a = left.object(), *b = right.object();
+  if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
+  // Concatenation of tuples of other classes: the class of the result is what CPython makes it.
+  Vals items;
+  PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
+  auto is_tuple = [](PyTypeObject* type) { return type != nullptr && PyType_IsSubtype(type, &PyTuple_Type); };
+  const bool exact = left_type == &PyTuple_Type && right_type == &PyTuple_Type;
+  if ((op == nb::kAdd || op == nb::kInPlaceAdd) && is_tuple(left_type) && is_tuple(right_type) && !exact) {
+    Vals more;
+    if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
+      items.insert(items.end(), more.begin(), more.end());
+      frame.collected = std::move(items);
+      return recorder.observe(frame, 2, take_concatenation);
+    }
+  }
+  if (!recorder.live() || binary_method(recorder, frame, left, right, op) == Invoke::kStarted || !recorder.live())
+    return;
+  if (drive_operator(recorder, frame, binary_of, op, left, right) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " +
+                                              (right_type == nullptr ? "?" : right_type->tp_name));
+}
+
+void step_truth(Recorder& recorder, ShadowFrame& frame, bool invert) {
+  Val value = frame.top();
+  bool yes = false;
+  if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes != invert ? Py_True : Py_False));
+  if (!recorder.live()) return;
+  if (!invert && recorder.ask_about(frame, SiteKind::kBool, {value}, 1, 1)) {
+    frame.pending.branch = true;
+    return;
+  }
+  if (!recorder.live() ||
+      truth_by_frame(recorder, frame, value, invert ? Then::kNotTruth : Then::kTruth) != Invoke::kUnknown)
+    return;
+  Arguments args;
+  args.values = {value};
+  if (recorder.live() && drive(recorder, frame, invert ? not_of : truth_of, args, 1) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, invert ? "not of an object" : "truth of an object");
+}
+
+void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
+  Val value = frame.top();
+  if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, op)) return;
+  if (compute_scalars(recorder, frame, SiteKind::kUnary, op, {value}, 1) || !recorder.live()) return;
+  if (value.object() != nullptr && is_plain(value.object())) return observe_plain(recorder, frame, 1);
+  static PyObject* const special[] = {PyUnicode_InternFromString("__neg__"), PyUnicode_InternFromString("__pos__"),
+                                      PyUnicode_InternFromString("__invert__")};
+  if (invoke_special(recorder, frame, value, special[op], {}, Then::kPush, 1) == Invoke::kStarted) return;
+  if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "a unary operator");
+}
+
+void step_compare(Recorder& recorder, ShadowFrame& frame, int op, bool to_bool) {
+  Val left = frame.top(2), right = frame.top(1);
+  if (recorder.ask_about(frame, to_bool ? SiteKind::kCompareTruth : SiteKind::kCompare, {left, right}, 2, 1, op)) {
+    frame.pending.branch = to_bool;
+    return;
+  }
+  if (compute_scalars(recorder, frame, SiteKind::kCompare, op, {left, right}, 2) || !recorder.live()) return;
+  PyObject *a = left.object(), *b = right.object();
+  if (a != nullptr && b != nullptr) {
+    if (is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
+    PyTypeObject *x = Py_TYPE(a), *y = Py_TYPE(b);
+    // Objects whose comparison is C code of a built-in class: what CPython finds is what it always finds for these two.
+    if (native_comparison(x) && native_comparison(y)) {
+      PyObject* dict = nullptr;
+      for (PyObject* object : {a, b}) {
+        if (!recorder.guard_instance(object, &dict)) return;
+        recorder.guard_value(object);
+      }
+      recorder.guard_type_version(x);
+      recorder.guard_type_version(y);
+      if (!recorder.live()) return;
+      return recorder.observe(frame, 2, take_result);
+    }
+    // Adapter-owned immutable values (dtypes, devices) compare natively.
+    if (recorder.adapter() != nullptr && recorder.adapter()->claims(reinterpret_cast<PyObject*>(x)) &&
+        (x == y || cpython::is_scalar(b)))
+      return recorder.observe(frame, 2, take_result);
+  }
+  PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
+  const Driven driven = to_bool ? compare_truth_of : compare_of;
+  if (drive_operator(recorder, frame, driven, op, left, right) != Invoke::kUnknown) return;
+  if (recorder.live())
+    recorder.stop(Abort::kUnknownOperand, std::string("comparison of ") +
+                                              (left_type == nullptr ? "?" : left_type->tp_name) + " and " +
+                                              (right_type == nullptr ? "?" : right_type->tp_name));
+}
+
+void step_is(Recorder& recorder, ShadowFrame& frame, bool invert) {
+  Val left = frame.top(2), right = frame.top(1);
+  int same = same_object(recorder, left, right);
+  if (left.is_const() && right.is_const()) {
+    // Equal values must be these very objects from now on.
+    if (cpython::same_scalar(left.object(), right.object()) && !cpython::is_singleton(left.object()))
+      for (Val value : {left, right}) recorder.trace().exact.push_back(value.object());
+    same = left.object() == right.object() ? 1 : 0;
+  }
+  if (same >= 0) return recorder.done(frame, 2, Val::constant((same > 0) != invert ? Py_True : Py_False));
+  recorder.compute(frame, identity_function(invert), {left, right}, 2);
+}
+
+// The method of the left operand does not know the right one: what CPython tries next.
+void Recorder::go_on_binary(ShadowFrame& outer) {
+  const int op = outer.current().argument;
+  if (drive_operator(*this, outer, binary_rest, op, outer.top(2), outer.top(1)) == Invoke::kUnknown)
+    stop(Abort::kUnknownOperand, "a reflected operator");
+}
+
+}  // namespace pijit

@@ -38,6 +38,7 @@
 #include "record/known_loops.h"
 #include "record/limits.h"
 #include "record/marks.h"
+#include "record/mirror/builtins.h"
 #include "record/pace.h"
 #include "record/recorder.h"
 

@@ -1,7 +1,7 @@
 // Frames entered and left while recording: what the outer frame's instruction does with the result of the inner one.
 #include "cpython/keys.h"
-#include "record/mirror/drive.h"
 #include "record/guarded.h"
+#include "record/mirror/drive.h"
 #include "record/pace.h"
 
 namespace pijit {

@@ -12,8 +12,11 @@
 #include "ir/checked.h"
 #include "record/guarded.h"
 #include "record/limits.h"
+#include "record/mirror/builtins.h"
 #include "record/pace.h"
 #include "record/put_aside.h"
+#include "record/step/heads.h"
+#include "record/step/step.h"
 
 namespace pijit {
 namespace {
@@ -67,6 +70,10 @@ Recorder::Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter
       entered_at_(cpython::resume_index(root)),
       trace_(std::make_unique<Trace>()),
       limit_(record_limits().operations) {}
+
+void Recorder::mark_loops() {
+  heads_ = std::make_unique<Heads>();
+}
 
 Recorder::~Recorder() {
   end_events();

@@ -26,11 +26,10 @@
 #include "cpython/frame.h"
 #include "guard/varying.h"
 #include "ir/trace.h"
+#include "record/limits.h"
 #include "record/state/facts.h"
 #include "record/state/found.h"
-#include "record/step/heads.h"
 #include "record/state/holders.h"
-#include "record/limits.h"
 #include "record/state/names.h"
 #include "record/state/places.h"
 #include "record/state/shadow.h"
@@ -46,6 +45,7 @@ enum class Abort : uint8_t {
 enum class Invoke : uint8_t { kStarted, kUnknown, kStopped };
 
 class Filling;
+class Heads;
 
 class Recorder final : public RecordApi {
  public:
@@ -55,7 +55,7 @@ class Recorder final : public RecordApi {
   // -- life (recorder.cpp)
   bool (*has_entry)(cpython::Frame*, int) = nullptr;  // traces begin at the instruction (hook/entries.h)
   void unroll_loops() { loops_ = Loops::kUnrolled; }
-  void mark_loops() { heads_ = std::make_unique<Heads>(); }  // heads.h
+  void mark_loops();            // step/heads.h
   Val as_register(Val number);  // a register that holds the constant; any other value stays as it is
   void set_exit_points(bool on) { exit_points_ = on; }  // under stress: one at each instruction
   void set_faults(bool on) { faults_ = on; }            // under stress: the shadow is made wrong
@@ -670,17 +670,5 @@ void check_shadow(Recorder& recorder, ShadowFrame& frame);
 
 // The loop, or `yield from`, that the frame has just executed is not at its end.
 bool goes_on_after(const ShadowFrame& frame) noexcept;
-
-// Handles one instruction (before it runs). step.cpp.
-void step(Recorder& recorder, ShadowFrame& frame, Instruction now);
-// Handles an instruction that only moves values: nothing of the trace changes. False: it is another.
-bool step_move(ShadowFrame& frame, Instruction now);
-
-// C callables whose meaning is known (builtins.cpp). kUnknown: not in the table.
-Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops);
-bool is_known_builtin(PyObject* callable) noexcept;
-// An itemgetter or its kind.
-Invoke invoke_getter(Recorder& recorder, ShadowFrame& frame, Val getter, Arguments& args, int pops);
-void build_builtin_table();
 
 }  // namespace pijit

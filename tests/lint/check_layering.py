@@ -11,6 +11,8 @@ from pathlib import Path
 ROOMS = ("common", "cpython", "ir", "adapter.h", "opt", "guard", "record", "exec", "cache", "hook", "bind")
 # The PyTorch adapter stands beside the layers, and sees of them what adapter.h speaks of.
 TORCH_MAY_INCLUDE = {"common", "ir", "adapter.h", "torch"}
+# Rooms within record/, from the bottom up. Headers of record/ itself are for all of them, its sources include all.
+ROOMS_OF_RECORD = ("state", "mirror", "step")
 
 MAX_LINES = 700  # beyond this a file is two concepts
 
@@ -87,6 +89,23 @@ def may_include(room: str, target: str) -> bool:
     return target in ROOMS and ROOMS.index(target) <= ROOMS.index(room)
 
 
+def room_of_record(path: str) -> int | None:
+    """Which of the rooms within record/ has the file; None: record/ itself, or another room."""
+    parts = path.split("/")
+    return ROOMS_OF_RECORD.index(parts[1]) if parts[0] == "record" and len(parts) > 2 else None
+
+
+def may_record_include(path: str, header: str) -> bool:
+    """Whether a file may include one of record/: of its rooms a lower one, and step/ only from record/."""
+    target = room_of_record(header)
+    if target is None:
+        return True
+    own = room_of_record(path)
+    if own is not None:
+        return target <= own
+    return ROOMS_OF_RECORD[target] != "step" or (path.startswith("record/") and path.endswith(".cpp"))
+
+
 def check_include(path: str, quote: str, header: str, root: Path) -> Iterator[str]:
     """Complaints about one include of the file at `path`."""
     room = room_of(path)
@@ -95,6 +114,8 @@ def check_include(path: str, quote: str, header: str, root: Path) -> Iterator[st
             yield f'"{header}" is not a path from csrc/'
         elif not may_include(room, room_of(header)):
             yield f"{room} may not include {header}"
+        elif not may_record_include(path, header):
+            yield f"{path.rpartition('/')[0]} may not include {header}"
         return
     for pattern, rooms in HEADERS:
         if pattern.match(header) and room not in rooms:

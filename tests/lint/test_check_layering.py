@@ -23,8 +23,12 @@ def root(tmp_path: Path) -> Path:
         "adapter.h",
         "hook/hook.h",
         "torch/rules.h",
+        "record/recorder.h",
+        "record/state/reads.h",
+        "record/mirror/drive.h",
+        "record/step/step.h",
     ):
-        (tmp_path / header).parent.mkdir(exist_ok=True)
+        (tmp_path / header).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / header).write_text("// A header.\n")
     return tmp_path
 
@@ -33,6 +37,10 @@ ALLOWED = [
     ("common/python.h", "#include <Python.h>"),
     ("cpython/view.cpp", "#include <internal/pycore_frame.h>\n#if PY_VERSION_HEX\n#endif"),
     ("record/a.cpp", '#include "cpython/frame.h"\n#include "adapter.h"\n#include <vector>'),
+    ("record/recorder.cpp", '#include "record/step/step.h"\n#include "record/state/reads.h"'),
+    ("record/step/a.cpp", '#include "record/mirror/drive.h"\n#include "record/recorder.h"'),
+    ("record/mirror/a.cpp", '#include "record/state/reads.h"\n#include "record/mirror/drive.h"'),
+    ("hook/a.cpp", '#include "record/mirror/drive.h"'),
     ("bind/module.cpp", '#include <pybind11/pybind11.h>\n#include "hook/hook.h"'),
     (
         "torch/adapter.cpp",
@@ -52,6 +60,10 @@ FORBIDDEN = [
     ("ir/a.cpp", '#include "adapter.h"', "ir may not include adapter.h"),
     ("hook/a.cpp", '#include "torch/rules.h"', "hook may not include torch/rules.h"),
     ("torch/a.cpp", '#include "hook/hook.h"', "torch may not include hook/hook.h"),
+    ("record/state/a.cpp", '#include "record/mirror/drive.h"', "record/state may not include record/mirror/drive.h"),
+    ("record/mirror/a.cpp", '#include "record/step/step.h"', "record/mirror may not include record/step/step.h"),
+    ("record/recorder.h", '#include "record/step/step.h"', "record may not include record/step/step.h"),
+    ("hook/a.cpp", '#include "record/step/step.h"', "hook may not include record/step/step.h"),
     ("ir/a.cpp", '#include "trace.h"', "not a path from csrc/"),
     ("ir/a.cpp", "#include <Python.h>", "<Python.h> is only for"),
     ("record/a.cpp", "#include <internal/pycore_frame.h>", "is only for cpython"),

@@ -4,7 +4,7 @@
 #include "cpython/keys.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
-#include "record/step/step.h"
+#include "record/shared.h"
 
 namespace pijit {
 namespace {

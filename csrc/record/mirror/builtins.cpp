@@ -85,14 +85,6 @@ Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* 
 
 }  // namespace
 
-bool is_plain_const(PyObject* object) {
-  if (cpython::is_scalar(object) || PyRange_Check(object)) return true;
-  if (!PyTuple_CheckExact(object)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-    if (!is_plain_const(PyTuple_GET_ITEM(object, i))) return false;
-  return true;
-}
-
 bool only_computes(PyObject* callable) {
   if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) {
     PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
@@ -147,19 +139,6 @@ void add_row(const char* module, const char* name, Row row) {
 }
 
 }  // namespace
-
-PyObject* find_object(const char* module, const char* name) noexcept {
-  const SavedError error;  // the first to ask may stand where an exception is under way
-  const Ref space = import_module(module);
-  PyObject* found = space ? PyObject_GetAttrString(space.get(), name) : nullptr;
-  if (found == nullptr) PyErr_Clear();
-  return found;
-}
-
-bool has_name(PyObject* name, std::string_view text) noexcept {
-  return PyUnicode_IS_COMPACT_ASCII(name) && PyUnicode_GET_LENGTH(name) == static_cast<Py_ssize_t>(text.size()) &&
-         std::memcmp(PyUnicode_1BYTE_DATA(name), text.data(), text.size()) == 0;
-}
 
 void add_builtin(const char* module, const char* name, Builtin handler) {
   add_row(module, name, {handler, nullptr});

@@ -1,11 +1,17 @@
 // The table of C callables whose meaning the recorder knows, and what their handlers share.
 #pragma once
-#include <string_view>
-
 #include "record/mirror/abstract.h"
-#include "record/step/step.h"
+#include "record/shared.h"
+#include "record/state/contents.h"
 
 namespace pijit {
+
+// C callables whose meaning is known. kUnknown: not in the table.
+Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops);
+bool is_known_builtin(PyObject* callable) noexcept;
+// An itemgetter or its kind.
+Invoke invoke_getter(Recorder& recorder, ShadowFrame& frame, Val getter, Arguments& args, int pops);
+void build_builtin_table();
 
 using Builtin = Invoke (*)(Recorder&, ShadowFrame&, Arguments&, int pops);
 
@@ -36,11 +42,10 @@ void add_class_builtins();       // builtins_classes.cpp
 
 void find_opaque_functions();  // opaque.cpp
 void find_group_class();       // exception_groups.cpp
-
-// The list came in where the recording began in the middle of a function, and nothing but the frame holds it.
-bool is_own_list(Recorder& recorder, Val value);
-// Borrowed.
-PyObject* method_of_list(const char* name);
+// exception_groups.cpp: kMatchGroup of these classes, and kReraiseGroup. False: not known (or stopped).
+bool is_exception_group(PyTypeObject* type);  // null: no
+bool step_group_match(Recorder&, ShadowFrame&, const std::vector<PyTypeObject*>& classes);
+bool step_group_reraise(Recorder&, ShadowFrame&);
 
 // What C tells of a virtual generator; Null: not known.
 Val generator_attribute(Recorder& recorder, Val generator, PyObject* name);
@@ -61,16 +66,6 @@ int write_function_attribute(Recorder& recorder, Val function, PyObject* name, V
 // What a SimpleNamespace keeps its attributes in; Null: not known.
 Val namespace_dict(Recorder& recorder, Val space);
 
-// An attribute of a module that lives as long as the process; nullptr: there is none. Imports: not while recording.
-PyObject* find_object(const char* module, const char* name) noexcept;
-inline PyTypeObject* find_type(const char* module, const char* name) noexcept {
-  return reinterpret_cast<PyTypeObject*>(find_object(module, name));
-}
-bool has_name(PyObject* name, std::string_view text) noexcept;
-PyTypeObject* deque_type() noexcept;
-PyTypeObject* deque_iterator_type() noexcept;
-PyTypeObject* default_dict_type() noexcept;
-PyTypeObject* namespace_type() noexcept;
 PyTypeObject* partial_type();
 PyTypeObject* union_type();  // of int | str
 bool is_lock(PyTypeObject* type) noexcept;
@@ -99,7 +94,6 @@ inline Val not_implemented() {
 inline Val number_value(Recorder& recorder, Py_ssize_t value) {
   return recorder.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
 }
-bool is_plain_const(PyObject* object);
 // Every argument is a plain constant: CPython's own result is taken as it is.
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops);
 Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result);
@@ -122,11 +116,6 @@ Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type,
 Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse, bool in_place);
 
 // Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
-bool holds_dict(const Model& content);  // it is a dict, or an instance of a class derived from dict
-
-// Iterators from the end: over a list, the index of the next item is counted from the end that it had at first.
-bool is_reversed(const Model& iterator);
-Py_ssize_t next_reversed(const Model& iterator);
 bool is_dict_like(Recorder& recorder, Val value);
 bool may_be_mapping(Recorder& recorder, Val value);
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value);

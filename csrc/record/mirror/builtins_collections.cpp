@@ -130,16 +130,6 @@ Task<Val> make_namespace(Drive& drive, Arguments args) {
 
 }  // namespace
 
-PyTypeObject* default_dict_type() noexcept {
-  static PyTypeObject* const type = find_type("_collections", "defaultdict");
-  return type;
-}
-
-PyTypeObject* namespace_type() noexcept {
-  static PyTypeObject* const type = find_type("types", "SimpleNamespace");
-  return type;
-}
-
 Val namespace_dict(Recorder& recorder, Val space) {
   PyObject* dict = nullptr;
   if (space.is_virtual()) return recorder.dict_of(space);

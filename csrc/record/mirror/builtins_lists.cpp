@@ -347,16 +347,6 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
   co_return args.values[0];
 }
 
-PyTypeObject* deque_type() noexcept {
-  static PyTypeObject* const type = find_type("_collections", "deque");
-  return type;
-}
-
-PyTypeObject* deque_iterator_type() noexcept {
-  static PyTypeObject* const type = find_type("_collections", "_deque_iterator");
-  return type;
-}
-
 namespace {
 
 // One without a maximal length.

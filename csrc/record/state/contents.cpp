@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cpython/keys.h"
-#include "record/mirror/builtins.h"
+#include "record/state/contents.h"
 
 namespace pijit {
 

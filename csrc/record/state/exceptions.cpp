@@ -8,21 +8,19 @@
 // or traceback cannot be built, and then a snapshot that needs it is not usable.
 // 3. An exception that was built is the program's: entries for it are made by no node, so one that is raised again and
 // would get more of them ends what is recorded.
+#include "record/state/exceptions.h"
 #include "cpython/keys.h"
 #include "cpython/patch_releases.h"
-#include "record/mirror/builtins.h"
+#include "record/state/known_objects.h"
 
 namespace pijit {
 
 using namespace exception_field;
 
-namespace {
-
 PyTypeObject* base_exception() {
   return reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
 }
 
-// A class of its own tp_new that makes no instance of another class of these arguments.
 bool makes_itself(PyTypeObject* type, size_t args) {
   auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
   auto* of_system = reinterpret_cast<PyTypeObject*>(PyExc_OSError);
@@ -30,30 +28,22 @@ bool makes_itself(PyTypeObject* type, size_t args) {
   return !PyType_IsSubtype(type, of_system) || args < 2;
 }
 
-// An error of the system makes itself an object of the class for its number, and leaves the names of files out of its
-// arguments.
 bool decides_by_arguments(PyTypeObject* type, size_t args) {
   auto* of_system = reinterpret_cast<PyTypeObject*>(PyExc_OSError);
   return type->tp_new == of_system->tp_new && args >= (type == of_system ? 2 : 3);
 }
 
-// A class of exception groups whose objects are made, and die, as those of CPython.
 bool makes_group(PyTypeObject* type) {
   auto* groups = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
   return PyType_IsSubtype(type, groups) && type->tp_new == groups->tp_new && type->tp_finalize == nullptr &&
          type->tp_del == nullptr;
 }
 
-// The exceptions that a group is made of. Of another sequence, newer patch releases keep the repr that it had then.
-bool parts_given(Recorder& recorder, Val given, Vals* parts) {
-  PyTypeObject* type = recorder.type_of(given);
-  const bool plain = type != nullptr && PyType_HasFeature(type, Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS);
-  return plain && recorder.try_items(given, parts);
-}
-
 bool is_plain_exception(PyTypeObject* type) {
   return type->tp_new == base_exception()->tp_new && type->tp_finalize == nullptr && type->tp_del == nullptr;
 }
+
+namespace {
 
 PyObject* args_of(PyObject* exception) {
   return reinterpret_cast<PyBaseExceptionObject*>(exception)->args;
@@ -425,107 +415,6 @@ bool Recorder::holds_raised(Val value) {
     for (Val item : *values)
       if (holds_raised(item)) return true;
   return false;
-}
-
-// type(*args) of an exception class whose constructors are C's; or its tp_new alone. A group takes what is in the list
-// then.
-Val Recorder::make_exception(PyTypeObject* type, const Vals& args) {
-  const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
-  Vals parts;
-  if (makes_group(type) && args.size() == 2 && parts_given(*this, args[1], &parts)) {
-    return new_group(*this, type, items, parts);
-  }
-  const Val exception = new_virtual(VirtualKind::kException, type);
-  set_field(exception, kArgs, items);
-  if (!is_plain_exception(type) && !makes_itself(type, args.size()))
-    trace_->virtuals[exception.index()].buildable = false;
-  return exception;
-}
-
-void Recorder::init_exception(Val exception, const Vals& args) {
-  const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
-  set_field(exception, kInitArgs, items);
-  model(exception).items[kArgs] = items;
-  mention(exception, items, kArgs);
-}
-
-Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops) {
-  PyObject* init = lookup_type(type, names().init);
-  if (init == nullptr) return Invoke::kUnknown;
-  if (Py_TYPE(init) == &PyFunction_Type) {
-    if (!is_plain_exception(type)) return Invoke::kUnknown;
-    const Vals positional(args.values.begin(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
-    await(frame, pops, 1);
-    Invoke outcome = after_new(frame, make_exception(type, positional));
-    if (outcome != Invoke::kStarted) frame.pending.active = false;
-    return outcome;
-  }
-  Vals parts;
-  if (!args.names.empty() || decides_by_arguments(type, args.values.size())) return Invoke::kUnknown;
-  if (makes_group(type) && args.values.size() == 2) {  // what it holds decides its class
-    const auto is_unknown = [this](Val part) { return type_of(part) == nullptr; };
-    if (!parts_given(*this, args.values[1], &parts) || std::any_of(parts.begin(), parts.end(), is_unknown))
-      return live_ ? Invoke::kUnknown : Invoke::kStopped;
-  }
-  const Val exception = make_exception(type, args.values);
-  if (cpython::builtin_init(type) != base_exception()->tp_init) init_exception(exception, args.values);
-  known(frame, pops, exception);
-  return Invoke::kStarted;
-}
-
-namespace {
-
-// BaseException.__init__(self, *args), by whichever class it is found.
-Invoke exception_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty() || !args.names.empty()) return Invoke::kUnknown;
-  const Val self = args.values[0];
-  if (!recorder.is_virtual(self, VirtualKind::kException) || recorder.is_foreign(self)) return Invoke::kUnknown;
-  recorder.init_exception(self, {args.values.begin() + 1, args.values.end()});
-  return give(recorder, frame, pops, Val::constant(Py_None));
-}
-
-Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  static PyObject* const notes = PyUnicode_InternFromString("__notes__");
-  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kException) ||
-      recorder.is_foreign(args.values[0]) || recorder.type_of(args.values[1]) != &PyUnicode_Type)
-    return Invoke::kUnknown;
-  const Val self = args.values[0], note = args.values[1];
-  if (recorder.lookup_type(recorder.type_of(self), notes) != nullptr) return Invoke::kUnknown;
-  Val list;
-  if (!recorder.attr_find(self, notes, &list)) {
-    recorder.attr_set(self, notes, recorder.new_list(&note, 1));
-    return give(recorder, frame, pops, Val::constant(Py_None));
-  }
-  if (!recorder.is_virtual(list, VirtualKind::kList) || recorder.is_built(list)) return Invoke::kUnknown;
-  recorder.model(list).items.push_back(note);
-  recorder.log(list, LogOp::kItem, Val(), note, static_cast<uint32_t>(recorder.model(list).items.size() - 1));
-  return give(recorder, frame, pops, Val::constant(Py_None));
-}
-
-Invoke sys_exc_info(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  Vals items;
-  if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
-}
-
-Invoke sys_exception(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  Vals items;
-  if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  return give(recorder, frame, pops, items[1]);
-}
-
-}  // namespace
-
-void add_exception_builtins() {
-  find_group_class();
-  add_builtin("sys", "exc_info", sys_exc_info);
-  add_builtin("sys", "exception", sys_exception);
-  add_builtin("builtins", "BaseException.add_note", exception_add_note);
-  PyObject *name, *object;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(PyEval_GetBuiltins(), &position, &name, &object) != 0)
-    if (PyExceptionClass_Check(object) && reinterpret_cast<PyTypeObject*>(object)->tp_init == base_exception()->tp_init)
-      add_builtin("builtins", (std::string(PyUnicode_AsUTF8(name)) + ".__init__").c_str(), exception_init);
 }
 
 }  // namespace pijit

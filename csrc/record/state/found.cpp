@@ -17,9 +17,9 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/instances.h"
-#include "record/mirror/builtins.h"
 #include "record/limits.h"
 #include "record/recorder.h"
+#include "record/state/contents.h"
 
 namespace pijit {
 namespace {

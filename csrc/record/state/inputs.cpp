@@ -7,7 +7,7 @@
 
 #include "cpython/keys.h"
 #include "guard/instances.h"
-#include "record/mirror/builtins.h"
+#include "record/state/contents.h"
 
 namespace pijit {
 namespace {
@@ -360,11 +360,6 @@ Val Recorder::entry_value(PyObject* object, Val source) {
   input_guard(GuardOp::kUnshared, source);
   if (method) return entry_method(object, source);
   return own(list ? input_sequence(object, source, 0, false) : input_dict(object, source, 0, false));
-}
-
-PyObject* method_of_list(const char* name) {
-  const Ref key = Ref::steal(PyUnicode_InternFromString(name));
-  return cpython::lookup_type(&PyList_Type, key.get());
 }
 
 // In a loop such a list is what turns add to, and is longer in each: it is never looked into.

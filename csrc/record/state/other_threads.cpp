@@ -7,7 +7,7 @@
 // read under a guard is compared with the guard at each read (reads.cpp).
 #include "cpython/keys.h"
 #include "cpython/objects.h"
-#include "record/mirror/builtins.h"
+#include "record/state/contents.h"
 
 namespace pijit {
 

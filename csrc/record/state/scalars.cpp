@@ -4,7 +4,7 @@
 // (overflow, division by zero) is left to the general nodes.
 #include "ir/scalars.h"
 #include "cpython/operators.h"
-#include "record/step/step.h"
+#include "record/shared.h"
 
 namespace pijit {
 namespace {

@@ -4,9 +4,9 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "ir/scalars.h"
-#include "record/mirror/builtins.h"
 #include "record/limits.h"
 #include "record/pace.h"
+#include "record/state/contents.h"
 
 namespace pijit {
 

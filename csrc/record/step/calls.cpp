@@ -10,9 +10,9 @@
 
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
-#include "record/mirror/builtins.h"
 #include "record/limits.h"
 #include "record/marks.h"
+#include "record/mirror/builtins.h"
 
 namespace pijit {
 namespace {

@@ -16,6 +16,7 @@
 #include "cpython/operators.h"
 #include "cpython/patch_releases.h"
 #include "record/mirror/builtins.h"
+#include "record/step/step.h"
 
 namespace pijit {
 namespace {

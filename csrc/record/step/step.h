@@ -1,8 +1,14 @@
 // The families of instructions that step.cpp hands on to; each begins one instruction (rule 2 of recorder.h).
 #pragma once
 #include "record/recorder.h"
+#include "record/shared.h"
 
 namespace pijit {
+
+// Handles one instruction (before it runs). step.cpp.
+void step(Recorder& recorder, ShadowFrame& frame, Instruction now);
+// Handles an instruction that only moves values: nothing of the trace changes. False: it is another.
+bool step_move(ShadowFrame& frame, Instruction now);
 
 // step_objects.cpp: attributes, calls.
 void step_load_attr(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
@@ -35,10 +41,6 @@ void step_load_slice(Recorder&, ShadowFrame&);
 Val slice_of(Recorder&, Val start, Val stop);
 // A part or concatenation of known sequences, now in frame.collected; its class is what CPython made of it.
 void take_sequence(Recorder&, ShadowFrame&, PyObject* result);
-// The result is a constant that cannot change.
-inline void take_owned(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  frame.pending.result = recorder.owned(result);
-}
 void step_store_subscr(Recorder&, ShadowFrame&);
 void step_store_slice(Recorder&, ShadowFrame&);
 void step_delete_subscr(Recorder&, ShadowFrame&);
@@ -61,33 +63,4 @@ bool step_match(Recorder&, ShadowFrame&, Instruction);
 
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, Instruction);
-// exception_groups.cpp: kMatchGroup of these classes, and kReraiseGroup. False: not known (or stopped).
-bool is_exception_group(PyTypeObject* type);  // null: no
-bool step_group_match(Recorder&, ShadowFrame&, const std::vector<PyTypeObject*>& classes);
-bool step_group_reraise(Recorder&, ShadowFrame&);
-// The class of an exception is what it is, and its bases. False: stopped.
-bool guard_class(Recorder&, Val exception);
-
-// An operation on scalars of which at least one is a register: computed at replay. False: it is none.
-bool compute_scalars(Recorder&, ShadowFrame&, SiteKind kind, int oparg, const Vals& operands, int pops);
-// Comparing objects of this class runs no Python and looks at nothing mutable.
-bool native_comparison(PyTypeObject* type) noexcept;
-
-// Shared by instructions and built-in functions. Each sets up the pending result, or returns false: not known (or
-// stopped).
-// A method that the class of `object` defines in Python for an operator.
-Invoke invoke_special(Recorder&, ShadowFrame&, Val object, PyObject* name, std::initializer_list<Val> more, Then then,
-                      int pops);
-bool subscript(Recorder&, ShadowFrame&, Val container, Val key, int pops);
-bool contains(Recorder&, ShadowFrame&, Val container, Val key, int pops, bool invert);
-bool make_iterator(Recorder&, ShadowFrame&, Val iterable, int pops);
-// The next item of a known iterator: 1 and *item, 0 at the end, -1 not known.
-int next_item(Recorder&, Val iterator, Val* item);
-// A dict, list or object that existed before is written: emits the node and the overlay.
-bool store_attribute(Recorder&, ShadowFrame&, Val object, PyObject* name, Val value, int pops);
-Invoke write_by_class(Recorder&, ShadowFrame&, Val object, PyObject* name, Val value, Then then, int pops,
-                      bool* generic);
-// CPython has written to pending.x.
-void after_store(Recorder&, ShadowFrame&, PyObject*);
-
 }  // namespace pijit

@@ -1,6 +1,7 @@
 // Containers on shadows: building, items, membership, iteration.
 #include "cpython/keys.h"
 #include "record/mirror/builtins.h"
+#include "record/step/step.h"
 
 namespace pijit {
 

@@ -1,5 +1,6 @@
 // Exceptions that are raised and caught inside the recorded call, as a consequence of guarded facts: they leave no
 // trace.
+#include "record/mirror/builtins.h"
 #include "record/step/step.h"
 
 namespace pijit {

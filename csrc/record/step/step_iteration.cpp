@@ -3,6 +3,7 @@
 
 #include "cpython/keys.h"
 #include "record/mirror/builtins.h"
+#include "record/step/step.h"
 
 namespace pijit {
 namespace {

@@ -1,6 +1,7 @@
 // The match statement on subjects whose class and content are known.
 #include "cpython/keys.h"
 #include "record/mirror/builtins.h"
+#include "record/step/step.h"
 
 namespace pijit {
 namespace {

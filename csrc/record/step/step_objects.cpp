@@ -1,6 +1,7 @@
 // Attributes, calls, with blocks and imports, one instruction at a time.
 #include "cpython/keys.h"
 #include "record/mirror/builtins.h"
+#include "record/step/step.h"
 
 #include <structmember.h>
 

@@ -4,6 +4,7 @@
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/step/step.h"
 
 namespace pijit {
 namespace {

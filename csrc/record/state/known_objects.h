@@ -1,0 +1,24 @@
+// Objects and types that are found by name once, and questions about plain objects.
+#pragma once
+#include <string_view>
+
+#include "common/python.h"
+
+namespace pijit {
+
+// An attribute of a module that lives as long as the process; nullptr: there is none. Imports: not while recording.
+PyObject* find_object(const char* module, const char* name) noexcept;
+inline PyTypeObject* find_type(const char* module, const char* name) noexcept {
+  return reinterpret_cast<PyTypeObject*>(find_object(module, name));
+}
+bool has_name(PyObject* name, std::string_view text) noexcept;
+// A scalar, a range, or a tuple of such.
+bool is_plain_const(PyObject* object);
+// Borrowed.
+PyObject* method_of_list(const char* name);
+PyTypeObject* deque_type() noexcept;
+PyTypeObject* deque_iterator_type() noexcept;
+PyTypeObject* default_dict_type() noexcept;
+PyTypeObject* namespace_type() noexcept;
+
+}  // namespace pijit

@@ -294,7 +294,20 @@ bool Varying::learns_again() noexcept {
 bool Varying::miss_argument(uint64_t way) {
   if (has_argument(way)) return true;
   if (fixed_.count(way) != 0) return false;
-  return (in_the_middle || is_second_miss(way)) && arguments_.size() < kMaxArguments && arguments_.insert(way).second;
+  const bool learns = in_the_middle ? !refuses_ : is_second_miss(way);
+  if (!learns || arguments_.size() >= kMaxArguments) return false;
+  latest_.insert(way);
+  return arguments_.insert(way).second;
+}
+
+void Varying::refuse_missed() {
+  missed_.clear();
+  if (in_the_middle && !latest_.empty()) {
+    for (const uint64_t way : latest_) fix_argument(way);
+    return latest_.clear();
+  }
+  arguments_.clear();
+  refuses_ = true;
 }
 
 bool Varying::miss(const void* container, PyObject* key) {

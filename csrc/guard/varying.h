@@ -27,9 +27,9 @@ class Varying {
   // False: it was there already, or there are too many.
   bool add(const void* container, PyObject* key);
   // The way by which the guards reach an argument, or an item of one; see argument_way.
-  bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0; }
-  // That input of the root's traces differs.
-  void open_input(uint32_t index) { arguments_.insert(index + 1); }
+  bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0 || opened_.count(way) != 0; }
+  // That input differs from call to call, which is known without a miss.
+  void open_input(uint32_t index) { opened_.insert(index + 1); }
   bool is_open_input(uint32_t index) const noexcept { return has_argument(index + 1); }
   // The traces begin in the middle of a function: what they find there may be new in each call.
   bool in_the_middle = false;
@@ -43,20 +43,21 @@ class Varying {
   // It cannot be left open.
   void fix_argument(uint64_t way) {
     arguments_.erase(way);
+    opened_.erase(way);
     fixed_.insert(way);
   }
   bool miss(const void* container, PyObject* key);
   // What is there cannot be left open.
   void fix(const void* container, PyObject* key);
   // Misses from here on are of another call.
-  void begin_call() noexcept { call_ += 1; }
-  // Recordings do worse with what was learned from misses: nothing more is, and that is constant again.
-  bool has_missed() const noexcept { return !missed_.empty() || !arguments_.empty(); }
-  void refuse_missed() noexcept {
-    missed_.clear();
-    arguments_.clear();
-    refuses_ = true;
+  void begin_call() noexcept {
+    call_ += 1;
+    latest_.clear();
   }
+  // A recording does worse with what was learned from misses, and that is constant again. In the middle of a function
+  // one miss is enough to learn from, so it is what this call has added; else nothing more is learned.
+  bool has_missed() const noexcept { return !missed_.empty() || !arguments_.empty(); }
+  void refuse_missed();
   // A recording found places that it changes: is another to be made in its place? Not for ever: it may be that every
   // call changes an object of its own.
   bool learns_again() noexcept;
@@ -67,7 +68,7 @@ class Varying {
   bool is_second_miss(uint64_t place);
 
   Places changed_, missed_;
-  std::unordered_set<uint64_t> arguments_, fixed_, fixed_places_, types_;
+  std::unordered_set<uint64_t> opened_, arguments_, latest_, fixed_, fixed_places_, types_;
   std::unordered_map<uint64_t, uint64_t> misses_;  // the first call that missed because of a place
   uint64_t call_ = 0;
   int learned_ = 0;

@@ -3,6 +3,7 @@
 #include "hook/roots.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "cache/memory.h"
@@ -399,10 +400,13 @@ bool is_wanted(Root& root, cpython::Frame* frame) {
   return false;
 }
 
-void note_miss(Root& root, cpython::Frame* frame) {
+// No trace takes the call. Where the reason is not used at once it is told for ever fewer calls: to find it takes longer
+// than a call may, since a class that nothing has proven is looked for among all classes.
+void note_miss(Root& root, cpython::Frame* frame, bool is_used) {
   root.misses += 1;
   stats().guard_failures += 1;
   root.misses_in_a_row += 1;
+  if (!is_used && !logs(Channel::kGuards) && !std::has_single_bit(root.misses)) return;
   const std::shared_ptr<Trace> trace = root.traces.back();  // describing numbers lets signal handlers run: may reset
   RegisterFile registers(trace->regs.size());
   if (registers.get() == nullptr) return;
@@ -434,8 +438,9 @@ PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* fram
 
 // There is no room for one more trace.
 PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  note_miss(root, frame);
-  if (root.misses_in_a_row >= limits().misses) leave_alone(root, kDiffers, root.last_miss);
+  const bool ends = root.misses_in_a_row + 1 >= limits().misses;
+  note_miss(root, frame, ends || root.strict);
+  if (ends) leave_alone(root, kDiffers, root.last_miss);
   if (!root.strict) return run_plain(root, ts, frame);
   StopInfo stop;
   stop.code = kDiffers.code;
@@ -499,9 +504,10 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (root->ledger.retries()) return evaluate(*root, ts, frame);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
-  if (!root->traces.empty()) note_miss(*root, frame);
+  const bool is_recorded = records() && !waits_for_memory(*root) && may_record(*root);
+  if (!root->traces.empty()) note_miss(*root, frame, is_recorded || root->strict || g_stance == Stance::kFailOnRecord);
   if (!records()) return not_recorded(*root, ts, frame);
-  if (waits_for_memory(*root) || !may_record(*root)) return run_plain(*root, ts, frame);
+  if (!is_recorded) return run_plain(*root, ts, frame);
   log_again(*root, root->last_miss);
   learn_numbers(*root, frame);
   result = record(root, ts, frame);

@@ -153,3 +153,15 @@ class TestTheLimit:
         assert fast("7") == fast("7") == "7!"
         assert pijit.status(fast).state == "replaying"
         assert not pijit.status(fast).reason
+
+    def test_a_reason_that_nobody_uses_is_told_ever_more_rarely(self) -> None:
+        """Each one takes longer than such a call, since the classes of what differs are looked for."""
+        fast = pijit.jit(lambda key: key + "!")
+        told = []
+        for turn in range(60):
+            assert fast(str(turn)) == f"{turn}!"
+            told.append(_core.root_report(api.root_of(fast))["last_miss"])
+        report = _core.root_report(api.root_of(fast))
+        assert report["guard_failures"] == 59
+        assert "'3'" in told[3]
+        assert 4 < len(set(told)) < 16

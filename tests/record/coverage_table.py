@@ -1,8 +1,8 @@
 """Writes docs/coverage.md: what becomes of each instruction and construct while recording, and the test that shows it.
 
 The opcodes are those of csrc/cpython/opcodes_3XX.def, which say of each what it does in pijit's own words. An
-instruction is recorded if a source of csrc/record/step/ handles that operation, or else named below with the reason. The
-constructs are the cells of programs/.
+instruction is recorded if a source of csrc/record/step/ handles that operation, or else named below with the reason.
+The constructs are the cells of programs/.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 There is one object for each choice of compilers, so that replays find the one that was recorded. The recorder knows
 `region`, `__enter__` and `__exit__` by marks (csrc/record/marks.h), and leaves a node in the trace where a block begins
-and ends; segments end there, and the object's market is asked for plans of those inside (csrc/opt/regions.h).
+and ends; segments end there, and the object's market is asked for plans of those inside (csrc/plan/regions.h).
 """
 
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@
 #include "hook/beside.h"
 #include "hook/events.h"
 #include "ir/scalars.h"
-#include "opt/regions.h"
+#include "plan/regions.h"
 
 namespace py = pybind11;
 

@@ -17,7 +17,7 @@
 #include "ir/print.h"
 #include "ir/python.h"
 #include "ir/source.h"
-#include "opt/segment.h"
+#include "plan/segment.h"
 #include "record/reasons.h"
 
 namespace py = pybind11;

@@ -15,8 +15,8 @@
 #include "exec/replay.h"
 #include "guard/check.h"
 #include "ir/log.h"
-#include "opt/regions.h"
-#include "opt/segment.h"
+#include "plan/regions.h"
+#include "plan/segment.h"
 
 namespace pijit {
 

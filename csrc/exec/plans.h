@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ir/trace.h"
-#include "opt/segment.h"
+#include "plan/segment.h"
 
 namespace pijit {
 

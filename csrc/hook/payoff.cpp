@@ -13,7 +13,7 @@
 #include "hook/savings.h"
 #include "hook/stress.h"
 #include "hook/verify.h"
-#include "opt/segment.h"
+#include "plan/segment.h"
 
 namespace pijit {
 namespace {

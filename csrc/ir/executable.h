@@ -105,7 +105,7 @@ class PlanKey {
   virtual std::string describe() const = 0;
 };
 
-// What a segment does besides giving its outputs; see opt/effects.h.
+// What a segment does besides giving its outputs; see plan/effects.h.
 struct Effects {
   Vec<uint32_t> written;        // registers of bound tensors that it writes to, one for each tensor
   Vec<uint32_t> leaves;         // registers of all bound tensors, one for each: those that may get gradients

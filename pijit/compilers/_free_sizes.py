@@ -7,7 +7,7 @@ sizes are expected to vary. Rules:
 2. A size of 0 or 1 is never free: kernels treat it in a way of its own.
 3. A number that comes in has to be the same each time, or a multiple of a size of an input and a number.
 4. The plan answers under no form of which this is all that is known: the engine has replayed it natively once, and has
-   compared the plan's first result with that (csrc/opt/keys.h).
+   compared the plan's first result with that (csrc/plan/keys.h).
 """
 
 import os

@@ -1,5 +1,5 @@
 // Reads the operations of an adapter, and the few kinds of nodes that compute with numbers.
-#include "opt/steps.h"
+#include "plan/steps.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 // Finds stretches with effects: the longest runs of nodes that a plan may stand for, cut where one of their registers
 // could not be given.
-#include "opt/effects.h"
+#include "plan/effects.h"
 
 #include <algorithm>
 #include <map>

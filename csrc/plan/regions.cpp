@@ -1,5 +1,5 @@
 // Finds the region of each node.
-#include "opt/regions.h"
+#include "plan/regions.h"
 
 #include <algorithm>
 

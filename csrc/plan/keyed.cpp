@@ -1,5 +1,5 @@
 // Turns of plans and native replay: how they end, and why they begin again.
-#include "opt/keyed.h"
+#include "plan/keyed.h"
 
 #include <algorithm>
 

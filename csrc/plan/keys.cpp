@@ -1,5 +1,5 @@
 // Forms come, are found again, and make room for others.
-#include "opt/keys.h"
+#include "plan/keys.h"
 
 #include <algorithm>
 

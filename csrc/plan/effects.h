@@ -10,8 +10,8 @@
 #pragma once
 #include <vector>
 
-#include "opt/segment.h"
-#include "opt/steps.h"
+#include "plan/segment.h"
+#include "plan/steps.h"
 
 namespace pijit {
 

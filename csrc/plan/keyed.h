@@ -89,7 +89,7 @@ struct Keyed {
   bool awaits = false;              // the market still compiles for the key
   std::weak_ptr<const void> asked;  // alive as long as the market has an offer of this key in its hands
   Drift drift;
-  // Of Keys (opt/keys.h).
+  // Of Keys (plan/keys.h).
   uint64_t offers = 0;   // to the market; an older one than the last is void
   bool offered = false;  // the market has been asked, and may have been given plans
   bool shared = false;   // they are of free sizes: compiled once for many keys

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "opt/keyed.h"
+#include "plan/keyed.h"
 
 namespace pijit {
 

@@ -1,13 +1,13 @@
 // Finds segments: the longest runs of nodes that may be compiled, cut where an output could not be one.
-#include "opt/segment.h"
+#include "plan/segment.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "cpython/bytecode.h"
-#include "opt/effects.h"
-#include "opt/regions.h"
-#include "opt/steps.h"
+#include "plan/effects.h"
+#include "plan/regions.h"
+#include "plan/steps.h"
 
 namespace pijit {
 

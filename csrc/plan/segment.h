@@ -16,7 +16,7 @@
 
 #include "common/ref.h"
 #include "ir/trace.h"
-#include "opt/keys.h"
+#include "plan/keys.h"
 
 namespace pijit {
 

@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for describe.py
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("cpython", "ir", "opt", "guard", "exec")
+ROOMS = ("cpython", "ir", "plan", "guard", "exec")
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-subobject-linkage")
 FLAGS = ("-std=c++20", "-O1", "-fPIC", *WARNINGS, "-fvisibility=hidden")
 

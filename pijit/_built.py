@@ -1,8 +1,4 @@
-"""Says so where the native modules are missing: in a source directory without a build, or under another Python.
-
-`import pijit` is an ImportError then that says what to type. `python -m pijit` imports the package first, too: the
-subcommand `doctor` prints its checks, anything else the text of that error, and the process ends.
-"""
+"""Whether the native modules are there, and the command that builds or installs them anew."""
 
 import importlib.util
 import sys
@@ -81,24 +77,3 @@ def _installed_elsewhere() -> Path | None:
     spec = PathFinder.find_spec("pijit", elsewhere)
     places = [] if spec is None else list(spec.submodule_search_locations or ())
     return next((Path(place) for place in places if PathFinder.find_spec("_core", [place]) is not None), None)
-
-
-def _refuse(text: str) -> None:
-    """The import ends here: with an error, or under `python -m pijit` with what was asked for."""
-    words = sys.orig_argv
-    at = next((i for i, word in enumerate(words) if word in {"-m", "-mpijit"}), len(words))
-    rest = words[at + 1 + (words[at : at + 1] == ["-m"]) :]
-    as_command = sys.argv[:1] == ["-m"] and (words[at : at + 2] == ["-m", "pijit"] or words[at : at + 1] == ["-mpijit"])
-    if as_command and rest[:1] == ["doctor"]:
-        from pijit.tools import installation
-
-        print("\n".join(map(str, installation.checks())))
-    elif as_command:
-        print(f"pijit: {text}", file=sys.stderr)
-    else:
-        raise ImportError(text, name="pijit._core")
-    sys.exit(1)
-
-
-if text := missing_text():
-    _refuse(text)

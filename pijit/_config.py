@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
-from pijit import _built, _core, _path
+from pijit import _backend_names, _built, _core, _path
+from pijit._lazy_market import LazyMarket
 from pijit._wrong import nearest
 from pijit.errors import ConfigError
 
@@ -337,11 +338,9 @@ def _names(value: object, where: str) -> str | tuple[str, ...]:
 
 
 def _check_backend(name: str, where: str) -> None:
-    from pijit import compilers
-
     if name == "auto":
         raise ConfigError(f"{where}: 'auto' asks all compilers that are installed; it stands alone")
-    if name not in compilers.OWN and name not in (known := compilers.names()):
+    if name not in _backend_names.OWN and name not in (known := _backend_names.names()):
         words = ("auto", *known)
         raise ConfigError(f"{where}: no backend is called {name!r}{nearest(name, words)}")
 
@@ -353,9 +352,7 @@ def _set_backend(names: str | tuple[str, ...]) -> None:
     if names == _NATIVE:
         _core.set_default_market(None)
         return
-    from pijit.compilers.later import Later
-
-    _core.set_default_market(Later(names))
+    _core.set_default_market(LazyMarket(names))
 
 
 def _show_log() -> None:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pijit import _formats
 from pijit._wrong import describe, nearest
 from pijit.errors import ExportError, PijitError, UsageError
+from pijit.graph import Graph, captured, kept
+from pijit.graph.sizes import with_sizes
 
 if TYPE_CHECKING:
     import onnx
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     import torch.fx
 
     from pijit._formats.stablehlo import Module
-    from pijit.graph import Graph
 
 Dynamic = bool | Mapping[str, Any] | None
 Decisions = Literal["split", "assume", "keep"]
@@ -206,8 +207,6 @@ def export(
         _check_call(fn, args, kwargs, decisions, also, module.NAME)
         made = module.make_of_call(fn, args, kwargs or {}, decisions=decisions, dynamic=dynamic, **options)
     else:
-        from pijit._formats._sizes import with_sizes
-
         graph = _graph_of(fn, args, kwargs, dynamic, decisions, also)
         made = module.make(with_sizes(graph, dynamic), dynamic=dynamic, **options)
     if target is None:
@@ -234,8 +233,6 @@ def _check_options(module: Any, options: Mapping[str, Any]) -> None:
 
 def _check_call(fn: Any, args: tuple[Any, ...], kwargs: Any, decisions: str, also: Any, format: str) -> None:
     """`UsageError` for what is no call of a function, `ExportError` for a graph where the call is needed."""
-    from pijit import graph
-
     if decisions not in {"split", "assume", "keep"}:
         raise UsageError(f'decisions= is "split", "assume" or "keep", not {decisions!r}')
     if not isinstance(also, Sequence) or not all(isinstance(each, tuple) for each in also):
@@ -246,25 +243,23 @@ def _check_call(fn: Any, args: tuple[Any, ...], kwargs: Any, decisions: str, als
         raise ExportError("format 'code' has no form for both sides of a decision; it takes decisions=\"assume\"")
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise UsageError(f"kwargs= takes a dict of the function's keyword arguments, not {describe(kwargs)}")
-    if isinstance(fn, graph.Graph) and format == "code":
+    if isinstance(fn, Graph) and format == "code":
         raise ExportError("format 'code' is made of a call, not of a graph; give the function and its arguments")
-    if not isinstance(fn, graph.Graph) and not callable(fn):
+    if not isinstance(fn, Graph) and not callable(fn):
         raise UsageError(f"pijit.export() takes a function, a module or a pijit.graph.Graph, not {describe(fn)}")
 
 
 def _graph_of(
     fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic: Dynamic, decisions: str, also: Any
-) -> "Graph":
-    from pijit import graph
-
+) -> Graph:
     _check_call(fn, args, kwargs, decisions, also, "")
-    if isinstance(fn, graph.Graph):
+    if isinstance(fn, Graph):
         if args or kwargs:
             raise UsageError("a Graph is exported as it is, without arguments; leave them out")
         return fn
     if decisions == "keep":
-        return graph.kept.capture_branches(fn, args, kwargs, also, dynamic)
-    return graph.captured.captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
+        return kept.capture_branches(fn, args, kwargs, also, dynamic)
+    return captured.captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
 
 
 def _target(path: "str | os.PathLike[str]") -> Path:

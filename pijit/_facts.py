@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pijit import _listing
-from pijit.graph import _torch
+from pijit import _listing, _torch_objects
 
 if TYPE_CHECKING:
     from pijit._core import TraceData
@@ -77,7 +76,7 @@ def _module_paths(data: "TraceData") -> dict[int, str]:
     found: dict[int, str] = {}
     for row in data["frames"]:
         top: Any = row["self"]
-        if _torch.is_module(top) and id(top) not in found:
+        if _torch_objects.is_module(top) and id(top) not in found:
             for path, module in top.named_modules():  # outer modules come first
                 found.setdefault(id(module), path)
     return found
@@ -91,7 +90,7 @@ def _object(thing: Any, around: tuple[int, ...] = (), room: list[int] | None = N
         around: the tuples and lists that it is in. One that contains itself is "..." in there, as in its `repr`.
         room: how many more items of tuples and lists are shown.
     """
-    if _torch.token(thing) is not None:
+    if _torch_objects.word(thing) is not None:
         return str(thing)
     if isinstance(thing, tuple | list) and type(thing) in {tuple, list}:
         room = [_MOST] if room is None else room

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pijit._formats import _code_library
+from pijit import _arrays, _bare_objects
 
 if TYPE_CHECKING:
     from pijit._core import GuardData, TraceData
@@ -70,7 +70,9 @@ def _add(found: dict[str, str], thing: Any) -> None:
         return
     top = path.partition(".")[0]
     found.setdefault(top, f"from {module} import {top}")
-    if isinstance(owner, type) and owner.__flags__ & 1 << 8:  # a class of C: the text has the module's name, too
+    if (
+        isinstance(owner, type) and owner.__flags__ & _bare_objects.IMMUTABLE_TYPE
+    ):  # a class of C: the text has the module's name, too
         found.setdefault(module.partition(".")[0], f"import {module}")
 
 
@@ -88,14 +90,12 @@ def literals(data: "TraceData", texts: Sequence[str]) -> dict[int, str]:
         data: the trace.
         texts: of its nodes.
     """
-    from pijit._formats._arrays import raw
-
     found = {}
     for at, node in enumerate(data["nodes"]):
         call = node.get("call")
         if call is None or "= literal(" not in texts[at] or call["arguments"][0][1][0] != "const":
             continue
-        held = raw(call["arguments"][0][1][1], "the literal")
+        held = _arrays.raw(call["arguments"][0][1][1], "the literal")
         if len(held.data) <= _MOST:
             found[at] = base64.b64encode(held.data).decode("ascii")
     return found
@@ -128,7 +128,7 @@ def tail(text: Sequence[str], known: Mapping[str, str], numbers: Mapping[int, st
 
 def new(kind: type, items: Any = (), /, **attributes: Any) -> Any:
     """An instance whose class is not called, with these items, if it is a dict, and attributes."""
-    return _code_library.new(kind, attributes, dict(items).items())
+    return _bare_objects.new(kind, attributes, dict(items).items())
 
 
 def literal(numbers: str, shape: Sequence[int], dtype: Any) -> Any:

@@ -11,18 +11,19 @@ Rules:
 import contextlib
 import functools
 import inspect
-import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
-from pijit import _adapters, _core, _messages
+from pijit import _core, _messages
 from pijit._config import OFF, WHY_OFF, config
-from pijit._switch import SUSPENDABLE, switch_on_by_name, why_off
+from pijit._lazy_market import LazyMarket
+from pijit._roots import add_root, function_of, mark_of, root_of, second_of
+from pijit._switch import SUSPENDABLE, why_off
 from pijit._wrong import check_keywords, check_thing, describe
-from pijit.errors import AdapterError, UsageError
+from pijit.errors import UsageError
 from pijit.segments import progress, under_way
 from pijit.traces import Trace, Traces, entries_of, entry_place, place, view
 
@@ -174,10 +175,10 @@ def market_for(backend: Any, options: Any, function: str, dynamic: bool | None =
         raise UsageError(
             f"pijit.{function}(): backend is a name of pijit.backends(), 'auto', or several names, not {backend!r}"
         )
-    from pijit.compilers import later, market
-
     if asked is None:
-        return later.Later(backend, dynamic)
+        return LazyMarket(backend, dynamic)
+    from pijit.compilers import market
+
     return market.market(backend, options, dynamic)
 
 
@@ -361,27 +362,6 @@ def why(fn: object) -> str:
     return "\n".join(filter(None, [_core.root_report(root)["last_miss"], *lines]))
 
 
-def function_of(fn: object) -> object:
-    """What a method, `partial`, `staticmethod` or `classmethod` is made of; anything else itself."""
-    while isinstance(fn, (MethodType, functools.partial, staticmethod, classmethod)):
-        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
-    return fn
-
-
-def root_of(fn: object) -> int:
-    """The core's number for a root, -1 if `fn` is none; looks through what `jit` makes anew around a function."""
-    return -1 if OFF else _core.root_of(function_of(fn))
-
-
-def mark_of(fn: object) -> tuple[str, str]:
-    """ "skip", "opaque", "constant" or "", and the reason that was given; of a function also its module's mark."""
-    thing = function_of(fn)
-    found = _core.mark_of(thing)
-    if not found[0] and isinstance(thing, FunctionType):
-        found = _core.mark_of(sys.modules.get(thing.__globals__.get("__name__", "")))
-    return found
-
-
 def _jit(fn: Any, options: _Options) -> Any:
     """`jit` of one object, by its kind."""
     kind = type(fn)
@@ -404,14 +384,7 @@ def _jit_function(fn: FunctionType, options: _Options) -> FunctionType:
     if mark in {"skip", "opaque"}:
         raise UsageError(f"{_where(fn)}: it was given to pijit.{mark}(); jit a function that calls it")
     _check_strict(fn, options)
-    made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
-    made.__kwdefaults__ = fn.__kwdefaults__ and dict(fn.__kwdefaults__)
-    for attribute in ("__module__", "__qualname__", "__doc__", "__type_params__", "__annotate__"):
-        if hasattr(fn, attribute):
-            setattr(made, attribute, getattr(fn, attribute))
-    if getattr(fn, "__annotate__", None) is None:  # which makes them when they are first asked for
-        made.__annotations__ = dict(fn.__annotations__)
-    made.__dict__.update(fn.__dict__)
+    made = second_of(fn)
     _add_root(made.__code__, made, None, made.__qualname__, options)
     return made
 
@@ -469,15 +442,17 @@ def _python_function(function: Any, given: object) -> Any:
 def _add_root(code: Any, function: FunctionType | None, instance: object | None, name: str, options: _Options) -> None:
     if OFF:
         return
-    _adapters.ensure()
-    if options.strict and (why := _adapters.refused()):
-        raise AdapterError(f"strict=True cannot be had: {why}")
-    root = _core.add_root(
-        code, function, instance, options.name or name, options.strict, options.verify, options.fixed_sizes
+    root = add_root(
+        code,
+        function,
+        instance,
+        options.name or name,
+        strict=options.strict,
+        verify=options.verify,
+        fixed_sizes=options.fixed_sizes,
     )
     if options.market is not None:
         _core.set_market(root, options.market)
-    switch_on_by_name()
 
 
 def _where(fn: FunctionType) -> str:

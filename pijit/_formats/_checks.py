@@ -2,8 +2,7 @@
 
 from pijit.errors import ExportError
 from pijit.graph.build import DECISION
-from pijit.graph.model import Graph, Node
-from pijit.graph.run import place_of
+from pijit.graph.model import Graph, Node, place_of
 
 # The namespace of nodes that are no operators: opaque calls, decisions on data, what was not recorded.
 _PYTHON = "python::"

@@ -6,15 +6,15 @@ appended items, the state of the random generator. `OtherWay` leaves the recorde
 """
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, repeat
 from operator import is_
 from types import FunctionType
 from typing import Any
 
-ABSENT: Any = type("absent", (), {"__repr__": lambda _: "absent", "__slots__": ()})()
+from pijit._bare_objects import ABSENT, IMMUTABLE_TYPE, delete_attribute, own, set_attribute
+
 _SCALARS = frozenset({int, float, bool, str, bytes, complex, type(None), type(...)})
-_IMMUTABLE_TYPE = 1 << 8  # of `type.__flags__`: a class of C, whose attributes cannot change
 
 
 class OtherWay(Exception):
@@ -56,25 +56,6 @@ def is_quiet(items: Iterable[Any], depth: int = 3) -> bool:
     return all(
         type(item) in _SCALARS or (type(item) is tuple and depth > 0 and is_quiet(item, depth - 1)) for item in items
     )
-
-
-def own(thing: Any, name: str) -> Any:
-    """What an object itself has under a name, in its dict or a slot; `ABSENT`: nothing."""
-    slot = _slot(type(thing), name)
-    if slot is None:
-        return getattr(thing, "__dict__", {}).get(name, ABSENT)
-    try:
-        return slot.__get__(thing)
-    except AttributeError:
-        return ABSENT
-
-
-def _slot(kind: type, name: str) -> Any:
-    for base in kind.__mro__:
-        found = vars(base).get(name)
-        if found is not None:
-            return found if type(found).__name__ in {"member_descriptor", "getset_descriptor"} else None
-    return None
 
 
 def content(cell: Any) -> Any:
@@ -154,7 +135,7 @@ def _class_check(kind: type) -> Callable[[], bool]:
 
 
 def _may_change(kind: type) -> bool:
-    return not kind.__flags__ & _IMMUTABLE_TYPE
+    return not kind.__flags__ & IMMUTABLE_TYPE
 
 
 class Undo:
@@ -214,22 +195,6 @@ def _reset_attribute(thing: Any, name: str, value: Any) -> None:
         set_attribute(thing, name, value)
 
 
-def set_attribute(thing: Any, name: str, value: Any) -> None:
-    """Store what an object keeps itself; no method of the program runs."""
-    if _slot(type(thing), name) is None:
-        thing.__dict__[name] = value
-    else:
-        object.__setattr__(thing, name, value)
-
-
-def delete_attribute(thing: Any, name: str) -> None:
-    """Delete what an object keeps itself; no method of the program runs."""
-    if _slot(type(thing), name) is None:
-        del thing.__dict__[name]
-    else:
-        object.__delattr__(thing, name)
-
-
 def _reset_item(container: Any, key: Any, value: Any) -> None:
     if value is ABSENT:
         container.pop(key, None)
@@ -246,27 +211,6 @@ def _reset_cell(cell: Any, value: Any) -> None:
 
 def _drop_last(items: list[Any], length: int) -> None:
     del items[length:]
-
-
-def new(kind: type, attributes: Mapping[str, Any], items: Iterable[tuple[Any, Any]] = ()) -> Any:
-    """An instance whose class is not called: it has these attributes, and if it is a dict these items."""
-    base: Any = next(each for each in kind.__mro__ if not _is_written(each))
-    made = base.__new__(kind)
-    for key, value in items:
-        base.__setitem__(made, key, value)
-    for name, value in attributes.items():
-        set_attribute(made, name, value)
-    return made
-
-
-def _is_written(kind: type) -> bool:
-    """It was made by a `class` statement."""
-    return bool(kind.__flags__ & (1 << 9)) and _may_change(kind)
-
-
-def sequence(kind: type, items: tuple[Any, ...]) -> Any:
-    """A tuple of a class that is derived from `tuple`, such as a named one."""
-    return tuple.__new__(kind, items) if _is_written(kind) else kind(items)
 
 
 def modes() -> tuple[Any, ...]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pijit import _torch_objects
 from pijit._formats._code_lines import Lines
 from pijit._formats._code_values import Unsayable
-from pijit.graph import _torch
+from pijit.graph.tokens import token
 
 _FORMS = {
     "tensor::size": "{0}.size({1})",
@@ -85,7 +86,7 @@ class Operators(Lines):
         """The numbers come from the generator of the CPU."""
         devices = {row["device"] for row in self.guards.data["inputs"]}
         generators = any(value[0] == "const" and type(value[1]).__name__ == "Generator" for value in values)
-        words = [_torch.token(value[1]) for value in values if value[0] == "const"]
+        words = [token(value[1]) for value in values if value[0] == "const"]
         named = {str(word) for word in words if word is not None and word.kind == "device"}
         return devices | named <= {"cpu"} and not generators
 
@@ -109,7 +110,7 @@ class Operators(Lines):
         kinds = self.data["registers"]
         if any(kinds[each] in {"tensor", "object"} and each not in self._own for each in self._registers(value)):
             return True
-        return any(map(_torch.is_tensor, _constants(value)))
+        return any(map(_torch_objects.is_tensor, _constants(value)))
 
     def _targets(self, results: Any) -> str:
         words = []

@@ -13,18 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from pijit import _listing
+from pijit import _bare_objects, _listing
 from pijit._formats import _code_library as library
 from pijit.errors import ExportError
-from pijit.graph import _torch
+from pijit.graph.tokens import token
 
 _PLAIN = (int, bool, str, bytes, type(None), type(...))
 _LONGEST_TEXT = 200  # of a constant that stands in the text
 LIBRARY = {
     name: thing
-    for name, thing in vars(library).items()
-    if getattr(thing, "__module__", "") == library.__name__ and not name.startswith("_")
-} | {"ABSENT": library.ABSENT}
+    for module in (_bare_objects, library)
+    for name, thing in vars(module).items()
+    if getattr(thing, "__module__", "") == module.__name__ and not name.startswith("_")
+} | {"ABSENT": _bare_objects.ABSENT}
 _SHARED = {"tuple", "list", "dict", "instance", "method", "vars"}
 
 
@@ -77,7 +78,7 @@ class Namespace:
             return "..." if thing is ... else text
         if type(thing) is float and math.isfinite(thing):
             return repr(thing)
-        if (word := _torch.token(thing)) is not None and word.kind != "device":
+        if (word := token(thing)) is not None and word.kind != "device":
             self.taken.add("torch")
             return f"torch.{word.name}"
         return self.name(thing, hint)

@@ -12,14 +12,12 @@ torch.export takes these; a GraphModule calls them through `pijit._formats._fx_r
 from collections.abc import Iterator
 from typing import Any
 
-from pijit._formats import _fx_run
-from pijit._formats.fx import Lowering
+from pijit._formats._fx_lowering import Lowering
 from pijit.errors import ExportError
-from pijit.graph.branches import BRANCHES, given, is_branch, kind_of, outputs_shared, shared
-from pijit.graph.model import Graph, Node, Value
-from pijit.graph.run import place_of
+from pijit.graph.branches import BRANCHES, given, is_branch, kind_of
+from pijit.graph.memory import Memory, outputs_shared, shared, written_by
+from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.torch_calls import function_at
-from pijit.passes._memory import Memory, written_by
 
 
 def check_writes(graph: Graph, format: str) -> None:
@@ -35,30 +33,6 @@ def check_writes(graph: Graph, format: str) -> None:
                 )
         if is_branch(node):
             known |= {memory.root(value) for pair in shared(node) for value in pair}
-
-
-def lower(lowering: Lowering, node: Node) -> None:
-    """Makes the nodes of FX for one that has graphs in it."""
-    functions: Any = lowering.torch.ops.higher_order if lowering.traced else _fx_run
-    places = _each_once(lowering, node, [*_places(lowering, node)])
-    modules = []
-    for name in BRANCHES[node.op]:
-        graph: Any = node.arguments[name]
-        module = _Inner(graph, lowering, places).module()
-        modules.append(lowering.fx.get_attr(lowering.hold(name, module)))
-    if node.op == "cond":
-        operands = tuple(made for how, made in places if how in _HANDED)
-        condition = lowering.numbers.tensor(node.arguments["condition"], "bool")
-        made = lowering.call(functions.cond, (condition, *modules, operands), {}, "cond")
-    else:
-        count = len(node.results)
-        carried = tuple(made for _, made in places[:count])
-        operands = tuple(made for how, made in places[count:] if how in _HANDED)
-        made = lowering.call(functions.while_loop, (*modules, carried, operands), {}, "while_loop")
-    for at, value in enumerate(node.results):
-        if value is not None:
-            item = lowering.call(function_at("operator.getitem"), (made, at), {}, value.name)
-            lowering.enter(value, item)
 
 
 _HANDED = ("array", "size", "number")
@@ -94,7 +68,36 @@ def _places(lowering: Lowering, node: Node) -> Iterator[tuple[str, Any]]:
             yield "number", lowering.numbers.tensor(each, str(kind))
 
 
-class _Inner(Lowering):
+class BranchLowering(Lowering):
+    """Makes the GraphModule of a graph that may have branches."""
+
+    def branch(self, node: Node) -> None:
+        """Makes the nodes of FX for one that has graphs in it."""
+        from pijit._formats import _fx_run
+
+        functions: Any = self.torch.ops.higher_order if self.traced else _fx_run
+        places = _each_once(self, node, [*_places(self, node)])
+        modules = []
+        for name in BRANCHES[node.op]:
+            graph: Any = node.arguments[name]
+            module = _Inner(graph, self, places).module()
+            modules.append(self.fx.get_attr(self.hold(name, module)))
+        if node.op == "cond":
+            operands = tuple(made for how, made in places if how in _HANDED)
+            condition = self.numbers.tensor(node.arguments["condition"], "bool")
+            made = self.call(functions.cond, (condition, *modules, operands), {}, "cond")
+        else:
+            count = len(node.results)
+            carried = tuple(made for _, made in places[:count])
+            operands = tuple(made for how, made in places[count:] if how in _HANDED)
+            made = self.call(functions.while_loop, (*modules, carried, operands), {}, "while_loop")
+        for at, value in enumerate(node.results):
+            if value is not None:
+                item = self.call(function_at("operator.getitem"), (made, at), {}, value.name)
+                self.enter(value, item)
+
+
+class _Inner(BranchLowering):
     """Makes the module of a graph in a node."""
 
     def __init__(self, graph: Graph, around: Lowering, places: list[tuple[str, Any]]) -> None:

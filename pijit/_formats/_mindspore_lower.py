@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import mindspore
 import numpy as np
 
-from pijit._formats._arrays import DTYPES, raw, write_file
+from pijit._arrays import DTYPES, raw, write_file
 from pijit._formats._results import checks, named_results, needed
 from pijit._version import __version__
 from pijit.errors import ExportError, PijitError
@@ -27,8 +27,8 @@ from pijit.graph.forms.mindspore_array import (
     numpy_of,
     recording,
 )
-from pijit.graph.model import Graph, Node, Value
-from pijit.graph.run import bind, lacking, place_of, resolve, to_array
+from pijit.graph.model import Graph, Node, Value, place_of
+from pijit.graph.run import bind, lacking, resolve, to_array
 from pijit.graph.text import Writer, key, quoted, wrapped
 
 _INLINE = 16  # elements of a constant that stands in the source

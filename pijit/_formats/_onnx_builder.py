@@ -16,10 +16,9 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper
 from pijit._formats._onnx_folding import FOLDED, fold
 from pijit._formats._onnx_shapes import RULES
 from pijit._formats._onnx_types import NARROW, ONNX_TYPES, Shape, Tensor, is_floating, numpy_type, promoted, words
-from pijit._formats._sizes import evaluate
 from pijit.errors import ExportError
-from pijit.graph.model import Node
-from pijit.graph.run import place_of
+from pijit.graph.model import Node, place_of
+from pijit.graph.sizes import evaluate
 
 _UNSET: Any = object()
 _LOGICAL = words("Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Not IsNaN IsInf")

@@ -34,13 +34,14 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
-from pijit import _listing
+from pijit import _listing, _torch_objects
 from pijit._formats._code_guards import Condition, Guards
 from pijit._formats._code_library import OtherWay, Unchanged, Undo, form_of, modes
 from pijit._formats._code_nodes import Nodes
 from pijit._formats._code_values import LIBRARY, Namespace, Unsayable, Values
 from pijit.errors import ExportError
-from pijit.graph import _torch
+from pijit.graph import captured
+from pijit.graph.arguments import leaves
 
 NAME = "code"
 PACKAGES = ()
@@ -65,9 +66,6 @@ def make_of_call(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, d
     Raises:
         ExportError: the call was not recorded to its end, or does what Python code cannot say.
     """
-    from pijit.graph import captured
-    from pijit.graph.arguments import leaves
-
     if isinstance(dynamic, Mapping):
         raise ExportError("format 'code' takes dynamic=None or False: sizes are free where the program leaves them so")
     head = _Head(fn)
@@ -105,7 +103,7 @@ class _Head:
             signature = inspect.signature(inner, follow_wrapped=False)
             self.parameters = list(signature.parameters.values())[1 if isinstance(fn, MethodType) else 0 :]
         taken = {each.name for each in self.parameters}
-        wanted = ("self", "self_1") if _torch.is_module(fn) else ("its_original", "its_original_1")
+        wanted = ("self", "self_1") if _torch_objects.is_module(fn) else ("its_original", "its_original_1")
         self.own = next(name for name in wanted if name not in taken)  # what the text calls the original as an object
         if not self.parameters and not isinstance(inner, FunctionType):
             kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD

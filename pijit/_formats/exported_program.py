@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
-from pijit._formats._sizes import example_shape, folded
-from pijit._formats.fx import Lowering, check_branches
+from pijit._formats._fx_branches import BranchLowering
+from pijit._formats.fx import check_branches
 from pijit.errors import ExportError
 from pijit.graph.branches import all_nodes, check_dtypes, has_branches, is_branch
 from pijit.graph.model import Graph, Value
+from pijit.graph.sizes import example_shape, folded
 
 NAME = "exported_program"
 PACKAGES = ("torch",)
@@ -51,7 +52,7 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
         graph = folded(graph)
     leaves, structure = tree_flatten(graph.outputs)
     flat = tuple(leaf if isinstance(leaf, Value | int | float) else None for leaf in leaves)
-    module = Lowering(replace(graph, outputs=flat), NAME).module()
+    module = BranchLowering(replace(graph, outputs=flat), NAME).module()
     examples = tuple(_example(value, graph) for value in graph.inputs)
     named, left = ([_dimensions(value, graph, named=named) for value in graph.inputs] for named in (True, False))
     try:

@@ -43,7 +43,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from pijit._formats._arrays import Raw, array, framework_of, raw, read_file, write_file
+from pijit._arrays import Raw, array, framework_of, raw, read_file, write_file
 from pijit._wrong import describe
 from pijit.errors import ExportError, UsageError
 from pijit.graph.branches import has_branches

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pijit._formats._checks import check_whole
-from pijit._formats._sizes import fixed
 from pijit.errors import ExportError
 from pijit.graph.branches import decline
 from pijit.graph.model import Graph
+from pijit.graph.sizes import fixed
 
 if TYPE_CHECKING:
     import mindspore

@@ -11,15 +11,17 @@ The text is what JAX makes of the forms of the rows in JAX. Rules:
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pijit._arrays import raw, write_file
 from pijit._formats._checks import check_whole
-from pijit._formats._sizes import fixed
+from pijit._formats._stablehlo_module import Module
 from pijit.errors import ExportError, UsageError
 from pijit.graph.model import Graph
+from pijit.graph.sizes import fixed
+
+__all__ = ["DOC", "INSTALL", "NAME", "PACKAGES", "PARAMETERS", "SUFFIX", "Module", "make", "write"]
 
 NAME = "stablehlo"
 PACKAGES = ("jax",)
@@ -27,32 +29,6 @@ INSTALL = "pip install 'jax[cpu]'"
 SUFFIX = ".mlir"
 DOC = "StableHLO text, made by JAX: XLA, IREE and others compile it"
 PARAMETERS = ("arguments", "constants")
-
-
-@dataclass(frozen=True)
-class Module:
-    """StableHLO text, and what it is called with.
-
-    Attributes:
-        text: the module; its first lines are comments that say its version, arguments and results.
-        version: of StableHLO, such as "1.17.0".
-        arguments: names of the arguments of `main`: paths of parameters, then names of inputs.
-        results: names of the results.
-        sizes: the sizes that the text is for, though the program leaves them free.
-        data: arrays of the parameters that are arguments, by their names in `arguments`.
-        exported: the same as a `jax.export.Exported`, which can be called and serialized.
-    """
-
-    text: str = field(repr=False)
-    version: str
-    arguments: tuple[str, ...]
-    results: tuple[str, ...]
-    sizes: Mapping[str, int]
-    data: Mapping[str, Any] = field(repr=False)
-    exported: Any = field(repr=False)
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def make(
@@ -102,8 +78,6 @@ def _as_free_as_can_be(graph: Graph, options: tuple[bool, bool, str]) -> Module:
 
 def write(made: Module, path: Path) -> None:
     """Writes the text; beside it the parameters that are arguments, as a file of safetensors."""
-    from pijit._formats._arrays import raw, write_file
-
     path.write_text(made.text)
     beside = path.with_suffix(".safetensors")
     if beside == path:

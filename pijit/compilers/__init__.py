@@ -10,32 +10,18 @@ The package is not called `backends`: importing it would put a module in the pla
 """
 
 import importlib
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
+from pijit import _backend_names
+from pijit._backend_names import OWN, names
 from pijit._usable import Usable
 from pijit._wrong import describe, nearest
 from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, Tolerance
 from pijit.compilers.registered import Function, OfPackage, Registered
 from pijit.errors import BackendError, UsageError
 
-__all__ = ["EXACT", "USUAL", "Backend", "Backends", "Options", "Plan", "Tolerance", "backends", "get", "names",
+__all__ = ["EXACT", "OWN", "USUAL", "Backend", "Backends", "Options", "Plan", "Tolerance", "backends", "get", "names",
            "register_backend", "registered_as"]  # fmt: skip
-
-# pijit's own, in the order of what compiling costs: the first ones are tried first.
-OWN = ("native", "cudagraphs", "torchscript", "onnxruntime", "openvino", "xla", "iree", "inductor", "tvm")
-
-_registered: dict[str, Registered] = {}
-
-
-def _points() -> dict[str, EntryPoint]:
-    """Entry points by the name of the backend; pijit's own group goes before that of torch."""
-    found = {each.name: each for each in entry_points(group="torch_dynamo_backends")}
-    return found | {each.name: each for each in entry_points(group="pijit.backends")}
-
-
-def names() -> tuple[str, ...]:
-    """Of all backends: pijit's own, then registered ones, then those of other packages."""
-    return tuple(dict.fromkeys([*OWN, *_registered, *sorted(_points())]))
 
 
 def get(name: str) -> Backend:
@@ -47,9 +33,9 @@ def get(name: str) -> Backend:
     if name in OWN:
         found: Backend = importlib.import_module(f"{__name__}.{name}").BACKEND
         return found
-    if isinstance(name, str) and name in _registered:
-        return _registered[name]
-    if isinstance(name, str) and (point := _points().get(name)) is not None:
+    if isinstance(name, str) and name in _backend_names.registered:
+        return _backend_names.registered[name]
+    if isinstance(name, str) and (point := _backend_names.points().get(name)) is not None:
         return _of_package(point)
     if name == "auto":
         raise BackendError("backend 'auto' asks all compilers that are installed; it stands alone")
@@ -58,7 +44,7 @@ def get(name: str) -> Backend:
 
 def registered_as(name: str) -> Registered | None:
     """What the program has registered under this name last."""
-    return _registered.get(name)
+    return _backend_names.registered.get(name)
 
 
 def _of_package(point: EntryPoint) -> Backend:
@@ -108,7 +94,7 @@ def register_backend(name: str, fn: Function) -> Function:
         raise UsageError(
             f"pijit.register_backend() takes a function (module, example_inputs) -> callable, not {describe(fn)}"
         )
-    _registered[name] = Registered(name, fn)
+    _backend_names.registered[name] = Registered(name, fn)
     return fn
 
 
@@ -117,9 +103,9 @@ class Backends(Usable):
 
     def __init__(self) -> None:
         rows: dict[str, tuple[str, str]] = {}
-        points = _points()
+        points = _backend_names.points()
         for name in names():
-            if name in points and name not in OWN and name not in _registered:
+            if name in points and name not in OWN and name not in _backend_names.registered:
                 point = points[name]
                 rows[name] = ("usable", f"of the package {point.dist.name if point.dist is not None else '?'}")
             else:

@@ -20,12 +20,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pijit._wrong import nearest
-from pijit.compilers._decided import Limit
+from pijit.compilers._decided import Declines, Limit
 from pijit.compilers._exact import Exact
 from pijit.errors import BackendError, PijitError, UsageError
 from pijit.graph.branches import decline
-from pijit.graph.model import Graph, Node
-from pijit.graph.run import place_of
+from pijit.graph.model import Graph, Node, place_of
 
 # Relative and absolute difference that is allowed, by dtype; a dtype without a row has to be equal.
 Tolerance = Mapping[str, tuple[float, float]]
@@ -272,10 +271,6 @@ class Backend:
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:
         """The plan of these files, with the graph's own weights; the files may go afterwards."""
         raise NotImplementedError(self.name)
-
-
-class Declines(BackendError):
-    """A plan is not for these data, of which native replay makes what eager execution does; it is for others."""
 
 
 class Unsupported(BackendError):

@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pijit.compilers._torch import module_of
+from pijit.errors import BackendError
 from pijit.graph import regions
-from pijit.graph.functional import VIEWS
-from pijit.graph.model import Graph, Node, Slice, Value
-from pijit.graph.run import place_of
+from pijit.graph.memory import VIEWS
+from pijit.graph.model import Graph, Node, Slice, Value, place_of
+from pijit.graph.sizes import evaluate
 
 _MOST = 8  # operators that are computed a second time, to look at what they give
 
@@ -29,6 +31,10 @@ _OF_SIZES = frozenset({"size", "ndim", "numel"})
 _DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})
 # What torch looks at itself, at more than one number: repeats, and the room that a mask leaves.
 _COUNTS = {"repeat": "repeats", "tensor_split": "parts", "masked_scatter": "mask"}
+
+
+class Declines(BackendError):
+    """A plan is not for these data, of which native replay makes what eager execution does; it is for others."""
 
 
 class Limit(NamedTuple):
@@ -263,8 +269,6 @@ class Checks:
 
 def _part(graph: Graph, ways: Sequence[tuple[Limit, list[Node]]]) -> tuple[Any, list[Limit], list[str]] | None:
     """A module that computes what is looked at, for what, and the weights that it reads."""
-    from pijit.compilers._torch import module_of
-
     if not ways:
         return None
     wanted = {id(node) for _, way in ways for node in way}
@@ -285,9 +289,6 @@ def _part(graph: Graph, ways: Sequence[tuple[Limit, list[Node]]]) -> tuple[Any, 
 
 
 def _look(limit: Limit, tensor: Any, symbols: Mapping[str, int]) -> None:
-    from pijit._formats._sizes import evaluate
-    from pijit.compilers._base import Declines
-
     size = evaluate(limit.size, symbols) if isinstance(limit.size, str) else limit.size
     if not tensor.numel() or _KINDS.get(limit.kind, _fits)(tensor, limit, size):
         return

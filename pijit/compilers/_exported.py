@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from pijit._formats import exported_program
 from pijit.compilers._torch import with_weights_as_inputs
 from pijit.graph.model import Argument, Graph, Node, Value
 
@@ -16,8 +17,6 @@ def program_of(graph: Graph, *, bound: bool = False, plain: bool = False) -> Any
         plain: what some compilers lack is written in other operators: batch normalisation in evaluation, `t`.
     """
     import torch
-
-    from pijit._formats import exported_program
 
     if plain:
         graph = in_plain_operators(graph)

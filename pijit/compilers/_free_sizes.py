@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pijit._formats._sizes import evaluate
 from pijit.compilers._compared import Made
 from pijit.errors import ExportError
 from pijit.graph.model import Value
+from pijit.graph.sizes import evaluate
 
 if TYPE_CHECKING:
     from pijit.graph.segment import SegmentGraph

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pijit._formats import onnx
 from pijit.compilers import _torch
 from pijit.compilers._base import Backend, Options
 from pijit.graph.model import Graph, Node, Value
@@ -26,8 +27,6 @@ class OfOnnx(Backend):
         )
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
-        from pijit._formats import onnx
-
         if not options.fold:
             graph = _torch.with_weights_as_inputs(graph)
         onnx.write(onnx.make(graph, loses_nan=self.loses_nan), directory / FILE)

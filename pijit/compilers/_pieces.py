@@ -18,9 +18,8 @@ from pijit.compilers import _torch
 from pijit.compilers._base import Backend, Options, Plan, Unsupported, lacking
 from pijit.errors import BackendError
 from pijit.graph import regions
-from pijit.graph.functional import VIEWS
-from pijit.graph.model import Graph, Node, Value
-from pijit.graph.run import place_of
+from pijit.graph.memory import VIEWS
+from pijit.graph.model import Graph, Node, Value, place_of
 
 _LEAST = 2  # operators that are worth a call of compiled code
 _MOST = 8  # compiled pieces; more are calls of next to nothing

@@ -13,15 +13,18 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pijit import passes
+from pijit._formats._results import needed
 from pijit.compilers import _decided, _pieces
 from pijit.compilers._base import Backend, Options, Plan, lacking
 from pijit.compilers._remembered import remembered
+from pijit.compilers._torch import module_of
 from pijit.errors import BackendError
 from pijit.graph import regions
-from pijit.graph.model import Graph, Node, Value, values_of
-from pijit.graph.run import place_of, resolve
+from pijit.graph.memory import SAME, sharing
+from pijit.graph.model import Graph, Node, Value, place_of, values_of
+from pijit.graph.run import resolve
+from pijit.graph.sizes import evaluate, fixed
 from pijit.graph.torch_calls import NUMBERS
-from pijit.passes._memory import SAME, sharing
 
 # Views with the layout of what is contiguous: as results of a compiler they have the strides that torch gives them.
 _PLAIN = SAME | {"detach", "alias", "view", "reshape", "contiguous", "expand_dims", "squeeze", "flatten", "unflatten"}
@@ -64,9 +67,6 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
             program writes to is also what it returns.
         ExportError: an operator writes where that cannot be said without writing.
     """
-    from pijit._formats._results import needed
-    from pijit._formats._sizes import fixed
-
     if graph.breaks:
         raise lacking(backend.name, graph.breaks)
     if not backend.takes(kinds := _kinds(graph)):
@@ -184,8 +184,6 @@ def _holds(graph: Graph) -> Callable[..., bool] | None:
 
 def _step(node: Node, values: dict[str, Any], symbols: Mapping[str, int]) -> bool:
     """Computes a number from sizes; False: a check finds another one."""
-    from pijit._formats._sizes import evaluate
-
     if node.op == "check":
         return bool(resolve(node.arguments["x"], values) == node.arguments["expected"])
     (result,) = node.results
@@ -284,8 +282,6 @@ def _checks_of_unread(graph: Graph, backend: Backend) -> tuple[_decided.Checks, 
     Raises:
         BackendError: what decides that is computed by the graph.
     """
-    from pijit._formats._results import needed
-
     given = (*graph.results, *(value for _, value in graph.updates))
     read = set(map(id, needed(replace(graph, outputs=given, updates=()))))
     unread = [node for node in graph.nodes if id(node) not in read and node.op not in _decided.NEVER_RAISE]
@@ -316,8 +312,6 @@ def _add_checks(plan: Plan, checks: tuple[_decided.Checks, ...]) -> None:
 
 
 def _add_tail(plan: Plan, core: Graph, tail: Graph) -> None:
-    from pijit.compilers._torch import module_of
-
     module = module_of(tail)
     inner, finish, rebind = plan.run, module.forward, plan._rebind
     assert inner is not None

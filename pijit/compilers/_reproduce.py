@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pijit._arrays import raw, write_file
+from pijit.compilers import _torch
 from pijit.compilers._base import Options
 from pijit.graph.model import Graph
 
@@ -15,7 +17,7 @@ from pathlib import Path
 import torch
 
 from pijit import compilers
-from pijit._formats._arrays import array, read_file
+from pijit._arrays import array, read_file
 from pijit.compilers import Options
 from pijit.graph import Graph
 
@@ -47,9 +49,6 @@ def write(graph: Graph, backend: str, options: Options, inputs: Sequence[Any], o
         OSError: it cannot be written.
         ExportError: a tensor or argument cannot.
     """
-    from pijit._formats._arrays import raw, write_file
-    from pijit.compilers import _torch
-
     directory = Path(tempfile.mkdtemp(prefix="pijit-difference-"))
     (directory / "graph.json").write_text(graph.to_json())
     for file, tensors in (("inputs", inputs), ("outputs", outputs)):

@@ -25,8 +25,8 @@ from pijit.compilers import pool
 from pijit.compilers._base import Backend, Declines, Options, Plan
 from pijit.compilers._compared import Differs, Made, Row, difference, laid_out
 from pijit.errors import BackendError
+from pijit.graph.memory import Memory
 from pijit.graph.run import bind, caller
-from pijit.passes._memory import Memory
 
 if TYPE_CHECKING:
     from pijit.compilers._compared import Grave

@@ -5,13 +5,12 @@ import threading
 import traceback
 from pathlib import Path
 
-import pijit
-from pijit import compilers
+from pijit import _backend_names
 from pijit.compilers._base import Backend
 from pijit.compilers._compared import Differs
 
 _log = logging.getLogger("pijit")
-_OURS = str(Path(pijit.__file__).parent)
+_OURS = str(Path(__file__).parents[1])
 _lock = threading.Lock()
 _told: set[tuple[str, str, str]] = set()  # backend, kind of exception, its last line in code that is not ours
 
@@ -21,7 +20,7 @@ def tell(backend: Backend, error: BaseException) -> None:
 
     Of pijit's own backends only the log has it: what they cannot take is no mistake of the program.
     """
-    if backend.name in compilers.OWN:
+    if backend.name in _backend_names.OWN:
         _log.info("pijit: %s", error)
         return
     if isinstance(error.__cause__, Differs):  # the comparison has said it, with what shows it again

@@ -4,6 +4,8 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pijit._formats._fx_branches import BranchLowering
+from pijit._formats._fx_lowering import targets
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Value, replaced
 
@@ -16,11 +18,9 @@ def module_of(graph: Graph) -> Any:
     Args:
         graph: its outputs are values in a tuple.
     """
-    from pijit._formats import fx
-
     made = replace(graph, data={name: bound(tensor) for name, tensor in graph.data.items()})
-    module = fx.Lowering(made, "fx").module()
-    where = fx.targets(made)
+    module = BranchLowering(made, "fx").module()
+    where = targets(made)
 
     def rebind(weights: Mapping[str, Any]) -> bool:
         for name, tensor in weights.items():

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from pijit._torches import installed
 from pijit.compilers import _torch
 from pijit.compilers._base import EXACT, Backend, Options, Plan, has_numbers
 from pijit.compilers._beside import others_run
@@ -77,8 +78,6 @@ class CudaGraphs(Backend):
 
 
 def _is_built_for_gpus() -> bool:
-    from pijit._torches import installed
-
     found = installed()
     return found is not None and any((found / "lib" / name).exists() for name in _LIBRARIES)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pijit._formats._fx_lowering import targets
 from pijit.compilers import _exported, _torch
 from pijit.compilers._base import Backend, Options, Plan
 from pijit.compilers._exact import COMPLEX, INTEGERS, MOVES, Exact
@@ -95,10 +96,8 @@ class _Weights:
     """
 
     def __init__(self, graph: Graph, loader: Any) -> None:
-        from pijit._formats import fx
-
         self.inputs = _small(graph)
-        self.names = fx.targets(_torch.with_weights_as_inputs(graph, self.inputs))
+        self.names = targets(_torch.with_weights_as_inputs(graph, self.inputs))
         self.small: list[Any] = []
         self.loader = loader
         self.wanted = set(loader.get_constant_fqns())

@@ -25,6 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pijit import _core, _dynamic, compilers
+from pijit._roots import root_of
 from pijit.compilers import _free_sizes, _told, pool
 from pijit.compilers._base import Backend, Options
 from pijit.compilers._beside import others_run
@@ -33,6 +34,7 @@ from pijit.compilers._queue import Job, Queue
 from pijit.compilers._quietly import quietly
 from pijit.compilers._remembered import forget
 from pijit.errors import BackendError, ExportError
+from pijit.graph.segment import graph_of_segment
 
 if TYPE_CHECKING:
     from pijit.compilers._split import Compilations
@@ -173,8 +175,6 @@ class Market:
 
     def _compile(self, offer: "_Offer") -> None:
         """Plans for this form alone."""
-        from pijit.graph.segment import graph_of_segment
-
         candidates = list(self.candidates())
         offer.left = len(candidates)
         offer.place.await_more()
@@ -304,8 +304,6 @@ class Market:
         free: _free_sizes.Free,
         backends: Sequence[Backend],
     ) -> bool:
-        from pijit.graph.segment import graph_of_segment
-
         kind.tried += 1
         try:
             with quietly:
@@ -496,9 +494,7 @@ def wait_for_all(seconds: float | None) -> bool:
 
 def of(fn: object) -> Any:
     """The market that `fn` asks; None: native replay alone answers."""
-    from pijit import api
-
-    root = api.root_of(fn)
+    root = root_of(fn)
     return _core.market_of(root) if root >= 0 else None
 
 

@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import OWN, _progress, _torch, get
+from pijit.compilers import OWN, _pieces, _prepare, _progress, _torch, get, worker
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.compilers._beside import beside, compiling
 from pijit.compilers._quietly import quietly
@@ -152,8 +152,6 @@ class Compilation:
             self._end(plan)
 
     def _remote(self, graph: Graph) -> Plan:
-        from pijit.compilers import _pieces, _prepare, worker
-
         with TemporaryDirectory(prefix="pijit-") as name:
             directory = Path(name)
             with quietly:
@@ -191,8 +189,6 @@ class Compilation:
             return self._process
 
     def _wait_for(self, process: "subprocess.Popen[bytes]", directory: Path) -> list[int]:
-        from pijit.compilers import worker
-
         try:
             if not _has_ended(process, limits.seconds):
                 raise self._too_long()

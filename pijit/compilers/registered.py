@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from pijit._wrong import describe
-from pijit.compilers import _torch
+from pijit.compilers import _told, _torch
 from pijit.compilers._base import Backend, Options, Plan, raised
 from pijit.errors import BackendError
 from pijit.graph.model import Graph
@@ -33,8 +33,6 @@ class Registered(Backend):
 
     def make(self, graph: Graph, options: Options) -> Plan:
         import torch
-
-        from pijit.compilers import _told
 
         weights = () if options.fold else graph.parameters
         module = _torch.module_of(_torch.with_weights_as_inputs(graph) if weights else graph)

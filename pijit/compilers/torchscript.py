@@ -9,6 +9,7 @@ whole process could silence them: a thread that compiles beside the program must
 from collections.abc import Mapping
 from typing import Any
 
+from pijit._formats._fx_lowering import targets
 from pijit.compilers import _torch
 from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, has_numbers
 from pijit.errors import BackendError
@@ -91,9 +92,7 @@ def _is_frozen(node: Node) -> bool:
 
 def _rebinder(graph: Graph, made: Any) -> Any:
     """Puts other tensors into the traced module, which has the names of the module that was traced."""
-    from pijit._formats import fx
-
-    where = fx.targets(graph)
+    where = targets(graph)
 
     def rebind(weights: Mapping[str, Any]) -> bool:
         for name, tensor in weights.items():

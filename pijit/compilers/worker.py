@@ -15,7 +15,8 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from pijit.compilers import get
+from pijit._formats import json as format_json
+from pijit.compilers import _pieces, _prepare, _torch, get
 from pijit.compilers._base import Backend, Options, reported
 from pijit.errors import PijitError
 from pijit.graph.model import Graph
@@ -30,9 +31,6 @@ def write_job(graph: Graph, backend: Backend, options: Options, memory: int, dir
         ExportError: the graph has something that cannot be written.
         TypeError: an option cannot be written as JSON.
     """
-    from pijit._formats import json as format
-    from pijit.compilers import _torch
-
     job = {
         "backend": backend.name,
         "memory": memory,
@@ -42,7 +40,7 @@ def write_job(graph: Graph, backend: Backend, options: Options, memory: int, dir
         "settings": dict(options.settings),
     }
     (directory / JOB).write_text(json.dumps(job), encoding="utf-8")
-    format.write(format.make(graph, weights="safetensors" if options.fold else "none"), directory / GRAPH)
+    format_json.write(format_json.make(graph, weights="safetensors" if options.fold else "none"), directory / GRAPH)
     (directory / MADE).mkdir()
 
 
@@ -67,14 +65,11 @@ def run(directory: Path) -> list[int]:
         resource.setrlimit(resource.RLIMIT_DATA, (job["memory"], job["memory"]))
     import torch
 
-    from pijit.compilers import _pieces, _prepare
-    from pijit.compilers._torch import example
-
     options = Options(job["fold"], job["symbolic"], job["threads"], job["settings"])
     graph = Graph.from_json(directory / GRAPH, framework="torch")
     torch.set_num_threads(job["threads"])
     if not options.fold:  # weights of which only the sizes are known
-        graph = replace(graph, data={value.name: example(value) for value in graph.parameters})
+        graph = replace(graph, data={value.name: _torch.example(value) for value in graph.parameters})
     backend = get(job["backend"])
     with reported(backend.name):
         missing = _prepare.missing(graph, backend, options)

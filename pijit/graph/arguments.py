@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pijit.graph import _torch
+from pijit import _torch_objects
 
 # Where a leaf is: ("args", 0) or ("kwargs", "mask"), then keys.
 Path = tuple[Any, ...]
@@ -52,7 +52,7 @@ def is_shallow(value: Any) -> bool:
 
 def _collect(value: Any, name: str, path: Path, found: dict[int, Leaf], names: set[str], seen: set[int]) -> None:
     """Each container is looked into once: it may contain itself."""
-    if _torch.is_tensor(value):
+    if _torch_objects.is_tensor(value):
         if id(value) not in found:
             unique, count = name, 1
             while unique in names:
@@ -78,7 +78,7 @@ def _items(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def _positional(fn: Any) -> list[str]:
     """Names of the parameters that can be given by position; of a module those of `forward`."""
-    inner = fn.forward if _torch.is_module(fn) else fn
+    inner = fn.forward if _torch_objects.is_module(fn) else fn
     try:
         parameters = inspect.signature(inner).parameters.values()
     except (TypeError, ValueError):  # it has no signature that Python can read

@@ -17,12 +17,14 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import _torch, regions, steps, vocabulary
+from pijit.graph import regions, steps, vocabulary
 from pijit.graph.branches import is_branch
 from pijit.graph.model import Argument, Graph, Node, Value, replaced, values_of
 from pijit.graph.names import Names
 from pijit.graph.run import bind, torch_caller
+from pijit.graph.tokens import token
 
 # Operators that give the same tensor once more.
 _SAME = frozenset({"aten::detach", "aten::alias", "aten::lift_fresh"})
@@ -302,7 +304,7 @@ class Expansion:
         if len(chosen) > len(leaves) or not leaves:
             raise Unable(f"{self._place()}gradients of tensors that are no leaves")
         for value in leaves:
-            if _torch.has_hooks(self._tensors[value.name]):
+            if _torch_objects.has_hooks(self._tensors[value.name]):
                 raise Unable(f"{self._place()}{value.name} has a hook, which runs in the backward pass")
         create = bool(node.arguments["create_graph"])
         for value in leaves:
@@ -330,7 +332,7 @@ class Expansion:
         held = self._held_by(value)
         self._changed[value.name] = None
         if held is None:
-            copied = taken or not _torch.is_dense(gradient)
+            copied = taken or not _torch_objects.is_dense(gradient)
             self._gradients[value.name] = gradient.clone() if copied else gradient
         elif create:
             self._gradients[value.name] = held + gradient
@@ -421,13 +423,13 @@ class Expansion:
         return found
 
     def _argument(self, thing: Any) -> Argument:
-        if _torch.is_tensor(thing):
+        if _torch_objects.is_tensor(thing):
             return self._value(thing)
         if isinstance(thing, tuple | list):
             return tuple(map(self._argument, thing))
         if thing is None or isinstance(thing, int | float | complex | bool | str):
             return thing
-        word = _torch.token(thing)
+        word = token(thing)
         if word is None:
             raise Unable(f"{self._place()}{self._node.op} takes a {type(thing).__name__}")
         return word

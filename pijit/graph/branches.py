@@ -13,7 +13,7 @@ Rules, which `check` looks at when a node is made:
 2. It writes to nothing, draws no random numbers, and is not split.
 3. It gives a flat tuple of values and numbers; the condition of a "while" gives one number. What is carried keeps its
    kind.
-4. A result may be an operand, or a view of one: nothing is copied. `shared` says which.
+4. A result may be an operand, or a view of one: nothing is copied. `memory.shared` says which.
 5. Sizes in its types are expressions of the symbols of the graph around it.
 """
 
@@ -92,46 +92,6 @@ def decline(graph: Graph, who: str) -> None:
             f"{place}{who} does not take the node {node.op!r} of {graph.name!r}, which has graphs in it; the formats "
             "exported_program, fx, onnx, stablehlo, python and json do"
         )
-
-
-def shared(node: Node) -> Iterator[tuple[Value, Value]]:
-    """Pairs of a result of a branch, and a value that is given to it with which the result may share memory."""
-    sources = given(node)
-    for result, places in zip(node.results, _shared_places(node), strict=True):
-        if result is None or result.kind != "tensor":
-            continue
-        for at in sorted(places):
-            if isinstance(source := sources[at], Value) and source.kind == "tensor":
-                yield result, source
-
-
-def _shared_places(node: Node) -> list[set[int]]:
-    """For each result the positions in `given` of what it may share memory with."""
-    if node.op == "cond":
-        sides = [outputs_shared(graph) for graph in graphs_of(node).values()]
-        return [a | b for a, b in zip(*sides, strict=True)]
-    count = len(node.results)
-    of_turn = outputs_shared(graphs_of(node)["body"])
-    found = [{at} for at in range(count)]
-    while True:  # what a turn gives comes from what the turn before has given
-        more = [
-            own | {each for at in turn for each in (found[at] if at < count else {at})}
-            for own, turn in zip(found, of_turn, strict=True)
-        ]
-        if more == found:
-            return found
-        found = more
-
-
-def outputs_shared(graph: Graph) -> list[set[int]]:
-    """For each output of a graph in a node, the positions of the inputs with which it may share memory."""
-    from pijit.passes._memory import sharing
-
-    known = {value.name: {at} for at, value in enumerate(graph.inputs)}
-    for node in graph.nodes:
-        for result, source in sharing(node):
-            known.setdefault(result.name, set()).update(known.get(source.name, ()))
-    return [known.get(each.name, set()) if isinstance(each, Value) else set() for each in outputs_of(graph)]
 
 
 def check_dtypes(node: Node, who: str) -> None:

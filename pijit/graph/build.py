@@ -16,14 +16,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import _torch, python_calls, regions, trace_rows, vocabulary
+from pijit.graph import python_calls, regions, trace_rows, vocabulary
 from pijit.graph.arguments import Leaf, is_shallow
 from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, values_of
 from pijit.graph.modules import Modules
 from pijit.graph.names import Names
 from pijit.graph.opaque import Opaque, holds_opaque, plain, without_opaque
 from pijit.graph.python_calls import Store
+from pijit.graph.tokens import token
 from pijit.graph.torch_calls import NUMBERS
 
 _SKIPPED = {"guard", "guard_type", "epoch", "exit_point", "region", "return", "loop_head"}
@@ -151,7 +153,7 @@ class Builder:
 
     @staticmethod
     def _typed(tensor: Any, value: Value) -> Value:
-        dtype, shape, device = _torch.facts(tensor)
+        dtype, shape, device = _torch_objects.facts(tensor)
         return Value(value.name, "tensor", value.role, dtype, shape, device, value.path)
 
     def _load(self, row: Mapping[str, Any]) -> None:
@@ -202,9 +204,9 @@ class Builder:
     def _literal(self, thing: Any) -> Any:
         if isinstance(thing, _LITERALS):
             return thing
-        if (word := _torch.token(thing)) is not None:
+        if (word := token(thing)) is not None:
             return word
-        if _torch.is_tensor(thing):
+        if _torch_objects.is_tensor(thing):
             return self._tensor(thing)
         if isinstance(thing, tuple | list):
             return tuple(map(self._literal, thing)) if is_shallow(thing) else Opaque(type(thing).__name__)

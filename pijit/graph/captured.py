@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any
 
-from pijit import _adapters, _core
+from pijit import _adapters, _core, _torch_objects
 from pijit._config import OFF, WHY_OFF
+from pijit._roots import add_second, function_of
 from pijit._wrong import check_thing
 from pijit.errors import ExportError
-from pijit.graph import _torch, autograd, steps
+from pijit.graph import autograd, steps
 from pijit.graph.arguments import Leaf, leaves
 from pijit.graph.build import Builder, Decisions
 from pijit.graph.model import Graph
@@ -49,9 +50,7 @@ def capture(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
 
 def check_recordable(fn: Any, function: str) -> None:
     """`UsageError` for what cannot be called, `ExportError` where nothing is recorded; `function`: who was asked."""
-    from pijit import api  # which imports what needs this package
-
-    check_thing(fn, api.function_of(fn), function)
+    check_thing(fn, function_of(fn), function)
     if OFF:
         raise ExportError(f"pijit.{function}(): nothing is recorded: {WHY_OFF}")
     if why := _adapters.refused():
@@ -74,14 +73,11 @@ def captured(
         dynamic: False: every size is as it was in this call.
         decisions: "split": a decision on the data of a tensor splits the graph; "assume": it stays as a check.
     """
-    from pijit import api  # which imports what needs this package
-
     check_recordable(fn, "graph.capture")
     found = leaves(fn, args, kwargs)
     things = known(fn, args, kwargs).values()
-    before, enabled = _torch.gradients(things), _torch.gradients_enabled()
-    made = api.jit(caller_of(fn))
-    root = api.root_of(made)
+    before, enabled = _torch_objects.gradients(things), _torch_objects.gradients_enabled()
+    made, root = add_second(caller_of(fn))
     try:
         with unlimited():
             made(*args, **kwargs)
@@ -98,7 +94,7 @@ def captured(
         return typed(steps.without_modes(graph), examples, dynamic)
     steps.check_stores(builder.stores, graph, builder.sources)
     tensors = {**graph.data, **examples}
-    trained = {name for name, tensor in tensors.items() if _torch.is_trained(tensor)}
+    trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
     try:
         graph = autograd.expanded(graph, autograd.Call(before, tensors, trained, enabled, builder.complete))
     except autograd.Unable as why:
@@ -115,11 +111,8 @@ def recorded(
     Raises:
         ExportError: the call was not recorded.
     """
-    from pijit import api  # which imports what needs this package
-
     check_recordable(fn, "export")
-    made = api.jit(caller)
-    root = api.root_of(made)
+    made, root = add_second(caller)
     try:
         with unlimited():
             made(*args, **kwargs)
@@ -185,13 +178,13 @@ def tops(fn: Any, data: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mappin
     while isinstance(inner, functools.partial):
         inner = inner.func
     owner = inner.__self__ if isinstance(inner, MethodType) else inner
-    if _torch.is_module(owner):
+    if _torch_objects.is_module(owner):
         return {"": owner}
     names = {id(module): name for name, module in named_modules(inner, args, kwargs).items()}
     tops: dict[str, Any] = {}
     for row in data["frames"]:
         module = row["self"]
-        if not _torch.is_module(module) or _inside_a_module(data["frames"], row["parent"]):
+        if not _torch_objects.is_module(module) or _inside_a_module(data["frames"], row["parent"]):
             continue
         if not any(module is each for each in tops.values()):
             tops[names.get(id(module), f"{type(module).__name__.lower()}_{len(tops)}")] = module
@@ -200,7 +193,7 @@ def tops(fn: Any, data: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mappin
 
 def _inside_a_module(frames: Any, at: int) -> bool:
     while at >= 0:
-        if _torch.is_module(frames[at]["self"]):
+        if _torch_objects.is_module(frames[at]["self"]):
             return True
         at = frames[at]["parent"]
     return False
@@ -208,7 +201,7 @@ def _inside_a_module(frames: Any, at: int) -> bool:
 
 def named_modules(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Modules that the function knows by a name: its globals, variables around it, arguments."""
-    return {name: thing for name, thing in known(fn, args, kwargs).items() if name and _torch.is_module(thing)}
+    return {name: thing for name, thing in known(fn, args, kwargs).items() if name and _torch_objects.is_module(thing)}
 
 
 def known(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,7 +218,7 @@ def known(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str
         found |= {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
         found |= dict(zip(code.co_varnames[: code.co_argcount], args, strict=False))
     owner = fn.__self__ if isinstance(fn, MethodType) else fn
-    return found | ({"": owner} if _torch.is_module(owner) else {})
+    return found | ({"": owner} if _torch_objects.is_module(owner) else {})
 
 
 def _is_set(cell: Any) -> bool:

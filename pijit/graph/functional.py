@@ -10,20 +10,9 @@ from dataclasses import replace
 
 from pijit.errors import ExportError
 from pijit.graph import branches, regions
+from pijit.graph.memory import ALIASES, RESHAPES, SWAPS, VIEWS, shared
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.vocabulary import hidden_writes, rows
-
-# Operators whose result shares memory with `x`; the ones with a way back are in `_back`.
-_RESHAPES = frozenset({"view", "reshape", "reshape_as", "flatten", "ravel", "unflatten", "expand_dims", "squeeze"})
-_SWAPS = frozenset({"swapaxes", "t", "matrix_transpose"})
-_SAME = frozenset({"detach", "alias", "contiguous"})
-VIEWS = (
-    _RESHAPES
-    | _SWAPS
-    | _SAME
-    | frozenset({"permute_dims", "moveaxis", "broadcast_to", "expand_as", "select", "slice", "narrow", "getitem"})
-    | frozenset({"diagonal", "unfold", "split", "chunk", "tensor_split", "unstack"})
-)
 
 
 def functional(graph: Graph) -> Graph:
@@ -110,7 +99,7 @@ class _Functional:
 
     def _read(self, node: Node) -> None:
         self._nodes.append(replace(node, arguments=self._arguments(node)))
-        for pair in branches.shared(node) if branches.is_branch(node) else ():
+        for pair in shared(node) if branches.is_branch(node) else ():
             self._joined |= dict.fromkeys(map(self._root, pair), node.place or node.op)
         source = node.arguments.get("x")
         if node.op not in VIEWS or not isinstance(source, Value) or (node.op == "getitem" and _copies(node)):
@@ -179,19 +168,19 @@ class _Functional:
     def _back(self, writer: Node, view: Node, source: Value, at: Value, value: Value) -> Value:
         """What the source of a view holds when the view holds `value`."""
         place = {"region": writer.region, "file": writer.file, "line": writer.line}
-        if view.op in _SAME:
+        if view.op in ALIASES:
             return value
         out = self._fresh(source)
         if view.op == "getitem":
             index = self._arguments(view)["index"]
             arguments = {"x": self._value(source), "index": index, "value": value}
             self._nodes.append(Node("setitem", arguments, (out,), **place))  # type: ignore[arg-type]
-        elif view.op in _RESHAPES and source.shape is not None and all(isinstance(n, int) for n in source.shape):
+        elif view.op in RESHAPES and source.shape is not None and all(isinstance(n, int) for n in source.shape):
             self._nodes.append(Node("reshape", {"x": value, "shape": source.shape}, (out,), **place))  # type: ignore[arg-type]
         elif (index := _index(view)) is not None:
             arguments = {"x": self._value(source), "index": index, "value": value}
             self._nodes.append(Node("setitem", arguments, (out,), **place))  # type: ignore[arg-type]
-        elif view.op in _SWAPS:
+        elif view.op in SWAPS:
             self._nodes.append(replace(view, arguments={**view.arguments, "x": value}, results=(out,), aliases=()))
         elif view.op == "permute_dims" and isinstance(order := view.arguments.get("axes"), tuple):
             rank = len(order)

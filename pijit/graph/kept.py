@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pijit import _core
+from pijit._roots import add_second
 from pijit.errors import ExportError
 from pijit.graph import captured, steps
 from pijit.graph.arguments import leaves
@@ -71,12 +72,9 @@ def capture_branches(
 
 def _recorded(fn: Any, caller: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic: Any, index: int) -> Call:
     """One call as a straight graph with marks."""
-    from pijit import api  # which imports what needs this package
-
     captured.check_recordable(fn, "graph.capture_branches")
     found = leaves(fn, args, kwargs)
-    made = api.jit(caller)
-    root = api.root_of(made)
+    made, root = add_second(caller)
     try:
         with captured.unlimited():
             made(*args, **kwargs)

@@ -9,13 +9,16 @@ computed.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pijit.errors import ExportError
-from pijit.graph.lowering import Lowered, Lowering, Wanted, free, used, with_values
+from pijit.graph.liveness import Lowered, Wanted, free, used, with_values
 from pijit.graph.model import Argument, Node, Value, replaced, values_of
 from pijit.graph.torch_calls import NUMBERS
 from pijit.graph.tree import UNSET, End, Fork, Join, Loop, Tree, ends
+
+if TYPE_CHECKING:
+    from pijit.graph.lowering import Lowering
 
 
 class LoopLowering:
@@ -28,7 +31,7 @@ class LoopLowering:
         new: what stands for values of the tree.
     """
 
-    def __init__(self, lowering: Lowering, loop: Loop, wanted: Wanted, new: Mapping[str, Any]) -> None:
+    def __init__(self, lowering: "Lowering", loop: Loop, wanted: Wanted, new: Mapping[str, Any]) -> None:
         self._lowering, self._loop, self._wanted, self._new = lowering, loop, wanted, new
         self._names = [value.name for value in loop.carried]
         self._results = {value.name: self._fresh(value) for value in loop.carried}

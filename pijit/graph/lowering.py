@@ -5,20 +5,18 @@ condition, what decides whether a turn goes on; the body, what a turn that goes 
 after the loop, the ways that leave it, on what is carried at the end. Each has only the nodes that it needs.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pijit.errors import ExportError
 from pijit.graph import regions
+from pijit.graph.liveness import Lowered, Wanted, free, stays, used, with_values
+from pijit.graph.loops import LoopLowering
 from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.names import Names
 from pijit.graph.tree import End, Fork, Join, Loop, Tree, ends, number
 from pijit.graph.ways import Merging
-
-# What is wanted of an end: outputs, or None where this way is not taken.
-Wanted = Callable[[End], tuple[Any, ...] | None]
-Lowered = tuple[list[Node], tuple[Any, ...]]
 
 
 def lowered(merging: Merging, tree: Tree, first: Graph) -> Graph:
@@ -171,7 +169,7 @@ class Lowering:
             opposite = Value(self.names.fresh("opposite"), "bool")
             nodes.append(Node("scalar_not", {"x": condition}, (opposite,), file=decision.file, line=decision.line))
             joined = {_key(pair): opposite for pair in found}
-        elif found or _keeps(one) or _keeps(other):
+        elif found or any(map(stays, one)) or any(map(stays, other)):
             results = tuple(self._joined(a, b, decision) for a, b in found)
             operands = free(one, [a for a, _ in found]) | free(other, [b for _, b in found])
             arguments = {
@@ -231,8 +229,6 @@ class Lowering:
     # -- loops
 
     def _loop(self, loop: Loop, wanted: Wanted, new: Mapping[str, Any]) -> Lowered:
-        from pijit.graph.loops import LoopLowering  # which imports this module
-
         return LoopLowering(self, loop, wanted, new).run()
 
 
@@ -245,44 +241,6 @@ def _is_given(node: Node, new: Mapping[str, Any]) -> bool:
 def _leads(tree: Tree, wanted: Wanted) -> bool:
     """Some way of the tree is wanted."""
     return any(wanted(end) is not None for end in ends(tree))
-
-
-def _keeps(nodes: Iterable[Node]) -> bool:
-    return any(_stays(node) for node in nodes)
-
-
-def _stays(node: Node) -> bool:
-    """The node does something, whoever uses its results."""
-    return bool(node.writes) or node.random or node.op == "check" or node.op.startswith("python::")
-
-
-def used(nodes: Sequence[Node], outputs: Any) -> list[Node]:
-    """Without what nobody uses."""
-    needed = {value.name for value in values_of(outputs)}
-    kept = []
-    for node in reversed(nodes):
-        if not _stays(node) and not any(value is not None and value.name in needed for value in node.results):
-            continue
-        needed.update(value.name for value in node.operands)
-        kept.append(node)
-    return kept[::-1]
-
-
-def free(nodes: Iterable[Node], outputs: Any) -> dict[str, Value]:
-    """What nodes and outputs take from outside, by name."""
-    made: set[str] = set()
-    found: dict[str, Value] = {}
-    for node in nodes:
-        found.update((value.name, value) for value in node.operands if value.name not in made)
-        made.update(value.name for value in node.results if value is not None)
-    found.update((value.name, value) for value in values_of(list(outputs)) if value.name not in made)
-    return found
-
-
-def with_values(node: Node, new: Mapping[str, Any]) -> Node:
-    if not any(value.name in new for value in node.operands):
-        return node
-    return replace(node, arguments={name: replaced(each, new) for name, each in node.arguments.items()})
 
 
 # -- equal ends of two sides

@@ -182,6 +182,11 @@ class Node:
         return f"{self.file}:{self.line}" if self.file else ""
 
 
+def place_of(node: Node) -> str:
+    """The start of a message about a node: "file.py:12: ", or nothing."""
+    return f"{node.place}: " if node.place else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What the call did to objects of Python, and a graph does not do: a call or a store.
@@ -263,7 +268,8 @@ class Graph:
     @property
     def written(self) -> tuple[str, ...]:
         """Names of the inputs and parameters that the call writes to."""
-        from pijit.graph.branches import is_branch, shared
+        from pijit.graph.branches import is_branch
+        from pijit.graph.memory import shared
 
         base: dict[str, tuple[str, ...]] = {}  # of a value: what it shares memory with
         found = [name for name, _ in self.updates]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pijit.graph import _torch
+from pijit import _torch_objects
 
 
 class Modules:
@@ -22,5 +22,5 @@ class Modules:
                 name = f"{dot}{path}".rstrip(".")
                 self.paths.setdefault(id(module), name)
                 self.types.setdefault(name, type(module).__name__)
-            for path, role, tensor in _torch.named_tensors(top):
+            for path, role, tensor in _torch_objects.named_tensors(top):
                 self.tensors.setdefault(id(tensor), (dot + path, role, tensor))

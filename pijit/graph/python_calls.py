@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pijit.graph import _torch
+from pijit import _torch_objects
 from pijit.graph.model import Argument, Value
 from pijit.graph.torch_calls import NUMBERS
 
@@ -81,7 +81,7 @@ def engine_call(row: Mapping[str, Any], content: Callable[[Any], Any]) -> Engine
         content: gives for a value of the trace what the object is built of, or the value itself.
     """
     called = content(row["a"])
-    if called[0] != "method" or called[1][0] != "const" or not _torch.is_backward(called[1][1]):
+    if called[0] != "method" or called[1][0] != "const" or not _torch_objects.is_backward(called[1][1]):
         return None
     if row["aux"] != _SPREAD or not row["operands"]:
         return None

@@ -13,7 +13,8 @@ from pijit.errors import ExportError, UsageError
 from pijit.graph.branches import graphs_of, is_branch
 from pijit.graph.forms import form_of, load, numbers
 from pijit.graph.functional import functional
-from pijit.graph.model import Graph, Node, Slice, Token, Value
+from pijit.graph.model import Graph, Node, Slice, Token, Value, place_of
+from pijit.graph.torch_calls import function_at, torch_call
 
 
 def resolve(argument: Any, values: Mapping[str, Any]) -> Any:
@@ -29,11 +30,6 @@ def resolve(argument: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(argument, Mapping):
         return {key: resolve(item, values) for key, item in argument.items()}
     return argument
-
-
-def place_of(node: Node) -> str:
-    """The start of a message about a node: "file.py:12: ", or nothing."""
-    return f"{node.place}: " if node.place else ""
 
 
 def lacking(node: Node, framework: str) -> ExportError:
@@ -89,8 +85,6 @@ def run_branch(node: Node, values: Mapping[str, Any], call: Callable[[Node, Mapp
 def torch_caller() -> Callable[[Node, Mapping[str, Any]], Any]:
     """Makes the call of torch that a node stands for: the very operator that the program called."""
     import torch
-
-    from pijit.graph.torch_calls import function_at, torch_call
 
     functions: dict[str, Any] = {}
     device: Any = torch.device

@@ -13,14 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import _torch, autograd, steps
+from pijit.graph import autograd, steps
 from pijit.graph.build import Builder
 from pijit.graph.captured import tops
-from pijit.graph.model import Graph, Node, Value
+from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.modules import Modules
 from pijit.graph.opaque import holds_opaque
-from pijit.graph.run import place_of
+from pijit.graph.sizes import counts, folded
+from pijit.graph.split import split
 from pijit.graph.types import typed
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class _SegmentBuilder(Builder):
 
     def __init__(self, data: Mapping[str, Any], place: Any, inputs: Sequence[Any], free: Any) -> None:
         first = data["frames"][0]["self"] if data["frames"] else None
-        outermost = {"": first} if _torch.is_module(first) else tops(None, data, (), {})
+        outermost = {"": first} if _torch_objects.is_module(first) else tops(None, data, (), {})
         super().__init__(data, data["name"], Modules(outermost), [], {})
         self._place_of_segment, self._given, self._free = place, tuple(inputs), free
         self._objects = {row["register"]: row["object"] for row in data["inputs"] if row["object"] is not None}
@@ -112,8 +114,6 @@ class _SegmentBuilder(Builder):
     @staticmethod
     def _settled(graph: Graph) -> Graph:
         """The graph without what sizes of the key decide. Of a count that data decides, no key knows how it goes."""
-        from pijit._formats._sizes import counts, folded
-
         graph = folded(graph)
         counted = counts(graph)
         for node in graph.nodes:
@@ -136,7 +136,7 @@ class _SegmentBuilder(Builder):
         """Operators in the place of what computes gradients."""
         own = {value.name: self._objects[register] for register, value in self._written().items()}
         tensors = {**graph.data, **given, **own}
-        trained = {name for name, tensor in tensors.items() if _torch.is_trained(tensor)}
+        trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
         steps.check_stores(self.stores, graph, self.sources)
         for node in graph.nodes:
             if node.op == "backward" and (node.arguments["keep_graph"] or node.arguments["create_graph"]):
@@ -149,8 +149,6 @@ class _SegmentBuilder(Builder):
 
     def _split(self, graph: Graph, given: Mapping[str, Any]) -> "Split":
         """Forward and backward pass, for gradients that are asked for later."""
-        from pijit.graph.split import split
-
         place = self._place_of_segment
         registers = (*place.free, *place.bound)
         flags = place.trained

@@ -19,14 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pijit._formats._sizes import folded
+from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import _torch, autograd, regions
+from pijit.graph import autograd, regions
 from pijit.graph.autograd import Expansion, Unable
 from pijit.graph.branches import decline
-from pijit.graph.functional import VIEWS
+from pijit.graph.memory import VIEWS
 from pijit.graph.model import Graph, Node, Value, replaced
 from pijit.graph.names import Names
+from pijit.graph.sizes import folded
 from pijit.graph.types import typed
 
 # Views of which nothing is copied.
@@ -165,7 +166,7 @@ class _Joint(Expansion):
         for each in passes:
             examples.update(each.asked)
         asked = [
-            Value(name, "tensor", "input", *_torch.facts(example))
+            Value(name, "tensor", "input", *_torch_objects.facts(example))
             for each in passes
             for name, example in each.asked.items()
         ]

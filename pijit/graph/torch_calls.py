@@ -11,8 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.model import Node
-from pijit.graph.run import place_of
+from pijit.graph.model import Node, place_of
 
 # What a call gives: one thing, several of which the node's results are items, or nothing.
 Gives = Literal["one", "several", "nothing"]

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pijit import _core
+from pijit import _core, _torch_objects
 from pijit.errors import UsageError
-from pijit.graph import _torch, steps
+from pijit.graph import steps
 from pijit.graph.build import Builder
 from pijit.graph.captured import tops
 from pijit.graph.model import Graph, Value
@@ -46,7 +46,7 @@ class _TraceBuilder(Builder):
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         first = data["frames"][0]["self"] if data["frames"] else None
-        outermost = {"": first} if _torch.is_module(first) else tops(None, data, (), {})
+        outermost = {"": first} if _torch_objects.is_module(first) else tops(None, data, (), {})
         super().__init__(data, data["name"], Modules(outermost), [], {})
         self._sources: dict[int, Any] = {at: [("argument", at, name)] for at, name in enumerate(data["arguments"])}
         self._sources.update(data["loads"])

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pijit.graph.branches import is_branch
+from pijit.graph.memory import Memory, written_by
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, values_of
-from pijit.passes._memory import Memory, rewritten, written_by
+from pijit.passes._rewriting import rewritten
 
 DOC = "computes once what is computed twice from the same values"
 CONSENT = False

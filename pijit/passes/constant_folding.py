@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.graph.branches import is_branch
+from pijit.graph.memory import Memory, written_by
 from pijit.graph.model import Argument, Graph, Node, Value
 from pijit.graph.run import bind, torch_caller
 from pijit.passes import dead_code
-from pijit.passes._memory import Memory, rewritten, written_by
+from pijit.passes._rewriting import rewritten
 
 DOC = "computes once what depends on weights alone (by consent: a weight that changes later is not seen)"
 CONSENT = True

@@ -6,8 +6,8 @@ A node that writes to something, draws random numbers or checks a decision stays
 from dataclasses import replace
 
 from pijit.graph import regions
+from pijit.graph.memory import written_by
 from pijit.graph.model import Graph, values_of
-from pijit.passes._memory import written_by
 
 DOC = "drops nodes whose results nobody uses"
 CONSENT = False

@@ -7,8 +7,9 @@ where nothing writes to either, and the program does not have both.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from pijit.graph.memory import Memory
 from pijit.graph.model import Argument, Graph, Node, Value
-from pijit.passes._memory import Memory, rewritten, same_type
+from pijit.passes._rewriting import rewritten, same_type
 
 DOC = "drops arithmetic that changes no bit: x * 1, x / 1, x - 0, -(-x), relu(relu(x)), t(t(x)), joining with nothing"
 CONSENT = False

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pijit.graph.model import Argument, Graph, Node, Value
-from pijit.passes._memory import rewritten
+from pijit.passes._rewriting import rewritten
 
 DOC = "drops what gives back its argument: dropout in evaluation, `to` the same dtype, `contiguous` of contiguous"
 CONSENT = False

@@ -15,7 +15,7 @@ from pijit._config import TROUBLE, config
 from pijit._version import __version__
 from pijit.compilers import backends
 from pijit.errors import ConfigError, PijitError
-from pijit.tools import doctor, program, report, tables
+from pijit.tools import doctor, program, report_file, tables
 
 if TYPE_CHECKING:
     import argparse
@@ -136,7 +136,7 @@ def _run(rest: list[str]) -> int:
     run, what, rest = _program(rest)
     for option, file in asked:
         try:
-            report.at_exit(file, in_full=option == "--explain")
+            report_file.at_exit(file, in_full=option == "--explain")
         except OSError as error:
             raise _Wrong(f"{option}={file}: the report cannot be written there: {error.strerror}") from None
     run(what, rest)

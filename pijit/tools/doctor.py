@@ -10,14 +10,12 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from pijit import _adapter_cache, _adapters, _built, _choice, _core
+from pijit import _adapter_cache, _adapters, _built, _choice, _core, _installation, _torch_objects
 from pijit._config import OFF, OPTIONS, WHY_OFF, config
+from pijit._installation import Check
 from pijit._version import __version__
 from pijit.api import jit, status, traces
 from pijit.errors import AdapterError
-from pijit.graph import _torch
-from pijit.tools import installation
-from pijit.tools.installation import Check
 from pijit.traces import duration, plural
 
 _DEMO_CALLS, _DEMO_LINES = 200, 24
@@ -26,7 +24,7 @@ _DEMO_CALLS, _DEMO_LINES = 200, 24
 def checks() -> list[Check]:
     """Everything that must fit together."""
     return [
-        *installation.checks(),
+        *_installation.checks(),
         _check_switch(),
         _check_adapters(),
         *map(_check_adapter, _adapters.ADAPTERS),
@@ -114,7 +112,7 @@ def environment() -> str:
         f"system: {platform.platform()}, {os.cpu_count()} processors",
     ]
     lines += [f"{framework}: {_framework(framework)}" for framework in _adapters.ADAPTERS]
-    kind, count = _torch.accelerator()
+    kind, count = _torch_objects.accelerator()
     lines += [f"devices: cpu, {count} of {kind}" if kind else "devices: cpu"]
     lines += [f"option: {name} = {getattr(config, name)!r}" for name in OPTIONS]
     lines += [f"variable: {name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("PIJIT")]

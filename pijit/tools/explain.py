@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from pijit import _core
+from pijit._roots import root_of
 from pijit._wrong import describe
-from pijit.api import Status, jit, root_of, status, traces
+from pijit.api import Status, jit, status, traces
 from pijit.errors import UsageError
 from pijit.traces import Stop, Trace, Traces, entries_of, plural, stop_view
 

@@ -6,15 +6,9 @@ that is said to be saved or lost is the time of the threads themselves: what els
 is less than twice its standard error, a range is said.
 """
 
-import atexit
 import dataclasses
-import json
 import math
-import os
-import sys
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple
 
 from pijit import _adapters, _core
 from pijit._config import OFF, WHY_OFF
@@ -29,35 +23,14 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("calls", "recorded", "replayed", "in CPython", "saved", "function")
 _WIDTHS = (9, 10, 10, 12, 9)
-_PAGES = (".html", ".htm")
 _MOST_KEPT = 200  # roots that died
-_TRACE = ".trace.json"  # what the file of a trace for Perfetto ends in
-
-
-def at_exit(file: str | None, *, in_full: bool) -> None:
-    """Write the report when the process ends, after the program's own exit handlers; not in forked children.
-
-    The file is opened now, so that `OSError` comes before the program runs.
-    """
-    out = sys.__stderr__ if file is None else Path(file).open("w", encoding="utf-8")  # noqa: SIM115  for the whole run
-    _core.keep_dead_roots(_keep if in_full or (file or "").endswith(_PAGES) else None)
-    _core.measure_savings()
-    if file is not None:
-        _core.note_events(file.endswith(_TRACE))
-    process, began = os.getpid(), time.perf_counter()
-
-    def write() -> None:
-        if os.getpid() == process and out is not None:
-            _write(out, file or "", Time(began, time.perf_counter() - began), in_full=in_full)
-
-    atexit.register(write)
 
 
 # By root or entry: the traces of what has died meanwhile, such as a model that is local to `main()`.
 _kept: "dict[int, list[TraceInfo]]" = {}
 
 
-def _keep(root: int) -> None:
+def keep(root: int) -> None:
     """Keep the text of what dies; called by the core."""
     if len(_kept) < _MOST_KEPT:
         _kept.update({each: traces_of(each) for each in (root, *_core.root_report(root)["entries"])})
@@ -78,24 +51,6 @@ class Time(NamedTuple):
 
     began: float
     seconds: float
-
-
-def _write(out: TextIO, file: str, time: Time, *, in_full: bool) -> None:
-    if file.endswith(_TRACE):
-        from pijit.tools.chrome_trace import chrome_trace
-
-        made = json.dumps(chrome_trace(_core.roots(), events(time), time.seconds, _core.events()["left_out"]))
-    elif file.endswith(".json"):
-        made = json.dumps(data(time), indent=2)
-    elif file.endswith(_PAGES):
-        from pijit.tools.page import page
-
-        made = page(time, in_full=in_full)
-    else:
-        made = text(time.seconds, in_full=in_full)
-    print(made, file=out, flush=True)
-    if file:
-        out.close()
 
 
 def data(time: Time) -> dict[str, object]:

@@ -16,17 +16,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from pijit import _core, api
+from pijit import _core, _torch_objects
+from pijit._roots import function_of, root_of
 from pijit._stance import stance
 from pijit._verify import difference
 from pijit._wrong import check_thing
+from pijit.api import jit
 from pijit.errors import ExportError, PijitError, UsageError
-from pijit.graph import _torch
 from pijit.graph.arguments import leaves
 from pijit.graph.captured import caller_of, captured, named_modules, unlimited
 from pijit.graph.forms import FRAMEWORKS
-from pijit.graph.model import Effect, Graph, Node
-from pijit.graph.run import bind, caller, place_of, precision, resolve, to_array
+from pijit.graph.model import Effect, Graph, Node, place_of
+from pijit.graph.run import bind, caller, precision, resolve, to_array
 from pijit.traces import stop_view
 
 # The largest difference, relative to the largest number of a tensor if that is above 1, by dtype.
@@ -114,7 +115,7 @@ def verify(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Verification
           native replay: the same bits
           graph in torch: not compared: the call has no tensors
     """
-    check_thing(fn, api.function_of(fn), "verify")
+    check_thing(fn, function_of(fn), "verify")
     state = _State(fn, args, kwargs)
     name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
     with state.kept():
@@ -141,10 +142,10 @@ class _State:
         self._tensors: list[Any] = []
         inner = fn.func if isinstance(fn, functools.partial) else fn
         owner = getattr(inner, "__self__", inner)
-        modules = [*named_modules(inner, args, kwargs).values(), *([owner] if _torch.is_module(owner) else [])]
+        modules = [*named_modules(inner, args, kwargs).values(), *([owner] if _torch_objects.is_module(owner) else [])]
         seen: set[int] = set()
         for module in modules:
-            for _, _, tensor in _torch.named_tensors(module):
+            for _, _, tensor in _torch_objects.named_tensors(module):
                 if id(tensor) not in seen:
                     seen.add(id(tensor))
                     self._tensors.append(tensor)
@@ -171,7 +172,7 @@ class _State:
         gradients = [(each.grad, None if each.grad is None else each.grad.clone()) for each in self._tensors]
         states = random.getstate(), numpy and numpy.random.get_state()
         try:
-            with _torch.generators_kept() if torch else nullcontext():
+            with _torch_objects.generators_kept() if torch else nullcontext():
                 yield
         finally:
             random.setstate(states[0])
@@ -188,7 +189,7 @@ class _State:
 
 
 def _cloned(thing: Any, known: dict[int, Any]) -> Any:
-    if _torch.is_tensor(thing):
+    if _torch_objects.is_tensor(thing):
         if id(thing) not in known:
             known[id(thing)] = thing.detach().clone().requires_grad_(thing.requires_grad)
         return known[id(thing)]
@@ -254,8 +255,8 @@ def _cannot(name: str, why: str) -> UsageError:
 
 def _native(fn: Any, state: _State, expected: Any) -> Way:
     """A recorded call, then one that should be its replay."""
-    made = api.jit(caller_of(fn))
-    root = api.root_of(made)
+    made = jit(caller_of(fn))
+    root = root_of(made)
     try:
         with state.kept(), unlimited():
             args, kwargs = state.arguments()
@@ -364,7 +365,7 @@ def _leaves(thing: Any) -> list[Any]:
     seen: set[int] = set()
     while around:
         each = around.pop()
-        if _torch.is_tensor(each):
+        if _torch_objects.is_tensor(each):
             found.append(each)
             continue
         if id(each) in seen:
@@ -375,7 +376,7 @@ def _leaves(thing: Any) -> list[Any]:
             parts = each.values()
         elif isinstance(each, tuple | list):
             parts = each
-        elif hasattr(each, "__dict__") and not isinstance(each, type) and not _torch.is_module(each):
+        elif hasattr(each, "__dict__") and not isinstance(each, type) and not _torch_objects.is_module(each):
             parts = vars(each).values()
         around.extend(reversed(list(parts)))
     return found

@@ -15,7 +15,7 @@ from counted import Counted, in_threads
 from torch import nn
 
 import pijit
-from pijit import _core, _dynamic, compilers
+from pijit import _backend_names, _core, _dynamic
 from pijit.compilers import _compared, _free_sizes, market
 from pijit.compilers._queue import Job
 
@@ -27,7 +27,7 @@ def flexible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counte
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(_compared, "told", set())
     backend = Counted("flexible")
-    monkeypatch.setitem(compilers._registered, "flexible", backend)  # type: ignore[misc]
+    monkeypatch.setitem(_backend_names.registered, "flexible", backend)
     with torch.no_grad():
         yield backend
     market.wait(60)

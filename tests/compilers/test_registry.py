@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 import pijit
-from pijit import compilers
+from pijit import _backend_names, compilers
 from pijit.compilers import Backend, Options, Plan, get
 from pijit.errors import BackendError, UsageError
 
 
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "_registered", {})
+    monkeypatch.setattr(_backend_names, "registered", {})
 
 
 def test_every_file_of_a_backend_is_in_the_list() -> None:
     import pkgutil
 
-    helpers = {"later", "market", "registered", "worker", "pool"}
+    helpers = {"market", "registered", "worker", "pool"}
     files = {each.name for each in pkgutil.iter_modules(compilers.__path__) if not each.name.startswith("_")}
     assert files - helpers == set(compilers.OWN)
     for name in compilers.OWN:
@@ -128,7 +128,7 @@ def test_entry_points_of_both_groups_are_found(monkeypatch: pytest.MonkeyPatch) 
         ],
         "torch_dynamo_backends": [EntryPoint("forward", "operator:attrgetter", "torch_dynamo_backends")],
     }
-    monkeypatch.setattr(compilers, "entry_points", lambda group: points[group])
+    monkeypatch.setattr(_backend_names, "entry_points", lambda group: points[group])
     monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__] if __name__ in sys.modules else None)
     states = pijit.backends()
     assert {"constant", "gone", "forward"} <= set(states)

@@ -14,7 +14,7 @@ import torch
 from counted import Counted
 
 import pijit
-from pijit import compilers
+from pijit import _backend_names
 from pijit.compilers import market
 from pijit.compilers._queue import Job
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.torch
 def backends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Counted]]:
     def made(name: str) -> Counted:
         backend = Counted(name)
-        monkeypatch.setitem(compilers._registered, name, backend)  # type: ignore[misc]
+        monkeypatch.setitem(_backend_names.registered, name, backend)
         return backend
 
     with torch.no_grad():

@@ -14,10 +14,11 @@ from branch_graphs import BOOL, FLOAT, INT, TENSOR, Lines, Program, close, flat,
 
 import pijit
 from pijit import passes
-from pijit._formats._sizes import fixed
 from pijit.errors import ExportError, UsageError
 from pijit.graph import Graph, Node, Region, Slice, Value, autograd, forms
-from pijit.graph.branches import all_nodes, graphs_of, shared
+from pijit.graph.branches import all_nodes, graphs_of
+from pijit.graph.memory import shared
+from pijit.graph.sizes import fixed
 from pijit.graph.text import function_name, parameters
 from pijit.graph.types import typed
 from pijit.passes.equal_regions import outlined

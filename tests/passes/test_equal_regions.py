@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from pijit._formats._sizes import fixed
 from pijit.graph import capture
+from pijit.graph.sizes import fixed
 from pijit.passes.equal_regions import Call, outlined
 
 pytestmark = pytest.mark.torch

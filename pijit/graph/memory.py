@@ -1,12 +1,22 @@
 """Which values of a graph share memory, which are written, and which the program sees afterwards."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 
-from pijit.graph import branches, regions
-from pijit.graph.functional import VIEWS
-from pijit.graph.model import Argument, Graph, Node, Value, replaced, values_of
+from pijit.graph.branches import given, graphs_of, is_branch, outputs_of
+from pijit.graph.model import Graph, Node, Value, values_of
 from pijit.graph.vocabulary import hidden_writes
+
+# Operators whose result shares memory with `x`; those with a way back are in `functional._back`.
+RESHAPES = frozenset({"view", "reshape", "reshape_as", "flatten", "ravel", "unflatten", "expand_dims", "squeeze"})
+SWAPS = frozenset({"swapaxes", "t", "matrix_transpose"})
+ALIASES = frozenset({"detach", "alias", "contiguous"})
+VIEWS = (
+    RESHAPES
+    | SWAPS
+    | ALIASES
+    | frozenset({"permute_dims", "moveaxis", "broadcast_to", "expand_as", "select", "slice", "narrow", "getitem"})
+    | frozenset({"diagonal", "unfold", "split", "chunk", "tensor_split", "unstack"})
+)
 
 # Operators that may give their first argument itself, which their schema does not say.
 SAME = frozenset({"dropout", "feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout", "astype"})
@@ -14,8 +24,8 @@ SAME = frozenset({"dropout", "feature_dropout", "aten::alpha_dropout", "aten::fe
 
 def sharing(node: Node) -> Iterator[tuple[Value, Value]]:
     """Pairs of a result of a node, and an argument with which it may share memory; a branch may have several."""
-    if branches.is_branch(node):
-        yield from branches.shared(node)
+    if is_branch(node):
+        yield from shared(node)
         return
     names = node.aliases or node.writes[:1]
     if not any(names) and (node.op in VIEWS or node.op in SAME):
@@ -24,6 +34,44 @@ def sharing(node: Node) -> Iterator[tuple[Value, Value]]:
         source = node.arguments.get(name)
         if result is not None and isinstance(source, Value):
             yield result, source
+
+
+def shared(node: Node) -> Iterator[tuple[Value, Value]]:
+    """Pairs of a result of a branch, and a value that is given to it with which the result may share memory."""
+    sources = given(node)
+    for result, places in zip(node.results, _shared_places(node), strict=True):
+        if result is None or result.kind != "tensor":
+            continue
+        for at in sorted(places):
+            if isinstance(source := sources[at], Value) and source.kind == "tensor":
+                yield result, source
+
+
+def _shared_places(node: Node) -> list[set[int]]:
+    """For each result the positions in `given` of what it may share memory with."""
+    if node.op == "cond":
+        sides = [outputs_shared(graph) for graph in graphs_of(node).values()]
+        return [a | b for a, b in zip(*sides, strict=True)]
+    count = len(node.results)
+    of_turn = outputs_shared(graphs_of(node)["body"])
+    found = [{at} for at in range(count)]
+    while True:  # what a turn gives comes from what the turn before has given
+        more = [
+            own | {each for at in turn for each in (found[at] if at < count else {at})}
+            for own, turn in zip(found, of_turn, strict=True)
+        ]
+        if more == found:
+            return found
+        found = more
+
+
+def outputs_shared(graph: Graph) -> list[set[int]]:
+    """For each output of a graph in a node, the positions of the inputs with which it may share memory."""
+    known = {value.name: {at} for at, value in enumerate(graph.inputs)}
+    for node in graph.nodes:
+        for result, source in sharing(node):
+            known.setdefault(result.name, set()).update(known.get(source.name, ()))
+    return [known.get(each.name, set()) if isinstance(each, Value) else set() for each in outputs_of(graph)]
 
 
 class Memory:
@@ -91,40 +139,3 @@ class Memory:
 def written_by(node: Node) -> tuple[str, ...]:
     """The arguments that a node writes to."""
     return (*node.writes, *hidden_writes(node.op, node.arguments))
-
-
-def same_type(a: Value, b: Value) -> bool:
-    """Both are tensors of one dtype, shape and device, all known."""
-    known = a.kind == b.kind == "tensor" and a.dtype is not None and a.shape is not None
-    return known and (a.dtype, a.shape, a.device) == (b.dtype, b.shape, b.device)
-
-
-# What a node becomes: itself, changed; or None, with values in the place of its results.
-Rewrite = Callable[[Node, Mapping[str, Value]], tuple[Node | None, Mapping[str, Argument]]]
-
-
-def rewritten(graph: Graph, rewrite: Rewrite) -> Graph:
-    """The graph with each node as `rewrite` has it; the same object if it changes none.
-
-    `rewrite` is given a node with its arguments as they are by then, and what stands for results that are gone.
-    """
-    new: dict[str, Argument] = {}
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        now = node
-        if new and any(value.name in new for value in node.operands):
-            now = replace(node, arguments={name: replaced(each, new) for name, each in node.arguments.items()})
-        made, instead = rewrite(now, new)  # type: ignore[arg-type]
-        new.update(instead)
-        if made is not None:
-            nodes.append(made)
-    if len(nodes) == len(graph.nodes) and not new and all(a is b for a, b in zip(nodes, graph.nodes, strict=True)):
-        return graph
-    return replace(
-        graph,
-        nodes=tuple(nodes),
-        outputs=replaced(graph.outputs, new),
-        updates=tuple((name, replaced(value, new)) for name, value in graph.updates),
-        effects=tuple(replace(each, values=tuple(values_of(replaced(each.values, new)))) for each in graph.effects),
-        region=regions.tree(nodes, regions.types_of(graph.region)),
-    )

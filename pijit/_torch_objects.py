@@ -1,21 +1,20 @@
-"""What the builder has to know of torch's objects, without importing torch."""
+"""Questions about objects of torch, such as whether one is a tensor, which are answered without importing torch."""
 
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal, get_args
 
-from pijit.graph.model import Token
+Kind = Literal["dtype", "device", "layout", "memory_format"]
+_KINDS: dict[str, Kind] = {each: each for each in get_args(Kind)}
 
-_TOKENS: dict[str, Any] = {"dtype": "dtype", "device": "device", "layout": "layout", "memory_format": "memory_format"}
 
-
-def token(thing: object) -> Token | None:
-    """The word that stands for a dtype, device, layout or memory format of torch; None if it is none of these."""
+def word(thing: object) -> tuple[Kind, str] | None:
+    """The kind and name of a dtype, device, layout or memory format of torch; None if it is none of these."""
     kind = type(thing)
-    if kind.__module__ != "torch" or kind.__qualname__ not in _TOKENS:
+    if kind.__module__ != "torch" or kind.__qualname__ not in _KINDS:
         return None
-    return Token(_TOKENS[kind.__qualname__], str(thing).removeprefix("torch."))
+    return _KINDS[kind.__qualname__], str(thing).removeprefix("torch.")
 
 
 def is_tensor(thing: object) -> bool:

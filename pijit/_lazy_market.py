@@ -1,4 +1,4 @@
-"""The market of functions that were found by themselves: made when the first segment is offered.
+"""The market that options ask for, such as `pijit.config.backend`: made when the first segment is offered.
 
 `pijit.config.backend` may be set before a framework is imported, such as by the environment. Neither a framework nor a
 compiler is imported for it.
@@ -12,7 +12,7 @@ from pijit.errors import BackendError
 _log = logging.getLogger("pijit")
 
 
-class Later:
+class LazyMarket:
     """Takes offers for a market that need not be there yet.
 
     Args:

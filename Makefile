@@ -315,13 +315,14 @@ docs: ## write docs/coverage.md, docs/graph.md, docs/graph.svg and the README's 
 	python tests/compilers/backends_table.py
 	python tests/torch/versions/versions_table.py
 
-lint: $(DEPS) ## ruff, mypy, clang-format, the layering of csrc/ and the sizes of test files
+lint: $(DEPS) ## ruff, mypy, clang-format, the layers of csrc/ and pijit/, and the sizes of test files
 	ruff check $(PYTHON_DIRS)
 	ruff format --check $(PYTHON_DIRS)
 	mypy
 	$(if $(CXX_FILES),clang-format --dry-run -Werror $(CXX_FILES))
 	python tests/lint/check_layering.py csrc
 	python tests/lint/check_test_sizes.py tests
+	python tests/lint/check_python_layers.py pijit
 
 format: $(DEPS) ## apply ruff's and clang-format's layout
 	ruff check --fix-only --quiet $(PYTHON_DIRS)

@@ -18,12 +18,12 @@ class OfOnnx(Backend):
     loses_nan: frozenset[str] = frozenset()  # operators of ONNX of which the runtime gives a number for NaN
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
-        from pijit._formats import _onnx_lower
+        from pijit._formats.onnx import lower as onnx_lower
 
         return super().lacks(graph) or tuple(
             node
             for node in graph.nodes
-            if node.op != "check" and _onnx_lower.form(node.op) is None and _onnx_lower.form(node.op, True) is None
+            if node.op != "check" and onnx_lower.form(node.op) is None and onnx_lower.form(node.op, True) is None
         )
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:

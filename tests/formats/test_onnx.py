@@ -284,9 +284,9 @@ def test_file_is_what_was_made(tmp_path):
 
 
 def test_large_models_have_their_weights_beside_them(tmp_path, monkeypatch):
-    from pijit._formats import _onnx_lower
+    from pijit._formats.onnx import lower as onnx_lower
 
-    monkeypatch.setattr(_onnx_lower, "LIMIT", 1000)
+    monkeypatch.setattr(onnx_lower, "LIMIT", 1000)
     module, x = torch.nn.Linear(32, 16), torch.randn(3, 32)
     path = pijit.export(graph_of(module, x), format="onnx", path=tmp_path / "net.onnx")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["net.onnx", "net.onnx.data"]

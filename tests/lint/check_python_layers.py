@@ -73,7 +73,7 @@ FACADES = {
 LATE = {
     "_formats._fx_run": "it imports torch",
     "_formats._mindspore_lower": "it imports MindSpore",
-    "_formats._onnx_lower": "it imports ONNX",
+    "_formats.onnx.lower": "it imports ONNX",
     "_formats._stablehlo_lower": "it imports JAX",
     "graph.forms.mindspore_array": "it imports MindSpore",
     "compilers._split": "it imports torch",

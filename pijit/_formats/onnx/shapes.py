@@ -7,7 +7,7 @@ size: not known. None in the place of a shape: not even its rank.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pijit._formats._onnx_types import Dim, Shape, Tensor
+from pijit._formats.onnx.types import Dim, Shape, Tensor
 
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], Shape | None]
 

@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from pijit._formats import _onnx_elementwise as elementwise
-from pijit._formats import _onnx_numbers as numbers
-from pijit._formats._onnx_activations import by_channel, log_softmax, logsigmoid
-from pijit._formats._onnx_arrays import merged, reshape_as
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_creation import filled
-from pijit._formats._onnx_reductions import indices, var_mean
-from pijit._formats._onnx_types import is_floating, numpy_type
+from pijit._formats.onnx import elementwise, numbers
+from pijit._formats.onnx.activations import by_channel, log_softmax, logsigmoid
+from pijit._formats.onnx.arrays import merged, reshape_as
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.creation import filled
+from pijit._formats.onnx.reductions import indices, var_mean
+from pijit._formats.onnx.types import is_floating, numpy_type
 
 
 def _layer_norm(o: Builder, x: Any, shape: Any, weight: Any, bias: Any, epsilon: float, outputs: int) -> Any:

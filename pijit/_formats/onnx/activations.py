@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from pijit._formats import _onnx_elementwise as elementwise
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_types import is_floating
+from pijit._formats.onnx import elementwise
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.types import is_floating
 
 _HALF = math.sqrt(0.5)
 _TANH = math.sqrt(2 / math.pi)

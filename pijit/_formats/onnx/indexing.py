@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from pijit._formats import _onnx_numbers as numbers
-from pijit._formats._onnx_arrays import LAST, ravel, reshape_as
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_elementwise import scaled
-from pijit._formats._onnx_reductions import indices as counted
-from pijit._formats._onnx_types import NARROW, Tensor, is_floating
+from pijit._formats.onnx import numbers
+from pijit._formats.onnx.arrays import LAST, ravel, reshape_as
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.elementwise import scaled
+from pijit._formats.onnx.reductions import indices as counted
+from pijit._formats.onnx.types import NARROW, Tensor, is_floating
 
 
 def _is_array(item: Any) -> bool:

@@ -42,19 +42,19 @@ def make(graph: Graph, *, dynamic: Any = None, opset: int = 21, loses_nan: Colle
         ExportError: the graph is split, or an operator has no form in ONNX.
         UsageError: the opset is not known.
     """
-    from pijit._formats import _onnx_lower
+    from pijit._formats.onnx import lower as onnx_lower
 
     check_whole(graph, NAME)
-    return _onnx_lower.lowered(graph.functional(), opset, loses_nan)
+    return onnx_lower.lowered(graph.functional(), opset, loses_nan)
 
 
 def write(made: Any, path: Path) -> None:
     """Writes the file; beside it the weights of a model that is too large for one file of ONNX."""
     import onnx
 
-    from pijit._formats import _onnx_lower
+    from pijit._formats.onnx import lower as onnx_lower
 
-    if made.ByteSize() <= _onnx_lower.LIMIT:
+    if made.ByteSize() <= onnx_lower.LIMIT:
         path.write_bytes(made.SerializeToString())
     else:
         onnx.save_model(made, path, save_as_external_data=True, location=f"{path.name}.data")

@@ -4,9 +4,9 @@ import math
 import string
 from typing import Any
 
-from pijit._formats import _onnx_elementwise as elementwise
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_types import NARROW, category, is_floating
+from pijit._formats.onnx import elementwise
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.types import NARROW, category, is_floating
 
 
 def _typed(o: Builder, x: Any, dtype: Any) -> Any:

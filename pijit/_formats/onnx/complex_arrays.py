@@ -8,17 +8,9 @@ last axis, as `torch.view_as_real` gives it.
 from collections.abc import Callable
 from typing import Any
 
-from pijit._formats import (
-    _onnx_arrays,
-    _onnx_creation,
-    _onnx_elementwise,
-    _onnx_indexing,
-    _onnx_layers,
-    _onnx_reductions,
-)
-from pijit._formats import _onnx_numbers as numbers
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_types import Tensor, words
+from pijit._formats.onnx import arrays, creation, elementwise, indexing, layers, numbers, reductions
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.types import Tensor, words
 from pijit.graph.forms import form_of
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}
@@ -30,7 +22,7 @@ LINEAR = words(
     contiguous detach
     alias embedding masked_fill where resolve_conj tril triu"""
 )
-_ROOMS = (_onnx_elementwise, _onnx_reductions, _onnx_arrays, _onnx_indexing, _onnx_creation, _onnx_layers)
+_ROOMS = (elementwise, reductions, arrays, indexing, creation, layers)
 
 
 def part_type(dtype: str) -> str:
@@ -199,7 +191,7 @@ def _resized(o: Builder, x: Any, axis: int, length: Any) -> Any:
     if length == size:
         return x
     padding = (*(0,) * (2 * (x.rank - axis - 1)), 0, length - size)
-    return _onnx_arrays.pad(o, x, padding)
+    return arrays.pad(o, x, padding)
 
 
 def _transformed(o: Builder, x: Any, n: Any, axis: int, norm: str | None, inverse: bool, half: bool = False) -> Any:
@@ -222,7 +214,7 @@ def _transformed(o: Builder, x: Any, n: Any, axis: int, norm: str | None, invers
         onesided=int(half) or None,
         shape=shape,
     )
-    return taken_apart(o, _onnx_elementwise.scaled(o, made, _factor(o, norm, inverse, length)))
+    return taken_apart(o, elementwise.scaled(o, made, _factor(o, norm, inverse, length)))
 
 
 def fft(o: Builder, x: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Any:
@@ -247,7 +239,7 @@ def irfft(o: Builder, x: Any, n: Any = None, axis: int = -1, norm: str | None = 
     a, b = (_resized(o, part, axis, length // 2 + 1) for part in (a, b))
     # The second half is the first one backwards, conjugated.
     count = length - length // 2 - 1
-    tails = [_onnx_arrays.flip(o, o.slice(part, axis, 1, 1 + count), (axis,)) for part in (a, b)]
+    tails = [arrays.flip(o, o.slice(part, axis, 1, 1 + count), (axis,)) for part in (a, b)]
     whole = joined(o, o.Concat(a, tails[0], axis=axis), o.Concat(b, o.Neg(tails[1]), axis=axis))
     return real(o, _transformed(o, whole, None, axis, norm, True))
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_folding import FOLDED
-from pijit._formats._onnx_types import ONNX_TYPES, Tensor, category, numpy_type
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.folding import FOLDED
+from pijit._formats.onnx.types import ONNX_TYPES, Tensor, category, numpy_type
 
 
 def _wanted(o: Builder, dtype: Any, default: str) -> str:

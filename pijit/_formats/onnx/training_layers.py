@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pijit._formats import _onnx_elementwise as elementwise
-from pijit._formats import _onnx_numbers as numbers
-from pijit._formats._onnx_arrays import diagonal, unfold
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_creation import filled
-from pijit._formats._onnx_indexing import getitem, place_of_each, put
-from pijit._formats._onnx_layers import repeated, scaling, scores_of
-from pijit._formats._onnx_training import sum_to
-from pijit._formats._onnx_windows import averaging, conv_transpose, convolve, tuple_of
+from pijit._formats.onnx import elementwise, numbers
+from pijit._formats.onnx.arrays import diagonal, unfold
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.creation import filled
+from pijit._formats.onnx.indexing import getitem, place_of_each, put
+from pijit._formats.onnx.layers import repeated, scaling, scores_of
+from pijit._formats.onnx.training import sum_to
+from pijit._formats.onnx.windows import averaging, conv_transpose, convolve, tuple_of
 
 
 def embedding_backward(

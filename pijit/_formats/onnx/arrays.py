@@ -3,10 +3,10 @@
 import itertools
 from typing import Any
 
-from pijit._formats import _onnx_numbers as numbers
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_reductions import indices
-from pijit._formats._onnx_types import Tensor
+from pijit._formats.onnx import numbers
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.reductions import indices
+from pijit._formats.onnx.types import Tensor
 
 LAST = 2**63 - 1
 FIRST = -(2**63)

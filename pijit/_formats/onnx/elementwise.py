@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_types import NARROW, Tensor, category, is_floating, numpy_type
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.types import NARROW, Tensor, category, is_floating, numpy_type
 
 
 def floating(o: Builder, x: Any) -> Any:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pijit._formats import _onnx_numbers as numbers
-from pijit._formats._onnx_arrays import merged, pad
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_reductions import argmax, indices, max_
-from pijit._formats._onnx_types import is_floating
+from pijit._formats.onnx import numbers
+from pijit._formats.onnx.arrays import merged, pad
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.reductions import argmax, indices, max_
+from pijit._formats.onnx.types import is_floating
 
 
 def tuple_of(value: Any, count: int) -> tuple[Any, ...]:

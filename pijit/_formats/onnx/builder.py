@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
-from pijit._formats._onnx_folding import FOLDED, fold
-from pijit._formats._onnx_shapes import RULES
-from pijit._formats._onnx_types import NARROW, ONNX_TYPES, Shape, Tensor, is_floating, numpy_type, promoted, words
+from pijit._formats.onnx.folding import FOLDED, fold
+from pijit._formats.onnx.shapes import RULES
+from pijit._formats.onnx.types import NARROW, ONNX_TYPES, Shape, Tensor, is_floating, numpy_type, promoted, words
 from pijit.errors import ExportError
 from pijit.graph.model import Node, place_of
 from pijit.graph.sizes import evaluate

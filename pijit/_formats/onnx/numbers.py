@@ -7,9 +7,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from pijit._formats import _onnx_elementwise as elementwise
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_types import Tensor
+from pijit._formats.onnx import elementwise
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.types import Tensor
 
 
 def _typed(o: Builder, *given: Any, dtype: str | None = None) -> list[Tensor]:

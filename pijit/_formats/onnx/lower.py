@@ -15,25 +15,25 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper
 
-from pijit._formats import (
-    _onnx_activations,
-    _onnx_arrays,
-    _onnx_branches,
-    _onnx_complex,
-    _onnx_creation,
-    _onnx_elementwise,
-    _onnx_indexing,
-    _onnx_layers,
-    _onnx_numbers,
-    _onnx_reductions,
-    _onnx_training,
-    _onnx_training_layers,
-    _onnx_windows,
-)
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_complex import has_complex, linear_form, packed, part_type, taken_apart
-from pijit._formats._onnx_types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
 from pijit._formats._results import checks, named_results, needed
+from pijit._formats.onnx import (
+    activations,
+    arrays,
+    branches,
+    complex_arrays,
+    creation,
+    elementwise,
+    indexing,
+    layers,
+    numbers,
+    reductions,
+    training,
+    training_layers,
+    windows,
+)
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.complex_arrays import has_complex, linear_form, packed, part_type, taken_apart
+from pijit._formats.onnx.types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
 from pijit._version import __version__
 from pijit.errors import ExportError, UsageError
 from pijit.graph.branches import all_nodes, is_branch
@@ -42,17 +42,17 @@ from pijit.graph.model import Graph, Node, Region, Value
 from pijit.graph.run import lacking, resolve
 
 FORMS = (
-    _onnx_elementwise,
-    _onnx_numbers,
-    _onnx_reductions,
-    _onnx_arrays,
-    _onnx_indexing,
-    _onnx_creation,
-    _onnx_training,
-    _onnx_training_layers,
-    _onnx_windows,
-    _onnx_activations,
-    _onnx_layers,
+    elementwise,
+    numbers,
+    reductions,
+    arrays,
+    indexing,
+    creation,
+    training,
+    training_layers,
+    windows,
+    activations,
+    layers,
 )
 # Rows that give complex arrays, or take them to real ones.
 COMPLEX = words("real imag conj complex view_as_real view_as_complex fft ifft rfft irfft fftn ifftn complex_fftn")
@@ -71,7 +71,7 @@ def form(name: str, is_complex: bool = False) -> Callable[..., Any] | None:
         is_complex: for complex arrays.
     """
     if is_complex or name in COMPLEX:
-        return form_of(_onnx_complex, name) or linear_form(name)
+        return form_of(complex_arrays, name) or linear_form(name)
     return next((found for module in FORMS if (found := form_of(module, name)) is not None), None)
 
 
@@ -187,7 +187,7 @@ class _Lowering:
         if missing := [value.name for value in node.operands if value.name not in self.values]:
             builder.fail(f"{missing[0]!r} is a result that the operator before does not give in ONNX")
         if is_branch(node):
-            self.enter(node, _onnx_branches.lower(self, node))
+            self.enter(node, branches.lower(self, node))
             return
         if node.op == "check":
             builder.check(resolve(node.arguments["x"], self.values), node.arguments["expected"])
@@ -289,7 +289,7 @@ class _Lowering:
                 )
             infos.append(_info(made, output))
         if renamed:
-            _onnx_branches.renamed(self.builder.nodes, renamed)
+            branches.renamed(self.builder.nodes, renamed)
         self.known = [each for each in self.known if each.name not in renamed]
         return infos
 

@@ -7,12 +7,12 @@ it is scattered into zeros and added up.
 import math
 from typing import Any
 
-from pijit._formats import _onnx_elementwise as elementwise
-from pijit._formats._onnx_activations import by_channel, logsigmoid
-from pijit._formats._onnx_arrays import reshape_as
-from pijit._formats._onnx_builder import Builder
-from pijit._formats._onnx_creation import filled
-from pijit._formats._onnx_layers import chosen, dropped, statistics
+from pijit._formats.onnx import elementwise
+from pijit._formats.onnx.activations import by_channel, logsigmoid
+from pijit._formats.onnx.arrays import reshape_as
+from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.creation import filled
+from pijit._formats.onnx.layers import chosen, dropped, statistics
 
 
 def sum_to(o: Builder, x: Any, *axes: int) -> Any:

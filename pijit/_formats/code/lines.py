@@ -1,11 +1,11 @@
-"""The lines of a function of the format `code`, and how they go on or back; see `pijit._formats._code_nodes`."""
+"""The lines of a function of the format `code`, and how they go on or back; see `pijit._formats.code.nodes`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pijit import _listing
-from pijit._formats._code_guards import Guards
-from pijit._formats._code_values import Values, error
+from pijit._formats.code.guards import Guards
+from pijit._formats.code.values import Values, error
 
 ELSEWHERE = "Move that out of the function, and export what stands before and behind it"
 _ASSUME = "Move it in front of what the call writes, or export with `decisions='assume'`, which asserts it"

@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from pijit import _bare_objects, _listing
-from pijit._formats import _code_library as library
+from pijit._formats.code import library
 from pijit.errors import ExportError
 from pijit.graph.tokens import token
 

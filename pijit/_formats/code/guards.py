@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from pijit import _listing
-from pijit._formats import _code_library as library
-from pijit._formats._code_values import Namespace, Unsayable, Values
+from pijit._formats.code import library
+from pijit._formats.code.values import Namespace, Unsayable, Values
 
 _NO_NUMBER = 1 << 63
 

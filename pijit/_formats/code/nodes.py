@@ -18,10 +18,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from pijit._formats._code_guards import Guards
-from pijit._formats._code_lines import ELSEWHERE
-from pijit._formats._code_operators import Operators
-from pijit._formats._code_values import Unsayable, Values
+from pijit._formats.code.guards import Guards
+from pijit._formats.code.lines import ELSEWHERE
+from pijit._formats.code.operators import Operators
+from pijit._formats.code.values import Unsayable, Values
 
 _INFIX = {
     "add": "+",

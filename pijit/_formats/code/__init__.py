@@ -35,10 +35,10 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from pijit import _listing, _torch_objects
-from pijit._formats._code_guards import Condition, Guards
-from pijit._formats._code_library import OtherWay, Unchanged, Undo, form_of, modes
-from pijit._formats._code_nodes import Nodes
-from pijit._formats._code_values import LIBRARY, Namespace, Unsayable, Values
+from pijit._formats.code.guards import Condition, Guards
+from pijit._formats.code.library import OtherWay, Unchanged, Undo, form_of, modes
+from pijit._formats.code.nodes import Nodes
+from pijit._formats.code.values import LIBRARY, Namespace, Unsayable, Values
 from pijit.errors import ExportError
 from pijit.graph import captured
 from pijit.graph.arguments import leaves

@@ -1,11 +1,11 @@
-"""Operators of torch as expressions of Python, and what they make and write; see `pijit._formats._code_nodes`."""
+"""Operators of torch as expressions of Python, and what they make and write; see `pijit._formats.code.nodes`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pijit import _torch_objects
-from pijit._formats._code_lines import Lines
-from pijit._formats._code_values import Unsayable
+from pijit._formats.code.lines import Lines
+from pijit._formats.code.values import Unsayable
 from pijit.graph.tokens import token
 
 _FORMS = {

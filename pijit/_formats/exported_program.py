@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
-from pijit._formats._fx_branches import BranchLowering
 from pijit._formats.fx import check_branches
+from pijit._formats.fx.branches import BranchLowering
 from pijit.errors import ExportError
 from pijit.graph.branches import all_nodes, check_dtypes, has_branches, is_branch
 from pijit.graph.model import Graph, Value

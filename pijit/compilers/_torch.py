@@ -4,8 +4,8 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pijit._formats._fx_branches import BranchLowering
-from pijit._formats._fx_lowering import targets
+from pijit._formats.fx.branches import BranchLowering
+from pijit._formats.fx.lowering import targets
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Value, replaced
 

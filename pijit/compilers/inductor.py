@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pijit._formats._fx_lowering import targets
+from pijit._formats.fx.lowering import targets
 from pijit.compilers import _exported, _torch
 from pijit.compilers._base import Backend, Options, Plan
 from pijit.compilers._exact import COMPLEX, INTEGERS, MOVES, Exact

@@ -9,7 +9,7 @@ whole process could silence them: a thread that compiles beside the program must
 from collections.abc import Mapping
 from typing import Any
 
-from pijit._formats._fx_lowering import targets
+from pijit._formats.fx.lowering import targets
 from pijit.compilers import _torch
 from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, has_numbers
 from pijit.errors import BackendError

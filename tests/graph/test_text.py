@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_flatten
 
-from pijit._formats._fx_lowering import token
+from pijit._formats.fx.lowering import token
 from pijit.graph import Graph, Node, Region, Slice, Token, Value
 from pijit.graph.text import function_name, parameters
 from pijit.graph.torch_calls import function_at, torch_call

@@ -71,7 +71,7 @@ FACADES = {
 
 # Modules that are imported inside functions, and why not every program pays for them.
 LATE = {
-    "_formats._fx_run": "it imports torch",
+    "_formats.fx.control_flow": "it imports torch",
     "_formats._mindspore_lower": "it imports MindSpore",
     "_formats.onnx.lower": "it imports ONNX",
     "_formats._stablehlo_lower": "it imports JAX",

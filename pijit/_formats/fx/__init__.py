@@ -6,7 +6,7 @@ Rules:
 3. Sizes that are free are read by `aten.sym_size` and computed by Python's operators.
 4. A graph that computes gradients itself, such as a training step, is no part of what autograd follows: its operators
    take parameters detached, which share their memory.
-5. A decision on data, or a loop, is a function that is given GraphModules; see `pijit._formats._fx_run`.
+5. A decision on data, or a loop, is a function that is given GraphModules; see `pijit._formats.fx.control_flow`.
 6. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
    them.
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pijit._formats._checks import check_whole
-from pijit._formats._fx_branches import BranchLowering, check_writes
-from pijit._formats._fx_lowering import NAME
+from pijit._formats.fx.branches import BranchLowering, check_writes
+from pijit._formats.fx.lowering import NAME
 from pijit.errors import ExportError
 from pijit.graph.branches import has_branches
 from pijit.graph.model import Graph
@@ -52,7 +52,7 @@ def write(made: Any, path: Path) -> None:
     """
     import torch
 
-    from pijit._formats._fx_run import FUNCTIONS
+    from pijit._formats.fx.control_flow import FUNCTIONS
 
     if any(node.target in FUNCTIONS for node in made.graph.nodes):
         raise ExportError(

@@ -1,6 +1,6 @@
 """Nodes with graphs in them as torch's higher order operators `cond` and `while_loop`.
 
-torch.export takes these; a GraphModule calls them through `pijit._formats._fx_run`.
+torch.export takes these; a GraphModule calls them through `pijit._formats.fx.control_flow`.
 
 1. A graph in a node becomes a GraphModule of its own, an attribute of the one around it.
 2. The operators take tensors, and ints that are the same in each turn. A number that data decides, or that is carried,
@@ -12,7 +12,7 @@ torch.export takes these; a GraphModule calls them through `pijit._formats._fx_r
 from collections.abc import Iterator
 from typing import Any
 
-from pijit._formats._fx_lowering import Lowering
+from pijit._formats.fx.lowering import Lowering
 from pijit.errors import ExportError
 from pijit.graph.branches import BRANCHES, given, is_branch, kind_of
 from pijit.graph.memory import Memory, outputs_shared, shared, written_by
@@ -73,9 +73,9 @@ class BranchLowering(Lowering):
 
     def branch(self, node: Node) -> None:
         """Makes the nodes of FX for one that has graphs in it."""
-        from pijit._formats import _fx_run
+        from pijit._formats.fx import control_flow
 
-        functions: Any = self.torch.ops.higher_order if self.traced else _fx_run
+        functions: Any = self.torch.ops.higher_order if self.traced else control_flow
         places = _each_once(self, node, [*_places(self, node)])
         modules = []
         for name in BRANCHES[node.op]:

@@ -1,12 +1,12 @@
-"""Makes a GraphModule of a graph: its nodes call the operators that the program called. Branches are `_fx_branches`."""
+"""Makes a GraphModule of a graph: its nodes call the operators that the program called. Branches are in `branches`."""
 
 import linecache
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pijit._formats._fx_indexing import is_by_number, item
-from pijit._formats._numbers import DataNumbers
+from pijit._formats.fx.data_numbers import DataNumbers
+from pijit._formats.fx.indexing import is_by_number, item
 from pijit.errors import ExportError
 from pijit.graph.branches import has_branches, is_branch
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
@@ -118,7 +118,7 @@ class Lowering:
             self.now(node)
 
     def branch(self, node: Node) -> None:
-        """A node that has graphs in it; `_fx_branches` makes it."""
+        """A node that has graphs in it; `branches` makes it."""
         raise NotImplementedError(node.op)
 
     def now(self, node: Node) -> None:

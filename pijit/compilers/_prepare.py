@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pijit import passes
-from pijit._formats._results import needed
+from pijit._formats._graph_results import needed
 from pijit.compilers import _decided, _pieces
 from pijit.compilers._base import Backend, Options, Plan, lacking
 from pijit.compilers._remembered import remembered

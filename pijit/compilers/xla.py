@@ -65,9 +65,9 @@ def _compiled(graph: Graph, options: Options) -> tuple[Any, int]:
     """The executable of a graph, and about its size."""
     from jax._src.lib import _jax
 
-    from pijit._formats import _stablehlo_lower
+    from pijit._formats.stablehlo import lower as stablehlo_lower
 
-    text = str(_stablehlo_lower.lowered(graph, options.fold, False, "cpu"))
+    text = str(stablehlo_lower.lowered(graph, options.fold, False, "cpu"))
     settings = _jax.CompileOptions()
     if (options.threads or _torch.threads()) == 1:
         settings.env_option_overrides = [("xla_cpu_multi_thread_eigen", False)]

@@ -72,9 +72,9 @@ FACADES = {
 # Modules that are imported inside functions, and why not every program pays for them.
 LATE = {
     "_formats.fx.control_flow": "it imports torch",
-    "_formats._mindspore_lower": "it imports MindSpore",
+    "_formats.mindspore.lower": "it imports MindSpore",
     "_formats.onnx.lower": "it imports ONNX",
-    "_formats._stablehlo_lower": "it imports JAX",
+    "_formats.stablehlo.lower": "it imports JAX",
     "graph.forms.mindspore_array": "it imports MindSpore",
     "compilers._split": "it imports torch",
     "compilers.market": "only what is compiled needs threads, queues and processes",

@@ -14,7 +14,7 @@ Rules:
 from pathlib import Path
 from typing import Any
 
-from pijit._formats._checks import check_whole
+from pijit._formats._whole_graph import check_whole
 from pijit._formats.fx.branches import BranchLowering, check_writes
 from pijit._formats.fx.lowering import NAME
 from pijit.errors import ExportError

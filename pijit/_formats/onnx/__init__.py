@@ -16,7 +16,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pijit._formats._checks import check_whole
+from pijit._formats._whole_graph import check_whole
 from pijit.graph.model import Graph
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 from onnx import GraphProto
 
-from pijit._formats._results import needed
+from pijit._formats._graph_results import needed
 from pijit._formats.onnx.complex_arrays import has_complex
 from pijit._formats.onnx.types import NUMBERS, Tensor
 from pijit.graph.branches import check_dtypes, given, graphs_of, kind_of, outputs_of

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper
 
-from pijit._formats._results import checks, named_results, needed
+from pijit._formats._graph_results import checks, named_results, needed
 from pijit._formats.onnx import (
     activations,
     arrays,

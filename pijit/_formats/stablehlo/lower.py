@@ -11,8 +11,8 @@ import numpy as np
 from jax import export
 from jax.extend.mlir.dialects import stablehlo as dialect
 
-from pijit._formats._results import checks, named_results, needed
-from pijit._formats._stablehlo_module import Module
+from pijit._formats._graph_results import checks, named_results, needed
+from pijit._formats.stablehlo.module import Module
 from pijit._version import __version__
 from pijit.errors import ExportError
 from pijit.graph.branches import all_nodes, check_dtypes, graphs_of, has_branches, is_branch

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pijit._arrays import Raw, write_file
-from pijit._formats._array_file import ArrayFile
-from pijit._formats._checks import check_whole
-from pijit._formats._python_file import BESIDE, PythonFile
+from pijit._formats._whole_graph import check_whole
+from pijit._formats.python.array_file import ArrayFile
+from pijit._formats.python.file import BESIDE, PythonFile
 from pijit._wrong import nearest
 from pijit.errors import ExportError, UsageError
 from pijit.graph.forms import FRAMEWORKS as FRAMEWORKS_BY_NAME

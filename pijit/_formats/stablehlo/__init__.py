@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pijit._arrays import raw, write_file
-from pijit._formats._checks import check_whole
-from pijit._formats._stablehlo_module import Module
+from pijit._formats._whole_graph import check_whole
+from pijit._formats.stablehlo.module import Module
 from pijit.errors import ExportError, UsageError
 from pijit.graph.model import Graph
 from pijit.graph.sizes import fixed
@@ -50,23 +50,23 @@ def make(
     if parameters not in PARAMETERS:
         raise UsageError(f"parameters={parameters!r} is not one of {', '.join(map(repr, PARAMETERS))}")
     check_whole(graph, NAME)
-    from pijit._formats import _stablehlo_lower
+    from pijit._formats.stablehlo import lower as stablehlo_lower
 
     options = (parameters == "constants", locations, platform)
     graph = graph.functional()
     if dynamic is not None:
-        return _stablehlo_lower.lowered(graph, *options)
+        return stablehlo_lower.lowered(graph, *options)
     return _as_free_as_can_be(graph, options)
 
 
 def _as_free_as_can_be(graph: Graph, options: tuple[bool, bool, str]) -> Module:
     """The text with the sizes free that JAX can follow; what is no matter of sizes is raised."""
-    from pijit._formats import _stablehlo_lower
+    from pijit._formats.stablehlo import lower as stablehlo_lower
 
     sizes: dict[str, int] = {}
     while True:
         try:
-            return _stablehlo_lower.lowered(graph, *options, sizes)
+            return stablehlo_lower.lowered(graph, *options, sizes)
         except ExportError as error:
             left = dict(graph.symbols)
             if not left:

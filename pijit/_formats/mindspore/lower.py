@@ -15,7 +15,7 @@ import mindspore
 import numpy as np
 
 from pijit._arrays import DTYPES, raw, write_file
-from pijit._formats._results import checks, named_results, needed
+from pijit._formats._graph_results import checks, named_results, needed
 from pijit._version import __version__
 from pijit.errors import ExportError, PijitError
 from pijit.graph.forms.mindspore import ON_ARRAYS, in_arrays

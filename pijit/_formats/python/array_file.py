@@ -3,8 +3,8 @@
 import importlib
 from collections.abc import Iterable, Iterator
 
-from pijit._formats._forms_source import source_of
-from pijit._formats._python_file import PythonFile
+from pijit._formats.python.file import PythonFile
+from pijit._formats.python.forms_source import source_of
 from pijit.errors import ExportError
 from pijit.graph.branches import all_nodes, is_branch
 from pijit.graph.forms import form_of, load

@@ -16,7 +16,7 @@ the source, with the weights in a safetensors file beside it, and a function `lo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pijit._formats._checks import check_whole
+from pijit._formats._whole_graph import check_whole
 from pijit.errors import ExportError
 from pijit.graph.branches import decline
 from pijit.graph.model import Graph
@@ -50,19 +50,19 @@ def make(graph: Graph, *, dynamic: Any = None) -> "mindspore.nn.Cell":
         )
     check_whole(graph, NAME)
     decline(graph, f"format {NAME!r}")
-    from pijit._formats import _mindspore_lower
+    from pijit._formats.mindspore import lower as mindspore_lower
 
-    return _mindspore_lower.cell(fixed(graph, graph.symbols).functional())
+    return mindspore_lower.cell(fixed(graph, graph.symbols).functional())
 
 
 def write(made: Any, path: Path) -> None:
     """Saves the cell as MindIR or as source, by the end of the name."""
-    from pijit._formats import _mindspore_lower
+    from pijit._formats.mindspore import lower as mindspore_lower
 
     if path.suffix == ".mindir":
-        _mindspore_lower.save_mindir(made, path)
+        mindspore_lower.save_mindir(made, path)
     elif path.suffix == ".py":
-        _mindspore_lower.save_source(made, path)
+        mindspore_lower.save_source(made, path)
     else:
         raise ExportError(
             f"{path.name} is no name for a cell of MindSpore; end it with .mindir, or with .py for its source"

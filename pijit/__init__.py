@@ -7,7 +7,7 @@ fast(batch)                 # replayed, bit for bit the same
 
 from pijit import _path, _refuse_unbuilt, _interpreter, errors, graph  # noqa: F401, I001  in this order, before the core is loaded
 from pijit._config import config
-from pijit._dynamic import dynamic
+from pijit._varying_sizes import dynamic
 from pijit._export import export, formats
 from pijit._marks import constant, opaque, skip
 from pijit._region import region

@@ -20,14 +20,14 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from pijit import _built, _choice, _core
-from pijit._choice import BUILD, Choice
+from pijit import _adapter_choice, _built, _core
+from pijit._adapter_choice import BUILD, Choice
 from pijit.errors import AdapterError
 
 logger = logging.getLogger("pijit")
 
 # Framework, and what chooses the module of its adapter, which has attach() and built_against().
-ADAPTERS: dict[str, Callable[[ModuleType], Choice]] = {"torch": _choice.choose}
+ADAPTERS: dict[str, Callable[[ModuleType], Choice]] = {"torch": _adapter_choice.choose}
 
 _attaching = threading.RLock()
 _attached: set[str] = set()
@@ -97,7 +97,7 @@ def _load_and_attach(framework: str) -> None:
         return _refuse(framework, choice.why_none)
     mend = f"run: {_built.reinstall() if choice.file is None else BUILD}"
     try:
-        adapter = _choice.load(choice)
+        adapter = _adapter_choice.load(choice)
     except ImportError as error:
         _failed[framework] = f"pijit's adapter does not load with {framework} {version} ({error}); {mend}"
         return None

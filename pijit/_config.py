@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from pijit import _backend_names, _built, _core, _path
 from pijit._lazy_market import LazyMarket
-from pijit._wrong import nearest
+from pijit._usage_errors import nearest
 from pijit.errors import ConfigError
 
 logger = logging.getLogger("pijit")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pijit import _formats
-from pijit._wrong import describe, nearest
+from pijit._usage_errors import describe, nearest
 from pijit.errors import ExportError, PijitError, UsageError
 from pijit.graph import Graph, captured, kept
 from pijit.graph.sizes import with_sizes

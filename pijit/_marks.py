@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 from pijit import _core
 from pijit._config import OFF
 from pijit._roots import function_of, root_of
-from pijit._wrong import describe
+from pijit._usage_errors import describe
 from pijit.errors import UsageError
 
 Callee = TypeVar("Callee", bound=Callable[..., Any] | ModuleType)

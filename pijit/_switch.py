@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 
 from pijit import _adapters, _core, _messages
 from pijit._config import OFF, Options, config
-from pijit._wrong import check_no_function
+from pijit._usage_errors import check_no_function
 from pijit.errors import UsageError
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ from pijit._config import OFF, WHY_OFF, config
 from pijit._lazy_market import LazyMarket
 from pijit._roots import add_root, function_of, mark_of, root_of, second_of
 from pijit._switch import SUSPENDABLE, why_off
-from pijit._wrong import check_keywords, check_thing, describe
+from pijit._usage_errors import check_keywords, check_thing, describe
 from pijit.errors import UsageError
 from pijit.segments import progress, under_way
 from pijit.traces import Trace, Traces, entries_of, entry_place, place, view

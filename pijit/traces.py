@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Literal
 
-from pijit import _core, _listing, _names
-from pijit._facts import Facts
-from pijit._names import literal, new  # noqa: F401  what the text of a trace imports from here
+from pijit import _core, _listing, _trace_imports
+from pijit._node_facts import Facts
+from pijit._trace_imports import literal, new  # noqa: F401  what the text of a trace imports from here
 from pijit.errors import UsageError
 from pijit.segments import Segment, views
 
@@ -228,7 +228,7 @@ class Trace:
         lines = list(self._lines(guards))
         if self.root < 0:  # nothing is known of the objects that the text names
             return "\n".join(lines)
-        return "\n".join([*lines, *_names.tail(lines, dict(self.imports), dict(self.literals))])
+        return "\n".join([*lines, *_trace_imports.tail(lines, dict(self.imports), dict(self.literals))])
 
     def graph(self, *examples: Any) -> "Graph":
         """The trace as a framework-neutral graph, made from the trace itself: the function is not called.
@@ -397,8 +397,8 @@ def view(
         entry=entry_place(trace["entry"], trace["file"], trace["line"]),
         modes=trace["modes"],
         loaded=tuple(trace["loaded"]),
-        imports=() if data is None or guards is None else tuple(_names.imports(data, guards).items()),
-        literals=() if data is None else tuple(_names.literals(data, [node.text for node in nodes]).items()),
+        imports=() if data is None or guards is None else tuple(_trace_imports.imports(data, guards).items()),
+        literals=() if data is None else tuple(_trace_imports.literals(data, [node.text for node in nodes]).items()),
     )
 
 

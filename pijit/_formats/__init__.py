@@ -1,6 +1,6 @@
-"""The formats in which a graph leaves pijit: one module or package each, found by its name, and those of other packages.
+"""The formats in which a graph leaves pijit: a module or package each, found by its name, and those of other packages.
 
-A format is a module, or a package. Another package gives one by an entry point of the group `pijit.formats`, whose name is the
+A format is a module. Another package gives one by an entry point of the group `pijit.formats`, whose name is the
 format's name. It has:
 
     NAME      as in `pijit.export(..., format=NAME)`
@@ -28,8 +28,8 @@ import pkgutil
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from pijit._usable import Usable
-from pijit._wrong import nearest
+from pijit._availability import Usable
+from pijit._usage_errors import nearest
 from pijit.errors import ExportError
 
 _NEEDED = ("NAME", "PACKAGES", "INSTALL", "SUFFIX", "DOC", "write")

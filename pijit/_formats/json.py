@@ -43,8 +43,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from pijit._arrays import Raw, array, framework_of, raw, read_file, write_file
-from pijit._wrong import describe
+from pijit._array_bytes import Raw, array, framework_of, raw, read_file, write_file
+from pijit._usage_errors import describe
 from pijit.errors import ExportError, UsageError
 from pijit.graph.branches import has_branches
 from pijit.graph.forms import FRAMEWORKS

@@ -13,9 +13,9 @@ import importlib
 from importlib.metadata import EntryPoint
 
 from pijit import _backend_names
+from pijit._availability import Usable
 from pijit._backend_names import OWN, names
-from pijit._usable import Usable
-from pijit._wrong import describe, nearest
+from pijit._usage_errors import describe, nearest
 from pijit.compilers._base import EXACT, USUAL, Backend, Options, Plan, Tolerance
 from pijit.compilers.registered import Function, OfPackage, Registered
 from pijit.errors import BackendError, UsageError

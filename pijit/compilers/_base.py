@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pijit._wrong import nearest
+from pijit._usage_errors import nearest
 from pijit.compilers._decided import Declines, Limit
 from pijit.compilers._exact import Exact
 from pijit.errors import BackendError, PijitError, UsageError
@@ -233,7 +233,7 @@ class Backend:
             ExportError: the graph has branches.
             UsageError: it has no such option.
         """
-        from pijit.compilers import _pieces, _prepare
+        from pijit.compilers import _partition, _prepare
 
         options = options or Options()
         self.check(options)
@@ -241,7 +241,7 @@ class Backend:
         with reported(self.name):
             parts = _prepare.parts(graph, self, options)
             missing = _prepare.missing(parts.core, self, options)
-            return _prepare.completed(_pieces.make(parts.core, self, options, missing), parts)
+            return _prepare.completed(_partition.make(parts.core, self, options, missing), parts)
 
     def is_for_auto(self) -> bool:
         """It is usable, and may be asked for without a name."""

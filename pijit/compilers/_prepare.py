@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from pijit import passes
 from pijit._formats._graph_results import needed
-from pijit.compilers import _decided, _pieces
+from pijit.compilers import _decided, _partition
 from pijit.compilers._base import Backend, Options, Plan, lacking
-from pijit.compilers._remembered import remembered
+from pijit.compilers._graph_cache import remembered
 from pijit.compilers._torch import module_of
 from pijit.errors import BackendError
 from pijit.graph import regions
@@ -131,7 +131,7 @@ def missing(core: Graph, backend: Backend, options: Options) -> list[int]:
     nodes = [node for node in core.nodes if id(node) in left]
     if nodes and options.symbolic:
         raise lacking(backend.name, nodes)
-    return _pieces.positions(core, nodes)
+    return _partition.positions(core, nodes)
 
 
 def _constants(core: Graph, options: Options) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from pijit._config import config
-from pijit.compilers._beside import beside
+from pijit.compilers._compiler_threads import beside
 
 _AFTER = 2.0  # seconds that something compiles before it is shown
 _EACH = 0.5  # seconds between two looks

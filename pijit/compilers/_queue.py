@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from pijit import _core
 from pijit.compilers import pool
-from pijit.compilers._beside import beside, compiling
 from pijit.compilers._compared import Grave, graves
+from pijit.compilers._compiler_threads import beside, compiling
 from pijit.errors import BackendError
 
 if TYPE_CHECKING:
-    from pijit.compilers._split import Compilations
+    from pijit.compilers._gradient_plans import Compilations
 
 _FIRST, _LONGEST = 0.02, 1.0  # seconds between looks at what waits
 _PATIENCE = 300.0  # seconds after which a segment that was not replayed again is given up

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pijit._arrays import raw, write_file
+from pijit._array_bytes import raw, write_file
 from pijit.compilers import _torch
 from pijit.compilers._base import Options
 from pijit.graph.model import Graph
@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from pijit import compilers
-from pijit._arrays import array, read_file
+from pijit._array_bytes import array, read_file
 from pijit.compilers import Options
 from pijit.graph import Graph
 

@@ -25,8 +25,8 @@ from typing import Any
 from pijit._torches import installed
 from pijit.compilers import _torch
 from pijit.compilers._base import EXACT, Backend, Options, Plan, has_numbers
-from pijit.compilers._beside import others_run
 from pijit.compilers._compared import difference
+from pijit.compilers._compiler_threads import others_run
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node
 

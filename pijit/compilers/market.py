@@ -24,20 +24,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pijit import _core, _dynamic, compilers
+from pijit import _core, _varying_sizes, compilers
 from pijit._roots import root_of
-from pijit.compilers import _free_sizes, _told, pool
+from pijit.compilers import _failures, _free_sizes, pool
 from pijit.compilers._base import Backend, Options
-from pijit.compilers._beside import others_run
 from pijit.compilers._compared import Differs, Made, difference, told
+from pijit.compilers._compiler_threads import others_run
+from pijit.compilers._graph_cache import forget
 from pijit.compilers._queue import Job, Queue
-from pijit.compilers._quietly import quietly
-from pijit.compilers._remembered import forget
+from pijit.compilers._without_full_collections import quietly
 from pijit.errors import BackendError, ExportError
 from pijit.graph.segment import graph_of_segment
 
 if TYPE_CHECKING:
-    from pijit.compilers._split import Compilations
+    from pijit.compilers._gradient_plans import Compilations
     from pijit.graph.model import Graph
     from pijit.graph.segment import SegmentGraph
 
@@ -242,7 +242,7 @@ class Market:
             if _worker.stopping:
                 return
             row.state = str(error)
-            _told.tell(backend, error)
+            _failures.tell(backend, error)
         except Exception as error:
             row.state = f"{type(error).__name__}: {error}"
             raise
@@ -293,7 +293,7 @@ class Market:
             return True
         free = kind.wants_plans(form)
         if free is None and not kind.tried:
-            free = _free_sizes.expected_of(form, None if self.dynamic else _dynamic.sizes())
+            free = _free_sizes.expected_of(form, None if self.dynamic else _varying_sizes.sizes())
         return free is not None and self._compile_free(offer, kind, form, free, backends)
 
     def _compile_free(
@@ -340,7 +340,7 @@ class Market:
         except BackendError as error:
             row.state = str(error)
             _log.info("pijit: no plan of free sizes: %s", error)
-            _told.tell(backend, error)
+            _failures.tell(backend, error)
         row.compilation = None
         kind.compiling -= 1
         if kind.compiling:
@@ -392,7 +392,7 @@ def _begun(
         return pool.submit(segment.graph, backend, options, priority=priority)
     if not backend.training:
         raise BackendError(f"backend {backend.name!r} computes no gradients")
-    from pijit.compilers._split import Compilations
+    from pijit.compilers._gradient_plans import Compilations
 
     return Compilations(segment.split, backend, replace(options, fold=False), priority)
 

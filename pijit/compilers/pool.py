@@ -25,10 +25,10 @@ from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import OWN, _pieces, _prepare, _progress, _torch, get, worker
+from pijit.compilers import OWN, _partition, _prepare, _progress, _torch, get, worker
 from pijit.compilers._base import Backend, Options, Plan, reported
-from pijit.compilers._beside import beside, compiling
-from pijit.compilers._quietly import quietly
+from pijit.compilers._compiler_threads import beside, compiling
+from pijit.compilers._without_full_collections import quietly
 from pijit.errors import BackendError, PijitError
 from pijit.graph.model import Graph
 
@@ -159,7 +159,7 @@ class Compilation:
                 worker.write_job(parts.core, self._compiler, self._options, limits.memory, directory)
             missing = self._wait_for(self._start(directory), directory)
             with quietly:
-                made = _pieces.load(parts.core, self._compiler, self._options, directory / worker.MADE, missing)
+                made = _partition.load(parts.core, self._compiler, self._options, directory / worker.MADE, missing)
                 return _prepare.completed(made, parts)
 
     def _start(self, directory: Path) -> "subprocess.Popen[bytes]":

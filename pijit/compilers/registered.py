@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from pijit._wrong import describe
-from pijit.compilers import _told, _torch
+from pijit._usage_errors import describe
+from pijit.compilers import _failures, _torch
 from pijit.compilers._base import Backend, Options, Plan, raised
 from pijit.errors import BackendError
 from pijit.graph.model import Graph
@@ -52,14 +52,14 @@ class Registered(Backend):
             except Exception as error:
                 failed = raised(self.name, error)
                 failed.__cause__ = error
-                _told.tell(self, failed)
+                _failures.tell(self, failed)
                 raise failed from error
             given = tuple(given) if isinstance(given, tuple | list) else (given,)
             for each, tensor in zip(given, tensors, strict=False):
                 if tensor and each is not None and not isinstance(each, torch.Tensor):
                     what = f"gave {describe(each)} in the place of a tensor"
                     wrong = BackendError(f"backend {self.name!r}: what it has compiled {what}")
-                    _told.tell(self, wrong)
+                    _failures.tell(self, wrong)
                     raise wrong
             return given
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pijit._formats import json as format_json
-from pijit.compilers import _pieces, _prepare, _torch, get
+from pijit.compilers import _partition, _prepare, _torch, get
 from pijit.compilers._base import Backend, Options, reported
 from pijit.errors import PijitError
 from pijit.graph.model import Graph
@@ -73,7 +73,7 @@ def run(directory: Path) -> list[int]:
     backend = get(job["backend"])
     with reported(backend.name):
         missing = _prepare.missing(graph, backend, options)
-        return _pieces.build(graph, backend, options, directory / MADE, missing)
+        return _partition.build(graph, backend, options, directory / MADE, missing)
 
 
 def _end_with_parent(directory: Path) -> None:

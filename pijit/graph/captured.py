@@ -9,7 +9,7 @@ from typing import Any
 from pijit import _adapters, _core, _torch_objects
 from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
-from pijit._wrong import check_thing
+from pijit._usage_errors import check_thing
 from pijit.errors import ExportError
 from pijit.graph import autograd, steps
 from pijit.graph.arguments import Leaf, leaves

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pijit._wrong import nearest
+from pijit._usage_errors import nearest
 from pijit.errors import ExportError, UsageError
 from pijit.graph.branches import graphs_of, is_branch
 from pijit.graph.forms import form_of, load, numbers

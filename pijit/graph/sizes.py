@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pijit._wrong import describe, nearest
+from pijit._usage_errors import describe, nearest
 from pijit.errors import ExportError, UsageError
 from pijit.graph.branches import graphs_of
 from pijit.graph.model import Graph, Node, Region, Size, Value, replaced, values_of

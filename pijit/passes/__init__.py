@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TextIO
 
-from pijit._wrong import nearest
+from pijit._usage_errors import nearest
 from pijit.errors import ConfigError, UsageError
 from pijit.graph.branches import inside
 from pijit.graph.model import Graph

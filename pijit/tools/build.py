@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from pijit import _adapter_cache, _built, _choice, _torches
+from pijit import _adapter_cache, _adapter_choice, _built, _torches
 from pijit._version import __version__
 from pijit.errors import AdapterError
 
@@ -42,10 +42,12 @@ def build(force: bool = False) -> str:
         AdapterError: it cannot be built, or does not pass its test; the message says what to do.
     """
     torch = _torch()
-    choice = _choice.choose_for(torch.version, torch.abi)
+    choice = _adapter_choice.choose_for(torch.version, torch.abi)
     if choice.module and not force:
         where = "came with pijit" if choice.file is None else f"is {choice.file}"
-        return f"the adapter for torch {torch.version} {where}; to build one all the same: {_choice.BUILD} --force"
+        return (
+            f"the adapter for torch {torch.version} {where}; to build one all the same: {_adapter_choice.BUILD} --force"
+        )
     sources, compiler = _sources(), _compiler()
     _check_headers(torch)
     file = _adapter_cache.file(torch.version, torch.abi)
@@ -68,7 +70,7 @@ def _torch() -> _Torch:
         import torch
     except Exception as error:  # what is installed may be broken in any way
         raise AdapterError(f"there is no torch to build for: {type(error).__name__}: {error}") from None
-    version, abi = _choice.facts(torch)
+    version, abi = _adapter_choice.facts(torch)
     return _Torch(version, abi, Path(torch.__file__).parent)
 
 

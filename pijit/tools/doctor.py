@@ -10,7 +10,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from pijit import _adapter_cache, _adapters, _built, _choice, _core, _installation, _torch_objects
+from pijit import _adapter_cache, _adapter_choice, _adapters, _built, _core, _installation, _torch_objects
 from pijit._config import OFF, OPTIONS, WHY_OFF, config
 from pijit._installation import Check
 from pijit._version import __version__
@@ -39,12 +39,12 @@ def _check_switch() -> Check:
 
 def _check_adapters() -> Check:
     """For which torches there are adapters, of pijit's own and built here."""
-    own, built = _choice.with_adapter(), _adapter_cache.built()
+    own, built = _adapter_choice.with_adapter(), _adapter_cache.built()
     found = f"for torch {', '.join(own)}" if own else "none came with pijit"
     for path in built:
         why = _adapter_cache.why_not(path)
         found += f"; built here: {path}" + (f" (not used: {why})" if why else "")
-    return Check("adapters", bool(own or built), found, _choice.BUILD)
+    return Check("adapters", bool(own or built), found, _adapter_choice.BUILD)
 
 
 def _check_adapter(framework: str) -> Check:
@@ -98,7 +98,7 @@ def _check_replay() -> Check:
     except AdapterError:  # the check of the adapter has said what and why
         return Check("replay", False, "nothing is replayed without the adapter", mend)
     if _adapters.refused():
-        return Check("replay", False, "nothing is replayed without the adapter", _choice.BUILD)
+        return Check("replay", False, "nothing is replayed without the adapter", _adapter_choice.BUILD)
     good = all(example([3, 1, 2]) == [4, 2, 3] for _ in range(3)) and status(example).state == "replaying"
     return Check("replay", good, f"the example is {status(example).state}", mend)
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pijit import _core
 from pijit._roots import root_of
-from pijit._wrong import describe
+from pijit._usage_errors import describe
 from pijit.api import Status, jit, status, traces
 from pijit.errors import UsageError
 from pijit.traces import Stop, Trace, Traces, entries_of, plural, stop_view

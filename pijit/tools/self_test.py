@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from pijit import _adapters, _torches
-from pijit._choice import Choice
+from pijit._adapter_choice import Choice
 from pijit.api import jit, status
 
 _CALLS = 4  # of each program: recorded once, replayed then

@@ -19,8 +19,8 @@ from typing import Any
 from pijit import _core, _torch_objects
 from pijit._roots import function_of, root_of
 from pijit._stance import stance
+from pijit._usage_errors import check_thing
 from pijit._verify import difference
-from pijit._wrong import check_thing
 from pijit.api import jit
 from pijit.errors import ExportError, PijitError, UsageError
 from pijit.graph.arguments import leaves

@@ -15,7 +15,7 @@ from counted import Counted, in_threads
 from torch import nn
 
 import pijit
-from pijit import _backend_names, _core, _dynamic
+from pijit import _backend_names, _core, _varying_sizes
 from pijit.compilers import _compared, _free_sizes, market
 from pijit.compilers._queue import Job
 
@@ -77,7 +77,7 @@ def test_one_plan_for_many_sizes(flexible: Counted) -> None:
 
 @pytest.fixture
 def no_marks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(_dynamic, "_sizes", {})
+    monkeypatch.setattr(_varying_sizes, "_sizes", {})
     yield
     _core.set_varying_sizes([])
 

@@ -152,9 +152,9 @@ class TestToldOnce:
 
     @pytest.fixture(autouse=True)
     def said(self, caplog: pytest.LogCaptureFixture) -> None:
-        from pijit.compilers import _told
+        from pijit.compilers import _failures
 
-        _told.forget()
+        _failures.forget()
         self.log = caplog
 
     def only(self, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pijit.compilers._quietly import quietly
+from pijit.compilers._without_full_collections import quietly
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ def test_text_says_version_arguments_and_results():
 
 
 def test_files(tmp_path):
-    from pijit._arrays import read_file
+    from pijit._array_bytes import read_file
 
     module, args = net()
     for parameters in ("arguments", "constants"):

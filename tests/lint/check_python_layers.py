@@ -22,12 +22,12 @@ LAYERS = (
     # Needs nothing of the native core; some of it runs where there is none.
     (
         "errors",
-        "errors _version _path _built _installation _refuse_unbuilt _interpreter _wrong _usable _listing _verify "
-        "_torches _adapter_cache _choice _backend_names _arrays _bare_objects _torch_objects",
+        "errors _version _path _built _installation _refuse_unbuilt _interpreter _usage_errors _availability _listing "
+        "_verify _torches _adapter_cache _adapter_choice _backend_names _array_bytes _bare_objects _torch_objects",
     ),
     ("_core", "_core"),
-    ("config", "_config _lazy_market _adapters _dynamic"),
-    ("traces", "traces segments _names _facts"),
+    ("config", "_config _lazy_market _adapters _varying_sizes"),
+    ("traces", "traces segments _trace_imports _node_facts"),
     # What is recorded, and when it is replayed.
     ("roots", "_roots _switch _stance _marks _messages"),
     ("graph", "graph"),
@@ -53,7 +53,9 @@ def _facade(targets: str, reason: str) -> Facade:
 
 FACADES = {
     "_lazy_market": _facade("compilers.market", "a market is made when the first segment is offered"),
-    "_arrays": _facade("graph.forms.mindspore_array", "arrays of MindSpore are read and made where their class is"),
+    "_array_bytes": _facade(
+        "graph.forms.mindspore_array", "arrays of MindSpore are read and made where their class is"
+    ),
     "traces": _facade("graph.traced", "`Trace.graph()` leads from a trace to its graph"),
     "graph.model": _facade(
         "graph.branches graph.drawing graph.functional graph.memory graph.page graph.parts graph.run graph.text "
@@ -65,7 +67,7 @@ FACADES = {
         "the operators of an `Array` are functions of its namespace, which computes with `Array`s",
     ),
     "compilers._base": _facade(
-        "compilers._pieces compilers._prepare", "`Backend.compile` leads through all that a backend shares"
+        "compilers._partition compilers._prepare", "`Backend.compile` leads through all that a backend shares"
     ),
 }
 
@@ -76,7 +78,7 @@ LATE = {
     "_formats.onnx.lower": "it imports ONNX",
     "_formats.stablehlo.lower": "it imports JAX",
     "graph.forms.mindspore_array": "it imports MindSpore",
-    "compilers._split": "it imports torch",
+    "compilers._gradient_plans": "it imports torch",
     "compilers.market": "only what is compiled needs threads, queues and processes",
     "_verify": "only what is verified is compared",
     "passes": "only the subcommand `passes` lists them",

@@ -11,7 +11,7 @@ import pytest
 
 import pijit
 from pijit import _adapters, _core
-from pijit._choice import Choice
+from pijit._adapter_choice import Choice
 from pijit.errors import AdapterError
 
 FRAMEWORK = "pijit_made_up_framework"

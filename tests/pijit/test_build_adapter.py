@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pijit
-from pijit import _adapter_cache, _choice
+from pijit import _adapter_cache, _adapter_choice
 from pijit.errors import AdapterError
 
 torch = pytest.importorskip("torch")
@@ -141,7 +141,7 @@ def test_it_builds(cache):
     assert f"built and tested: {file}" in run("build", "--force", cache=cache)
     assert files(cache) == [file]
     assert f"{file} (built against {torch.__version__}) is attached" in run("doctor", cache=cache)
-    assert _choice.choose(torch).file == file
+    assert _adapter_choice.choose(torch).file == file
     file.chmod(0o622)
     assert f"not used: others may write {file}" in run("doctor", cache=cache)
-    assert _choice.choose(torch).file is None
+    assert _adapter_choice.choose(torch).file is None

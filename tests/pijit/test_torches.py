@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pijit import _adapter_cache, _choice, _torches
+from pijit import _adapter_cache, _adapter_choice, _torches
 
 RELEASES = ["2.13.0", "2.13.1", "2.13.0+cpu", "2.13.0+cu126", "2.13.2+cu130", "2.13.0+rocm6.4", "2.13.0.post1+xpu"]
 OTHERS = ["2.13.0a0+nv", "2.13.0.dev20260301+cu130", "2.13.0a0+git70d99e9", "2.13.0rc1", "2.13.0+vendor", "2.13", ""]
@@ -61,10 +61,10 @@ def test_the_cache(cached, tmp_path):
     """It is found for this torch alone: for its patch releases, not for another minor or ABI."""
     assert cached.is_relative_to(tmp_path)
     assert cached.parent.stat().st_mode & 0o777 == 0o700
-    assert _choice.choose_for("9.1.0", True) == ("pijit._torch_9_1", cached, "")
-    assert _choice.choose_for("9.1.2+cu140", True).file == cached
+    assert _adapter_choice.choose_for("9.1.0", True) == ("pijit._torch_9_1", cached, "")
+    assert _adapter_choice.choose_for("9.1.2+cu140", True).file == cached
     for version, abi in (("9.2.0", True), ("9.1.0", False), ("9.1.0a0+nv", True)):
-        choice = _choice.choose_for(version, abi)
+        choice = _adapter_choice.choose_for(version, abi)
         assert (choice.module, choice.file) == ("", None)
         assert f"there is no adapter for torch {version} (there is one for " in choice.why_none
     assert _adapter_cache.built() == [cached]
@@ -93,17 +93,17 @@ def replace_by_link(file):
 
 @pytest.mark.parametrize("spoil", [spoil_file, spoil_directory, spoil_root, replace_by_link])
 def test_what_others_may_have_written_is_not_loaded(cached, spoil):
-    assert _choice.choose_for("9.1.0", True).file == cached
+    assert _adapter_choice.choose_for("9.1.0", True).file == cached
     says = spoil(cached)
-    choice = _choice.choose_for("9.1.0", True)
+    choice = _adapter_choice.choose_for("9.1.0", True)
     assert choice.module == ""
     assert re.search(f"the one that was built is not used: .*{says}", choice.why_none)
 
 
 def test_what_belongs_to_another_user_is_not_loaded(cached, monkeypatch):
-    assert _choice.choose_for("9.1.0", True).file == cached
+    assert _adapter_choice.choose_for("9.1.0", True).file == cached
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert "belongs to another user" in _choice.choose_for("9.1.0", True).why_none
+    assert "belongs to another user" in _adapter_choice.choose_for("9.1.0", True).why_none
 
 
 def test_without_a_home_there_is_no_cache(monkeypatch):
@@ -111,14 +111,14 @@ def test_without_a_home_there_is_no_cache(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     for home in ("", "/dev/null/nobody", "~"):
         monkeypatch.setenv("HOME", home)
-        assert _choice.choose_for("9.1.0", True).why_none.startswith("there is no adapter for torch 9.1.0")
+        assert _adapter_choice.choose_for("9.1.0", True).why_none.startswith("there is no adapter for torch 9.1.0")
         assert _adapter_cache.built() == []
 
 
 def run(code, **variables):
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(Path(_choice.__file__).parent.parent)} | variables,
+        env=os.environ | {"PYTHONPATH": str(Path(_adapter_choice.__file__).parent.parent)} | variables,
         capture_output=True,
         text=True,
         check=False,
@@ -180,7 +180,7 @@ def test_a_torch_of_another_layout_runs_plain():
 
 
 def test_a_python_of_another_layout_runs_plain():
-    core = _choice.__file__.replace("_choice.py", "")
+    core = _adapter_choice.__file__.replace("_adapter_choice.py", "")
     begin = f"""
 import importlib.util, sys, glob
 spec = importlib.util.spec_from_file_location("pijit._core", glob.glob({core!r} + "_core.*.so")[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pijit
-from pijit import _wrong
+from pijit import _usage_errors
 from pijit.errors import UsageError
 
 
@@ -56,11 +56,11 @@ def test_says_what_is_right(wrong, says):
     assert after["replays"] == before["replays"]
 
 
-@pytest.mark.parametrize("keyword", _wrong.FOREIGN)
+@pytest.mark.parametrize("keyword", _usage_errors.FOREIGN)
 def test_keywords_of_others(keyword):
     with pytest.raises(UsageError) as caught:
         pijit.jit(add, **{keyword: True})
-    assert str(caught.value).endswith(f"; {_wrong.FOREIGN[keyword]}")
+    assert str(caught.value).endswith(f"; {_usage_errors.FOREIGN[keyword]}")
     fast = pijit.jit(add)
     assert [fast(1), fast(2)] == [[1, 1], [2, 1]]
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import pijit
-from pijit import _core, _dynamic
+from pijit import _core, _varying_sizes
 from pijit.errors import UsageError
 
 pytestmark = pytest.mark.torch
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture(autouse=True)
 def no_marks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(_dynamic, "_sizes", {})
+    monkeypatch.setattr(_varying_sizes, "_sizes", {})
     _core.set_varying_sizes([])
     yield
     _core.set_varying_sizes([])
@@ -135,15 +135,15 @@ def test_calls_within_recorded_code() -> None:
     fast = pijit.jit(marked)
     for rows in (3, 3, 5, 5):
         same(fast, marked, torch.randn(rows, 2))
-    assert set(_dynamic.sizes()) == {3, 5}
+    assert set(_varying_sizes.sizes()) == {3, 5}
 
 
 def test_the_newest_sizes_are_kept() -> None:
     for size in range(2, 200):
         pijit.dynamic(torch.empty(size, 1, device="meta"), 0)
     pijit.dynamic(torch.empty(150, device="meta"))
-    assert _dynamic.sizes()[-2:] == (199, 150)
-    assert len(_dynamic.sizes()) == 64
+    assert _varying_sizes.sizes()[-2:] == (199, 150)
+    assert len(_varying_sizes.sizes()) == 64
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ def test_the_newest_sizes_are_kept() -> None:
 def test_bad_input(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make()
-    assert _dynamic.sizes() == ()
+    assert _varying_sizes.sizes() == ()

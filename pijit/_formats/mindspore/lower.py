@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import mindspore
 import numpy as np
 
-from pijit._arrays import DTYPES, raw, write_file
+from pijit._array_bytes import DTYPES, raw, write_file
 from pijit._formats._graph_results import checks, named_results, needed
 from pijit._version import __version__
 from pijit.errors import ExportError, PijitError

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pijit._arrays import Raw, write_file
+from pijit._array_bytes import Raw, write_file
 from pijit._formats._whole_graph import check_whole
 from pijit._formats.python.array_file import ArrayFile
 from pijit._formats.python.file import BESIDE, PythonFile
-from pijit._wrong import nearest
+from pijit._usage_errors import nearest
 from pijit.errors import ExportError, UsageError
 from pijit.graph.forms import FRAMEWORKS as FRAMEWORKS_BY_NAME
 from pijit.graph.model import Graph, Node, Token

@@ -4,7 +4,7 @@ import base64
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from pijit._arrays import DTYPES, Raw, raw
+from pijit._array_bytes import DTYPES, Raw, raw
 from pijit.errors import ExportError
 from pijit.graph.model import Graph
 from pijit.graph.sizes import example_shape

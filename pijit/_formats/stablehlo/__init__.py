@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pijit._arrays import raw, write_file
+from pijit._array_bytes import raw, write_file
 from pijit._formats._whole_graph import check_whole
 from pijit._formats.stablehlo.module import Module
 from pijit.errors import ExportError, UsageError

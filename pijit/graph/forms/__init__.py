@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pijit._wrong import nearest
+from pijit._usage_errors import nearest
 from pijit.errors import UsageError
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pijit import _arrays, _bare_objects
+from pijit import _array_bytes, _bare_objects
 
 if TYPE_CHECKING:
     from pijit._core import GuardData, TraceData
@@ -95,7 +95,7 @@ def literals(data: "TraceData", texts: Sequence[str]) -> dict[int, str]:
         call = node.get("call")
         if call is None or "= literal(" not in texts[at] or call["arguments"][0][1][0] != "const":
             continue
-        held = _arrays.raw(call["arguments"][0][1][1], "the literal")
+        held = _array_bytes.raw(call["arguments"][0][1][1], "the literal")
         if len(held.data) <= _MOST:
             found[at] = base64.b64encode(held.data).decode("ascii")
     return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from pijit._wrong import nearest
+from pijit._usage_errors import nearest
 
 
 class Usable(Mapping[str, str]):

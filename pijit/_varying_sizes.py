@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pijit import _core
 from pijit._config import OFF
-from pijit._wrong import describe
+from pijit._usage_errors import describe
 from pijit.errors import UsageError
 
 Tensor = TypeVar("Tensor")

@@ -1,4 +1,4 @@
-"""Cases of the rows of `_rows_arrays`."""
+"""Cases of the rows of `vocabulary.arrays`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the rows of `_rows_layers`."""
+"""Cases of the rows of `vocabulary.layers`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the rows of `_rows_maths`."""
+"""Cases of the rows of `vocabulary.maths`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the rows of `_rows_training`."""
+"""Cases of the rows of `vocabulary.training`."""
 
 from __future__ import annotations
 

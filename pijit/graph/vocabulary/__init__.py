@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pijit.graph import _rows
+from pijit.graph.vocabulary.families import FAMILIES
 
 _REQUIRED: Any = type("_Required", (), {"__repr__": lambda self: "<required>", "__slots__": ()})()
 
@@ -109,7 +109,7 @@ def _pattern(text: str, parameters: tuple[Parameter, ...]) -> Pattern:
 def rows() -> Mapping[str, Row]:
     """All rows by name."""
     table = {}
-    for family, lines in _rows.FAMILIES.items():
+    for family, lines in FAMILIES.items():
         for signature, doc, *patterns in lines:
             name, _, parameters = signature.partition("(")
             assert name not in table, name

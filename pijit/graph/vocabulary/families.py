@@ -4,9 +4,9 @@ Each line of a family has a signature, a meaning and patterns. A pattern without
 in their order. In meanings, axis None and axis () are all axes, as in torch.
 """
 
-from pijit.graph._rows_arrays import ARRAYS
-from pijit.graph._rows_layers import LAYERS
-from pijit.graph._rows_maths import MATHS
-from pijit.graph._rows_training import TRAINING
+from pijit.graph.vocabulary.arrays import ARRAYS
+from pijit.graph.vocabulary.layers import LAYERS
+from pijit.graph.vocabulary.maths import MATHS
+from pijit.graph.vocabulary.training import TRAINING
 
 FAMILIES: dict[str, list[tuple[str, ...]]] = {**MATHS, **ARRAYS, **LAYERS, **TRAINING}

@@ -17,7 +17,7 @@ from pijit import _formats
 from pijit._usage_errors import describe, nearest
 from pijit.errors import ExportError, PijitError, UsageError
 from pijit.graph import Graph, captured, kept
-from pijit.graph.sizes import with_sizes
+from pijit.graph.model.sizes import with_sizes
 
 if TYPE_CHECKING:
     import onnx

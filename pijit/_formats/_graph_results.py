@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pijit.graph.branches import graphs_of
 from pijit.graph.model import Graph, Node, Value, values_of
+from pijit.graph.model.branches import graphs_of
 
 
 def needed(graph: Graph, size_checks: bool = False) -> list[Node]:

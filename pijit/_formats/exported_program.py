@@ -19,9 +19,9 @@ from pijit._formats._whole_graph import check_whole
 from pijit._formats.fx import check_branches
 from pijit._formats.fx.branches import BranchLowering
 from pijit.errors import ExportError
-from pijit.graph.branches import all_nodes, check_dtypes, has_branches, is_branch
 from pijit.graph.model import Graph, Value
-from pijit.graph.sizes import example_shape, folded
+from pijit.graph.model.branches import all_nodes, check_dtypes, has_branches, is_branch
+from pijit.graph.model.sizes import example_shape, folded
 
 NAME = "exported_program"
 PACKAGES = ("torch",)

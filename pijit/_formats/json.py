@@ -46,9 +46,9 @@ from typing import Any, NamedTuple, NoReturn
 from pijit._array_bytes import Raw, array, framework_of, raw, read_file, write_file
 from pijit._usage_errors import describe
 from pijit.errors import ExportError, UsageError
-from pijit.graph.branches import has_branches
 from pijit.graph.forms import FRAMEWORKS
 from pijit.graph.model import Effect, Graph, Node, Region, Slice, Token, Value
+from pijit.graph.model.branches import has_branches
 
 NAME = "json"
 PACKAGES = ()

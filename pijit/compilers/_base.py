@@ -23,8 +23,8 @@ from pijit._usage_errors import nearest
 from pijit.compilers._decided import Declines, Limit
 from pijit.compilers._exact import Exact
 from pijit.errors import BackendError, PijitError, UsageError
-from pijit.graph.branches import decline
 from pijit.graph.model import Graph, Node, place_of
+from pijit.graph.model.branches import decline
 
 # Relative and absolute difference that is allowed, by dtype; a dtype without a row has to be equal.
 Tolerance = Mapping[str, tuple[float, float]]

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 from pijit.compilers._torch import module_of
 from pijit.errors import BackendError
-from pijit.graph import regions
-from pijit.graph.memory import VIEWS
-from pijit.graph.model import Graph, Node, Slice, Value, place_of
-from pijit.graph.sizes import evaluate
+from pijit.graph.model import Graph, Node, Slice, Value, place_of, regions
+from pijit.graph.model.memory import VIEWS
+from pijit.graph.model.sizes import evaluate
 
 _MOST = 8  # operators that are computed a second time, to look at what they give
 

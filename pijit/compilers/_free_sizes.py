@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pijit.compilers._compared import Made
 from pijit.errors import ExportError
 from pijit.graph.model import Value
-from pijit.graph.sizes import evaluate
+from pijit.graph.model.sizes import evaluate
 
 if TYPE_CHECKING:
     from pijit.graph.segment import SegmentGraph

@@ -25,7 +25,7 @@ from pijit.compilers import pool
 from pijit.compilers._base import Backend, Declines, Options, Plan
 from pijit.compilers._compared import Differs, Made, Row, difference, laid_out
 from pijit.errors import BackendError
-from pijit.graph.memory import Memory
+from pijit.graph.model.memory import Memory
 from pijit.graph.run import bind, caller
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 from pijit.compilers import _torch
 from pijit.compilers._base import Backend, Options, Plan, Unsupported, lacking
 from pijit.errors import BackendError
-from pijit.graph import regions
-from pijit.graph.memory import VIEWS
-from pijit.graph.model import Graph, Node, Value, place_of
+from pijit.graph.model import Graph, Node, Value, place_of, regions
+from pijit.graph.model.memory import VIEWS
 
 _LEAST = 2  # operators that are worth a call of compiled code
 _MOST = 8  # compiled pieces; more are calls of next to nothing

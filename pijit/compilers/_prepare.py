@@ -19,11 +19,10 @@ from pijit.compilers._base import Backend, Options, Plan, lacking
 from pijit.compilers._graph_cache import remembered
 from pijit.compilers._torch import module_of
 from pijit.errors import BackendError
-from pijit.graph import regions
-from pijit.graph.memory import SAME, sharing
-from pijit.graph.model import Graph, Node, Value, place_of, values_of
+from pijit.graph.model import Graph, Node, Value, place_of, regions, values_of
+from pijit.graph.model.memory import SAME, sharing
+from pijit.graph.model.sizes import evaluate, fixed
 from pijit.graph.run import resolve
-from pijit.graph.sizes import evaluate, fixed
 from pijit.graph.torch_calls import NUMBERS
 
 # Views with the layout of what is contiguous: as results of a compiler they have the strides that torch gives them.

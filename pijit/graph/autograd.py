@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import regions, steps, vocabulary
-from pijit.graph.branches import is_branch
-from pijit.graph.model import Argument, Graph, Node, Value, replaced, values_of
-from pijit.graph.names import Names
+from pijit.graph import steps, vocabulary
+from pijit.graph.model import Argument, Graph, Node, Value, regions, replaced, values_of
+from pijit.graph.model.branches import is_branch
+from pijit.graph.model.names import Names
+from pijit.graph.model.tokens import token
 from pijit.graph.run import bind, torch_caller
-from pijit.graph.tokens import token
 
 # Operators that give the same tensor once more.
 _SAME = frozenset({"aten::detach", "aten::alias", "aten::lift_fresh"})

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pijit.graph.branches import is_branch
 from pijit.graph.model import Graph, Node, Region, Slice, Value
+from pijit.graph.model.branches import is_branch
 
 # Modules that only hold others: nobody calls them.
 _CONTAINERS = {"ModuleList", "ModuleDict"}

@@ -18,14 +18,14 @@ from typing import Any, Literal
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import python_calls, regions, trace_rows, vocabulary
+from pijit.graph import python_calls, trace_rows, vocabulary
 from pijit.graph.arguments import Leaf, is_shallow
-from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, values_of
+from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, regions, values_of
+from pijit.graph.model.names import Names
+from pijit.graph.model.tokens import token
 from pijit.graph.modules import Modules
-from pijit.graph.names import Names
 from pijit.graph.opaque import Opaque, holds_opaque, plain, without_opaque
 from pijit.graph.python_calls import Store
-from pijit.graph.tokens import token
 from pijit.graph.torch_calls import NUMBERS
 
 _SKIPPED = {"guard", "guard_type", "epoch", "exit_point", "region", "return", "loop_head"}

@@ -14,8 +14,8 @@ from typing import Any
 
 from pijit.graph import _svg, vocabulary
 from pijit.graph.boxes import Box, boxes_of, is_of_sizes, nodes_in
-from pijit.graph.branches import given, graphs_of, is_branch
 from pijit.graph.model import Graph, Node, Slice, Value, values_of
+from pijit.graph.model.branches import given, graphs_of, is_branch
 
 _FONT = 12
 _SMALL = 10

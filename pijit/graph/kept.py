@@ -8,9 +8,9 @@ from pijit._roots import add_second
 from pijit.errors import ExportError
 from pijit.graph import captured, steps
 from pijit.graph.arguments import leaves
-from pijit.graph.functional import functional
 from pijit.graph.lowering import lowered
 from pijit.graph.model import Graph
+from pijit.graph.model.functional import functional
 from pijit.graph.modules import Modules
 from pijit.graph.turns import TurnBuilder
 from pijit.graph.types import typed

@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.errors import ExportError
-from pijit.graph import regions
 from pijit.graph.liveness import Lowered, Wanted, free, stays, used, with_values
 from pijit.graph.loops import LoopLowering
-from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
-from pijit.graph.names import Names
+from pijit.graph.model import Graph, Node, Slice, Value, regions, replaced, values_of
+from pijit.graph.model.names import Names
 from pijit.graph.tree import End, Fork, Join, Loop, Tree, ends, number
 from pijit.graph.ways import Merging
 

@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 
 from pijit.graph.boxes import Box, boxes_of, nodes_in
-from pijit.graph.branches import graphs_of, is_branch
 from pijit.graph.model import Graph, Node, Slice, Token, Value
+from pijit.graph.model.branches import graphs_of, is_branch
 from pijit.graph.text import literal
 
 _STYLE = (

@@ -10,10 +10,10 @@ from typing import Any
 
 from pijit._usage_errors import nearest
 from pijit.errors import ExportError, UsageError
-from pijit.graph.branches import graphs_of, is_branch
 from pijit.graph.forms import form_of, load, numbers
-from pijit.graph.functional import functional
 from pijit.graph.model import Graph, Node, Slice, Token, Value, place_of
+from pijit.graph.model.branches import graphs_of, is_branch
+from pijit.graph.model.functional import functional
 from pijit.graph.torch_calls import function_at, torch_call
 
 

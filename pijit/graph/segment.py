@@ -19,9 +19,9 @@ from pijit.graph import autograd, steps
 from pijit.graph.build import Builder
 from pijit.graph.captured import tops
 from pijit.graph.model import Graph, Node, Value, place_of
+from pijit.graph.model.sizes import counts, folded
 from pijit.graph.modules import Modules
 from pijit.graph.opaque import holds_opaque
-from pijit.graph.sizes import counts, folded
 from pijit.graph.split import split
 from pijit.graph.types import typed
 

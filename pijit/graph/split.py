@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import autograd, regions
+from pijit.graph import autograd
 from pijit.graph.autograd import Expansion, Unable
-from pijit.graph.branches import decline
-from pijit.graph.memory import VIEWS
-from pijit.graph.model import Graph, Node, Value, replaced
-from pijit.graph.names import Names
-from pijit.graph.sizes import folded
+from pijit.graph.model import Graph, Node, Value, regions, replaced
+from pijit.graph.model.branches import decline
+from pijit.graph.model.memory import VIEWS
+from pijit.graph.model.names import Names
+from pijit.graph.model.sizes import folded
 from pijit.graph.types import typed
 
 # Views of which nothing is copied.

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.errors import ExportError
-from pijit.graph import regions
-from pijit.graph.model import Graph, Node, Value, values_of
+from pijit.graph.model import Graph, Node, Value, regions, values_of
 from pijit.graph.python_calls import Store, is_number
 
 OWN = frozenset({"backward", "grad", "set_grad", "set_grad_enabled"})

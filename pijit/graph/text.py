@@ -20,8 +20,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pijit.graph.branches import all_nodes, given, graphs_of, is_branch
 from pijit.graph.model import Graph, Node, Slice, Token, Value
+from pijit.graph.model.branches import all_nodes, given, graphs_of, is_branch
 from pijit.graph.torch_calls import NUMBERS, TorchCall, path_of, torch_call
 
 _WIDTH = 120

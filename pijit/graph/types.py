@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pijit.graph.branches import given, graphs_of, is_branch, kind_of, outputs_of
 from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
+from pijit.graph.model.branches import given, graphs_of, is_branch, kind_of, outputs_of
 from pijit.graph.run import bind, torch_caller
 
 _LONGEST = 12  # operations in the expression of a size

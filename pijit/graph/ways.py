@@ -26,7 +26,7 @@ from typing import Any
 
 from pijit.graph.build import DECISION
 from pijit.graph.model import Node, Slice, Value
-from pijit.graph.names import Names
+from pijit.graph.model.names import Names
 from pijit.graph.torch_calls import NUMBERS
 from pijit.graph.tree import UNSET, End, Fork, Join, Loop, Meanings, Number, Tree, all_ends, ends, number
 from pijit.graph.turns import EFFECT, HEAD, MEET, NUMBER

@@ -16,8 +16,8 @@ from typing import TextIO
 
 from pijit._usage_errors import nearest
 from pijit.errors import ConfigError, UsageError
-from pijit.graph.branches import inside
 from pijit.graph.model import Graph
+from pijit.graph.model.branches import inside
 
 ORDER = ("no_ops", "identities", "constant_folding", "common_subexpressions", "dead_code")
 _VARIABLE = "PIJIT_PASSES"

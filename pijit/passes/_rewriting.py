@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pijit.graph import regions
-from pijit.graph.model import Argument, Graph, Node, Value, replaced, values_of
+from pijit.graph.model import Argument, Graph, Node, Value, regions, replaced, values_of
 
 
 def same_type(a: Value, b: Value) -> bool:

@@ -10,9 +10,9 @@ Rules:
 from collections.abc import Mapping
 from typing import Any
 
-from pijit.graph.branches import is_branch
-from pijit.graph.memory import Memory, written_by
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, values_of
+from pijit.graph.model.branches import is_branch
+from pijit.graph.model.memory import Memory, written_by
 from pijit.passes._rewriting import rewritten
 
 DOC = "computes once what is computed twice from the same values"

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pijit.graph.branches import is_branch
-from pijit.graph.memory import Memory, written_by
 from pijit.graph.model import Argument, Graph, Node, Value
+from pijit.graph.model.branches import is_branch
+from pijit.graph.model.memory import Memory, written_by
 from pijit.graph.run import bind, torch_caller
 from pijit.passes import dead_code
 from pijit.passes._rewriting import rewritten

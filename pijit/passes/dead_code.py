@@ -5,9 +5,8 @@ A node that writes to something, draws random numbers or checks a decision stays
 
 from dataclasses import replace
 
-from pijit.graph import regions
-from pijit.graph.memory import written_by
-from pijit.graph.model import Graph, values_of
+from pijit.graph.model import Graph, regions, values_of
+from pijit.graph.model.memory import written_by
 
 DOC = "drops nodes whose results nobody uses"
 CONSENT = False

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pijit.graph import regions
-from pijit.graph.model import Graph, Node, Region, Slice, Value, replaced
+from pijit.graph.model import Graph, Node, Region, Slice, Value, regions, replaced
 from pijit.graph.run import bind, caller, resolve
 
 _SMALLEST = 2  # nodes of a function

@@ -7,8 +7,8 @@ where nothing writes to either, and the program does not have both.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pijit.graph.memory import Memory
 from pijit.graph.model import Argument, Graph, Node, Value
+from pijit.graph.model.memory import Memory
 from pijit.passes._rewriting import rewritten, same_type
 
 DOC = "drops arithmetic that changes no bit: x * 1, x / 1, x - 0, -(-x), relu(relu(x)), t(t(x)), joining with nothing"

@@ -14,7 +14,7 @@ import torch
 import pijit
 from pijit.errors import ExportError
 from pijit.graph import Graph, Node, Value
-from pijit.graph.branches import all_nodes
+from pijit.graph.model.branches import all_nodes
 
 sys.path.append(str(Path(__file__).parents[1] / "graph"))
 from branch_graphs import INT, TENSOR, Lines, Program, close, flat, inner, programs, same_bits, whole

@@ -5,7 +5,7 @@ import pytest
 import pijit
 from pijit.errors import ExportError, UsageError
 from pijit.graph import Effect, Graph, Node, Region, Value
-from pijit.graph.sizes import evaluate, symbols_in
+from pijit.graph.model.sizes import evaluate, symbols_in
 
 X = Value("x", "tensor", "input", "float32", ("batch", "length", 8))
 M = Value("mask", "tensor", "input", "bool", ("batch", "2*length + 1"))

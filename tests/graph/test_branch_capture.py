@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_flatten
 import pijit
 from pijit.errors import ExportError, UsageError
 from pijit.graph import Graph, capture_branches
-from pijit.graph.branches import all_nodes
+from pijit.graph.model.branches import all_nodes
 
 pytestmark = pytest.mark.torch
 

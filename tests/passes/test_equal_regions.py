@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pijit.graph import capture
-from pijit.graph.sizes import fixed
+from pijit.graph.model.sizes import fixed
 from pijit.passes.equal_regions import Call, outlined
 
 pytestmark = pytest.mark.torch

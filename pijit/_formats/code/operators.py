@@ -6,7 +6,7 @@ from typing import Any
 from pijit import _torch_objects
 from pijit._formats.code.lines import Lines
 from pijit._formats.code.values import Unsayable
-from pijit.graph.tokens import token
+from pijit.graph.model.tokens import token
 
 _FORMS = {
     "tensor::size": "{0}.size({1})",

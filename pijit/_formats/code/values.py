@@ -16,7 +16,7 @@ from typing import Any
 from pijit import _bare_objects, _listing
 from pijit._formats.code import library
 from pijit.errors import ExportError
-from pijit.graph.tokens import token
+from pijit.graph.model.tokens import token
 
 _PLAIN = (int, bool, str, bytes, type(None), type(...))
 _LONGEST_TEXT = 200  # of a constant that stands in the text

@@ -18,8 +18,8 @@ from pijit._formats._whole_graph import check_whole
 from pijit._formats.fx.branches import BranchLowering, check_writes
 from pijit._formats.fx.lowering import NAME
 from pijit.errors import ExportError
-from pijit.graph.branches import has_branches
 from pijit.graph.model import Graph
+from pijit.graph.model.branches import has_branches
 
 PACKAGES = ("torch",)
 INSTALL = "pip install torch"

@@ -14,9 +14,9 @@ from typing import Any
 
 from pijit._formats.fx.lowering import Lowering
 from pijit.errors import ExportError
-from pijit.graph.branches import BRANCHES, given, is_branch, kind_of
-from pijit.graph.memory import Memory, outputs_shared, shared, written_by
 from pijit.graph.model import Graph, Node, Value, place_of
+from pijit.graph.model.branches import BRANCHES, given, is_branch, kind_of
+from pijit.graph.model.memory import Memory, outputs_shared, shared, written_by
 from pijit.graph.torch_calls import function_at
 
 

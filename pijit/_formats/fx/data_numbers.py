@@ -7,8 +7,8 @@ branch takes. Python computes with ints of any size and doubles; here they are i
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pijit.graph.branches import is_branch, kind_of
 from pijit.graph.model import Graph, Node, Value, values_of
+from pijit.graph.model.branches import is_branch, kind_of
 from pijit.graph.torch_calls import NUMBERS, function_at, path_of
 
 _ITEMS = {"item", "item_int", "item_float", "item_bool", "item_not"}

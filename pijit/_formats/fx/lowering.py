@@ -8,8 +8,8 @@ from typing import Any
 from pijit._formats.fx.data_numbers import DataNumbers
 from pijit._formats.fx.indexing import is_by_number, item
 from pijit.errors import ExportError
-from pijit.graph.branches import has_branches, is_branch
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
+from pijit.graph.model.branches import has_branches, is_branch
 from pijit.graph.run import computes_gradients
 from pijit.graph.torch_calls import NUMBERS, function_at, torch_call
 

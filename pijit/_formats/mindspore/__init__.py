@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from pijit._formats._whole_graph import check_whole
 from pijit.errors import ExportError
-from pijit.graph.branches import decline
 from pijit.graph.model import Graph
-from pijit.graph.sizes import fixed
+from pijit.graph.model.branches import decline
+from pijit.graph.model.sizes import fixed
 
 if TYPE_CHECKING:
     import mindspore

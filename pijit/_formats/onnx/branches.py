@@ -15,8 +15,8 @@ from onnx import GraphProto
 from pijit._formats._graph_results import needed
 from pijit._formats.onnx.complex_arrays import has_complex
 from pijit._formats.onnx.types import NUMBERS, Tensor
-from pijit.graph.branches import check_dtypes, given, graphs_of, kind_of, outputs_of
 from pijit.graph.model import Graph, Node, Value
+from pijit.graph.model.branches import check_dtypes, given, graphs_of, kind_of, outputs_of
 from pijit.graph.run import resolve
 
 

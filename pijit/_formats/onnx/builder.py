@@ -18,7 +18,7 @@ from pijit._formats.onnx.shapes import RULES
 from pijit._formats.onnx.types import NARROW, ONNX_TYPES, Shape, Tensor, is_floating, numpy_type, promoted, words
 from pijit.errors import ExportError
 from pijit.graph.model import Node, place_of
-from pijit.graph.sizes import evaluate
+from pijit.graph.model.sizes import evaluate
 
 _UNSET: Any = object()
 _LOGICAL = words("Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Not IsNaN IsInf")

@@ -36,9 +36,9 @@ from pijit._formats.onnx.complex_arrays import has_complex, linear_form, packed,
 from pijit._formats.onnx.types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
 from pijit._version import __version__
 from pijit.errors import ExportError, UsageError
-from pijit.graph.branches import all_nodes, is_branch
 from pijit.graph.forms import form_of
 from pijit.graph.model import Graph, Node, Region, Value
+from pijit.graph.model.branches import all_nodes, is_branch
 from pijit.graph.run import lacking, resolve
 
 FORMS = (

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pijit._formats.python.file import PythonFile
 from pijit._formats.python.forms_source import source_of
 from pijit.errors import ExportError
-from pijit.graph.branches import all_nodes, is_branch
 from pijit.graph.forms import form_of, load
 from pijit.graph.model import Graph, Node, Token
+from pijit.graph.model.branches import all_nodes, is_branch
 from pijit.graph.run import lacking
 from pijit.graph.text import quoted
 from pijit.graph.torch_calls import NUMBERS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pijit._array_bytes import DTYPES, Raw, raw
 from pijit.errors import ExportError
 from pijit.graph.model import Graph
-from pijit.graph.sizes import example_shape
+from pijit.graph.model.sizes import example_shape
 from pijit.graph.text import Writer, import_lines, key, quoted
 
 _MOST_INLINE = 64 << 20  # bytes; Python reads longer texts slowly

@@ -19,7 +19,7 @@ from pijit._formats._whole_graph import check_whole
 from pijit._formats.stablehlo.module import Module
 from pijit.errors import ExportError, UsageError
 from pijit.graph.model import Graph
-from pijit.graph.sizes import fixed
+from pijit.graph.model.sizes import fixed
 
 __all__ = ["DOC", "INSTALL", "NAME", "PACKAGES", "PARAMETERS", "SUFFIX", "Module", "make", "write"]
 

@@ -15,11 +15,11 @@ from pijit._formats._graph_results import checks, named_results, needed
 from pijit._formats.stablehlo.module import Module
 from pijit._version import __version__
 from pijit.errors import ExportError
-from pijit.graph.branches import all_nodes, check_dtypes, graphs_of, has_branches, is_branch
 from pijit.graph.forms import form_of, load
 from pijit.graph.forms.arrays import functions
 from pijit.graph.forms.jax import Jax
 from pijit.graph.model import Graph, Node, Value, place_of
+from pijit.graph.model.branches import all_nodes, check_dtypes, graphs_of, has_branches, is_branch
 from pijit.graph.run import bind, lacking, resolve, to_array
 
 _LOCATION = re.compile(r' loc\((?:#loc\d*|unknown|"(?:[^"\\]|\\.)*"(?:\(#loc\d*\))?)\)')

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pijit.graph.branches import given, graphs_of, is_branch, outputs_of
 from pijit.graph.model import Graph, Node, Value, values_of
+from pijit.graph.model.branches import given, graphs_of, is_branch, outputs_of
 from pijit.graph.vocabulary import hidden_writes
 
 # Operators whose result shares memory with `x`; those with a way back are in `functional._back`.

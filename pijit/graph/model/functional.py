@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pijit.errors import ExportError
-from pijit.graph import branches, regions
-from pijit.graph.memory import ALIASES, RESHAPES, SWAPS, VIEWS, shared
-from pijit.graph.model import Argument, Graph, Node, Slice, Value, replaced, values_of
+from pijit.graph.model import Argument, Graph, Node, Slice, Value, branches, regions, replaced, values_of
+from pijit.graph.model.memory import ALIASES, RESHAPES, SWAPS, VIEWS, shared
 from pijit.graph.vocabulary import hidden_writes, rows
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from pijit._usage_errors import describe, nearest
 from pijit.errors import ExportError, UsageError
-from pijit.graph.branches import graphs_of
 from pijit.graph.model import Graph, Node, Region, Size, Value, replaced, values_of
+from pijit.graph.model.branches import graphs_of
 from pijit.graph.torch_calls import NUMBERS
 
 _BINARY: dict[type, Callable[[int, int], int]] = {

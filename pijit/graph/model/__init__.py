@@ -10,9 +10,10 @@ Rules:
 2. `Node.origin` is the operator that the program called, with its overload. With the arguments it gives the framework's
    call again, so that nothing is lost for that framework.
 3. A node that writes to an argument says so in `writes`, and its first result is what the argument holds from then on.
-   `pijit.graph.functional` makes a graph without such nodes.
+   `pijit.graph.model.functional` makes a graph without such nodes.
 4. The nodes "cond" and "while" have graphs among their arguments, for decisions on data that both ways were seen of;
-   `pijit.graph.branches` says what such a graph may hold. What looks for the values of a node does not look into it.
+   `pijit.graph.model.branches` says what such a graph may hold. What looks for the values of a node does not look into
+   it.
 """
 
 import types
@@ -145,7 +146,7 @@ class Node:
         line: the line in it, from 1; 0: not known.
 
     Raises:
-        UsageError: it is "cond" or "while", and not as `pijit.graph.branches` says.
+        UsageError: it is "cond" or "while", and not as `pijit.graph.model.branches` says.
     """
 
     op: str
@@ -162,7 +163,7 @@ class Node:
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", types.MappingProxyType(dict(self.arguments)))
         if self.op in {"cond", "while"}:
-            from pijit.graph.branches import check
+            from pijit.graph.model.branches import check
 
             check(self)
 
@@ -256,7 +257,7 @@ class Graph:
     @property
     def foreign(self) -> tuple[str, ...]:
         """Names of the operators that only their own framework has, each once."""
-        from pijit.graph.branches import all_nodes
+        from pijit.graph.model.branches import all_nodes
 
         return tuple(dict.fromkeys(node.op for node in all_nodes(self) if node.is_foreign))
 
@@ -268,8 +269,8 @@ class Graph:
     @property
     def written(self) -> tuple[str, ...]:
         """Names of the inputs and parameters that the call writes to."""
-        from pijit.graph.branches import is_branch
-        from pijit.graph.memory import shared
+        from pijit.graph.model.branches import is_branch
+        from pijit.graph.model.memory import shared
 
         base: dict[str, tuple[str, ...]] = {}  # of a value: what it shares memory with
         found = [name for name, _ in self.updates]
@@ -299,14 +300,14 @@ class Graph:
     @property
     def assumptions(self) -> tuple[Node, ...]:
         """Decisions on data that the graph assumes to go as in the captured call: it is right for such data only."""
-        from pijit.graph.branches import all_nodes
+        from pijit.graph.model.branches import all_nodes
 
         return tuple(node for node in all_nodes(self) if node.op == "check" and node.origin == "python::decision")
 
     @property
     def parts(self) -> tuple["Graph | Node", ...]:
         """The graph, or if something stands there that a graph cannot hold: parts and what is between, in order."""
-        from pijit.graph.parts import split
+        from pijit.graph.model.partition import split
 
         return split(self)
 
@@ -316,7 +317,7 @@ class Graph:
         Raises:
             ExportError: an operator writes to a view for which there is no way back.
         """
-        from pijit.graph.functional import functional
+        from pijit.graph.model.functional import functional
 
         return functional(self)
 

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from pijit.graph import regions
-from pijit.graph.model import Graph, Node, Value
+from pijit.graph.model import Graph, Node, Value, regions
 
 
 def split(graph: Graph) -> tuple[Graph | Node, ...]:

@@ -19,7 +19,7 @@ from pijit.graph import Graph, Node, Region, Slice, Value, autograd, forms
 from pijit.graph.model.branches import all_nodes, graphs_of
 from pijit.graph.model.memory import shared
 from pijit.graph.model.sizes import fixed
-from pijit.graph.text import function_name, parameters
+from pijit.graph.show.text import function_name, parameters
 from pijit.graph.types import typed
 from pijit.passes.equal_regions import outlined
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pijit.graph import Graph, Node, Region, Slice, Value
-from pijit.graph.boxes import Box, boxes_of
+from pijit.graph.show.boxes import Box, boxes_of
 
 X = Value("x", "tensor", "input", "float32", ("batch", 8))
 

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_flatten
 
 from pijit._formats.fx.lowering import token
 from pijit.graph import Graph, Node, Region, Slice, Token, Value
-from pijit.graph.text import function_name, parameters
+from pijit.graph.show.text import function_name, parameters
 from pijit.graph.torch_calls import function_at, torch_call
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "formats"))

@@ -58,8 +58,8 @@ FACADES = {
     ),
     "traces": _facade("graph.traced", "`Trace.graph()` leads from a trace to its graph"),
     "graph.model": _facade(
-        "graph.model.branches graph.model.functional graph.model.memory graph.model.partition graph.run graph.drawing "
-        "graph.page graph.text _formats.json",
+        "graph.model.branches graph.model.functional graph.model.memory graph.model.partition graph.run "
+        "graph.show.drawing graph.show.page graph.show.text _formats.json",
         "the methods of `Graph` lead to what is done with one",
     ),
     "graph.forms.mindspore_array": _facade(

@@ -29,7 +29,7 @@ from pijit.graph.forms.mindspore_array import (
 )
 from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.run import bind, lacking, resolve, to_array
-from pijit.graph.text import Writer, key, quoted, wrapped
+from pijit.graph.show.text import Writer, key, quoted, wrapped
 
 _INLINE = 16  # elements of a constant that stands in the source
 _WIDTH = 112

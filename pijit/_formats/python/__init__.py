@@ -21,7 +21,7 @@ from pijit._usage_errors import nearest
 from pijit.errors import ExportError, UsageError
 from pijit.graph.forms import FRAMEWORKS as FRAMEWORKS_BY_NAME
 from pijit.graph.model import Graph, Node, Token
-from pijit.graph.text import quoted
+from pijit.graph.show.text import quoted
 from pijit.graph.torch_calls import torch_call
 
 NAME = "python"

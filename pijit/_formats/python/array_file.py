@@ -10,7 +10,7 @@ from pijit.graph.forms import form_of, load
 from pijit.graph.model import Graph, Node, Token
 from pijit.graph.model.branches import all_nodes, is_branch
 from pijit.graph.run import lacking
-from pijit.graph.text import quoted
+from pijit.graph.show.text import quoted
 from pijit.graph.torch_calls import NUMBERS
 
 # Where a framework's class of forms is, and what the arrays of the file are made with.

@@ -8,7 +8,7 @@ from pijit._array_bytes import DTYPES, Raw, raw
 from pijit.errors import ExportError
 from pijit.graph.model import Graph
 from pijit.graph.model.sizes import example_shape
-from pijit.graph.text import Writer, import_lines, key, quoted
+from pijit.graph.show.text import Writer, import_lines, key, quoted
 
 _MOST_INLINE = 64 << 20  # bytes; Python reads longer texts slowly
 

@@ -343,7 +343,7 @@ class Graph:
         return run(self, inputs, named, framework, updates)
 
     def __str__(self) -> str:
-        from pijit.graph.text import to_text
+        from pijit.graph.show.text import to_text
 
         return to_text(self)
 
@@ -356,12 +356,12 @@ class Graph:
             >>> Graph("same", (x,), (), (), x).to_svg()[:4]
             '<svg'
         """
-        from pijit.graph.drawing import to_svg
+        from pijit.graph.show.drawing import to_svg
 
         return to_svg(self)
 
     def _repr_html_(self) -> str:
-        from pijit.graph.page import to_html
+        from pijit.graph.show.page import to_html
 
         return to_html(self)
 

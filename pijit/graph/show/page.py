@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from pijit.graph.boxes import Box, boxes_of, nodes_in
 from pijit.graph.model import Graph, Node, Slice, Token, Value
 from pijit.graph.model.branches import graphs_of, is_branch
-from pijit.graph.text import literal
+from pijit.graph.show.boxes import Box, boxes_of, nodes_in
+from pijit.graph.show.text import literal
 
 _STYLE = (
     "<style>.pijit-graph { font-family: sans-serif; font-size: 13px } "

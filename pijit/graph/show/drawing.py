@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from pijit.graph import _svg, vocabulary
-from pijit.graph.boxes import Box, boxes_of, is_of_sizes, nodes_in
+from pijit.graph import vocabulary
 from pijit.graph.model import Graph, Node, Slice, Value, values_of
 from pijit.graph.model.branches import given, graphs_of, is_branch
+from pijit.graph.show import svg
+from pijit.graph.show.boxes import Box, boxes_of, is_of_sizes, nodes_in
 
 _FONT = 12
 _SMALL = 10
@@ -96,7 +97,7 @@ def to_svg(graph: Graph) -> str:
     _measure(whole)
     canvas: list[str] = []
     _draw(whole, 1, 1, canvas)
-    return _svg.file(whole.width + 2, whole.height + 2, graph.name, _FONT, canvas)
+    return svg.file(whole.width + 2, whole.height + 2, graph.name, _FONT, canvas)
 
 
 # --- what is drawn ------------------------------------------------------------------------------
@@ -330,28 +331,28 @@ def _draw(item: _Item, x: float, y: float, canvas: list[str]) -> None:
         _draw_box(item, item.column, (x, y), canvas)
     else:
         canvas.append(f"<g><title>{escape(item.hint)}</title>")
-        canvas.append(_svg.rectangle((x, y, item.width, item.height), item.fill, item.edge, 6))
+        canvas.append(svg.rectangle((x, y, item.width, item.height), item.fill, item.edge, 6))
         line = y + 7 + _FONT - 1
         for at, text in enumerate(item.lines):
             size, colour = (_FONT, "#212529") if at == 0 else (_SMALL, "#5c636a")
-            canvas.append(_svg.text((x + item.width / 2, line), text, size, colour, anchor="middle"))
+            canvas.append(svg.text((x + item.width / 2, line), text, size, colour, anchor="middle"))
             line += _SMALL + 3
         canvas.append("</g>")
 
 
-def _draw_box(item: _Item, column: _Column, at: _svg.Point, canvas: list[str]) -> None:
+def _draw_box(item: _Item, column: _Column, at: svg.Point, canvas: list[str]) -> None:
     x, y = at
     width, height = item.width, item.height
     if item.times > 1:
         width, height = width - 2 * _SHADOW, height - 2 * _SHADOW
         for back in (2 * _SHADOW, _SHADOW):
-            canvas.append(_svg.rectangle((x + back, y + back, width, height), "#f1f3f5", item.edge, 10))
-    canvas.append(_svg.rectangle((x, y, width, height), item.fill, item.edge, 10))
-    canvas.append(_svg.text((x + 12, y + 17), item.lines[0], _FONT, "#495057", bold=True))
+            canvas.append(svg.rectangle((x + back, y + back, width, height), "#f1f3f5", item.edge, 10))
+    canvas.append(svg.rectangle((x, y, width, height), item.fill, item.edge, 10))
+    canvas.append(svg.text((x + 12, y + 17), item.lines[0], _FONT, "#495057", bold=True))
     if item.times > 1:
         said = f"\u00d7 {item.times}"
-        canvas.append(_svg.rectangle((x + width - 50, y + 5, 42, 18), "#343a40", "#343a40", 9))
-        canvas.append(_svg.text((x + width - 29, y + 18), said, _SMALL + 1, "#ffffff", anchor="middle", bold=True))
+        canvas.append(svg.rectangle((x + width - 50, y + 5, 42, 18), "#343a40", "#343a40", 9))
+        canvas.append(svg.text((x + width - 29, y + 18), said, _SMALL + 1, "#ffffff", anchor="middle", bold=True))
     centre = x + _PAD + column.width / 2
     places = []
     below = y + _TITLE + _GAP - 6
@@ -368,7 +369,7 @@ def _draw_box(item: _Item, column: _Column, at: _svg.Point, canvas: list[str]) -
 class _Lines:
     """The lines of one column, whose items have their places in the frame of a box."""
 
-    def __init__(self, column: _Column, places: list[_svg.Point], frame: _svg.Frame) -> None:
+    def __init__(self, column: _Column, places: list[svg.Point], frame: svg.Frame) -> None:
         self.items, self.lanes, self.places = column.items, column.lanes, places
         left, top, _, height = frame
         self.top, self.bottom = top + _TITLE, top + height - 2
@@ -379,48 +380,48 @@ class _Lines:
         start, stop, _ = edge
         if edge in self.lanes:
             lane = self.first_lane + _LANE * self.lanes[edge]
-            return _svg.arrow(self.into(start, lane, values) + self.out_of(stop, lane, values), _label(values))
+            return svg.arrow(self.into(start, lane, values) + self.out_of(stop, lane, values), _label(values))
         (x, y), (to_x, to_y) = self.below(start, values), self.above(stop, values)
         in_row = stop < len(self.items) and bool(self.items[stop].row)
         bend = to_y - 12 - _STEP * self.rank(stop, values) if in_row else y + 7 + _STEP * self.rank(start, values)
-        way = _svg.line((x, bend)) + _svg.line((to_x, bend)) if x != to_x else ""
-        made = _svg.arrow(_svg.move((x, y)) + way + _svg.line((to_x, to_y)), _label(values))
+        way = svg.line((x, bend)) + svg.line((to_x, bend)) if x != to_x else ""
+        made = svg.arrow(svg.move((x, y)) + way + svg.line((to_x, to_y)), _label(values))
         if start < 0 or in_row:
             return made
         middle = max((y + to_y) / 2, bend + 8) if way else (y + to_y) / 2 - 1
-        return made + _svg.text((to_x + 7, middle + 4), _label(values), _SMALL, "#868e96")
+        return made + svg.text((to_x + 7, middle + 4), _label(values), _SMALL, "#868e96")
 
     def into(self, at: int, lane: float, values: list[Value]) -> str:
         """From an item into a lane."""
         if at < 0:
-            return _svg.move((lane, self.top))
+            return svg.move((lane, self.top))
         if self.items[at].row:
             x, y = self.below(at, values)
             bend = y + 7 + _STEP * self.rank(at, values)
-            turn = _svg.corner((lane - 6, bend), (lane, bend), (lane, bend + 6))
-            return _svg.move((x, y)) + _svg.line((x, bend)) + turn
+            turn = svg.corner((lane - 6, bend), (lane, bend), (lane, bend + 6))
+            return svg.move((x, y)) + svg.line((x, bend)) + turn
         x, y = self.right_of(at, 0.65)
-        return _svg.move((x, y)) + _svg.corner((lane - 6, y), (lane, y), (lane, y + 6))
+        return svg.move((x, y)) + svg.corner((lane - 6, y), (lane, y), (lane, y + 6))
 
     def out_of(self, at: int, lane: float, values: list[Value]) -> str:
         """From a lane into an item."""
         if at == len(self.items):
-            return _svg.line((lane, self.bottom))
+            return svg.line((lane, self.bottom))
         if self.items[at].row:
             x, y = self.above(at, values)
             bend = y - 12 - _STEP * self.rank(at, values)
-            turn = _svg.corner((lane, bend - 6), (lane, bend), (lane - 6, bend))
-            return turn + _svg.line((x, bend)) + _svg.line((x, y))
+            turn = svg.corner((lane, bend - 6), (lane, bend), (lane - 6, bend))
+            return turn + svg.line((x, bend)) + svg.line((x, y))
         x, y = self.right_of(at, 0.35)
-        return _svg.corner((lane, y - 6), (lane, y), (lane - 6, y)) + _svg.line((x, y))
+        return svg.corner((lane, y - 6), (lane, y), (lane - 6, y)) + svg.line((x, y))
 
-    def below(self, at: int, values: list[Value]) -> _svg.Point:
+    def below(self, at: int, values: list[Value]) -> svg.Point:
         """Where a line leaves an item, or the upper edge of the box."""
         if at < 0:
             return self.centre, self.top
         return self.middle(at, values), self.places[at][1] + self.items[at].height
 
-    def above(self, at: int, values: list[Value]) -> _svg.Point:
+    def above(self, at: int, values: list[Value]) -> svg.Point:
         """Where a line comes to an item, or to the lower edge of the box."""
         if at == len(self.items):
             return self.centre, self.bottom
@@ -440,7 +441,7 @@ class _Lines:
             x += one.width + _PAD
         return self.centre
 
-    def right_of(self, at: int, part: float) -> _svg.Point:
+    def right_of(self, at: int, part: float) -> svg.Point:
         """A point at the right edge of an item."""
         item, (x, y) = self.items[at], self.places[at]
         return x + item.width, y + item.height * (part if item.column is None else 0.5)

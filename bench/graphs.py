@@ -63,7 +63,7 @@ def measure(name: str, formats: list[str]) -> dict[str, Any]:
 
 def captured(model: Any, arguments: dict[str, Any]) -> Any:
     """The graph of one call; decisions on data stay in it as checks."""
-    from pijit.graph.captured import captured
+    from pijit.graph.build.capture import captured
 
     args = (arguments["x"],) if "x" in arguments else ()
     return captured(model, args, {} if args else arguments, decisions="assume")

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pijit import _formats
 from pijit._usage_errors import describe, nearest
 from pijit.errors import ExportError, PijitError, UsageError
-from pijit.graph import Graph, captured, kept
+from pijit.graph import Graph, kept
+from pijit.graph.build import capture
 from pijit.graph.model.sizes import with_sizes
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ def _graph_of(
         return fn
     if decisions == "keep":
         return kept.capture_branches(fn, args, kwargs, also, dynamic)
-    return captured.captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
+    return capture.captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
 
 
 def _target(path: "str | os.PathLike[str]") -> Path:

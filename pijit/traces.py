@@ -252,7 +252,7 @@ class Trace:
             >>> pijit.traces(add)[0].graph().outputs
             (2, 1)
         """
-        from pijit.graph.traced import graph_of
+        from pijit.graph.build.trace import graph_of
 
         for index, trace in enumerate(standing(self.root)):
             if _identity(view(trace)) == _identity(self):

@@ -1,7 +1,7 @@
 """What no format of a whole graph can hold, as errors that name the operator, its line, and what to try."""
 
 from pijit.errors import ExportError
-from pijit.graph.build import DECISION
+from pijit.graph.build.builder import DECISION
 from pijit.graph.model import Graph, Node, place_of
 
 # The namespace of nodes that are no operators: opaque calls, decisions on data, what was not recorded.

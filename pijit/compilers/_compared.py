@@ -16,8 +16,8 @@ from pijit.compilers._base import Backend, Declines, Options, Plan, raised
 from pijit.errors import BackendError, ExportError
 
 if TYPE_CHECKING:
+    from pijit.graph.build.segment import SegmentGraph
     from pijit.graph.model import Graph
-    from pijit.graph.segment import SegmentGraph
 
 # Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of;
 # None: of none of them.

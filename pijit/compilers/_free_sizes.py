@@ -21,7 +21,7 @@ from pijit.graph.model import Value
 from pijit.graph.model.sizes import evaluate
 
 if TYPE_CHECKING:
-    from pijit.graph.segment import SegmentGraph
+    from pijit.graph.build.segment import SegmentGraph
 
 ENOUGH = 3  # forms that differ in sizes only
 _PLANS = 3  # of free sizes for one kind of forms: each later one has more free sizes

@@ -1,7 +1,7 @@
 """Plans where gradients are recorded: one for the forward pass and one for each stage of the backward pass.
 
-The forward plan computes all results at once. Then a function of autograd for each stage (`pijit.graph.split`) gives
-its results their history.
+The forward plan computes all results at once. Then a function of autograd for each stage gives its results their history
+(`pijit.graph.build.gradient_partition`).
 
 1. What the function saves, autograd checks as in eager execution: a saved tensor that was written, or was freed by a
    backward pass, raises torch's own error.
@@ -30,9 +30,9 @@ from pijit.graph.run import bind, caller
 
 if TYPE_CHECKING:
     from pijit.compilers._compared import Grave
+    from pijit.graph.build.gradient_partition import Split, Stage
+    from pijit.graph.build.segment import SegmentGraph
     from pijit.graph.model import Graph
-    from pijit.graph.segment import SegmentGraph
-    from pijit.graph.split import Split, Stage
 
 _log = logging.getLogger("pijit")
 _keeps_graph: Callable[[], bool] = torch._C._autograd._get_current_graph_task_keep_graph

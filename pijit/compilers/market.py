@@ -34,12 +34,12 @@ from pijit.compilers._graph_cache import forget
 from pijit.compilers._queue import Job, Queue
 from pijit.compilers._without_full_collections import quietly
 from pijit.errors import BackendError, ExportError
-from pijit.graph.segment import graph_of_segment
+from pijit.graph.build.segment import graph_of_segment
 
 if TYPE_CHECKING:
     from pijit.compilers._gradient_plans import Compilations
+    from pijit.graph.build.segment import SegmentGraph
     from pijit.graph.model import Graph
-    from pijit.graph.segment import SegmentGraph
 
 _log = logging.getLogger("pijit")
 

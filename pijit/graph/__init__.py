@@ -7,7 +7,7 @@ graph.run(x, framework="jax")
 Importing this package imports no framework.
 """
 
-from pijit.graph.captured import capture
+from pijit.graph.build.capture import capture
 from pijit.graph.kept import capture_branches
 from pijit.graph.model import Argument, Effect, Graph, Node, Region, Size, Slice, Structure, Token, Value
 

@@ -6,14 +6,14 @@ from typing import Any
 from pijit import _core
 from pijit._roots import add_second
 from pijit.errors import ExportError
-from pijit.graph import captured, steps
-from pijit.graph.arguments import leaves
+from pijit.graph.build import capture, training_steps
+from pijit.graph.build.arguments import leaves
+from pijit.graph.build.modules import Modules
+from pijit.graph.build.types import typed
 from pijit.graph.lowering import lowered
 from pijit.graph.model import Graph
 from pijit.graph.model.functional import functional
-from pijit.graph.modules import Modules
 from pijit.graph.turns import TurnBuilder
-from pijit.graph.types import typed
 from pijit.graph.walkers import Call, Differs
 from pijit.graph.ways import Merging
 
@@ -47,7 +47,7 @@ def capture_branches(
         1
     """
     kwargs = kwargs or {}
-    caller = captured.caller_of(fn)
+    caller = capture.caller_of(fn)
     kept = _core.keep_decisions(True)
     try:
         each = enumerate((args, *map(tuple, also)))
@@ -72,30 +72,30 @@ def capture_branches(
 
 def _recorded(fn: Any, caller: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic: Any, index: int) -> Call:
     """One call as a straight graph with marks."""
-    captured.check_recordable(fn, "graph.capture_branches")
+    capture.check_recordable(fn, "graph.capture_branches")
     found = leaves(fn, args, kwargs)
     made, root = add_second(caller)
     try:
-        with captured.unlimited():
+        with capture.unlimited():
             made(*args, **kwargs)
         report = _core.root_report(root)
         if not report["traces"]:
-            raise ExportError(captured.why_not(fn, report))
+            raise ExportError(capture.why_not(fn, report))
         data = _core.trace_data(root, 0)
-        modules = Modules(captured.tops(fn, data, args, kwargs))
+        modules = Modules(capture.tops(fn, data, args, kwargs))
         name = getattr(fn, "__name__", None) or type(fn).__name__
         builder = TurnBuilder(data, name, modules, found, {"args": args, "kwargs": dict(kwargs), "fn": fn})
         graph = builder.build()
     finally:
         _core.remove_root(root)
-    if steps.needs_expansion(graph):
+    if training_steps.needs_expansion(graph):
         raise ExportError(
             f"{graph.name} computes gradients, which decisions='keep' does not keep; export it with decisions='assume'"
         )
     if data["ends"] == "exit":
         stop = graph.nodes[-1]
         raise ExportError(f"{stop.place}: the call of {graph.name} was not recorded to its end: {stop.origin}")
-    graph = functional(steps.without_modes(graph))
+    graph = functional(training_steps.without_modes(graph))
     return Call(typed(graph, {leaf.name: leaf.tensor for leaf in found}, dynamic), builder.heads, index)
 
 

@@ -16,10 +16,10 @@ from types import CodeType
 from typing import Any
 
 from pijit.errors import ExportError
-from pijit.graph.build import DECISION, Builder
+from pijit.graph.build.builder import DECISION, Builder
+from pijit.graph.build.opaque_objects import Opaque, holds_opaque
 from pijit.graph.live import live_slots
 from pijit.graph.model import Argument, Node, Value
-from pijit.graph.opaque import Opaque, holds_opaque
 
 HEAD, MEET, NUMBER, EFFECT = "python::head", "python::meet", "python::number", "python::effect"
 # Where a variable keeps something: the frame from the root, its slot, then keys of what the slot holds.

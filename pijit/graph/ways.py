@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pijit.graph.build import DECISION
+from pijit.graph.build.builder import DECISION
 from pijit.graph.model import Node, Slice, Value
 from pijit.graph.model.names import Names
 from pijit.graph.torch_calls import NUMBERS

@@ -23,8 +23,8 @@ from pijit._usage_errors import check_thing
 from pijit._verify import difference
 from pijit.api import jit
 from pijit.errors import ExportError, PijitError, UsageError
-from pijit.graph.arguments import leaves
-from pijit.graph.captured import caller_of, captured, named_modules, unlimited
+from pijit.graph.build.arguments import leaves
+from pijit.graph.build.capture import caller_of, captured, named_modules, unlimited
 from pijit.graph.forms import FRAMEWORKS
 from pijit.graph.model import Effect, Graph, Node, place_of
 from pijit.graph.run import bind, caller, precision, resolve, to_array

@@ -190,7 +190,7 @@ def test_decisions_on_sizes_are_asked_of_a_plan_with_free_sizes() -> None:
 
 
 def test_a_graph_that_assumes_data_is_not_compiled() -> None:
-    from pijit.graph.captured import captured as capture_with
+    from pijit.graph.build.capture import captured as capture_with
 
     def fn(x: torch.Tensor) -> torch.Tensor:
         return x.exp() if x.sum() > 0 else x.sin()

@@ -13,7 +13,7 @@ import pijit
 from pijit import _core, api
 from pijit._formats import code
 from pijit.errors import ExportError
-from pijit.graph import captured
+from pijit.graph.build import capture
 
 RECORD = str(Path(__file__).parents[1] / "record")
 sys.path.insert(0, RECORD)
@@ -50,7 +50,7 @@ class Rewritten:
         recorded = api.jit(caller)
         root = api.root_of(recorded)
         try:
-            with captured.unlimited():
+            with capture.unlimited():
                 result = recorded(*args, **kwargs)
             self.made = self.function
             if _core.root_report(root)["traces"]:

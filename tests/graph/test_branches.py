@@ -15,12 +15,13 @@ from branch_graphs import BOOL, FLOAT, INT, TENSOR, Lines, Program, close, flat,
 import pijit
 from pijit import passes
 from pijit.errors import ExportError, UsageError
-from pijit.graph import Graph, Node, Region, Slice, Value, autograd, forms
+from pijit.graph import Graph, Node, Region, Slice, Value, forms
+from pijit.graph.build import autograd
+from pijit.graph.build.types import typed
 from pijit.graph.model.branches import all_nodes, graphs_of
 from pijit.graph.model.memory import shared
 from pijit.graph.model.sizes import fixed
 from pijit.graph.show.text import function_name, parameters
-from pijit.graph.types import typed
 from pijit.passes.equal_regions import outlined
 
 pytestmark = pytest.mark.torch

@@ -303,7 +303,7 @@ def writes() -> dict[str, Any]:
 def test_without_writes(name: str):
     fn, shapes = writes()[name]
     inputs = [torch.randn(shape) for shape in shapes]
-    graph = pijit.graph.captured.captured(fn, tuple(copy.deepcopy(inputs)), {}, dynamic=False)
+    graph = pijit.graph.build.capture.captured(fn, tuple(copy.deepcopy(inputs)), {}, dynamic=False)
     pure = graph.functional()
     assert not any(node.writes for node in pure.nodes)
     assert any(node.writes for node in graph.nodes)

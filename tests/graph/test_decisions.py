@@ -6,7 +6,7 @@ import torch
 import pijit
 from pijit.errors import ExportError, UsageError
 from pijit.graph import Graph
-from pijit.graph.captured import captured
+from pijit.graph.build.capture import captured
 
 pytestmark = pytest.mark.torch
 

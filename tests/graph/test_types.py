@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import pijit
-from pijit.graph import types
+from pijit.graph.build import types
 
 pytestmark = pytest.mark.torch
 

@@ -56,7 +56,7 @@ FACADES = {
     "_array_bytes": _facade(
         "graph.forms.mindspore_array", "arrays of MindSpore are read and made where their class is"
     ),
-    "traces": _facade("graph.traced", "`Trace.graph()` leads from a trace to its graph"),
+    "traces": _facade("graph.build.trace", "`Trace.graph()` leads from a trace to its graph"),
     "graph.model": _facade(
         "graph.model.branches graph.model.functional graph.model.memory graph.model.partition graph.run "
         "graph.show.drawing graph.show.page graph.show.text _formats.json",

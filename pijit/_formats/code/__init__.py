@@ -40,8 +40,8 @@ from pijit._formats.code.library import OtherWay, Unchanged, Undo, form_of, mode
 from pijit._formats.code.nodes import Nodes
 from pijit._formats.code.values import LIBRARY, Namespace, Unsayable, Values
 from pijit.errors import ExportError
-from pijit.graph import captured
-from pijit.graph.arguments import leaves
+from pijit.graph.build import capture
+from pijit.graph.build.arguments import leaves
 
 NAME = "code"
 PACKAGES = ()
@@ -72,7 +72,7 @@ def make_of_call(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, d
     before = {id(leaf.tensor): form_of(leaf.tensor) for leaf in leaves(fn, args, kwargs)}
     caller = head.caller()
     then = _modes()
-    with captured.recorded(fn, caller, args, kwargs) as (data, guard_data):
+    with capture.recorded(fn, caller, args, kwargs) as (data, guard_data):
         writer = _Writer(head, caller, data, guard_data, before, then)
         return writer.function(exact=dynamic is False, assume=decisions == "assume")
 

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import autograd, steps
-from pijit.graph.build import Builder
-from pijit.graph.captured import tops
+from pijit.graph.build import training_steps
+from pijit.graph.build import autograd
+from pijit.graph.build.builder import Builder
+from pijit.graph.build.capture import tops
 from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.model.sizes import counts, folded
-from pijit.graph.modules import Modules
-from pijit.graph.opaque import holds_opaque
-from pijit.graph.split import split
-from pijit.graph.types import typed
+from pijit.graph.build.modules import Modules
+from pijit.graph.build.opaque_objects import holds_opaque
+from pijit.graph.build.gradient_partition import split
+from pijit.graph.build.types import typed
 
 if TYPE_CHECKING:
-    from pijit.graph.split import Split
+    from pijit.graph.build.gradient_partition import Split
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,9 @@ class _SegmentBuilder(Builder):
             raise ExportError("an output of this segment is not in its graph")
         inputs, parameters = tuple(self._inputs.values()), tuple(self._parameters.values())
         graph = Graph(self._name, inputs, parameters, tuple(self._nodes), outputs, data=self._arrays)
-        if not steps.needs_expansion(graph) and not place.written:
+        if not training_steps.needs_expansion(graph) and not place.written:
             axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
-            graph = steps.without_modes(graph)
+            graph = training_steps.without_modes(graph)
             parts = self._split(graph, given) if place.trained else None
             return SegmentGraph(self._settled(typed(graph, given, False, axes)), split=parts)
         if self._free is not None:
@@ -137,7 +138,7 @@ class _SegmentBuilder(Builder):
         own = {value.name: self._objects[register] for register, value in self._written().items()}
         tensors = {**graph.data, **given, **own}
         trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
-        steps.check_stores(self.stores, graph, self.sources)
+        training_steps.check_stores(self.stores, graph, self.sources)
         for node in graph.nodes:
             if node.op == "backward" and (node.arguments["keep_graph"] or node.arguments["create_graph"]):
                 raise ExportError(f"{node.place}: the step keeps what a second backward pass needs")

@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import autograd
-from pijit.graph.autograd import Expansion, Unable
+from pijit.graph.build import autograd
+from pijit.graph.build.autograd import Expansion, Unable
 from pijit.graph.model import Graph, Node, Value, regions, replaced
 from pijit.graph.model.branches import decline
 from pijit.graph.model.memory import VIEWS
 from pijit.graph.model.names import Names
 from pijit.graph.model.sizes import folded
-from pijit.graph.types import typed
+from pijit.graph.build.types import typed
 
 # Views of which nothing is copied.
 _REMADE = VIEWS - {"reshape", "reshape_as", "flatten", "ravel", "contiguous", "getitem"}

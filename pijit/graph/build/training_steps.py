@@ -10,7 +10,7 @@ from typing import Any
 
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Node, Value, regions, values_of
-from pijit.graph.python_calls import Store, is_number
+from pijit.graph.build.python_calls import Store, is_number
 
 OWN = frozenset({"backward", "grad", "set_grad", "set_grad_enabled"})
 

@@ -11,12 +11,13 @@ from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
 from pijit.errors import ExportError
-from pijit.graph import autograd, steps
-from pijit.graph.arguments import Leaf, leaves
-from pijit.graph.build import Builder, Decisions
+from pijit.graph.build import training_steps
+from pijit.graph.build import autograd
+from pijit.graph.build.arguments import Leaf, leaves
+from pijit.graph.build.builder import Builder, Decisions
 from pijit.graph.model import Graph
-from pijit.graph.modules import Modules
-from pijit.graph.types import typed
+from pijit.graph.build.modules import Modules
+from pijit.graph.build.types import typed
 
 
 def capture(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:
@@ -90,15 +91,15 @@ def captured(
     finally:
         _core.remove_root(root)
     examples = {leaf.name: leaf.tensor for leaf in found}
-    if not steps.needs_expansion(graph):
-        return typed(steps.without_modes(graph), examples, dynamic)
-    steps.check_stores(builder.stores, graph, builder.sources)
+    if not training_steps.needs_expansion(graph):
+        return typed(training_steps.without_modes(graph), examples, dynamic)
+    training_steps.check_stores(builder.stores, graph, builder.sources)
     tensors = {**graph.data, **examples}
     trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
     try:
         graph = autograd.expanded(graph, autograd.Call(before, tensors, trained, enabled, builder.complete))
     except autograd.Unable as why:
-        graph = steps.split_there(graph, str(why))
+        graph = training_steps.split_there(graph, str(why))
     return typed(graph, examples, False)
 
 

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import steps, vocabulary
+from pijit.graph import vocabulary
+from pijit.graph.build import training_steps
 from pijit.graph.model import Argument, Graph, Node, Value, regions, replaced, values_of
 from pijit.graph.model.branches import is_branch
 from pijit.graph.model.names import Names
@@ -129,13 +130,13 @@ class Expansion:
                         self._step(node)
         graph = self._graph
         outputs, updates = replaced(graph.outputs, self._now), self._updates()
-        nodes = steps.used(self._nodes, outputs, updates)
+        nodes = training_steps.used(self._nodes, outputs, updates)
         named = {value.name for node in nodes for value in node.operands} | {name for name, _ in updates}
         buffers = [value for value in self._buffers.values() if value.name in named]
         for value in self._buffers.values():
             if value.name not in named:
                 del self._data[value.name]
-        nodes = (*steps.size_checks(graph.inputs, self._tensors, self._fresh), *nodes)
+        nodes = (*training_steps.size_checks(graph.inputs, self._tensors, self._fresh), *nodes)
         return replace(
             graph,
             parameters=(*graph.parameters, *buffers),

@@ -10,12 +10,12 @@ from typing import Any
 
 from pijit import _core, _torch_objects
 from pijit.errors import UsageError
-from pijit.graph import steps
-from pijit.graph.build import Builder
-from pijit.graph.captured import tops
+from pijit.graph.build import training_steps
+from pijit.graph.build.builder import Builder
+from pijit.graph.build.capture import tops
 from pijit.graph.model import Graph, Value
-from pijit.graph.modules import Modules
-from pijit.graph.types import typed
+from pijit.graph.build.modules import Modules
+from pijit.graph.build.types import typed
 
 
 def graph_of(root: int, index: int, examples: tuple[Any, ...]) -> Graph:
@@ -27,9 +27,9 @@ def graph_of(root: int, index: int, examples: tuple[Any, ...]) -> Graph:
     """
     data = _core.trace_data(root, index)
     graph = _TraceBuilder(data).build()
-    if steps.needs_expansion(graph):
-        graph = steps.split_there(graph, "gradients are computed: capture the call instead")
-    graph = steps.without_modes(graph)
+    if training_steps.needs_expansion(graph):
+        graph = training_steps.split_there(graph, "gradients are computed: capture the call instead")
+    graph = training_steps.without_modes(graph)
     tensors = [value for value in graph.inputs if value.kind == "tensor"]
     if examples and len(examples) != len(tensors):
         raise UsageError(

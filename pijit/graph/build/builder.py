@@ -8,7 +8,7 @@ Rules:
    assumed, they are nodes "check" whose origin is "python::decision"; `Graph.assumptions` gives them.
 3. An opaque call in which no operator ran, and which neither takes nor gives a tensor, is an `Effect`.
 4. What makes gradients are nodes "set_grad_enabled", "backward", "grad" and "set_grad", which no graph has that leaves
-   this package: `pijit.graph.autograd` puts operators in their place.
+   this package: `pijit.graph.build.autograd` puts operators in their place.
 5. The frames of a node tell the module that called it and the user's line.
 """
 
@@ -18,14 +18,16 @@ from typing import Any, Literal
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph import python_calls, trace_rows, vocabulary
-from pijit.graph.arguments import Leaf, is_shallow
+from pijit.graph import vocabulary
+from pijit.graph.build import trace_rows
+from pijit.graph.build import python_calls
+from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, regions, values_of
 from pijit.graph.model.names import Names
 from pijit.graph.model.tokens import token
-from pijit.graph.modules import Modules
-from pijit.graph.opaque import Opaque, holds_opaque, plain, without_opaque
-from pijit.graph.python_calls import Store
+from pijit.graph.build.modules import Modules
+from pijit.graph.build.opaque_objects import Opaque, holds_opaque, plain, without_opaque
+from pijit.graph.build.python_calls import Store
 from pijit.graph.torch_calls import NUMBERS
 
 _SKIPPED = {"guard", "guard_type", "epoch", "exit_point", "region", "return", "loop_head"}

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pijit import _formats
 from pijit._usage_errors import describe, nearest
 from pijit.errors import ExportError, PijitError, UsageError
-from pijit.graph import Graph, kept
-from pijit.graph.build import capture
+from pijit.graph import Graph
+from pijit.graph.build.capture import captured
+from pijit.graph.decisions.capture import capture_branches
 from pijit.graph.model.sizes import with_sizes
 
 if TYPE_CHECKING:
@@ -259,8 +260,8 @@ def _graph_of(
             raise UsageError("a Graph is exported as it is, without arguments; leave them out")
         return fn
     if decisions == "keep":
-        return kept.capture_branches(fn, args, kwargs, also, dynamic)
-    return capture.captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
+        return capture_branches(fn, args, kwargs, also, dynamic)
+    return captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
 
 
 def _target(path: "str | os.PathLike[str]") -> Path:

@@ -1,7 +1,7 @@
 """Plans where gradients are recorded: one for the forward pass and one for each stage of the backward pass.
 
-The forward plan computes all results at once. Then a function of autograd for each stage gives its results their history
-(`pijit.graph.build.gradient_partition`).
+The forward plan computes all results at once. Then a function of autograd for each stage gives its results their
+history (`pijit.graph.build.gradient_partition`).
 
 1. What the function saves, autograd checks as in eager execution: a saved tensor that was written, or was freed by a
    backward pass, raises torch's own error.

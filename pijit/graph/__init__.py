@@ -8,7 +8,7 @@ Importing this package imports no framework.
 """
 
 from pijit.graph.build.capture import capture
-from pijit.graph.kept import capture_branches
+from pijit.graph.decisions.capture import capture_branches
 from pijit.graph.model import Argument, Effect, Graph, Node, Region, Size, Slice, Structure, Token, Value
 
 __all__ = [

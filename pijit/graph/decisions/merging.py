@@ -1,8 +1,8 @@
 """What recorded calls did, merged into one tree: where they went different ways stands a decision.
 
-A call is a straight line of nodes with marks (`pijit.graph.turns`). Several are walked side by side. As long as
-all have the same node next, it is the tree's. Where they decide on data and go different ways, the tree has a `Fork`;
-if the ways meet again, and go on with the same nodes, a `Join`.
+A call is a straight line of nodes with marks (`pijit.graph.decisions.turns`). Several are walked side by side. As long
+as all have the same node next, it is the tree's. Where they decide on data and go different ways, the tree has a
+`Fork`; if the ways meet again, and go on with the same nodes, a `Join`.
 
 A loop is such a tree, too. Its turns, of all calls, are walked side by side from the mark where each begins: what
 differs from turn to turn is what its variables held there, and each gets a value of its own. A way through the loop
@@ -25,12 +25,9 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.graph.build.builder import DECISION
-from pijit.graph.model import Node, Slice, Value
-from pijit.graph.model.names import Names
-from pijit.graph.torch_calls import NUMBERS
-from pijit.graph.tree import UNSET, End, Fork, Join, Loop, Meanings, Number, Tree, all_ends, ends, number
-from pijit.graph.turns import EFFECT, HEAD, MEET, NUMBER
-from pijit.graph.walkers import (
+from pijit.graph.decisions.tree import UNSET, End, Fork, Join, Loop, Meanings, Number, Tree, all_ends, ends, number
+from pijit.graph.decisions.turns import EFFECT, HEAD, MEET, NUMBER
+from pijit.graph.decisions.walkers import (
     NOTHING,
     Call,
     Differs,
@@ -47,6 +44,9 @@ from pijit.graph.walkers import (
     value_of,
     varying,
 )
+from pijit.graph.model import Node, Slice, Value
+from pijit.graph.model.names import Names
+from pijit.graph.torch_calls import NUMBERS
 
 
 class Merging:

@@ -1,4 +1,4 @@
-"""The tree of what recorded calls did, of which `pijit.graph.ways` tells how it is made."""
+"""The tree of what recorded calls did, of which `pijit.graph.decisions.merging` tells how it is made."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pijit.graph.model import Node, Value
 
 if TYPE_CHECKING:
-    from pijit.graph.walkers import Turns, Walker
+    from pijit.graph.decisions.walkers import Turns, Walker
 
 
 @dataclass(frozen=True)

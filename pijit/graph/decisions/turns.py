@@ -18,7 +18,7 @@ from typing import Any
 from pijit.errors import ExportError
 from pijit.graph.build.builder import DECISION, Builder
 from pijit.graph.build.opaque_objects import Opaque, holds_opaque
-from pijit.graph.live import live_slots
+from pijit.graph.decisions.live_variables import live_slots
 from pijit.graph.model import Argument, Node, Value
 
 HEAD, MEET, NUMBER, EFFECT = "python::head", "python::meet", "python::number", "python::effect"

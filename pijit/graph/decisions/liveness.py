@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pijit.graph.decisions.tree import End
 from pijit.graph.model import Node, Value, replaced, values_of
-from pijit.graph.tree import End
 
 # What is wanted of an end: outputs, or None where this way is not taken.
 Wanted = Callable[[End], tuple[Any, ...] | None]

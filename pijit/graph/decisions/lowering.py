@@ -1,4 +1,4 @@
-"""Makes a graph with "cond" and "while" of the tree of what calls did (`pijit.graph.ways`).
+"""Makes a graph with "cond" and "while" of the tree of what calls did (`pijit.graph.decisions.merging`).
 
 A loop is a tree whose ways go on with the next turn, or leave it. Of this one tree three things are made: the
 condition, what decides whether a turn goes on; the body, what a turn that goes on carries to the next; and what is done
@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.errors import ExportError
-from pijit.graph.liveness import Lowered, Wanted, free, stays, used, with_values
-from pijit.graph.loops import LoopLowering
+from pijit.graph.decisions.liveness import Lowered, Wanted, free, stays, used, with_values
+from pijit.graph.decisions.loops import LoopLowering
+from pijit.graph.decisions.merging import Merging
+from pijit.graph.decisions.tree import End, Fork, Join, Loop, Tree, ends, number
 from pijit.graph.model import Graph, Node, Slice, Value, regions, replaced, values_of
 from pijit.graph.model.names import Names
-from pijit.graph.tree import End, Fork, Join, Loop, Tree, ends, number
-from pijit.graph.ways import Merging
 
 
 def lowered(merging: Merging, tree: Tree, first: Graph) -> Graph:

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pijit.errors import ExportError
-from pijit.graph.liveness import Lowered, Wanted, free, used, with_values
+from pijit.graph.decisions.liveness import Lowered, Wanted, free, used, with_values
+from pijit.graph.decisions.tree import UNSET, End, Fork, Join, Loop, Tree, ends
 from pijit.graph.model import Argument, Node, Value, replaced, values_of
 from pijit.graph.torch_calls import NUMBERS
-from pijit.graph.tree import UNSET, End, Fork, Join, Loop, Tree, ends
 
 if TYPE_CHECKING:
-    from pijit.graph.lowering import Lowering
+    from pijit.graph.decisions.lowering import Lowering
 
 
 class LoopLowering:

@@ -10,12 +10,12 @@ from pijit.graph.build import capture, training_steps
 from pijit.graph.build.arguments import leaves
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.types import typed
-from pijit.graph.lowering import lowered
+from pijit.graph.decisions.lowering import lowered
+from pijit.graph.decisions.merging import Merging
+from pijit.graph.decisions.turns import TurnBuilder
+from pijit.graph.decisions.walkers import Call, Differs
 from pijit.graph.model import Graph
 from pijit.graph.model.functional import functional
-from pijit.graph.turns import TurnBuilder
-from pijit.graph.walkers import Call, Differs
-from pijit.graph.ways import Merging
 
 
 def capture_branches(

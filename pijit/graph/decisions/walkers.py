@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pijit.graph.decisions.tree import UNSET, Meanings, Number, number
+from pijit.graph.decisions.turns import HEAD, MEET, Head, Path
 from pijit.graph.model import Graph, Node, Slice, Value
-from pijit.graph.tree import UNSET, Meanings, Number, number
-from pijit.graph.turns import HEAD, MEET, Head, Path
 
 
 class Differs(Exception):

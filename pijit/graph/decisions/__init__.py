@@ -1,0 +1,1 @@
+"""Graphs that have both sides of the decisions on data that calls made, as "cond" and "while"."""

@@ -30,7 +30,7 @@ from pijit.graph.run import bind, caller
 
 if TYPE_CHECKING:
     from pijit.compilers._compared import Grave
-    from pijit.graph.build.gradient_partition import Split, Stage
+    from pijit.graph.build.gradient_partition import GradientPartition, Stage
     from pijit.graph.build.segment import SegmentGraph
     from pijit.graph.model import Graph
 
@@ -47,7 +47,7 @@ class Compilations:
         backward: the plans of the stages; empty: they are not there yet.
     """
 
-    def __init__(self, parts: "Split", backend: Backend, options: Options, priority: float) -> None:
+    def __init__(self, parts: "GradientPartition", backend: Backend, options: Options, priority: float) -> None:
         graphs = [parts.forward, *(stage.graph for stage in parts.stages)]
         self._parts, self._lock = parts, threading.Lock()
         self._all = [pool.submit(each, backend, options, priority=priority) for each in graphs]
@@ -91,12 +91,12 @@ class Compilations:
 
     def made(
         self, plan: Plan, backend: Backend, segment: "SegmentGraph", options: Options, bury: Callable[["Grave"], None]
-    ) -> "MadeSplit":
+    ) -> "MadePartition":
         """The plans for the engine, when `wait` has given the first; see `Made`."""
-        return MadeSplit(backend, plan, self.backward, segment, options, bury)
+        return MadePartition(backend, plan, self.backward, segment, options, bury)
 
 
-def _join(forward: Plan, backward: Sequence[Plan], parts: "Split") -> None:
+def _join(forward: Plan, backward: Sequence[Plan], parts: "GradientPartition") -> None:
     for plan, stage in zip(backward, parts.stages, strict=True):
         plan.lay_out(stage.strides)
     forward.left_out = tuple(dict.fromkeys(line for plan in (forward, *backward) for line in plan.left_out))
@@ -120,7 +120,7 @@ class Form:
         failed: why they are of no use any more; "": they are.
     """
 
-    def __init__(self, made: "MadeSplit", outputs: Tensors) -> None:
+    def __init__(self, made: "MadePartition", outputs: Tensors) -> None:
         self.made, self.failed = made, ""
         self.results = [(tuple(each.shape), each.stride()) for each in outputs]
 
@@ -230,7 +230,7 @@ def _gradients(form: Form, at: int, saved: Tensors, asked: Tensors) -> list[Any]
 
 
 def _native_gradients(
-    parts: "Split", stage: "Stage", known: Mapping[str, Any], asked: Tensors, with_history: bool
+    parts: "GradientPartition", stage: "Stage", known: Mapping[str, Any], asked: Tensors, with_history: bool
 ) -> Sequence[Any]:
     """By torch, of the operators that the program has called."""
     with torch.enable_grad():
@@ -274,7 +274,7 @@ def _is_plain(gradient: Any) -> bool:
     return not (gradient.is_conj() or gradient.is_neg() or gradient._is_zerotensor())
 
 
-class MadeSplit(Made):
+class MadePartition(Made):
     """The plans of a segment.
 
     Attributes:
@@ -295,9 +295,9 @@ class MadeSplit(Made):
         options: Options,
         bury: Callable[["Grave"], None],
     ) -> None:
-        assert segment.split is not None
+        assert segment.partition is not None
         super().__init__(backend, plan, segment, options, bury)
-        self.backward, self.parts, self.lock = backward, segment.split, self._lock
+        self.backward, self.parts, self.lock = backward, segment.partition, self._lock
         native = self.parts.native
         self.inputs, self.weights = [value.name for value in native.inputs], native.data
         self.results = [value.name for value in native.results]

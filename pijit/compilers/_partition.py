@@ -1,4 +1,4 @@
-"""A graph in pieces: what a backend compiles, and between it the operators that it has not got, which torch runs.
+"""Partitions a graph: pieces for a backend, and between them the operators that it has not got, which torch runs.
 
 Rules:
 1. A value has a level: how many times the way to it goes from an operator of torch back to compiled code. The compiled
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
     compiled: bool
 
 
-def split(graph: Graph, backend: str, missing: Iterable[int]) -> list[Piece]:
+def partition(graph: Graph, backend: str, missing: Iterable[int]) -> list[Piece]:
     """The pieces of a graph, in the order in which they run.
 
     Args:
@@ -108,7 +108,7 @@ def build(graph: Graph, backend: Backend, options: Options, directory: Path, mis
             shutil.rmtree(each) if each.is_dir() else each.unlink()
         if not missing:
             backend.build(graph, options, directory)
-        for at, piece in enumerate(split(graph, backend.name, missing) if missing else ()):
+        for at, piece in enumerate(partition(graph, backend.name, missing) if missing else ()):
             if piece.compiled:
                 (directory / str(at)).mkdir()
                 backend.build(piece.graph, options, directory / str(at))
@@ -139,7 +139,7 @@ def load(graph: Graph, backend: Backend, options: Options, directory: Path, miss
     """As `Backend.load`, of what `build` has made."""
     if not missing:
         return backend.load(graph, options, directory)
-    pieces = split(graph, backend.name, missing)
+    pieces = partition(graph, backend.name, missing)
     plans = [
         backend.load(piece.graph, options, directory / str(at)) if piece.compiled else _by_torch(piece.graph)
         for at, piece in enumerate(pieces)
@@ -153,7 +153,7 @@ def make(graph: Graph, backend: Backend, options: Options, missing: list[int]) -
     def make_all(missing: list[int]) -> Plan:
         if not missing:
             return backend.make(graph, options)
-        pieces = split(graph, backend.name, missing)
+        pieces = partition(graph, backend.name, missing)
         plans = [backend.make(each.graph, options) if each.compiled else _by_torch(each.graph) for each in pieces]
         return _together(graph, backend.name, options, pieces, plans, missing)
 

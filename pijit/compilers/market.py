@@ -388,13 +388,13 @@ def _begun(
     Raises:
         BackendError: gradients are recorded, and the backend computes none.
     """
-    if segment.split is None:
+    if segment.partition is None:
         return pool.submit(segment.graph, backend, options, priority=priority)
     if not backend.training:
         raise BackendError(f"backend {backend.name!r} computes no gradients")
     from pijit.compilers._gradient_plans import Compilations
 
-    return Compilations(segment.split, backend, replace(options, fold=False), priority)
+    return Compilations(segment.partition, backend, replace(options, fold=False), priority)
 
 
 @dataclass

@@ -315,8 +315,8 @@ def test_pieces_are_as_few_as_the_ways_through_them_need() -> None:
     graph = captured(fn, torch.ones(3), torch.ones(3))
     missing = [at for at, node in enumerate(graph.nodes) if "bessel" in node.op]
     assert len(missing) == 3
-    pieces = _partition.split(replace(graph, outputs=graph.results), "xla", missing)
+    pieces = _partition.partition(replace(graph, outputs=graph.results), "xla", missing)
     assert [piece.compiled for piece in pieces] == [True, False, True]
     assert sum(len(piece.graph.nodes) for piece in pieces) == len(graph.nodes)
     with pytest.raises(BackendError, match="does not take"):
-        _partition.split(graph, "xla", range(len(graph.nodes)))
+        _partition.partition(graph, "xla", range(len(graph.nodes)))

@@ -216,7 +216,7 @@ def test_folded_weights_that_are_written_are_seen_at_once() -> None:
 
 
 def test_a_plan_without_gradients_answers_only_there(counting: Counting) -> None:
-    """Where they are recorded: test_split.py."""
+    """Where they are recorded: test_gradient_plans.py."""
     module = layers()
     fast = pijit.jit(lambda x: module(x).sum() * 2 + 1, backend="counting")
     x = torch.randn(3, 8)

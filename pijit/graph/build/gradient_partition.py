@@ -1,4 +1,4 @@
-"""Splits what a segment computes and its gradients into graphs, for calls whose gradients are asked for later.
+"""Partitions what a segment computes and its gradients into graphs, for calls whose gradients are asked for later.
 
 Both passes are written out together, as in a training step: the operators of the forward pass, and those that torch's
 autograd engine calls for gradients of the results. What depends on the latter is backward graphs, the rest the forward
@@ -56,7 +56,7 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class GradientPartition:
     """Graphs for one.
 
     Attributes:
@@ -72,7 +72,7 @@ class Split:
     stages: tuple[Stage, ...]
 
 
-def split(graph: Graph, call: autograd.Call, roots: Sequence[int], shown: Iterable[Value]) -> Split:
+def partition(graph: Graph, call: autograd.Call, roots: Sequence[int], shown: Iterable[Value]) -> GradientPartition:
     """The graphs of a graph that computes no gradients itself.
 
     Args:
@@ -89,7 +89,7 @@ def split(graph: Graph, call: autograd.Call, roots: Sequence[int], shown: Iterab
     decline(graph, "a split into forward and backward pass")
     try:
         with torch.autograd.set_multithreading_enabled(False):
-            return _Joint(graph, call, roots).split(shown)
+            return _Joint(graph, call, roots).partition(shown)
     except (Unable, RuntimeError) as error:  # torch cannot run an operator on tensors without data
         raise ExportError(f"its gradients stay native: {error}") from error
 
@@ -103,7 +103,7 @@ class _Joint(Expansion):
         self._found: dict[str, Any] = {}  # results that require gradients: tensors with their history
         self._cut: dict[str, Any] = {}  # what later nodes are given of them: leaves
 
-    def split(self, shown: Iterable[Value]) -> Split:
+    def partition(self, shown: Iterable[Value]) -> GradientPartition:
         import torch
 
         with self._mode:
@@ -121,7 +121,7 @@ class _Joint(Expansion):
             passes = [self._pass(names) for names in self._levels()]
             strides = {self._known[id(tensor)].name: tuple(tensor.stride()) for tensor in self._held}
         parts = _Parts(self._joint(passes), passes, len(self._graph.results))
-        return parts.split(self._native(), tuple(value.name for value in self._leaves), strides)
+        return parts.partition(self._native(), tuple(value.name for value in self._leaves), strides)
 
     def _cut_behind(self, node: Node) -> None:
         for value in node.results:
@@ -260,7 +260,7 @@ class _Parts:
                 self._behind[at].append(node)
                 belongs.update((name, at) for name in _made(node))
 
-    def split(self, native: Graph, trained: tuple[str, ...], strides: Mapping[str, tuple[int, ...]]) -> Split:
+    def partition(self, native: Graph, trained: tuple[str, ...], strides: Mapping[str, tuple[int, ...]]) -> GradientPartition:
         """All of it."""
         joint, stages = self._joint, []
         gradients = iter(joint.results[len(self._results) :])
@@ -277,7 +277,7 @@ class _Parts:
             )
         inputs = [value for value in joint.inputs if value.name not in self._asked]
         forward = _with(joint, self._ahead, inputs, (*self._results, *self._between.values()))
-        return Split(native, forward, trained, tuple(stages))
+        return GradientPartition(native, forward, trained, tuple(stages))
 
     def _needed(
         self, nodes: Sequence[Node], given: Sequence[Value], asked: Iterable[str]

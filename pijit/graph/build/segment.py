@@ -23,11 +23,11 @@ from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.model.sizes import counts, folded
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.opaque_objects import holds_opaque
-from pijit.graph.build.gradient_partition import split
+from pijit.graph.build.gradient_partition import partition
 from pijit.graph.build.types import typed
 
 if TYPE_CHECKING:
-    from pijit.graph.build.gradient_partition import Split
+    from pijit.graph.build.gradient_partition import GradientPartition
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class SegmentGraph:
     Attributes:
         graph: its inputs are `place.free`, then `place.written`.
         effects: for `place.written`, then for `place.leaves`: which of `graph.updates` it is; "": none.
-        split: where gradients are recorded: the two graphs that are compiled.
+        partition: where gradients are recorded: the two graphs that are compiled.
     """
 
     graph: Graph
     effects: tuple[str, ...] = ()
-    split: "Split | None" = None
+    partition: "GradientPartition | None" = None
 
     def order(self, updates: Sequence[str]) -> list[int | None]:
         """Where the results of a plan stand that the engine wants, in its order; None: there is none.
@@ -105,8 +105,8 @@ class _SegmentBuilder(Builder):
         if not training_steps.needs_expansion(graph) and not place.written:
             axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
             graph = training_steps.without_modes(graph)
-            parts = self._split(graph, given) if place.trained else None
-            return SegmentGraph(self._settled(typed(graph, given, False, axes)), split=parts)
+            parts = self._partition(graph, given) if place.trained else None
+            return SegmentGraph(self._settled(typed(graph, given, False, axes)), partition=parts)
         if self._free is not None:
             raise ExportError("a training step has the sizes of the call")
         graph = self._settled(typed(self._without_gradients(graph, given), given, False))
@@ -148,7 +148,7 @@ class _SegmentBuilder(Builder):
         except autograd.Unable as why:
             raise ExportError(f"the gradients cannot be said in operators: {why}") from why
 
-    def _split(self, graph: Graph, given: Mapping[str, Any]) -> "Split":
+    def _partition(self, graph: Graph, given: Mapping[str, Any]) -> "GradientPartition":
         """Forward and backward pass, for gradients that are asked for later."""
         place = self._place_of_segment
         registers = (*place.free, *place.bound)
@@ -156,7 +156,7 @@ class _SegmentBuilder(Builder):
         trained = {self._registers[at].name for at, flag in zip(registers, flags, strict=False) if flag}
         roots = [at for at, flag in enumerate(flags[len(registers) :]) if flag]
         shown = [value for at in place.shown if isinstance(value := self._registers.get(at), Value)]
-        return split(graph, autograd.Call({}, {**graph.data, **given}, trained, True, self.complete), roots, shown)
+        return partition(graph, autograd.Call({}, {**graph.data, **given}, trained, True, self.complete), roots, shown)
 
     def _written(self) -> dict[int, Value]:
         return {register: self._registers[register] for register in self._place_of_segment.written}

@@ -307,9 +307,9 @@ class Graph:
     @property
     def parts(self) -> tuple["Graph | Node", ...]:
         """The graph, or if something stands there that a graph cannot hold: parts and what is between, in order."""
-        from pijit.graph.model.partition import split
+        from pijit.graph.model.partition import partition
 
-        return split(self)
+        return partition(self)
 
     def functional(self) -> "Graph":
         """A graph that does the same without writing: what inputs and parameters hold at the end is in `updates`.

@@ -1,11 +1,11 @@
-"""Splits a graph at what it cannot hold."""
+"""Partitions a graph at what it cannot hold."""
 
 from dataclasses import replace
 
 from pijit.graph.model import Graph, Node, Value, regions
 
 
-def split(graph: Graph) -> tuple[Graph | Node, ...]:
+def partition(graph: Graph) -> tuple[Graph | Node, ...]:
     """Parts and what stands between them, in order; of a whole graph itself.
 
     What a part takes from an earlier one is an input of it, and what a later one takes an output. Nodes between parts

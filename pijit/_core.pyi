@@ -1,6 +1,6 @@
 """Types of the native module: what csrc/bind offers to this package, private to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, TypedDict
 
@@ -45,6 +45,39 @@ class SnapshotInfo(TypedDict):
 
     frames: list[FrameInfo]
 
+class PlanRow(TypedDict):
+    """A plan under one key, or one that lost there."""
+
+    name: str
+    runs: int
+    seconds: Sequence[float]  # of its first runs
+
+class KeyRow(TypedDict):
+    """A form of the inputs of a segment, and who answers for it."""
+
+    key: str
+    state: str
+    plans: list[PlanRow]
+    losers: list[PlanRow]
+    native_runs: int
+    native_seconds: list[float]
+    dropped: str  # the plan that was dropped last, and why, behind ": "; "" if none was
+    shared: bool
+
+class SegmentRow(TypedDict):
+    """A segment of a trace."""
+
+    first: int
+    last: int
+    effects: bool
+    operators: int
+    operators_of_trace: int
+    inputs: int
+    bound: int
+    outputs: int
+    region: Any  # the `Region` of the block that it is in; None: in none
+    keys: list[KeyRow]
+
 class TraceInfo(TypedDict):
     """One installed trace."""
 
@@ -59,7 +92,7 @@ class TraceInfo(TypedDict):
     guards: list[GuardInfo]
     nodes: list[NodeInfo]
     snapshots: list[SnapshotInfo]
-    segments: list[dict[str, Any]]
+    segments: list[SegmentRow]
     constants: int
     bytes: int
     opaque_calls: int
@@ -493,8 +526,10 @@ class Place:
     outputs: list[int]
     written: list[int]
     leaves: list[int]
+    shown: list[int]
+    trained: list[bool]
     gradients_on: bool
-    def data(self) -> dict[str, Any] | None: ...
+    def data(self) -> TraceData | None: ...
     def describe(self) -> str: ...
     def writes(self) -> tuple[int, int]: ...
     memo: Any
@@ -506,6 +541,15 @@ class Place:
         trial: bool = False,
     ) -> None:
         """More contenders, after those that are there."""
+
+    def await_more(self) -> None:
+        """Plans are compiled for the key, and may come until `complete()`."""
+
+    def complete(self) -> None:
+        """No more plans come for the key."""
+
+    def decline(self) -> None:
+        """No plan is made under this key."""
 
     def trust(self, call: Callable[..., Any]) -> None:
         """A result of this plan agreed."""

@@ -5,9 +5,15 @@ compiler is imported for it.
 """
 
 import logging
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from pijit.errors import BackendError
+
+if TYPE_CHECKING:
+    from pijit._core import Place
+    from pijit.compilers.market import Market
+    from pijit.segments import Outcome
 
 _log = logging.getLogger("pijit")
 
@@ -23,19 +29,20 @@ class LazyMarket:
     def __init__(self, names: str | tuple[str, ...], dynamic: bool | None = None) -> None:
         self.names = names
         self.dynamic = dynamic
-        self._market: Any = None
+        self._market: Market | None = None
         self._failed = False
 
     @property
-    def outcomes(self) -> list[Any]:
+    def outcomes(self) -> "Sequence[Outcome]":
         """What became of the offers."""
         return [] if self._market is None else self._market.outcomes
 
     def compare(self, *given: Any) -> None:
         """As `Market.compare`: of a plan, so there is a market."""
+        assert self._market is not None
         self._market.compare(*given)
 
-    def __call__(self, place: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+    def __call__(self, place: "Place", inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """An offer of the engine; a backend that cannot be had is said once, and native replay answers."""
         if self._market is None and not self._failed:
             from pijit.compilers import market

@@ -3,7 +3,10 @@
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pijit._core import KeyRow, PlanRow, SegmentRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,22 @@ class Segment:
         return "\n".join([head, *(f"  {key}" for key in self.keys)])
 
 
-def views(rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Any]) -> tuple[Segment, ...]:
+class Outcome(Protocol):
+    """What became of one backend at one segment and key; `pijit.compilers.market` makes these."""
+
+    backend: str
+    key: str
+    nodes: tuple[int, int]
+    state: str
+    difference: float | None
+    seconds: float
+
+    @property
+    def elapsed(self) -> float | None:
+        """Seconds that it has compiled so far; None: it does not at the moment."""
+
+
+def views(rows: "Sequence[SegmentRow]", outcomes: Sequence[Outcome]) -> tuple[Segment, ...]:
     """The segments of a trace.
 
     Args:
@@ -129,12 +147,12 @@ def views(rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Any]) -> tuple[S
     )
 
 
-def _asked(region: Any, outcomes: Sequence[Any]) -> Sequence[Any]:
+def _asked(region: Any, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
     """What became of the offers of a segment: those of the region's own market, if it is in one."""
     return outcomes if region is None else getattr(region.market, "outcomes", ())
 
 
-def _key(row: Mapping[str, Any], nodes: tuple[int, int], outcomes: Sequence[Any]) -> Key:
+def _key(row: "KeyRow", nodes: tuple[int, int], outcomes: Sequence[Outcome]) -> Key:
     refused = {
         each.backend: each.state
         for each in outcomes
@@ -150,7 +168,7 @@ def _key(row: Mapping[str, Any], nodes: tuple[int, int], outcomes: Sequence[Any]
     return Key(row["key"], row["state"], plans, row["native_runs"], native, refused, losers, row["shared"], compiling)
 
 
-def under_way(outcomes: Iterable[Any]) -> dict[str, float]:
+def under_way(outcomes: Iterable[Outcome]) -> dict[str, float]:
     """By backend, seconds that it has compiled so far."""
     return {each.backend: seconds for each in outcomes if (seconds := each.elapsed) is not None}
 
@@ -161,7 +179,7 @@ def progress(compiling: Mapping[str, float]) -> str:
     return f"compiling with {', '.join(each)}" if each else ""
 
 
-def _plan(row: Mapping[str, Any], made: Any) -> PlanInfo:
+def _plan(row: "PlanRow", made: Outcome | None) -> PlanInfo:
     cost = () if made is None else (made.seconds, made.difference or 0.0)
     return PlanInfo(row["name"], row["runs"], _median(row["seconds"]), *cost)
 

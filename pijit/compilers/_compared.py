@@ -8,7 +8,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pijit import _core
 from pijit.compilers import _reproduce
@@ -19,12 +19,34 @@ if TYPE_CHECKING:
     from pijit.graph.build.segment import SegmentGraph
     from pijit.graph.model import Graph
 
-# Of a plan: name, callable, what rebinds it, whether it reads weights where they lie, and the writes that it knows of;
-# None: of none of them.
-Row = tuple[str, Callable[..., Any], Callable[[], None], bool, tuple[int, int] | None]
-
 _log = logging.getLogger("pijit")
 told: set[str] = set()  # backends of which a difference was said, and what was said of operators
+
+
+class Call(Protocol):
+    """A plan as the engine calls it, with tensors without history; None: it declines."""
+
+    made: "Made"
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...] | None: ...
+
+
+class Row(NamedTuple):
+    """A plan as the engine takes it, which reads the fields by their places (csrc/bind/plans.cpp).
+
+    Attributes:
+        name: of the plan.
+        call: runs it.
+        rebind: is called when bound tensors were written.
+        shares_weights: it reads weights where they lie.
+        writes: those of weights that it knows of; None: of all of them.
+    """
+
+    name: str
+    call: Call
+    rebind: Callable[[], None]
+    shares_weights: bool
+    writes: tuple[int, int] | None
 
 
 class Differs(BackendError):
@@ -74,9 +96,9 @@ class Made:
             outputs: of native replay under this form.
             writes: those of weights that the plan knows of.
         """
-        return name, self._callable(outputs), self.rebind, self.plan.shares_weights, writes
+        return Row(name, self._callable(outputs), self.rebind, self.plan.shares_weights, writes)
 
-    def _callable(self, outputs: Sequence[Any]) -> Callable[..., tuple[Any, ...] | None]:
+    def _callable(self, outputs: Sequence[Any]) -> Call:
         """What the engine calls: tensors without history in, tensors of the recorded strides out; None: it declines."""
         plan, lock, order = self.plan, self._lock, self._order
         plain = order == list(range(len(order)))
@@ -95,9 +117,13 @@ class Made:
                 for tensor, form in zip(made, forms, strict=True)
             )
 
-        call.made = self  # type: ignore[attr-defined]
-        _core.set_mark(call, "skip", "it runs compiled code")
-        return call
+        return self.as_call(call)
+
+    def as_call(self, function: Callable[..., tuple[Any, ...] | None]) -> Call:
+        """A function that runs the plan, marked as such."""
+        function.made = self  # type: ignore[attr-defined]
+        _core.set_mark(function, "skip", "it runs compiled code")
+        return function  # type: ignore[return-value]
 
     def difference(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> float:
         """Runs the plan, and compares: see `difference`."""

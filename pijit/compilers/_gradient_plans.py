@@ -29,7 +29,7 @@ from pijit.graph.model.memory import Memory
 from pijit.graph.run import bind, caller
 
 if TYPE_CHECKING:
-    from pijit.compilers._compared import Grave
+    from pijit.compilers._compared import Call, Grave
     from pijit.graph.build.gradient_partition import GradientPartition, Stage
     from pijit.graph.build.segment import SegmentGraph
     from pijit.graph.model import Graph
@@ -308,7 +308,7 @@ class MadePartition(Made):
         """As of one plan. It is told of all writes, since it was compared with other weights."""
         return super().row(name, outputs, None)
 
-    def _callable(self, outputs: Tensors) -> Callable[..., tuple[Any, ...] | None]:
+    def _callable(self, outputs: Tensors) -> "Call":
         form = Form(self, outputs)
 
         def call(*inputs: Any) -> tuple[Any, ...] | None:
@@ -317,9 +317,7 @@ class MadePartition(Made):
             except Declines:
                 return None
 
-        call.made = self  # type: ignore[attr-defined]
-        _core.set_mark(call, "skip", "it runs compiled code")
-        return call
+        return self.as_call(call)
 
     def difference(self, inputs: Tensors, outputs: Tensors) -> float:
         """As of one plan, and that of the gradients.

@@ -28,7 +28,7 @@ from pijit import _core, _varying_sizes, compilers
 from pijit._roots import root_of
 from pijit.compilers import _failures, _free_sizes, pool
 from pijit.compilers._base import Backend, Options
-from pijit.compilers._compared import Differs, Made, difference, told
+from pijit.compilers._compared import Call, Differs, Made, difference, told
 from pijit.compilers._compiler_threads import others_run
 from pijit.compilers._graph_cache import forget
 from pijit.compilers._queue import Job, Queue
@@ -37,6 +37,7 @@ from pijit.errors import BackendError, ExportError
 from pijit.graph.build.segment import graph_of_segment
 
 if TYPE_CHECKING:
+    from pijit._core import Place
     from pijit.compilers._gradient_plans import Compilations
     from pijit.graph.build.segment import SegmentGraph
     from pijit.graph.model import Graph
@@ -110,7 +111,7 @@ class Market:
             if backend.folds:
                 yield f"{backend.name} (folded)", backend, self.options
 
-    def __call__(self, place: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+    def __call__(self, place: "Place", inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """An offer of the engine, after a call of the program."""
         import torch
 
@@ -129,10 +130,10 @@ class Market:
             job.forget = lambda: self._note(place, "not begun: it was not called again")
         _worker.submit(job)
 
-    def _note(self, place: Any, state: str) -> None:
+    def _note(self, place: "Place", state: str) -> None:
         self._row("auto", place).state = state
 
-    def compare(self, place: Any, call: Any, inputs: Sequence[Any], made: Any, outputs: Sequence[Any]) -> None:
+    def compare(self, place: "Place", call: Call, inputs: Sequence[Any], made: Any, outputs: Sequence[Any]) -> None:
         """What a plan gave, beside native replay of the same inputs: the engine asks after a call of the program.
 
         Args:
@@ -163,7 +164,7 @@ class Market:
         if offer.place.trained or not self._is_for_free_sizes(offer):
             self._compile(offer)
 
-    def _row(self, name: str, place: Any) -> Outcome:
+    def _row(self, name: str, place: "Place") -> Outcome:
         """A new row of `outcomes`, in the place of an older one for the same."""
         row = Outcome(name, place.describe(), place.nodes)
         for at, other in enumerate(self.outcomes):
@@ -375,7 +376,7 @@ def _end(offer: "_Offer") -> None:
         _complete(offer.place)
 
 
-def _complete(place: Any) -> None:
+def _complete(place: "Place") -> None:
     """Nobody else comes for a segment under one key. It is told when nothing is compiled beside its calls, either."""
     _worker.submit(Job(place.complete, ready=lambda: pool.idle() or not place.alive, forget=place.complete))
 
@@ -411,7 +412,7 @@ class _Offer:
         graph: what they are of.
     """
 
-    place: Any
+    place: "Place"
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     threads: int

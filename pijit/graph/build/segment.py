@@ -27,6 +27,7 @@ from pijit.graph.build.gradient_partition import partition
 from pijit.graph.build.types import typed
 
 if TYPE_CHECKING:
+    from pijit._core import Place
     from pijit.graph.build.gradient_partition import GradientPartition
 
 
@@ -55,11 +56,11 @@ class SegmentGraph:
         return [*range(count), *(places.get(name) for name in self.effects)]
 
 
-def graph_of_segment(place: Any, inputs: Sequence[Any], free: Any = None) -> SegmentGraph:
+def graph_of_segment(place: "Place", inputs: Sequence[Any], free: Any = None) -> SegmentGraph:
     """The graph of a segment under one key.
 
     Args:
-        place: `_core.Place`.
+        place: the segment and its key.
         inputs: tensors for the registers `place.free`, then for `place.written`.
         free: what stays open, as `pijit.compilers._free_sizes.Free`; None: nothing.
 
@@ -76,7 +77,7 @@ def graph_of_segment(place: Any, inputs: Sequence[Any], free: Any = None) -> Seg
 class _SegmentBuilder(Builder):
     """Walks over the nodes of one segment."""
 
-    def __init__(self, data: Mapping[str, Any], place: Any, inputs: Sequence[Any], free: Any) -> None:
+    def __init__(self, data: Mapping[str, Any], place: "Place", inputs: Sequence[Any], free: Any) -> None:
         first = data["frames"][0]["self"] if data["frames"] else None
         outermost = {"": first} if _torch_objects.is_module(first) else tops(None, data, (), {})
         super().__init__(data, data["name"], Modules(outermost), [], {})

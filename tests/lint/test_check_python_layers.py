@@ -62,7 +62,7 @@ ALLOWED = [
     ("graph__a", "from . import model\nfrom ..errors import PijitError\nfrom .model import Graph"),
     ("api", "from pijit.compilers import pool"),
     ("errors", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pijit.graph import Graph"),
-    ("traces", late("from pijit.graph.build.trace import graph_of")),  # a façade
+    ("traces", late("from pijit.graph.traced import graph_of")),  # a façade
     ("api", late("from pijit import _verify")),  # a row of LATE
     ("graph__a", "import torch\nfrom pijit_other import x\n" + late("import numpy")),
 ]
@@ -75,7 +75,7 @@ FORBIDDEN = [
     ("graph__a", late("from pijit import api"), "graph.a (graph) may not import api (api)"),
     ("graph__a", "import pijit", "graph.a (graph) may not import pijit (pijit)"),
     ("graph__a", "class A:\n    " + late("from pijit.api import jit").replace("\n", "\n    "), "may not import api"),
-    ("_config", late("from pijit.graph.build.trace import graph_of"), "may not import graph.traced"),
+    ("_config", late("from pijit.graph.traced import graph_of"), "may not import graph.traced"),
     ("api", late("from pijit.graph import text"), "api imports graph.text inside a function"),
     ("newcomer", "", "no layer has newcomer"),
 ]

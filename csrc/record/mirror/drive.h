@@ -10,8 +10,7 @@
 // 3. While the instruction is under way CPython's own result is not there: a task says what it is, or hands over a
 //    function that reads it (`observe`) when the instruction is complete.
 // 4. A task changes what existed before only through logs, nodes and fillings (filling.h). An instruction is tried
-// again
-//    only after these are taken back, or if the first attempt left everything as it was (Recorder::is_untouched).
+//    again only after these are taken back, or if the first attempt left everything as it was (Recorder::is_untouched).
 #pragma once
 #include <algorithm>
 #include <coroutine>

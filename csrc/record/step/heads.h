@@ -26,12 +26,13 @@ class Heads {
     int at;      // the instruction where a turn begins
     int first;   // the first instruction of the loop, its first test included
     int last;    // the last one that jumps back
-    bool again;  // the copy of the test at the end of the body: no first turn begins here
+    bool again;  // it is the copy of the test at the end of the body, where only further turns begin
   };
 
   const std::vector<Head>& of(PyCodeObject* code);  // outer loops first where several turns begin at once
   bool any_at(PyCodeObject* code, int instruction);
-  uint32_t seen = 0, decisions = 0;  // so many nodes were looked at, so many of them decide on data
+  uint32_t seen = 0;       // nodes that were looked at so far
+  uint32_t decisions = 0;  // nodes among them that decide on data
   struct Turn {
     uint32_t decisions = 0;  // when it began
     bool in_registers = false;

@@ -31,22 +31,30 @@ void note_recording_cost(double seconds) noexcept {
 
 Served::Served(Root& root) noexcept : root_(root), counts_(g_measures && !t_within) {
   if (!counts_) return;
+  const Spent& known = root.replayed;
+  is_timed_ = known.times < kAll || known.each() > kLong || root.calls % kSome == 0;
+  weight_ = is_timed_ && known.times >= kAll && known.each() <= kLong ? kSome : 1;
   recording_ = t_recording;
-  start_ = computed();
+  if (is_timed_) start_ = computed();
 }
 
 void Served::ends_recorded() const noexcept {
   if (!counts_) return;
   root_.recording += t_recording - recording_;
-  t_served += computed() - start_;
+  t_served += is_timed_ ? computed() - start_ : t_recording - recording_;
 }
 
 void Served::ends_replayed() const noexcept {
   if (!counts_) return;
-  const double taken = computed() - start_, recording = t_recording - recording_;
+  const double recording = t_recording - recording_;
   root_.recording += recording;
-  root_.replayed.seconds += taken - recording;
-  root_.replayed.times += 1;
+  if (!is_timed_) {
+    t_served += root_.replayed.each() + recording;
+    return;
+  }
+  const double taken = computed() - start_;
+  root_.replayed.seconds += static_cast<double>(weight_) * (taken - recording);
+  root_.replayed.times += weight_;
   t_served += taken;
 }
 

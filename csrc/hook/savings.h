@@ -9,7 +9,8 @@
 //    calls run without the hook, as in a process without pijit.
 // 4. Of a recording that counts which the recorder took beside the call (record/pace.h), and what it did when the call
 //    had ended. A first call takes more than others in CPython, too.
-// 5. The first kAll calls of a root that are left to CPython are timed; later ones now and then, each for kSome.
+// 5. The first kAll calls of a root that are left to CPython are timed; later ones now and then, each for kSome. So are
+//    replayed ones that are short: to ask for the time of the thread takes about a microsecond.
 #pragma once
 #include "cache/root.h"
 #include "common/clock.h"
@@ -33,8 +34,13 @@ class Served {
   void ends_replayed() const noexcept;
 
  private:
+  static constexpr uint64_t kAll = 1024, kSome = 13;
+  static constexpr double kLong = 1e-4;  // seconds
+
   Root& root_;
   const bool counts_;
+  bool is_timed_ = false;
+  uint64_t weight_ = 1;
   double start_ = 0, recording_ = 0;
 };
 

@@ -2,9 +2,9 @@
 
 Eleven programs of about two seconds run in processes of their own, in turns without pijit, with it, and with
 `python -m pijit --report`, beside burners. The truth is the difference of what the main threads computed without and
-with pijit (medians of the runs). Printed is, for each program, what it took without pijit, what was saved in truth, what
-the report said, and how far apart that is in parts of the program's time; what it says was left to CPython, which can be
-no more than the program took; and what it takes to measure that.
+with pijit (medians of the runs). Printed is, for each program, what it took without pijit, what was saved in truth,
+what the report said, and how far apart that is in parts of the program's time. Then comes what it says was left
+to CPython, which can be no more than the program took, and what it takes to measure all that.
 """
 
 from __future__ import annotations

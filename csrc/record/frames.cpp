@@ -58,14 +58,14 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
 // The frame is that of a virtual generator at a yield. Another generator may lie where one died unseen: the address alone
 // does not tell them apart.
 bool Recorder::is_suspended(uint32_t generator, cpython::Frame* frame) const {
-  const ShadowFrame* shadow = models_[generator]->suspended.get();
+  const ShadowFrame* shadow = heap_.models[generator]->suspended.get();
   return shadow != nullptr && shadow->frame == frame && shadow->code == cpython::code(frame);
 }
 
 // The frame is that of some virtual generator.
 bool Recorder::is_ours(cpython::Frame* frame) const {
-  const auto found = generators_.find(frame);
-  return found != generators_.end() && is_suspended(found->second, frame);
+  const auto found = frames_.generators.find(frame);
+  return found != frames_.generators.end() && is_suspended(found->second, frame);
 }
 
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
@@ -76,7 +76,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     if (!pending.active || !pending.opaque || is_ours(frame)) drop_generator(frame);
     return false;
   }
-  if (expected && !written_.empty()) refresh_written();  // C code has done what precedes this call
+  if (expected && !reads_.written.empty()) refresh_written();  // C code has done what precedes this call
   if (expected && pending.generator != kNone) {
     Model& generator = model(pending.generator);
     if (!is_suspended(pending.generator, frame)) expected = false;
@@ -99,11 +99,11 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   } else if (expected && cpython::function(frame) == reinterpret_cast<PyObject*>(pending.function)) {
     pending.entered = true;
     std::unique_ptr<ShadowFrame> shadow;
-    if (spare_.empty()) {
+    if (frames_.spare.empty()) {
       shadow = std::make_unique<ShadowFrame>();
     } else {
-      shadow = std::move(spare_.back());
-      spare_.pop_back();
+      shadow = std::move(frames_.spare.back());
+      frames_.spare.pop_back();
     }
     shadow->frame = frame;
     shadow->code = cpython::code(frame);
@@ -114,10 +114,10 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->sp = 0;
     shadow->instruction = 0;
     shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
-    for (size_t i = 0; i < bound_.size(); ++i) {
-      shadow->slots[i] = bound_[i];
-      if (bound_[i].is_virtual() && model(bound_[i]).real == nullptr)
-        model(bound_[i]).real = cpython::slot(frame, static_cast<int>(i));
+    for (size_t i = 0; i < frames_.bound.size(); ++i) {
+      shadow->slots[i] = frames_.bound[i];
+      if (frames_.bound[i].is_virtual() && model(frames_.bound[i]).real == nullptr)
+        model(frames_.bound[i]).real = cpython::slot(frame, static_cast<int>(i));
     }
     shadow->pending = Pending();
     shadow->result = Val();
@@ -168,9 +168,9 @@ void Recorder::observe_left(cpython::Frame* frame) {
 
 void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   PyObject* raised = result == nullptr ? PyErr_Occurred() : nullptr;
-  raised_ = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
+  raise_.type = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
   SavedError error;
-  const bool foreseen = foreseen_ || (top_frame().pending.active && top_frame().pending.raises);
+  const bool foreseen = raise_.foreseen || (top_frame().pending.active && top_frame().pending.raises);
   if (result == nullptr && foreseen && frames_.size() > 1) pass_frame();
   std::unique_ptr<ShadowFrame> shadow = std::move(frames_.back());
   frames_.pop_back();
@@ -181,9 +181,9 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   }
   ShadowFrame& outer = top_frame();
   if (result == nullptr) {
-    foreseen_ = foreseen;
+    raise_.foreseen = foreseen;
     // A StopIteration that leaves a generator becomes a RuntimeError.
-    if (!foreseen_ || (shadow->generator != kNone && is_raised(PyExc_StopIteration))) return raised_unforeseen();
+    if (!raise_.foreseen || (shadow->generator != kNone && is_raised(PyExc_StopIteration))) return raised_unforeseen();
     if (shadow->generator != kNone) end_generator(shadow->generator);
     inner_raised(outer);
   } else if (shadow->generator == kNone && cpython::is_generator_code(shadow->code)) {
@@ -211,7 +211,7 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   } else {
     inner_returned(outer, shadow->result);
   }
-  spare_.push_back(std::move(shadow));
+  frames_.spare.push_back(std::move(shadow));
   go_on(outer);
 }
 
@@ -230,26 +230,26 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
   if (result == nullptr) {
     // An exception leaves the root: the trace ends where it was raised, if that is known.
     note_stop(Abort::kEscapes, "");
-    if (raise_snapshot_ != kNone) {
-      trace_->nodes.resize(raise_nodes_);
-      end_with_exit(raise_snapshot_);
+    if (raise_.snapshot != kNone) {
+      trace_->nodes.resize(raise_.nodes);
+      end_with_exit(raise_.snapshot);
     } else {
       cut_at_last_snapshot();
     }
     return;
   }
   if (shadow.result.is_null()) return abandon(kUnseen);
-  ++visit_;
-  visited_.resize(trace_->virtuals.size(), 0);
+  ++snapshots_.visit;
+  snapshots_.visited.resize(trace_->virtuals.size(), 0);
   if (shadow.result.is_virtual() && !virtual_usable(shadow.result.index(), trace_->clock)) {
-    note_stop(Abort::kUnbuildable, unusable_reason_);
+    note_stop(Abort::kUnbuildable, snapshots_.unusable_reason);
     return cut_at_last_snapshot();
   }
-  ++visit_;
-  if ((any_traced_ && holds_raised(shadow.result)) || leaves_generator_) return end_at_return();
+  ++snapshots_.visit;
+  if ((raise_.any_traced && holds_raised(shadow.result)) || frames_.leaves_generator) return end_at_return();
   Node node{};
   node.op = Op::kReturn;
-  if (any_traced_built_) node.snapshot = return_snapshot_;
+  if (raise_.any_traced_built) node.snapshot = frames_.return_snapshot;
   node.a = shadow.result;
   node.time = trace_->clock;
   node.site = 0;
@@ -262,8 +262,9 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
 // What is returned has tracebacks, which name this frame, or what dies with the frame runs code of the user's: the
 // trace ends in an exit at its return.
 void Recorder::end_at_return() {
-  if (return_snapshot_ != kNone && snapshot_usable(return_snapshot_)) return end_with_exit(return_snapshot_);
-  note_stop(Abort::kUnbuildable, unusable_reason_);
+  if (frames_.return_snapshot != kNone && snapshot_usable(frames_.return_snapshot))
+    return end_with_exit(frames_.return_snapshot);
+  note_stop(Abort::kUnbuildable, snapshots_.unusable_reason);
   cut_at_last_snapshot();
 }
 
@@ -312,7 +313,7 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
 
 // The exception that left the inner frame is of this built-in class.
 bool Recorder::is_raised(PyObject* type) const {
-  return raised_ != nullptr && PyType_IsSubtype(raised_, reinterpret_cast<PyTypeObject*>(type));
+  return raise_.type != nullptr && PyType_IsSubtype(raise_.type, reinterpret_cast<PyTypeObject*>(type));
 }
 
 void Recorder::inner_raised(ShadowFrame& outer) {
@@ -326,7 +327,7 @@ void Recorder::inner_raised(ShadowFrame& outer) {
       if (fallback == nullptr) break;
       Arguments args;
       args.values = {pending.x, pending.y};
-      foreseen_ = exception_ = false;
+      raise_.foreseen = raise_.event = false;
       Then then = pending.outer_then;
       const Val z = pending.z, sought = pending.sought;
       int pops = pending.pops, pushes = pending.pushes;
@@ -339,19 +340,19 @@ void Recorder::inner_raised(ShadowFrame& outer) {
     }
     case Then::kGetAttrDefault:
       if (!attribute_error) break;
-      foreseen_ = exception_ = false;
+      raise_.foreseen = raise_.event = false;
       pending.result = pending.z;
       pending.has_result = true;
       return;
     case Then::kHasAttr:
       if (!attribute_error) break;
-      foreseen_ = exception_ = false;
+      raise_.foreseen = raise_.event = false;
       pending.result = Val::constant(Py_False);
       pending.has_result = true;
       return;
     case Then::kNext:
       if (!is_raised(PyExc_StopIteration)) break;
-      foreseen_ = exception_ = false;
+      raise_.foreseen = raise_.event = false;
       return;
     default:
       break;

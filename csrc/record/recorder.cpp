@@ -62,14 +62,7 @@ PutAside::~PutAside() {
 }
 
 Recorder::Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter, Varying* varying)
-    : thread_(thread),
-      adapter_(adapter),
-      varying_(varying),
-      root_(root),
-      in_the_middle_(!cpython::is_fresh(root)),
-      entered_at_(cpython::resume_index(root)),
-      trace_(std::make_unique<Trace>()),
-      limit_(record_limits().operations) {}
+    : Kernel(thread, adapter, varying), Owners(*this, root), limit_(record_limits().operations) {}
 
 void Recorder::mark_loops() {
   heads_ = std::make_unique<Heads>();
@@ -77,8 +70,9 @@ void Recorder::mark_loops() {
 
 Recorder::~Recorder() {
   end_events();
-  for (auto& frame : spare_) frame.reset();
+  for (auto& frame : frames_.spare) frame.reset();
   if (adapter_ != nullptr) adapter_->forget_recording();
+  heap_.models.clear();  // frames of generators go before those that may run them
 }
 
 void throw_wrong_shadow() {
@@ -132,31 +126,19 @@ std::unique_ptr<Trace> Recorder::finish() noexcept {
 }
 
 TraceMark Recorder::here() const {
-  const Trace& trace = *trace_;
-  const InputGuards* tensors = trace.epochs.empty() ? trace.tensors.get() : trace.epochs.back().tensors.get();
-  return {static_cast<uint32_t>(trace.nodes.size()),
-          trace.clock,
-          static_cast<uint32_t>(trace.guards.size()),
-          static_cast<uint32_t>(trace.epochs.size()),
-          tensors == nullptr ? 0 : static_cast<uint32_t>(tensors->size()),
-          static_cast<uint32_t>(arguments_.size()),
-          static_cast<uint32_t>(trace.dropped.size()),
-          static_cast<uint32_t>(facts_.size()),
-          static_cast<uint32_t>(overlay_.size()),
-          lasting_,
-          static_cast<uint32_t>(trace.virtuals.size())};
+  return {mark(), reads_.mark(), heap_.mark()};
 }
 
 bool Recorder::begin_recording() {
   started_ = now();
-  switches_ = cpython::thread_switches(thread_);
+  foreign_.switches = cpython::thread_switches(thread_);
   make_room(&trace_->log, 2);
   make_room(&trace_->virtuals, 1);
   make_room(&trace_->nodes, 1);
   make_room(&trace_->slots, 1);
   make_room(&trace_->frame_states, 1);
-  entry_exception_ = cpython::topmost_exception(thread_);
-  trace_->code = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(root_)));
+  raise_.entry_exception = cpython::topmost_exception(thread_);
+  trace_->code = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frames_.root)));
   trace_->owned.push_back(Ref::borrow(trace_->code.get()));
   if (adapter_ != nullptr) {
     if (adapter_->must_step_aside() != nullptr) return false;
@@ -166,15 +148,15 @@ bool Recorder::begin_recording() {
   gc_ = std::make_unique<cpython::GcPause>();
   live_ = true;
   adapter_on_ = adapter_ != nullptr && adapter_->begin_recording(*this);  // which notes what is known of the inputs
-  if (adapter_on_ != (adapter_ != nullptr) || !(in_the_middle_ ? bind_entry() : bind_root())) {
+  if (adapter_on_ != (adapter_ != nullptr) || !(frames_.in_the_middle ? bind_entry() : bind_root())) {
     end_events();
     return false;
   }
   t_active = this;
   observing_ = cpython::start_events(thread_, on_event);
   for (const auto& shadow : frames_)
-    if (!observing_ ||
-        !(in_the_middle_ ? cpython::follow_events_from_here(shadow->frame) : cpython::follow_events(shadow->frame))) {
+    if (!observing_ || !(frames_.in_the_middle ? cpython::follow_events_from_here(shadow->frame)
+                                               : cpython::follow_events(shadow->frame))) {
       end_events();
       return false;
     }
@@ -285,17 +267,17 @@ void Recorder::observe_exception(cpython::Frame* frame, PyObject* object) {
   Pending& pending = top_frame().pending;
   const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kSend);
   if (iterates && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return;  // tracers are told of it
-  exception_ = true;
-  if (pending.active && pending.folds && !foreseen_) begin_raise(top_frame(), pending.pops, Val(), false);
-  if (pending.active && (pending.raises || pending.folds)) foreseen_ = true;
-  if (!foreseen_) {
-    foreseen_ = take_raised(object);
-  } else if (pending.raises && raised_value_.is_null()) {
+  raise_.event = true;
+  if (pending.active && pending.folds && !raise_.foreseen) begin_raise(top_frame(), pending.pops, Val(), false);
+  if (pending.active && (pending.raises || pending.folds)) raise_.foreseen = true;
+  if (!raise_.foreseen) {
+    raise_.foreseen = take_raised(object);
+  } else if (pending.raises && raise_.value.is_null()) {
     const Val made = new_exception(object);
     if (trace_->virtuals[made.index()].buildable) {
-      raised_value_ = made;
+      raise_.value = made;
     } else if (!take_raised(object)) {
-      foreseen_ = pending.active;  // else the instruction was taken back
+      raise_.foreseen = pending.active;  // else the instruction was taken back
     }
   }
   if (stopping_) resolve_stop();
@@ -303,12 +285,12 @@ void Recorder::observe_exception(cpython::Frame* frame, PyObject* object) {
 
 // The previous instruction raised and CPython went to a handler of this frame.
 bool Recorder::unwind(ShadowFrame& frame) {
-  exception_ = false;
-  if (!foreseen_) {
+  raise_.event = false;
+  if (!raise_.foreseen) {
     raised_unforeseen();
     return false;
   }
-  foreseen_ = false;
+  raise_.foreseen = false;
   cpython::Handler handler;
   if (!cpython::find_handler(frame.code, frame.operation, &handler) ||
       handler.target != cpython::instruction_index(frame.frame)) {
@@ -322,7 +304,7 @@ bool Recorder::unwind(ShadowFrame& frame) {
     raised_unforeseen();
     return false;
   }
-  raise_snapshot_ = kNone;
+  raise_.snapshot = kNone;
   if (frame.handled.empty())
     frame.before_raise = std::make_unique<BeforeRaise>(
         BeforeRaise{frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.mark});
@@ -454,8 +436,8 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
 bool Recorder::finish_instruction(ShadowFrame& frame) {
   cpython::Frame* object = frame.frame;
   const bool raised = frame.pending.active && frame.pending.raises;  // nobody is told where it is raised again
-  foreseen_ = foreseen_ || raised;
-  if (exception_ || raised) {
+  raise_.foreseen = raise_.foreseen || raised;
+  if (raise_.event || raised) {
     unwind(frame);
   } else if (frame.pending.active) {
     complete(frame);
@@ -477,7 +459,7 @@ bool Recorder::drop_result(ShadowFrame& frame) {
   if (!result.is_reg() || trace_->nodes.empty()) return false;
   const Node& last = trace_->nodes.back();
   if (!is_opaque(last.op) || last.out != result.index()) return false;
-  if (epoch_result_ == result) epoch_result_ = Val();
+  if (foreign_.epoch_result == result) foreign_.epoch_result = Val();
   frame.sp -= 1;
   return true;
 }
@@ -494,7 +476,7 @@ void note_loads(ShadowFrame& frame) {
 }  // namespace
 
 void Recorder::observe_instruction(ShadowFrame& frame) {
-  const bool waits = frame.pending.active || exception_ || stopping_;
+  const bool waits = frame.pending.active || raise_.event || stopping_;
   if (waits && !finish_instruction(frame)) return;
   const int before = frame.instruction;
   frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
@@ -510,12 +492,12 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
   const bool back = frame.instruction < before;
   const bool turns = heads_ && heads_->any_at(frame.code, frame.instruction);
-  if (limit_ != 0 && !epoch_due_ && !exit_points_ && !back && !turns && step_move(frame, now)) {
+  if (limit_ != 0 && !foreign_.epoch_due && !exit_points_ && !back && !turns && step_move(frame, now)) {
     limit_ -= 1;
     frame.changed = true;
     return;
   }
-  if (epoch_due_ && now.is(Operation::kPop) && drop_result(frame)) {
+  if (foreign_.epoch_due && now.is(Operation::kPop) && drop_result(frame)) {
     limit_ -= limit_ != 0;
     frame.changed = true;
     return;
@@ -525,13 +507,13 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   frame.changed = false;
   if (limit_-- == 0 || frame.mark.nodes > record_limits().nodes) return stop(Abort::kTooLong, "");
   if (recording_pace().is_over()) return stop(Abort::kOverBudget, "");
-  if (epoch_due_) {
-    epoch_due_ = false;
+  if (foreign_.epoch_due) {
+    foreign_.epoch_due = false;
     begin_epoch();
     if (!live_) return;
   }
-  const bool last = in_the_middle_ && frames_.size() == 1 && cpython::gives_back(now);
-  if ((back && leaves_loop(frame)) || (last && cpython::is_generator_frame(root_))) return leave_loop();
+  const bool last = frames_.in_the_middle && frames_.size() == 1 && cpython::gives_back(now);
+  if ((back && leaves_loop(frame)) || (last && cpython::is_generator_frame(frames_.root))) return leave_loop();
   if (turns) begin_turns(frame, before);
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
   const bool attribute = now.is(Operation::kLoadAttribute);
@@ -546,7 +528,8 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     const auto mark = frame.mark;
     const Vals slots = frame.slots;
     if (fix_operands(frame)) step(*this, frame, now);
-    if (stopping_ && !stop_final_ && !stop_changed_ && lasting_ == mark.lasting) {  // it did not help: they stay open
+    if (stopping_ && !stop_final_ && !stop_changed_ &&
+        heap_.lasting == mark.lasting) {  // it did not help: they stay open
       rollback(frame);
       frame.mark = mark;
       rollback(frame);

@@ -15,11 +15,8 @@
 // 4. A mutable object that existed before is read under a guard on its container; one that was allocated while
 // recording is virtual and its content model is here.
 #pragma once
-#include <array>
-#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "adapter.h"
@@ -27,27 +24,16 @@
 #include "guard/varying.h"
 #include "ir/trace.h"
 #include "record/limits.h"
-#include "record/state/facts.h"
-#include "record/state/found.h"
-#include "record/state/holders.h"
+#include "record/owners.h"
 #include "record/state/names.h"
-#include "record/state/places.h"
-#include "record/state/shadow.h"
-#include "record/state/usable.h"
 
 namespace pijit {
 
-enum class Abort : uint8_t {
-#define PIJIT_ABORT(name, code, text, advice) name,
-#include "record/aborts.def"
-};
-
 enum class Invoke : uint8_t { kStarted, kUnknown, kStopped };
 
-class Filling;
 class Heads;
 
-class Recorder final : public RecordApi {
+class Recorder final : public RecordApi, public Kernel, private Owners {
  public:
   Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter, Varying* varying);
   ~Recorder() override;
@@ -61,7 +47,6 @@ class Recorder final : public RecordApi {
   void set_faults(bool on) { faults_ = on; }            // under stress: the shadow is made wrong
   bool start() noexcept;                                // false: cannot record this call now
   std::unique_ptr<Trace> finish() noexcept;             // after the root returned; null: abandoned
-  bool live() const { return live_; }
   // Borders: nothing is thrown out of them. What cannot be ends the recording (fail).
   void on_instruction(cpython::Frame* frame) noexcept;
   void on_exception(cpython::Frame* frame, PyObject* exc_value) noexcept;
@@ -73,7 +58,7 @@ class Recorder final : public RecordApi {
   void come_back() noexcept;
 
   // -- outcome
-  void stop(Abort reason, std::string detail);              // cut at the start of the current instruction
+  void stop(Abort reason, std::string detail) override;     // cut at the start of the current instruction
   void abandon(const char* why);                            // keep nothing
   void give_up(Abort reason, const char* detail) noexcept;  // keep nothing, whatever state the recording is in
   void fail(const char* what) noexcept;                     // a check failed: in checked builds the process stops
@@ -87,10 +72,10 @@ class Recorder final : public RecordApi {
   bool is_older(Val tensor) const;                          // it was made, or found, before foreign code ran
   PyObject* real(Val value) const;                          // the object it stands for now, if known
   PyTypeObject* type_of(Val value) const;                   // exact type, or null
-  Model& model(Val value) { return *models_[value.index()]; }
-  Model& model(uint32_t index) { return *models_[index]; }
+  Model& model(Val value) { return *heap_.models[value.index()]; }
+  Model& model(uint32_t index) { return *heap_.models[index]; }
   bool is_virtual(Val value, VirtualKind kind) const {
-    return value.is_virtual() && models_[value.index()]->kind == kind;
+    return value.is_virtual() && heap_.models[value.index()]->kind == kind;
   }
   Val new_virtual(VirtualKind kind, PyTypeObject* type);
   Val own(Val container);  // nothing but the trace reaches it, until foreign code is given it
@@ -101,21 +86,19 @@ class Recorder final : public RecordApi {
   Val new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count);
   Val new_dict();
   Val new_iterator(Val iterable);
-  void reshape(Val source);             // its keys, or the items of a deque, come or go now
-  void note_begun(Val iterator);        // see Model::begun
-  Vec<uint32_t>& reshaped(Val source);  // when keys of the dict or set, or of what a view shows, came or went
+  void reshape(Val source);                         // its keys, or the items of a deque, come or go now
+  void note_begun(Val iterator);                    // see Model::begun
   bool is_stale(uint32_t iterator, uint32_t time);  // its source was reshaped: it raises, or goes on who knows where
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
   void dict_put(Val dict, PyObject* key, Val value);  // its model alone
   PyObject* key_of(Val value);  // the key as a dict compares it without running Python; null: not such a key
-  void note_key(PyObject* key, Val value) { virtual_keys_[key] = value; }
-  Val fresh_key(PyObject* key) const;
+  void note_key(PyObject* key, Val value) { heap_.virtual_keys[key] = value; }
   void meet_key(PyObject* key);
-  Val keep_key(PyObject* key);                                        // the shadow of a key
-  Val address_of(Val value);                                          // id() of a fresh object, or of a scalar
-  void note_address(PyObject* object) { addresses_.insert(object); }  // id() was asked for it, it is no scalar
+  Val keep_key(PyObject* key);                                             // the shadow of a key
+  Val address_of(Val value);                                               // id() of a fresh object, or of a scalar
+  void note_address(PyObject* object) { heap_.addresses.insert(object); }  // id() was asked for it, it is no scalar
   bool are_other_addresses(Val container, Val object);
   bool may_be_address(Val container, PyObject* number);
   PyObject* key_in(Val container, Val key);  // key_of() where such a number may be the key
@@ -197,8 +180,8 @@ class Recorder final : public RecordApi {
   Val list_by_kind(PyObject* list);  // one whose items differ from call to call; Null: it is none
 
   // -- foreign code (opaque.cpp, epoch.cpp, recover.cpp)
-  bool foreign_code_ran() const { return epoch_due_; }  // just now: what objects are is not known again yet
-  bool is_scalar_reg(Val value) const;                  // a register with an immutable scalar of known type
+  bool foreign_code_ran() const { return foreign_.epoch_due; }  // just now: what objects are is not known again yet
+  bool is_scalar_reg(Val value) const;                          // a register with an immutable scalar of known type
   // callable(*args) on scalars, which only computes: a node instead of a constant.
   Invoke compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names = nullptr);
   // The type of an operand that is about to be looked into; of a tensor only where the class decides (`tensors`).
@@ -229,13 +212,13 @@ class Recorder final : public RecordApi {
   bool touch_dict(PyObject* dict);                                 // a dict that existed before: see there
   bool write_dict(PyObject* dict, PyObject* key, Val value);       // Null deletes
   bool put_in_dict(PyObject* dict, PyObject* key, Val value);      // all but the node
-  Vec<Filling*>& fillings() { return fillings_; }                  // that are open (filling.h)
+  Vec<Filling*>& fillings() { return heap_.fillings; }             // that are open (filling.h)
   bool flush_fillings();                                           // false: stopped
   bool end_fillings(const Drive& of);                              // fillings of C code that raises
   bool are_scalars(const Vals& values) const;
   bool is_filled(Val value) const;  // a filling of `fillings()` fills it
   // The model of what existed before changes, or becomes known: only an epoch makes good what a rollback leaves.
-  void note_lasting() { lasting_ += 1; }
+  void note_lasting() { heap_.lasting += 1; }
   bool is_untouched(const TraceMark& mark) const;
   TraceMark here() const;
   void pin(Val value);
@@ -271,14 +254,14 @@ class Recorder final : public RecordApi {
   Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
                           bool* missing);
   bool is_raised(PyObject* type) const;  // the exception that left the inner frame is of this class
-  bool is_raising() const { return foreseen_ && raised_ != nullptr; }
-  void caught() { foreseen_ = exception_ = false; }  // C code clears the exception of the inner frame
+  bool is_raising() const { return raise_.foreseen && raise_.type != nullptr; }
+  void caught() { raise_.foreseen = raise_.event = false; }  // C code clears the exception of the inner frame
   // -- generators (generators.cpp)
   bool may_resume(Val generator) const;  // it is virtual and at a yield
   bool has_begun(Val generator) const;
   bool closes_unrun(Val generator) const;  // see cpython/bytecode.h
   void end_generator(uint32_t generator);
-  void note_popped(Val value) { popped_ = value; }  // what POP_TOP may let die
+  void note_popped(Val value) { frames_.popped = value; }  // what POP_TOP may let die
   bool has_ended(Val generator) const;
   bool is_running(Val generator) const;
   Val delegate_of(Val generator) const;  // where its `yield from` stands, or Null
@@ -300,7 +283,6 @@ class Recorder final : public RecordApi {
   void will_raise(ShadowFrame& frame, int pops, Val exception = Val(), bool again = false);
   void finish_branch(ShadowFrame& frame, Val value);  // a jump was executed: the direction it took
   ShadowFrame& top_frame() { return *frames_.back(); }
-  Trace& trace() { return *trace_; }
   Adapter* adapter() { return adapter_; }
   bool ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, int pushes);  // true: handled (or stopped)
   bool touches_tensor(Val value) const;
@@ -312,14 +294,14 @@ class Recorder final : public RecordApi {
   PyObject* stack_real(int depth) const;  // real operand of the current instruction
 
   // -- exceptions (exceptions.cpp)
-  Val saved_exception();                                  // what PUSH_EXC_INFO puts away
-  void raised_from(Val cause) { raised_cause_ = cause; }  // the one that will be raised
+  Val saved_exception();                                 // what PUSH_EXC_INFO puts away
+  void raised_from(Val cause) { raise_.cause = cause; }  // the one that will be raised
   Val make_exception(PyTypeObject* type, const Vals& args);
   void init_exception(Val exception, const Vals& args);
   void note_return() {  // of a frame: see end_at_return
     if (frames_.size() != 1) return;
-    leaves_generator_ = leaves_generator();
-    if (any_traced_ || leaves_generator_) return_snapshot_ = snapshot();
+    frames_.leaves_generator = leaves_generator();
+    if (raise_.any_traced || frames_.leaves_generator) frames_.return_snapshot = snapshot();
   }
   Val as_exception(Val value, PyObject* object);
   Val traceback_of(Val exception);  // as it is now
@@ -346,9 +328,9 @@ class Recorder final : public RecordApi {
   void emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) override;
   void stop(const char* code, std::string reason) override;
 
-  Vec<Operand>& operands() { return operands_; }
+  Vec<Operand>& operands() { return question_.operands; }
   Vec<std::pair<Val, std::pair<Val, Val>>>& tokens() {
-    return tokens_;
+    return heap_.tokens;
   }  // ContextVar tokens: variable and value before
 
   Arguments scratch;           // reused by call instructions
@@ -453,7 +435,6 @@ class Recorder final : public RecordApi {
   void request_stop(bool final);
   bool resolve_stop();  // true: the recording goes on
   void rollback(ShadowFrame& frame);
-  Vals forget_adopted(size_t mark);
   bool go_opaque(ShadowFrame& frame);
   bool fix_operands(ShadowFrame& frame);
   bool fix_number(Val* value, int depth);
@@ -473,13 +454,7 @@ class Recorder final : public RecordApi {
   bool locals_were_seen();
   void begin_epoch();
   void forget_types();
-  void go_stale();
-  void undo_stale(uint32_t nodes, const Vals& forgotten);
-  void replace_in_models(Val value, Val by);
   void note_suspended(uint32_t generator);
-  void undo_objects(const TraceMark& mark);
-  void forget_made(uint32_t made, uint32_t time);
-  void restore(uint32_t object, uint32_t items, bool moves, bool others);
   void take_tensor_result();
   void take_opaque(ShadowFrame& frame, PyObject* object);
   // -- what foreign code returned or held (found.cpp)
@@ -501,7 +476,6 @@ class Recorder final : public RecordApi {
   void note_container(PyObject* object, Val source);
   Val found_part(PyObject* object, Val source, int depth);
   Val found_container(PyObject* object, Val source);
-  InputGuards& inputs() { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
   void note_real(Val value, PyObject* object);  // registers of a result learn their objects
   void note_item(Val item, PyObject* object);
   void note_foreign(cpython::Frame* frame);
@@ -534,127 +508,14 @@ class Recorder final : public RecordApi {
   static constexpr uint32_t kTransient = UINT32_MAX;
   void check_snapshots();  // cuts the trace where a snapshot cannot be rebuilt
 
-  PyThreadState* thread_;
-  Adapter* adapter_;
-  Varying* varying_;  // of the root; null: nothing is known of it
-  struct Number {
-    uint32_t guard = kNone;  // of its type, if it varies
-    uint32_t node = kNone;   // that takes the number out of the object
-  };
-  Map<uint32_t, Number> numbers_;  // of registers with objects
-  cpython::Frame* root_;
-  bool in_the_middle_;  // of the root's frame: the recording begins there
-  int entered_at_;      // the instruction
   Loops loops_ = loops();
   std::unique_ptr<Heads> heads_;  // null: the beginnings of turns are not marked
-  bool live_ = false, observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
+  bool observing_ = false, adapter_on_ = false, abandoned_ = false, finished_ = false;
   bool exit_points_ = false, faults_ = false;
-  uint32_t aside_ = 0;              // times that it stepped aside and has not come back
-  PyTypeObject* raised_ = nullptr;  // class of the exception that left the inner frame
-  Val raised_value_;                // the exception under way, if it is not a new one
-  Val raised_cause_;                // what the exception was raised `from`
-  bool raised_again_ = false;       // the exception is raised as it is
-  bool raised_thrown_ = false;      // it is thrown into a generator: what callers handle is not its context
-  Val raised_context_;              // what was handled where the exception was raised
-  bool raise_entry_due_ = false;    // the traceback gets an entry where the exception leaves the frame
-  Operation raise_operation_{};     // the instruction that raised; below, what it was given
-  Vec<Operand> raise_operands_;
-  Val raised_sought_;                           // of what it was to be an attribute, at first: (object, name)
-  Vec<TracedFrame> raise_path_;                 // the frames that the exception has left
-  bool any_traced_ = false;                     // some exception was caught
-  bool any_traced_built_ = false;               // some caught exception was built
-  uint32_t return_snapshot_ = kNone;            // of the root's return
-  bool leaves_generator_ = false;               // the frame is left because its generator dies, and is closed
-  Val entry_handled_;                           // what was being handled at entry
-  PyObject* entry_exception_ = nullptr;         // the object handled at entry, or None or null
-  bool exception_ = false;                      // an exception event since the last instruction
-  bool foreseen_ = false;                       // that exception follows from guarded facts
-  bool stopping_ = false, stop_final_ = false;  // stop() was called; what becomes of it is decided at the border
-  bool stop_changed_ = false;                   // stop() was called after the shadow was changed
-  bool raising_ = false;                        // it stops because of an exception that nothing foresaw
-  bool epoch_due_ = false;                      // foreign code ran: an epoch begins at the next instruction
-  Val epoch_result_, none_result_;              // registers to look at there
-  Val popped_;
-  Vals taken_;  // values of which to guard the class
-  uint32_t opaque_calls_ = 0;
-  struct Stale {
-    uint32_t nodes, object, reg;
-  };
-  Vec<Stale> stale_;          // virtual objects that became registers, and at which node
-  Vec<uint32_t> stale_regs_;  // the registers of `stale_`, by object; kNone: none
-  Vec<uint32_t> due_;         // real objects that an epoch makes stale
-  Vec<uint32_t> built_;       // objects that became real, in order
-  Vec<uint32_t> begun_;       // iterators that no call makes any more, in order
-  Vals reshapes_;             // what was reshaped, in order
-  Vec<uint32_t> typed_;       // registers whose class may change
-  Holders holders_;
-  Vec<std::pair<uint32_t, uint32_t>> learned_;         // register, and the node that checks its type
-  Map<uint32_t, PyObject*> singletons_;                // registers known to hold None, True, ...
-  uint32_t raise_snapshot_ = kNone, raise_nodes_ = 0;  // where the exception under way was raised
-  std::unique_ptr<Trace> trace_;
-  Vec<Filling*> fillings_;  // lives longer than the frames, whose drives hold them
-  uint32_t lasting_ = 0;
-  Vec<std::unique_ptr<ShadowFrame>> frames_;
-  Vec<std::unique_ptr<ShadowFrame>> spare_;
-  Vec<std::unique_ptr<Model>> models_;
-  struct LogLink {
-    uint32_t object, previous;
-  };
-  Vec<LogLink> log_links_;                     // by entry of the log: whose it is, and the one before
-  Map<cpython::Frame*, uint32_t> generators_;  // virtual generators that were suspended, by their frames
-  Objects reg_objects_;
-  Map<uint32_t, Val> tensor_sources_;
-  Vec<const char*> unusable_;  // per FrameState: why it cannot be rebuilt, or null
-  Vec<uint32_t> visited_;      // per virtual object, the last visit
-  uint32_t visit_ = 0;
-  Usable usable_;
-  const char* unusable_reason_ = "";
-  Facts facts_;
-  std::map<uint32_t, Objects> refused_;  // by guard of the registries: abstract class, class
-  Vec<Objects> dict_items_;              // per dict guard: key, value, ...; odd length: the tag alone decides
-  Places<Val> overlay_;
-  struct Original {
-    PyObject* object;  // null: it is there again
-    bool scalar;       // object is; else it is an address only
-  };
-  Places<Original> changed_;  // where the trace leaves another scalar, or another object by kind, than it found
-  Vec<std::pair<Val, std::pair<Val, Val>>> tokens_;
-  Map<PyObject*, Vec<uint32_t>> reshaped_;     // existing dicts, by nodes
-  std::map<uint32_t, Objects> written_dicts_;  // by guard: keys and values before a write
-  std::map<uint32_t, KeyList> guarded_sets_;   // by guard: what the set holds
-  Objects written_;                            // dicts written by the instruction under way
-  Map<PyObject*, Val> virtual_keys_;           // what a key stands for, where that is not the object (see meet_key)
-  ObjectSet addresses_;                        // objects, no scalars, whose addresses were taken
-  bool old_addresses_ = false;                 // some may be keys of objects that were there at entry
-  Vals arguments_;                             // containers that the caller passed
-  struct Read {
-    uint64_t version = 0;  // of the dict; no other dict has it
-    PyObject* key = nullptr;
-    Val value;  // Null: it is not there
-  };
-  static constexpr size_t kReads = 512;
-  std::array<Read, kReads> reads_{};  // items that were read and guarded
-  ObjectSet known_;                   // instances, functions and classes that were met before foreign code ran
-  Vec<bool> held_;                    // registers with results that something else holds
-  Vec<bool> loaded_;                  // registers that guards load
-  uint32_t looked_nodes_ = 0;         // nodes that look_for_writes has seen
-  Vec<std::pair<PyObject*, PyTypeObject*>> written_here_;  // what the nodes of this epoch write, with its class
-  ObjectSet are_written_here_;
-  Vec<Found> found_;
-  bool any_written_ = false;              // of them
-  ObjectSet named_;                       // arguments that are these very objects
-  uint64_t loaded_items_ = 0;             // of containers that foreign code returned or had
-  bool by_kind_ = false;                  // what a place holds is being loaded
-  bool opening_ = false;                  // what is being loaded is new in each call, and so are instances in it
-  int adopting_ = 0;                      // instances among them whose attributes are being loaded
-  Py_ssize_t adopted_ = 0;                // how many of their attributes so far
+  uint32_t aside_ = 0;                    // times that it stepped aside and has not come back
   std::unique_ptr<cpython::GcPause> gc_;  // collections would run code that is not the program's
-  Vals bound_;                            // slots of the frame that is expected
-  Vec<Operand> operands_;                 // of the site that the adapter is asked about
-  CallSite site_;
   uint64_t limit_;
   double started_ = 0;
-  unsigned long switches_ = 0;  // cpython::thread_switches() when it began
 };
 
 // The recorder of this thread that is watching now, or null.

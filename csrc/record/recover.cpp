@@ -24,64 +24,12 @@ void Recorder::request_stop(bool final) {
   stop_changed_ = frame.changed;
 }
 
-// Containers that were adopted after the mark are registers again: what was loaded from them is not there any more.
-// Gives, by their indices, which.
-Vals Recorder::forget_adopted(size_t mark) {
-  if (arguments_.size() <= mark) return {};
-  Vals by;
-  for (size_t i = mark; i < arguments_.size(); ++i) {
-    const Val object = arguments_[i];
-    if (by.size() <= object.index()) by.resize(object.index() + 1);
-    by[object.index()] = Val::reg(trace_->virtuals[object.index()].reg);
-    replace_in_models(object, by[object.index()]);
-    std::erase(due_, object.index());
-  }
-  std::erase_if(virtual_keys_, [&](const auto& key) {
-    const Val known = key.second;
-    return known.is_virtual() && known.index() < by.size() && !by[known.index()].is_null();
-  });
-  arguments_.resize(mark);
-  std::erase_if(found_, [&](const Found& found) { return found.argument >= mark; });
-  for (auto& frame : frames_)
-    each_value(*frame, [&](Val& value) {
-      if (value.is_virtual() && value.index() < by.size() && !by[value.index()].is_null()) value = by[value.index()];
-    });
-  return by;
-}
-
-// Takes the trace back to the start of the frame's instruction.
+// Takes the recording back to the start of the frame's instruction: each owner takes itself back, the trace comes last.
 void Recorder::rollback(ShadowFrame& frame) {
-  Trace& trace = *trace_;
-  trace.nodes.resize(frame.mark.nodes);
-  for (auto& each : frames_) each->repeatable = std::min(each->repeatable, frame.mark.nodes);
-  trace.guards.resize(frame.mark.guards);
-  if (frame.mark.dropped < trace.dropped.size()) trace.dropped.resize(frame.mark.dropped);
-  for (Found& found : found_) {
-    if (found.seen != kNone) found.seen = std::min(found.seen, frame.mark.guards);
-    found.told = 0;
-  }
-  looked_nodes_ = std::min(looked_nodes_, frame.mark.nodes);
-  // An epoch that is taken back has forgotten the facts before it, and those that are there are its own.
-  const bool same_epoch = frame.mark.epochs == trace.epochs.size();
-  facts_.truncate(same_epoch ? frame.mark.facts : 0);
-  reads_.fill(Read());
-  overlay_.truncate(same_epoch ? frame.mark.overlay : 0);
-  written_.clear();
-  written_dicts_.erase(written_dicts_.lower_bound(frame.mark.guards), written_dicts_.end());
-  guarded_sets_.erase(guarded_sets_.lower_bound(frame.mark.guards), guarded_sets_.end());
-  trace.epochs.erase(trace.epochs.begin() + frame.mark.epochs, trace.epochs.end());
-  if (adapter_ != nullptr) inputs().truncate(frame.mark.tensors);
-  undo_stale(frame.mark.nodes, forget_adopted(frame.mark.arguments));
   frame.sp = frame.sp_mark;
   frame.drive.reset();
-  undo_objects(frame.mark);
-  while (!learned_.empty() && learned_.back().second >= frame.mark.nodes) {
-    trace.regs[learned_.back().first].type = nullptr;
-    singletons_.erase(learned_.back().first);
-    learned_.pop_back();
-  }
-  raise_snapshot_ = kNone;
-  taken_.clear();
+  each_owner(*this, [&](auto& owner) { owner.undo(frame.mark); });
+  Kernel::undo(frame.mark);
 }
 
 bool Recorder::resolve_stop() {
@@ -95,7 +43,7 @@ bool Recorder::resolve_stop() {
   }
   if (!stop_final_ && intact && (adapter_ == nullptr || adapter_->trouble() == nullptr)) {
     live_ = true;
-    if (!raising_) {
+    if (!raise_.unforeseen) {
       if (go_opaque(frame) && live_) {
         trace_->detours.push_back(why);
         trace_->stop = StopInfo();
@@ -110,7 +58,7 @@ bool Recorder::resolve_stop() {
         if (!run_in_cpython(level, top) && (level != 1 || !call_opaquely(top - 1))) continue;
         trace_->detours.push_back(why);
         trace_->stop = StopInfo();
-        raising_ = exception_ = foreseen_ = false;
+        raise_.unforeseen = raise_.event = raise_.foreseen = false;
         return true;
       }
     rollback(top_frame());  // what was tried may have gone further back than `frame` began
@@ -136,8 +84,8 @@ bool Recorder::may_run(size_t level, size_t top) {
 
 // What the frame handles can be built.
 bool Recorder::can_rebuild(const ShadowFrame& frame) {
-  ++visit_;
-  visited_.resize(trace_->virtuals.size(), 0);
+  ++snapshots_.visit;
+  snapshots_.visited.resize(trace_->virtuals.size(), 0);
   for (Val exception : frame.handled)
     if (exception.is_virtual() && !virtual_usable(exception.index(), trace_->clock)) return false;
   return true;
@@ -159,7 +107,7 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   if (!can_rebuild(frame)) return_to_raise(frame);
   rollback(frame);
   frame.snapshot = kNone;
-  if (top > 0 && frame.outer_state != kNone && unusable_[frame.outer_state] != nullptr) return false;
+  if (top > 0 && frame.outer_state != kNone && snapshots_.unusable[frame.outer_state] != nullptr) return false;
   // What these frames can reach is real from now on, and the same object as in the frames outside.
   for (size_t i = level; i <= top && live_; ++i) {
     const ShadowFrame& inner = *frames_[i];
@@ -187,7 +135,7 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   node.out = out.index();
   node.aux = static_cast<uint32_t>(level);
   node.imm = raised;
-  opaque_calls_ += 1;
+  foreign_.opaque_calls += 1;
   gc_.reset();
   Pending& pending = outer.pending;
   pending.run = frames_[level]->frame;
@@ -216,7 +164,7 @@ void Recorder::unfollow(size_t level) {
   for (size_t i = level; i < frames_.size(); ++i) {
     cpython::unfollow_events(frames_[i]->frame);
     frames_[i]->drive.reset();
-    spare_.push_back(std::move(frames_[i]));
+    frames_.spare.push_back(std::move(frames_[i]));
   }
   frames_.resize(level);
 }
@@ -241,9 +189,9 @@ void Recorder::finish_run(ShadowFrame& outer, PyObject* result) {
   if (result == nullptr) return is_handled() ? void() : raised_unforeseen();
   if (locals_were_seen()) return;
   const Val out = Val::reg(outer.pending.run_out);
-  reg_objects_[out.index()] = result;
-  if (outer.pending.then == Then::kInit) none_result_ = out;
-  if (outer.pending.then == Then::kPush) epoch_result_ = out;
+  heap_.reg_objects[out.index()] = result;
+  if (outer.pending.then == Then::kInit) foreign_.none_result = out;
+  if (outer.pending.then == Then::kPush) foreign_.epoch_result = out;
   inner_returned(outer, out);
 }
 
@@ -260,7 +208,7 @@ bool Recorder::locals_were_seen() {
 
 // An exception that nothing foresaw comes out of the innermost frame's instruction.
 void Recorder::raised_unforeseen() {
-  raising_ = true;
+  raise_.unforeseen = true;
   stop(Abort::kRaised, "");
 }
 

@@ -6,15 +6,15 @@
 namespace pijit {
 namespace {
 
-cpython::Place user_place(const Vec<std::unique_ptr<ShadowFrame>>& frames) {
+cpython::Place user_place(const FrameStack& frames) {
   for (size_t i = frames.size(); i-- > 0;)
     if (!cpython::is_library(frames[i]->code)) return cpython::place_of(frames[i]->code, frames[i]->operation);
-  return cpython::user_place(cpython::previous(frames.front()->frame));
+  return cpython::user_place(cpython::previous(frames[0]->frame));
 }
 
 }  // namespace
 
-void set_place(StopInfo* info, const Vec<std::unique_ptr<ShadowFrame>>& frames) {
+void set_place(StopInfo* info, const FrameStack& frames) {
   const ShadowFrame& innermost = *frames.back();
   const cpython::Place inside = cpython::place_of(innermost.code, innermost.operation);
   cpython::Place place = user_place(frames);

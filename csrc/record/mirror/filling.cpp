@@ -142,15 +142,16 @@ bool Filling::flush(bool raises) {
 
 // Nodes that follow may read or write what is being filled.
 bool Recorder::flush_fillings() {
-  for (size_t i = 0; i < fillings_.size(); ++i)
-    if (!fillings_[i]->flush()) return false;
+  for (size_t i = 0; i < heap_.fillings.size(); ++i)
+    if (!heap_.fillings[i]->flush()) return false;
   return true;
 }
 
 // The C code of that drive raises: what it has written stays written.
 bool Recorder::end_fillings(const Drive& of) {
-  for (size_t i = 0; i < fillings_.size(); ++i)
-    if (&fillings_[i]->drive() == &of && !fillings_[i]->flush(true)) return stop(Abort::kWrite, "a fill"), false;
+  for (size_t i = 0; i < heap_.fillings.size(); ++i)
+    if (&heap_.fillings[i]->drive() == &of && !heap_.fillings[i]->flush(true))
+      return stop(Abort::kWrite, "a fill"), false;
   return true;
 }
 
@@ -163,13 +164,14 @@ bool Recorder::are_scalars(const Vals& values) const {
 }
 
 bool Recorder::is_filled(Val value) const {
-  return std::any_of(fillings_.begin(), fillings_.end(), [&](const Filling* filling) { return filling->is_of(value); });
+  return std::any_of(heap_.fillings.begin(), heap_.fillings.end(),
+                     [&](const Filling* filling) { return filling->is_of(value); });
 }
 
 // Whether an attempt since then left everything as it was: then another may follow without going back.
 bool Recorder::is_untouched(const TraceMark& mark) const {
   const Trace& trace = *trace_;
-  if (lasting_ != mark.lasting) return false;
+  if (heap_.lasting != mark.lasting) return false;
   for (size_t i = mark.nodes; i < trace.nodes.size(); ++i)
     if (!pijit::is_repeatable(trace.nodes[i])) return false;
   if (trace.clock == mark.time) return true;

@@ -69,7 +69,7 @@ bool Recorder::closes_alone(Val generator) {
 // The end of a loop that was left lets a generator die whose code runs then: an opaque call on the real one.
 bool Recorder::finalize_popped(cpython::Frame* frame) {
   ShadowFrame& top = top_frame();
-  const Val dying = std::exchange(popped_, Val());
+  const Val dying = std::exchange(frames_.popped, Val());
   if (top.pending.active || !top.does(Operation::kPop)) return false;
   bool found = false, silent = true;
   for (Val at = dying; is_virtual(at, VirtualKind::kGenerator) && may_resume(at); at = delegate_of(at)) {
@@ -77,7 +77,7 @@ bool Recorder::finalize_popped(cpython::Frame* frame) {
     silent = silent && closes_alone(at);
   }
   if (dying.is_reg()) {
-    PyObject* object = reg_objects_[dying.index()];
+    PyObject* object = heap_.reg_objects[dying.index()];
     found = object != nullptr && PyGen_CheckExact(object) && cpython::generator_frame(object) == frame;
     silent = false;
   }
@@ -98,8 +98,8 @@ bool Recorder::finalize_popped(cpython::Frame* frame) {
 
 // A generator that nobody else has seen was begun and is not at its end: closing it may run code of the user's.
 bool Recorder::leaves_generator() {
-  for (size_t i = 0; i < models_.size(); ++i) {
-    const auto& content = models_[i];
+  for (size_t i = 0; i < heap_.models.size(); ++i) {
+    const auto& content = heap_.models[i];
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr) continue;
     const Val generator = Val::virtual_object(static_cast<uint32_t>(i));
     if (!may_resume(generator) || !has_begun(generator)) continue;
@@ -113,7 +113,7 @@ void Recorder::drop_generator(cpython::Frame* frame) {
   SavedError thrown;
   if (finalize_popped(frame)) return;
   if (!is_ours(frame)) return note_foreign(frame);
-  const uint32_t index = generators_.find(frame)->second;
+  const uint32_t index = frames_.generators.find(frame)->second;
   const bool silent = closes_alone(Val::virtual_object(index));
   end_generator(index);
   if (silent) return;
@@ -127,10 +127,10 @@ void Recorder::drop_generator(cpython::Frame* frame) {
 void Recorder::note_foreign(cpython::Frame* frame) {
   const Pending& pending = top_frame().pending;
   if (!pending.active || (pending.entered && pending.has_result)) {
-    epoch_due_ = true;
+    foreign_.epoch_due = true;
     // Somebody was told that what a write took out of a container died: it is not held beyond that.
-    if (popped_.is_const() && top_frame().does(Operation::kPop))
-      std::erase_if(trace_->dropped, [&](const Dropped& item) { return item.object == popped_.object(); });
+    if (frames_.popped.is_const() && top_frame().does(Operation::kPop))
+      std::erase_if(trace_->dropped, [&](const Dropped& item) { return item.object == frames_.popped.object(); });
     return;
   }
   const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);

@@ -79,8 +79,8 @@ Val given(Recorder& recorder, PyObject* object, const Vec<Operand>& operands, bo
 }  // namespace
 
 Val Recorder::handled_at_entry() {
-  if (entry_handled_.is_null()) entry_handled_ = new_virtual(VirtualKind::kHandled, nullptr);
-  return entry_handled_;
+  if (raise_.entry_handled.is_null()) raise_.entry_handled = new_virtual(VirtualKind::kHandled, nullptr);
+  return raise_.entry_handled;
 }
 
 // What PUSH_EXC_INFO puts away. A generator has a place of its own for what it and its callees handle.
@@ -141,12 +141,12 @@ void Recorder::begin_taken(PyObject* object, Val taken) {
   set_field(exception, kTaken, taken);
   note_raise(top_frame(), 0, exception, true);
   note_sought(top_frame().pending);
-  raise_entry_due_ = true;
-  raise_snapshot_ = kNone;
+  raise_.entry_due = true;
+  raise_.snapshot = kNone;
 }
 
 bool Recorder::is_taken(Val exception) const {
-  const Vals& fields = models_[exception.index()]->items;
+  const Vals& fields = heap_.models[exception.index()]->items;
   return fields.size() > kTaken && !fields[kTaken].is_null();
 }
 
@@ -157,37 +157,37 @@ void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception, bool agai
 
 // `again`: as it is, without an entry for this instruction.
 void Recorder::note_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
-  raised_value_ = exception;
-  raised_cause_ = Val();
-  raised_again_ = again;
-  raised_thrown_ = false;
-  raised_context_ = handling();
-  raise_entry_due_ = !again;
-  raise_path_.clear();
-  raise_operands_.clear();
-  raised_sought_ = Val();
-  raise_operation_ = cpython::operation_at(frame.code, frame.operation);
-  for (int i = 1; i <= pops; ++i) raise_operands_.push_back({frame.top(i), real(frame.top(i))});
+  raise_.value = exception;
+  raise_.cause = Val();
+  raise_.again = again;
+  raise_.thrown = false;
+  raise_.context = handling();
+  raise_.entry_due = !again;
+  raise_.path.clear();
+  raise_.operands.clear();
+  raise_.sought = Val();
+  raise_.operation = cpython::operation_at(frame.code, frame.operation);
+  for (int i = 1; i <= pops; ++i) raise_.operands.push_back({frame.top(i), real(frame.top(i))});
 }
 
 void Recorder::begin_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
   note_raise(frame, pops, exception, again);
   // The trace may end there.
-  raise_snapshot_ = exit_snapshot();
-  raise_nodes_ = frame.mark.nodes;
-  if (!snapshot_usable(raise_snapshot_)) raise_snapshot_ = kNone;
+  raise_.snapshot = exit_snapshot();
+  raise_.nodes = frame.mark.nodes;
+  if (!snapshot_usable(raise_.snapshot)) raise_.snapshot = kNone;
 }
 
 // An exception is thrown into a generator, whose frame is the innermost one: there is no way back to that.
 void Recorder::raise_at_yield(ShadowFrame& frame, Val exception) {
   frame.instruction = frame.operation = cpython::resume_index(frame.frame) - 1;
   note_raise(frame, 0, exception, false);
-  raised_thrown_ = true;
+  raise_.thrown = true;
   // CPython's entry for it names the instruction where the frame stands, which from 3.13 on comes after the yield.
-  raise_path_.push_back({frame_self(frames_.size() - 1), frame.code, cpython::instruction_index(frame.frame)});
-  raise_entry_due_ = false;
-  raised_context_ = frame.handled.empty() ? Val() : frame.handled.back();
-  raise_snapshot_ = kNone;
+  raise_.path.push_back({frame_self(frames_.size() - 1), frame.code, cpython::instruction_index(frame.frame)});
+  raise_.entry_due = false;
+  raise_.context = frame.handled.empty() ? Val() : frame.handled.back();
+  raise_.snapshot = kNone;
   // CPython sends None with it, which stays on the stack where what the generator delegates to has raised.
   frame.slots[static_cast<size_t>(frame.locals + frame.sp)] = Val::constant(Py_None);
   await(frame, 0, 0).raises = true;
@@ -195,8 +195,8 @@ void Recorder::raise_at_yield(ShadowFrame& frame, Val exception) {
 
 // The exception under way passes the innermost frame.
 void Recorder::pass_frame() {
-  if (std::exchange(raise_entry_due_, true))
-    raise_path_.push_back({frame_self(frames_.size() - 1), top_frame().code, top_frame().operation});
+  if (std::exchange(raise_.entry_due, true))
+    raise_.path.push_back({frame_self(frames_.size() - 1), top_frame().code, top_frame().operation});
 }
 
 // The arguments of an exception that CPython made, in terms of what it was made of.
@@ -207,12 +207,12 @@ bool Recorder::raised_arguments(PyObject* object, Vals* out) {
   const bool named = type == reinterpret_cast<PyTypeObject*>(PyExc_AttributeError) ||
                      type == reinterpret_cast<PyTypeObject*>(PyExc_NameError);
   if (!is_plain_exception(type) || (!plain_init && !named)) return false;
-  if (raise_operation_ == Operation::kRaise)
+  if (raise_.operation == Operation::kRaise)
     return PyTuple_GET_SIZE(args) == 0 && type->tp_init == cpython::builtin_init(type);
-  const bool unpacking = raise_operation_ == Operation::kUnpack || raise_operation_ == Operation::kUnpackEx;
-  const bool fixed = has_fixed_message(*this, object, raise_operands_, unpacking);
+  const bool unpacking = raise_.operation == Operation::kUnpack || raise_.operation == Operation::kUnpackEx;
+  const bool fixed = has_fixed_message(*this, object, raise_.operands, unpacking);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-    out->push_back(given(*this, PyTuple_GET_ITEM(args, i), raise_operands_, fixed));
+    out->push_back(given(*this, PyTuple_GET_ITEM(args, i), raise_.operands, fixed));
     if (out->back().is_null()) return false;
   }
   return true;
@@ -220,13 +220,13 @@ bool Recorder::raised_arguments(PyObject* object, Vals* out) {
 
 // An AttributeError leaves C code that looked for an attribute.
 void Recorder::note_sought(const Pending& pending) {
-  if (raised_sought_.is_null()) raised_sought_ = pending.sought;
+  if (raise_.sought.is_null()) raise_.sought = pending.sought;
 }
 
 // That code has told the real exception, `object`, if nobody else had.
 void Recorder::add_sought(Val exception, PyObject* object) {
   static PyObject *const name = PyUnicode_InternFromString("name"), *const of = PyUnicode_InternFromString("obj");
-  const Val pair = std::exchange(raised_sought_, Val());
+  const Val pair = std::exchange(raise_.sought, Val());
   if (pair.is_null() || PyErr_GivenExceptionMatches(object, PyExc_AttributeError) == 0) return;
   const Val sought = virtual_field(pair, 0), sought_name = virtual_field(pair, 1);
   if (is_taken(exception) || is_built(exception)) {
@@ -255,9 +255,9 @@ bool Recorder::note_name(Val exception, PyObject* object) {
   if (name != nullptr && !PyUnicode_CheckExact(name)) return false;
   if (name != nullptr) attr_set(exception, Ref::steal(PyUnicode_InternFromString("name")).get(), owned(name));
   if (of == nullptr) return true;
-  const Val sought = raised_sought_.is_null() ? Val() : virtual_field(raised_sought_, 0);
+  const Val sought = raise_.sought.is_null() ? Val() : virtual_field(raise_.sought, 0);
   const bool same = !sought.is_null() && real(sought) == of;
-  const Val value = same ? sought : given(*this, of, raise_operands_, false);
+  const Val value = same ? sought : given(*this, of, raise_.operands, false);
   if (value.is_null()) return false;
   attr_set(exception, Ref::steal(PyUnicode_InternFromString("obj")).get(), value);
   return true;
@@ -282,7 +282,7 @@ bool Recorder::is_as_raised(Val exception) {
   const auto field = [&](size_t i) { return i < content.items.size() ? content.items[i] : Val(); };
   const bool taken = is_taken(exception);
   PyObject *context = real(field(kContext)), *cause = field(kCause).is_null() ? Py_None : real(field(kCause));
-  if (is_virtual(field(kContext), VirtualKind::kHandled)) context = entry_exception_;
+  if (is_virtual(field(kContext), VirtualKind::kHandled)) context = raise_.entry_exception;
   if (context == Py_None) context = nullptr;
   if (base->context != context && !(taken && field(kContext).is_null())) return false;
   if ((base->cause == nullptr ? Py_None : base->cause) != cause && !(taken && field(kCause).is_null())) return false;
@@ -295,15 +295,15 @@ bool Recorder::is_as_raised(Val exception) {
 }
 
 Val Recorder::stop_value() const {
-  if (is_virtual(raised_value_, VirtualKind::kException)) return stop_value(raised_value_);
-  return raise_operation_ == Operation::kRaise ? Val::constant(Py_None) : Val();
+  if (is_virtual(raise_.value, VirtualKind::kException)) return stop_value(raise_.value);
+  return raise_.operation == Operation::kRaise ? Val::constant(Py_None) : Val();
 }
 
 Val Recorder::stop_value(Val exception) const {
-  const Vals& fields = models_[exception.index()]->items;
+  const Vals& fields = heap_.models[exception.index()]->items;
   if (fields.size() <= kInitArgs || fields[kInitArgs].is_null()) return Val::constant(Py_None);
   const Val args = fields[kInitArgs];
-  return args.is_virtual() ? models_[args.index()]->items[0] : Val::constant(Py_None);
+  return args.is_virtual() ? heap_.models[args.index()]->items[0] : Val::constant(Py_None);
 }
 
 // C code that the exception left has put a note on it.
@@ -318,21 +318,21 @@ static bool has_foreign_note(Recorder& recorder, Val exception, PyObject* object
 // The exception that a handler of the innermost frame finds. Null: it escaped, and more is to be known of it.
 Val Recorder::raised_exception(PyObject* object) {
   pass_frame();
-  Val exception = std::exchange(raised_value_, Val());
+  Val exception = std::exchange(raise_.value, Val());
   const bool made_by_c = exception.is_virtual() && model(exception).real == nullptr && !is_built(exception);
   if (made_by_c && type_of(exception) == Py_TYPE(object)) model(exception).real = object;
   if (!exception.is_virtual() || model(exception).real != object) {
     exception = new_exception(object);
-    raised_again_ = false;
+    raise_.again = false;
   }
   add_sought(exception, object);
   if (has_foreign_note(*this, exception, object)) return Val();
   const bool escaped = trace_->virtuals[exception.index()].reg != kNone;
-  if (escaped) return raised_again_ && raise_path_.empty() ? exception : Val();
-  if (!raised_cause_.is_null()) set_field(exception, kCause, raised_cause_);
-  if (!raised_again_) {
-    const Val context = raised_context_;
-    const bool none = raised_thrown_ && context.is_null();
+  if (escaped) return raise_.again && raise_.path.empty() ? exception : Val();
+  if (!raise_.cause.is_null()) set_field(exception, kCause, raise_.cause);
+  if (!raise_.again) {
+    const Val context = raise_.context;
+    const bool none = raise_.thrown && context.is_null();
     if (context != exception && !none) set_field(exception, kContext, context.is_null() ? handled_at_entry() : context);
     // A chain that would come back ends before that. The log cannot say so.
     for (Val at = context; is_virtual(at, VirtualKind::kException) && model(at).items.size() > kContext;) {
@@ -344,12 +344,12 @@ Val Recorder::raised_exception(PyObject* object) {
       at = next;
     }
   }
-  for (const TracedFrame& entry : raise_path_) {
+  for (const TracedFrame& entry : raise_.path) {
     model(exception).traced.push_back(entry);
     log(exception, LogOp::kTraced, Val(), entry.frame, static_cast<uint32_t>(entry.instruction));
   }
-  raise_path_.clear();
-  any_traced_ = true;
+  raise_.path.clear();
+  raise_.any_traced = true;
   if (trace_->virtuals[exception.index()].buildable && !is_as_raised(exception))
     trace_->virtuals[exception.index()].buildable = false;
   return exception;
@@ -376,7 +376,7 @@ bool Recorder::exc_info(Vals* out) {
 }
 
 bool Recorder::nothing_handled_at_entry() {
-  if (entry_exception_ != nullptr && entry_exception_ != Py_None) return false;
+  if (raise_.entry_exception != nullptr && raise_.entry_exception != Py_None) return false;
   const Val handled = materialize(handled_at_entry());
   if (!live_) return false;
   Node& node = emit_node(Op::kGuardIs);
@@ -400,8 +400,8 @@ void Recorder::materialize_frame(Val frame) {
 
 bool Recorder::holds_raised(Val value) {
   if (!value.is_virtual() || trace_->virtuals[value.index()].reg != kNone) return false;
-  if (visited_[value.index()] == visit_) return false;
-  visited_[value.index()] = visit_;
+  if (snapshots_.visited[value.index()] == snapshots_.visit) return false;
+  snapshots_.visited[value.index()] = snapshots_.visit;
   const Model& content = model(value);
   if (!content.traced.empty()) return true;
   if (content.suspended != nullptr) {

@@ -85,36 +85,36 @@ bool lasts(PyObject* object) {
 }  // namespace
 
 void Recorder::begin_finding() {
-  looked_nodes_ = static_cast<uint32_t>(trace_->nodes.size());
-  written_here_.clear();
-  are_written_here_.clear();
-  found_.clear();
-  any_written_ = false;
+  foreign_.looked_nodes = static_cast<uint32_t>(trace_->nodes.size());
+  foreign_.written_here.clear();
+  foreign_.are_written_here.clear();
+  foreign_.found.clear();
+  foreign_.any_written = false;
 }
 
 // The register is loaded by a guard of this epoch.
 bool Recorder::is_loaded(Val reg) const {
   return !trace_->epochs.empty() && trace_->regs[reg.index()].epoch == trace_->epochs.size() &&
-         reg.index() < loaded_.size() && loaded_[reg.index()];
+         reg.index() < foreign_.loaded.size() && foreign_.loaded[reg.index()];
 }
 
 // The trace has met the object, or knows what it holds.
 bool Recorder::has_met(PyObject* object) {
-  if (known_.count(object) != 0) return true;
+  if (foreign_.known.count(object) != 0) return true;
   for (FactKind kind : {FactKind::kInstance, FactKind::kFunction, FactKind::kTypeVersion, FactKind::kDict,
                         FactKind::kDictWhole, FactKind::kList, FactKind::kAdopted})
-    if (facts_.get(object, kind) != nullptr) return true;
+    if (reads_.facts.get(object, kind) != nullptr) return true;
   return false;
 }
 
 // Foreign code returned an object that something else holds, too: the next call may get the same one.
 void Recorder::note_holders(uint32_t reg, PyObject* object) {
-  held_.resize(trace_->regs.size());
-  held_[reg] = Py_REFCNT(object) > 1;
+  foreign_.held.resize(trace_->regs.size());
+  foreign_.held[reg] = Py_REFCNT(object) > 1;
 }
 
 bool Recorder::is_held(Val reg) const {
-  return reg.index() < held_.size() && held_[reg.index()];
+  return reg.index() < foreign_.held.size() && foreign_.held[reg.index()];
 }
 
 // It is taken to be this very object in every call, until calls have come with others.
@@ -128,13 +128,13 @@ void Recorder::becomes(Val reg, Val found) {
   for (auto& frame : frames_)
     for (Val& value : frame->slots)
       if (value == reg) value = found;
-  replace_in_models(reg, found);
+  heap_.replace(reg, found);
 }
 
 // Which objects the nodes since the last look write.
 void Recorder::look_for_writes() {
-  for (; looked_nodes_ < trace_->nodes.size(); ++looked_nodes_) {
-    const Node& node = trace_->nodes[looked_nodes_];
+  for (; foreign_.looked_nodes < trace_->nodes.size(); ++foreign_.looked_nodes) {
+    const Node& node = trace_->nodes[foreign_.looked_nodes];
     if (!may_let_die(node.op) || is_opaque(node.op)) continue;
     const bool attribute = node.op == Op::kStoreAttr || node.op == Op::kDelAttr;
     const auto note = [&](Val value) {
@@ -143,8 +143,8 @@ void Recorder::look_for_writes() {
         if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr) note_write_here(dict);
       }
       if (value.is_virtual()) value = Val::reg(trace_->virtuals[value.index()].reg);
-      for (size_t i = 0; i < found_.size() && value.is_reg(); ++i)
-        if (found_[i].reg == value.index()) note_written(found_[i]);
+      for (size_t i = 0; i < foreign_.found.size() && value.is_reg(); ++i)
+        if (foreign_.found[i].reg == value.index()) note_written(foreign_.found[i]);
     };
     if (node.op != Op::kCall) note(node.a);
     for (uint32_t i = 0; node.op == Op::kCall && i < node.count; ++i) note(trace_->operands[node.first + i]);
@@ -152,33 +152,33 @@ void Recorder::look_for_writes() {
 }
 
 void Recorder::note_write_here(PyObject* object) {
-  if (are_written_here_.insert(object).second) written_here_.emplace_back(object, Py_TYPE(object));
+  if (foreign_.are_written_here.insert(object).second) foreign_.written_here.emplace_back(object, Py_TYPE(object));
 }
 
 bool Recorder::is_written_here(PyObject* object) const {
-  return are_written_here_.count(object) != 0;
+  return foreign_.are_written_here.count(object) != 0;
 }
 
 // It is to be told apart from all objects of its class that this epoch reads.
 void Recorder::note_written(Found& found) {
-  any_written_ = true;
+  foreign_.any_written = true;
   if (found.seen == kNone) found.seen = trace_->epochs.empty() ? 0 : trace_->epochs.back().first;
-  if (found.dict != kNone) note_written(found_[found.dict]);
+  if (found.dict != kNone) note_written(foreign_.found[found.dict]);
 }
 
 // After an instruction: what was found must not be another object that is written, nor one that is read if it is
 // written itself.
 void Recorder::guard_found() {
-  if (found_.empty()) return;
+  if (foreign_.found.empty()) return;
   look_for_writes();
-  if (written_here_.empty() && !any_written_) return;
+  if (foreign_.written_here.empty() && !foreign_.any_written) return;
   const auto is_other = [&](const Found& found, PyObject* object, PyTypeObject* type) {
     if (found.type != type || !is_same_object(found.reg, found.object, object)) return true;
     return abandon("an object is read under two names"), false;
   };
-  for (Found& found : found_) {
-    for (; found.told < written_here_.size(); ++found.told)
-      if (!is_other(found, written_here_[found.told].first, written_here_[found.told].second)) return;
+  for (Found& found : foreign_.found) {
+    for (; found.told < foreign_.written_here.size(); ++found.told)
+      if (!is_other(found, foreign_.written_here[found.told].first, foreign_.written_here[found.told].second)) return;
     for (const auto end = static_cast<uint32_t>(trace_->guards.size()); found.seen < end; ++found.seen) {
       const Guard guard = trace_->guards[found.seen];
       PyObject* object = looks_into(guard.op) ? guard.subject.object() : nullptr;
@@ -190,7 +190,7 @@ void Recorder::guard_found() {
 // What has been loaded so far, and that many items, is little beside what the program has done.
 bool Recorder::may_load(Py_ssize_t items) const {
   const uint64_t done = record_limits().operations - limit_;
-  return loaded_items_ + static_cast<uint64_t>(items) <= kFreeLoads + done / kInstructionsOfLoad;
+  return loading_.items + static_cast<uint64_t>(items) <= kFreeLoads + done / kInstructionsOfLoad;
 }
 
 // What stands at `source`: a tensor, a container whose items are loaded, or a register of known type.
@@ -227,18 +227,19 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
 // It is none of the containers that this epoch found, and none that was written.
 bool Recorder::is_new_here(PyObject* object) {
   look_for_writes();
-  return !is_written_here(object) && found_.size() < kMaxFound && !is_found(object);
+  return !is_written_here(object) && foreign_.found.size() < kMaxFound && !is_found(object);
 }
 
 bool Recorder::is_found(PyObject* object) const {
-  return std::any_of(found_.begin(), found_.end(), [&](const Found& found) { return found.object == object; });
+  return std::any_of(foreign_.found.begin(), foreign_.found.end(),
+                     [&](const Found& found) { return found.object == object; });
 }
 
 // The trace loads what the container holds. Two that are distinct objects now may be one object in another call.
 void Recorder::note_container(PyObject* object, Val source) {
-  for (const Found& other : found_)
+  for (const Found& other : foreign_.found)
     if (other.type == Py_TYPE(object)) input_guard(GuardOp::kNotSame, source).number = other.reg;
-  found_.push_back({source.index(), object, Py_TYPE(object), kNone, kNone, 0, arguments_.size()});
+  foreign_.found.push_back({source.index(), object, Py_TYPE(object), kNone, kNone, 0, heap_.arguments.size()});
 }
 
 // An attribute, or the item of a dict that is one: what it is, only a tensor tells at once.
@@ -259,7 +260,7 @@ Val Recorder::found_container(PyObject* object, Val source) {
   if (!may_load(loaded != nullptr && PyDict_Check(loaded) ? PyDict_GET_SIZE(loaded) : 1)) return Val();
   if (dict ? !has_lasting_keys(object) : !is_open(object)) return Val();
   if (const Val first = known_container(object, source); !first.is_null()) return first;
-  if (found_.size() + 2 > kMaxFound || !is_new_here(object)) return Val();
+  if (foreign_.found.size() + 2 > kMaxFound || !is_new_here(object)) return Val();
   if (attributes != nullptr && (has_met(attributes) || !is_new_here(attributes))) return Val();
   return dict ? input_dict(object, source, 0, false, &Recorder::found_part)
               : input_instance(object, source, 0, &Recorder::found_part);

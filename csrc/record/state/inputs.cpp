@@ -37,9 +37,9 @@ Val Recorder::load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* obj
 Val Recorder::load_input(Guard guard, PyObject* object) {
   const Val reg = add_reg(Rep::kObject, Py_TYPE(object), object);
   if (!trace_->epochs.empty()) {
-    loaded_.resize(trace_->regs.size());
-    loaded_[reg.index()] = true;
-    loaded_items_ += 1;
+    foreign_.loaded.resize(trace_->regs.size());
+    foreign_.loaded[reg.index()] = true;
+    loading_.items += 1;
   }
   guard.out = reg.index();
   trace_->guards.push_back(guard);
@@ -51,9 +51,9 @@ Val Recorder::real_container(Val object, Val source) {
   Virtual& record = trace_->virtuals[object.index()];
   record.reg = source.index();
   record.birth = record.reg_time = 0;
-  due_.push_back(object.index());
+  heap_.due.push_back(object.index());
   note_argument(model(object).real, object);
-  arguments_.push_back(object);
+  heap_.arguments.push_back(object);
   return object;
 }
 
@@ -99,7 +99,7 @@ bool Recorder::guard_keys(PyObject* dict, Val source) {
 
 // A key that is a tuple is an object of its own: another one in another call, with items that are the same.
 void Recorder::input_key(PyObject* key, Val source) {
-  if (const Val first = fresh_key(key); !first.is_null()) {
+  if (const Val first = heap_.fresh_key(key); !first.is_null()) {
     input_guard(GuardOp::kSame, source).number = trace_->virtuals[first.index()].reg;
     return;
   }
@@ -108,11 +108,11 @@ void Recorder::input_key(PyObject* key, Val source) {
     PyObject* item = PyTuple_GET_ITEM(key, i);
     const bool tuple = PyTuple_CheckExact(item) && PyTuple_GET_SIZE(item) > 0;
     if (tuple) input_key(item, load_input(GuardOp::kLoadTupleItem, source, i, item));
-    items.push_back(tuple ? fresh_key(item) : owned(item));
+    items.push_back(tuple ? heap_.fresh_key(item) : owned(item));
   }
   const Val result = new_sequence(VirtualKind::kTuple, &PyTuple_Type, items.data(), items.size());
   model(result).real = key;
-  virtual_keys_[key] = real_container(result, source);
+  heap_.virtual_keys[key] = real_container(result, source);
 }
 
 Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh, Take take) {
@@ -140,12 +140,12 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take)
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(type);
   const Val result = new_virtual(VirtualKind::kInstance, type);
   model(result).real = object;
-  const size_t at = found_.size();
+  const size_t at = foreign_.found.size();
   note_container(object, source);
-  adopting_ += 1;
+  loading_.adopting += 1;
   bool whole = true;
   const auto add = [&](PyObject* name, PyObject* value, Val loaded) {
-    adopted_ += 1;
+    loading_.adopted += 1;
     const Val item = whole ? (this->*take)(value, loaded, depth + 1) : Val();
     whole = !item.is_null();
     if (whole) attr_set(result, name, item);
@@ -186,19 +186,19 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take)
     PyObject *name, *value;
     guard_keys(dict, place);
     note_container(dict, place);
-    found_[at].dict = static_cast<uint32_t>(found_.size() - 1);
-    found_.back().argument = found_[at].argument;
+    foreign_.found[at].dict = static_cast<uint32_t>(foreign_.found.size() - 1);
+    foreign_.found.back().argument = foreign_.found[at].argument;
     for (Py_ssize_t position = 0, i = 0; PyDict_Next(dict, &position, &name, &value) != 0; ++i)
       add(name, value, load_input(GuardOp::kLoadDictValueAt, place, i, value));
   }
-  adopting_ -= 1;
+  loading_.adopting -= 1;
   return whole ? real_container(result, source) : Val();
 }
 
 // The one that was loaded already; Null: there is none.
 Val Recorder::known_container(PyObject* object, Val source) {
-  if (arguments_.empty() || PyTuple_CheckExact(object)) return Val();
-  const Fact* known = facts_.get(object, FactKind::kArgument);
+  if (heap_.arguments.empty() || PyTuple_CheckExact(object)) return Val();
+  const Fact* known = reads_.facts.get(object, FactKind::kArgument);
   if (known == nullptr) return Val();
   input_guard(GuardOp::kSame, source).number = trace_->virtuals[known->guard].reg;
   return Val::virtual_object(known->guard);
@@ -213,7 +213,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   }
   if (cpython::is_scalar(object)) {
     if (varying_ != nullptr && may_vary_argument(object) &&
-        (by_kind_ || varying_->has_argument(argument_way(*trace_, source))))
+        (loading_.by_kind || varying_->has_argument(argument_way(*trace_, source))))
       return vary(source, object);
     input_guard(GuardOp::kScalar, source).expected = object;
     return owned(object);
@@ -224,25 +224,25 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;
   }
-  if (source.index() >= trace_->inputs && !in_the_middle_ && cpython::is_value_type(Py_TYPE(object))) {
+  if (source.index() >= trace_->inputs && !frames_.in_the_middle && cpython::is_value_type(Py_TYPE(object))) {
     input_guard(GuardOp::kEqual, source).expected = object;
     return owned(object);
   }
   const uint64_t way = varying_ != nullptr ? argument_way(*trace_, source) : 0;
-  const bool differs = way != 0 && (opening_ || varying_->has_argument(way));
-  if ((differs || by_kind_) && cpython::shows_memory(object)) {
+  const bool differs = way != 0 && (loading_.opening || varying_->has_argument(way));
+  if ((differs || loading_.by_kind) && cpython::shows_memory(object)) {
     input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     return source;
   }
-  const bool named = named_.count(object) != 0;
-  if (!named && !by_kind_ && (differs || adopting_ > 0)) {
-    if (Room room{kMaxAttributes - adopted_}; instance_fits(object, depth, &room))
+  const bool named = loading_.named.count(object) != 0;
+  if (!named && !loading_.by_kind && (differs || loading_.adopting > 0)) {
+    if (Room room{kMaxAttributes - loading_.adopted}; instance_fits(object, depth, &room))
       return is_found(object) || is_found(cpython::instance_dict(object)) ? Val()
                                                                           : input_instance(object, source, depth);
-    if (differs && in_the_middle_) return varying_->take_by_type(way), by_type(object, source);
+    if (differs && frames_.in_the_middle) return varying_->take_by_type(way), by_type(object, source);
     if (differs) varying_->fix_argument(way);
   }
-  named_.insert(object);
+  loading_.named.insert(object);
   input_guard(GuardOp::kIs, source).expected = object;
   input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);
@@ -287,7 +287,8 @@ Val Recorder::entry_input(cpython::Frame* frame, int slot, Val source) {
   PyObject* closure = reinterpret_cast<PyFunctionObject*>(cpython::function(frame))->func_closure;
   const int free = slot - (code->co_nlocalsplus - code->co_nfreevars);
   if (free >= 0 && slot < code->co_nlocalsplus && closure != nullptr && PyTuple_GET_ITEM(closure, free) == object) {
-    if (frame != root_) input_guard(GuardOp::kIs, source).expected = object;  // the function may be another one by then
+    if (frame != frames_.root)
+      input_guard(GuardOp::kIs, source).expected = object;  // the function may be another one by then
     return Val::constant(object);
   }
   if (slot >= code->co_nlocalsplus && is_constant_of(code, object)) {  // instructions look into it
@@ -329,7 +330,7 @@ Val Recorder::entry_method(PyObject* method, Val source) {
   const Val result = new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
   model(result).real = method;
   model(result).items.resize(2);
-  opening_ = false;  // whose method it is may well be the same in each call
+  loading_.opening = false;  // whose method it is may well be the same in each call
   const auto part = [&](uint32_t field, PyObject* object, size_t offset) {
     const Val value = input(object, load_input(GuardOp::kLoadSlot, source, static_cast<Py_ssize_t>(offset), object), 1);
     if (!value.is_null()) set_field(result, field, value);
@@ -344,7 +345,7 @@ Val Recorder::entry_method(PyObject* method, Val source) {
 Val Recorder::own(Val container) {
   if (container.is_null()) return container;
   model(container).own = true;
-  std::erase(due_, container.index());
+  std::erase(heap_.due, container.index());
   return container;
 }
 
@@ -383,19 +384,19 @@ bool is_own_list(Recorder& recorder, Val value) {
 }
 
 bool Recorder::bind_entry() {
-  const int used = cpython::used_slots(root_);
-  auto shadow = first_shadow(*this, root_, used);
-  shadow->instruction = shadow->operation = cpython::resume_index(root_);
+  const int used = cpython::used_slots(frames_.root);
+  auto shadow = first_shadow(*this, frames_.root, used);
+  shadow->instruction = shadow->operation = cpython::resume_index(frames_.root);
   shadow->sp = used - shadow->locals;
   trace_->inputs = static_cast<uint32_t>(used);
   trace_->takes_inputs = true;
   for (int i = 0; i < used; ++i) {
-    PyObject* object = cpython::slot(root_, i);
+    PyObject* object = cpython::slot(frames_.root, i);
     if (object == nullptr) continue;
     Val& slot = shadow->slots[static_cast<size_t>(i)];
-    opening_ = varying_ != nullptr && varying_->is_open_input(static_cast<uint32_t>(i));
-    slot = entry_input(root_, i, Val::reg(static_cast<uint32_t>(i)));
-    opening_ = false;
+    loading_.opening = varying_ != nullptr && varying_->is_open_input(static_cast<uint32_t>(i));
+    slot = entry_input(frames_.root, i, Val::reg(static_cast<uint32_t>(i)));
+    loading_.opening = false;
     if (slot.is_null()) return false;
   }
   shadow->mark = here();
@@ -405,13 +406,13 @@ bool Recorder::bind_entry() {
 }
 
 bool Recorder::bind_root() {
-  PyCodeObject* code = cpython::code(root_);
+  PyCodeObject* code = cpython::code(frames_.root);
   int slots = cpython::argument_slots(code), named = code->co_argcount + code->co_kwonlyargcount;
   bool star = (code->co_flags & CO_VARARGS) != 0;
-  auto shadow = first_shadow(*this, root_, slots);
+  auto shadow = first_shadow(*this, frames_.root, slots);
   trace_->inputs = static_cast<uint32_t>(slots);
   for (int i = 0; i < slots; ++i) {
-    PyObject* object = cpython::slot(root_, i);
+    PyObject* object = cpython::slot(frames_.root, i);
     Val source = Val::reg(static_cast<uint32_t>(i));
     if (object == nullptr) return false;
     if (i >= named) {

@@ -73,7 +73,7 @@ bool Recorder::may_load(PyObject* object, int depth, Py_ssize_t* room) {
   if (cpython::is_scalar(object) || cpython::shows_memory(object)) return true;
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return true;
   if (depth > 0 && !is_container(object)) return true;
-  if (!PyTuple_CheckExact(object) && facts_.get(object, FactKind::kArgument) != nullptr) return true;
+  if (!PyTuple_CheckExact(object) && reads_.facts.get(object, FactKind::kArgument) != nullptr) return true;
   Objects held;
   if (depth > kMaxLoadedDepth || !held_objects(object, depth, &held) || !is_untouched(object)) return false;
   const auto count = static_cast<Py_ssize_t>(held.size());
@@ -89,10 +89,10 @@ Val Recorder::take_by_kind(PyObject* object, const Guard& load) {
   const Val loaded = load_input(load, object);
   const bool instance = !is_container(object) && !cpython::shows_memory(object) && !cpython::is_scalar(object) &&
                         (adapter_ == nullptr || !adapter_->is_tensor(object)) &&
-                        facts_.get(object, FactKind::kArgument) == nullptr;
-  by_kind_ = true;
+                        reads_.facts.get(object, FactKind::kArgument) == nullptr;
+  loading_.by_kind = true;
   const Val taken = instance ? input_instance(object, loaded, 0) : input(object, loaded, 0);
-  by_kind_ = false;
+  loading_.by_kind = false;
   if (taken.is_null()) stop(Abort::kChanged, "what a place holds");
   return taken;
 }
@@ -110,11 +110,11 @@ Val Recorder::list_by_kind(PyObject* list) {
 
 // The place was read, so a guard says what it holds.
 bool Recorder::is_read(PyObject* container, PyObject* key) {
-  if (PyCell_Check(container)) return facts_.get(container, FactKind::kCell) != nullptr;
+  if (PyCell_Check(container)) return reads_.facts.get(container, FactKind::kCell) != nullptr;
   if (PyDict_Check(container)) {
-    const Fact* fact = facts_.get(container, FactKind::kDict);
+    const Fact* fact = reads_.facts.get(container, FactKind::kDict);
     if (fact == nullptr) return false;
-    const auto& items = dict_items_[trace_->guards[fact->guard].aux];
+    const auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
     if (items.size() % 2 != 0) return true;
     for (size_t i = 0; i < items.size(); i += 2)
       if (cpython::keys_equal(items[i], key)) return true;
@@ -128,7 +128,7 @@ bool Recorder::is_read(PyObject* container, PyObject* key) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(container), key);
     if (index >= 0) place = &cpython::inline_values(container)->values[index];
   }
-  return place != nullptr && facts_.get(place, FactKind::kSlot) != nullptr;
+  return place != nullptr && reads_.facts.get(place, FactKind::kSlot) != nullptr;
 }
 
 // A tensor, or a container that the trace has made, takes the place of another one, or of None.

@@ -14,7 +14,7 @@ namespace pijit {
 bool Recorder::has_changed(Val container) {
   Model& content = model(container);
   const unsigned long now = cpython::thread_switches(thread_);
-  if (content.switches == now || epoch_due_) return false;
+  if (content.switches == now || foreign_.epoch_due) return false;
   PyObject* const object = content.home.is_null() ? content.real : content.home.object();
   if (object == nullptr || !is_real(container)) return false;
   // A number in a register is an object of its own wherever it is stored.

@@ -71,12 +71,12 @@ bool Recorder::take_opaque_raise(PyObject* object) {
   Node& node = trace_->nodes.back();
   node.op = ran ? Op::kRunRaise : Op::kOpaqueRaise;
   node.imm = trace_->snapshots.size() - 1;
-  reg_objects_[out.index()] = object;
+  heap_.reg_objects[out.index()] = object;
   gc_ = std::make_unique<cpython::GcPause>();
   if (locals_were_seen()) return false;
   begin_taken(object, out);
-  taken_.push_back(out);
-  epoch_due_ = true;
+  foreign_.taken.push_back(out);
+  foreign_.epoch_due = true;
   return true;
 }
 
@@ -108,7 +108,7 @@ void Recorder::take_split_group(ShadowFrame& frame) {
     item.count = 2;
     trace_->operands.push_back(split);
     trace_->operands.push_back(owned(Ref::steal(PyLong_FromLong(i)).get()));
-    taken_.push_back(parts[i]);
+    foreign_.taken.push_back(parts[i]);
   }
   for (int i = 0; i < 3; ++i) parts[i] = as_exception(parts[i], objects[i]);
   frame.handled.back() = parts[2];

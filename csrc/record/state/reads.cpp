@@ -32,7 +32,7 @@ uint32_t Recorder::add_guard(const Guard& guard) {
 void Recorder::guard_type_version(PyTypeObject* type, PyObject* instance) {
   if (!cpython::may_change(type)) return;
   bool created;
-  Fact& fact = facts_.find(type, FactKind::kTypeVersion, &created);
+  Fact& fact = reads_.facts.find(type, FactKind::kTypeVersion, &created);
   uint32_t version = cpython::type_version(type);
   if (!created) {
     if (fact.stamp != version) stop(Abort::kChanged, std::string("class ") + type->tp_name);
@@ -57,7 +57,7 @@ bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
   bool movable = cpython::may_change(type) || PyModule_Check(object);
   if (!movable && *dict == nullptr) return true;
   bool created;
-  Fact& fact = facts_.find(object, FactKind::kInstance, &created);
+  Fact& fact = reads_.facts.find(object, FactKind::kInstance, &created);
   if (created) {
     if (*dict != nullptr && is_found(*dict)) {
       abandon("the attributes of an object are read under two names");
@@ -80,15 +80,15 @@ bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
 
 bool Recorder::dict_fact(PyObject* dict, Fact** out) {
   bool created;
-  Fact& fact = facts_.find(dict, FactKind::kDict, &created);
+  Fact& fact = reads_.facts.find(dict, FactKind::kDict, &created);
   uint64_t version = cpython::dict_version(dict);
   if (created) {
     Guard guard = make_guard(GuardOp::kDict, dict);
     guard.number = version;
     fact.stamp = version;
     fact.guard = add_guard(guard);
-    dict_items_.emplace_back();
-    trace_->guards[fact.guard].aux = static_cast<uint32_t>(dict_items_.size() - 1);
+    reads_.dict_items.emplace_back();
+    trace_->guards[fact.guard].aux = static_cast<uint32_t>(reads_.dict_items.size() - 1);
   } else if (fact.stamp != version) {
     stop(Abort::kChanged, "a dict");
     return false;
@@ -104,7 +104,7 @@ bool Recorder::read_dict(PyObject* dict, PyObject* key, PyObject** value) {
 bool Recorder::guard_item(PyObject* dict, PyObject* key, PyObject* value) {
   Fact* fact;
   if (!dict_fact(dict, &fact)) return false;
-  auto& items = dict_items_[trace_->guards[fact->guard].aux];
+  auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
   for (size_t i = 0; i < items.size(); i += 2)
     if (items[i] == key) return true;
   if (cpython::is_scalar(key)) owned(key);
@@ -120,8 +120,8 @@ bool Recorder::guard_item(PyObject* dict, PyObject* key, PyObject* value) {
 bool Recorder::read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) {
   Fact* fact;
   if (cpython::dict_lookup_same(dict, key, hash, value) <= 0 || !dict_fact(dict, &fact)) return false;
-  if (written_dicts_.count(fact->guard) != 0) return false;
-  auto& items = dict_items_[trace_->guards[fact->guard].aux];
+  if (reads_.written_dicts.count(fact->guard) != 0) return false;
+  auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
   if (items.size() % 2 == 0) items.push_back(nullptr);  // such keys cannot be compared: the tag alone decides
   return true;
 }
@@ -129,13 +129,13 @@ bool Recorder::read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject
 bool Recorder::guard_dict_whole(PyObject* dict) {
   Fact* fact;
   // CPython has not written yet what the trace writes already: keys and order are not those that the dict shows.
-  if (std::find(written_.begin(), written_.end(), dict) != written_.end()) return false;
-  const Fact* native = facts_.get(dict, FactKind::kNativeKeys);
+  if (std::find(reads_.written.begin(), reads_.written.end(), dict) != reads_.written.end()) return false;
+  const Fact* native = reads_.facts.get(dict, FactKind::kNativeKeys);
   const bool known = native != nullptr && native->stamp == cpython::dict_version(dict);
   if ((!known && !cpython::dict_is_native(dict)) || !dict_fact(dict, &fact)) return false;
   bool created;
-  facts_.find(dict, FactKind::kNativeKeys, &created).stamp = fact->stamp;
-  auto& items = dict_items_[trace_->guards[fact->guard].aux];
+  reads_.facts.find(dict, FactKind::kNativeKeys, &created).stamp = fact->stamp;
+  auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
   if (items.size() % 2 == 0) items.push_back(nullptr);  // order and size matter: the tag alone decides
   guard_written_keys(dict, *fact);
   return true;
@@ -146,7 +146,7 @@ bool Recorder::guard_dict_order(PyObject* dict) {
   if (!guard_dict_whole(dict)) return false;
   if (!PyODict_Check(dict) || PyDict_GET_SIZE(dict) < 2) return true;
   const uint64_t state = cpython::odict_state(dict);
-  if (const Fact* known = facts_.get(dict, FactKind::kDictWhole); known != nullptr && known->stamp == state)
+  if (const Fact* known = reads_.facts.get(dict, FactKind::kDictWhole); known != nullptr && known->stamp == state)
     return true;
   if (!cpython::odict_in_dict_order(dict)) return false;
   cpython::DictCursor cursor;
@@ -154,7 +154,7 @@ bool Recorder::guard_dict_order(PyObject* dict) {
   while (cpython::dict_next(dict, &cursor, &key, &value))
     if (!cpython::is_scalar(key)) return false;
   bool created;
-  facts_.find(dict, FactKind::kDictWhole, &created).stamp = state;
+  reads_.facts.find(dict, FactKind::kDictWhole, &created).stamp = state;
   if (!created) return true;
   Guard guard = make_guard(GuardOp::kDictSize, dict);
   guard.number = static_cast<uint64_t>(PyDict_GET_SIZE(dict));
@@ -168,7 +168,7 @@ bool Recorder::guard_dict_order(PyObject* dict) {
 
 // After our own write: the tag moved on, and the trace repeats the write.
 void Recorder::written_dict(PyObject* dict) {
-  Fact *fact = facts_.get(dict, FactKind::kDict), *native = facts_.get(dict, FactKind::kNativeKeys);
+  Fact *fact = reads_.facts.get(dict, FactKind::kDict), *native = reads_.facts.get(dict, FactKind::kNativeKeys);
   if (fact == nullptr) return;
   const uint64_t version = cpython::dict_version(dict);
   if (native != nullptr && native->stamp == fact->stamp) native->stamp = version;  // the trace writes native keys
@@ -176,7 +176,7 @@ void Recorder::written_dict(PyObject* dict) {
 }
 
 bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {
-  const Val* known = overlay_.find(container, key);
+  const Val* known = reads_.overlay.find(container, key);
   if (known == nullptr) return false;
   *value = *known;
   if (has_moved(container, key, *known)) stop(Abort::kChanged, "a number that varies");
@@ -184,11 +184,11 @@ bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {
 }
 
 void Recorder::overlay_set(PyObject* container, PyObject* key, Val value) {
-  if (Val* known = overlay_.find(container, key)) {
+  if (Val* known = reads_.overlay.find(container, key)) {
     *known = value;
     note_lasting();
   } else {
-    overlay_.add(container, key, value);
+    reads_.overlay.add(container, key, value);
   }
 }
 
@@ -207,7 +207,7 @@ bool Recorder::guard_list(PyObject* list, Py_ssize_t at) {
   }
   Py_ssize_t size = PyList_GET_SIZE(list);
   if (size > 4096) return false;
-  if (const Fact* known = at == kWhole ? nullptr : facts_.get(list, FactKind::kList)) {
+  if (const Fact* known = at == kWhole ? nullptr : reads_.facts.get(list, FactKind::kList)) {
     const Guard& guard = trace_->guards[known->guard];
     const bool same = size == static_cast<Py_ssize_t>(guard.count) &&
                       (at < 0 || PyList_GET_ITEM(list, at) == trace_->guard_items[guard.first + at]);
@@ -217,7 +217,7 @@ bool Recorder::guard_list(PyObject* list, Py_ssize_t at) {
   uint64_t stamp = static_cast<uint64_t>(size);
   for (Py_ssize_t i = 0; i < size; ++i) stamp = mix(stamp, PyList_GET_ITEM(list, i));
   bool created;
-  Fact& fact = facts_.find(list, FactKind::kList, &created);
+  Fact& fact = reads_.facts.find(list, FactKind::kList, &created);
   if (!created) {
     if (fact.stamp != stamp) stop(Abort::kChanged, "a list");
     return live_;
@@ -239,7 +239,7 @@ bool Recorder::guard_parts(PyObject* object) {
   const Py_ssize_t count = cpython::part_count(object);
   if (count < 0 || count > 4096) return false;
   bool created;
-  Fact& fact = facts_.find(object, FactKind::kParts, &created);
+  Fact& fact = reads_.facts.find(object, FactKind::kParts, &created);
   if (!created) return true;
   Guard guard = make_guard(GuardOp::kParts, object);
   guard.expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -263,7 +263,7 @@ void Recorder::guard_value(PyObject* object) {
   const Ref plain = Ref::steal(cpython::plain_value(object));
   if (!plain) return;
   bool created;
-  Fact& fact = facts_.find(object, FactKind::kParts, &created);
+  Fact& fact = reads_.facts.find(object, FactKind::kParts, &created);
   if (!created) return;
   Guard guard = make_guard(GuardOp::kValue, object);
   guard.expected = owned(plain.get()).object();
@@ -277,12 +277,12 @@ bool Recorder::guard_set(PyObject* set, Py_ssize_t at) {
   }
   Py_ssize_t size = PySet_GET_SIZE(set), position = 0;
   if (size > 4096) return false;
-  if (const Fact* known = at == kWhole ? nullptr : facts_.get(set, FactKind::kSet)) {
+  if (const Fact* known = at == kWhole ? nullptr : reads_.facts.get(set, FactKind::kSet)) {
     if (size != static_cast<Py_ssize_t>(trace_->guards[known->guard].count)) stop(Abort::kChanged, "a set");
     return live_;
   }
   bool created;
-  Fact& fact = facts_.find(set, FactKind::kSet, &created);
+  Fact& fact = reads_.facts.find(set, FactKind::kSet, &created);
   uint64_t stamp = static_cast<uint64_t>(size);
   PyObject* item;
   while (cpython::next_set_item(set, &position, &item)) stamp = mix(stamp, item);
@@ -306,10 +306,10 @@ bool Recorder::guard_set(PyObject* set, Py_ssize_t at) {
 // Whether a set that existed before has a key. The guard says so, and so does the set.
 int Recorder::guarded_set_holds(PyObject* set, PyObject* key) {
   if (!cpython::is_native_key(key) || !guard_set(set, kSize)) return -1;
-  const uint32_t at = facts_.get(set, FactKind::kSet)->guard;
+  const uint32_t at = reads_.facts.get(set, FactKind::kSet)->guard;
   const Guard& guard = trace_->guards[at];
   const auto first = trace_->guard_items.begin() + guard.first;
-  const auto [content, created] = guarded_sets_.try_emplace(at);
+  const auto [content, created] = reads_.guarded_sets.try_emplace(at);
   if (created) content->second = Objects(first, first + guard.count);
   if (created && !std::all_of(first, first + guard.count, cpython::is_native_key)) content->second = Objects{nullptr};
   if (content->second.size() == 1 && content->second[0] == nullptr) return -1;
@@ -322,7 +322,7 @@ int Recorder::guarded_set_holds(PyObject* set, PyObject* key) {
 
 bool Recorder::guard_function(PyFunctionObject* function) {
   bool created;
-  Fact& fact = facts_.find(function, FactKind::kFunction, &created);
+  Fact& fact = reads_.facts.find(function, FactKind::kFunction, &created);
   uint32_t version = cpython::function_version(reinterpret_cast<PyObject*>(function));
   if (version == 0) return false;
   if (!created) {
@@ -339,7 +339,7 @@ bool Recorder::guard_function(PyFunctionObject* function) {
 bool Recorder::guard_cell(PyObject* cell, PyObject** content) {
   *content = PyCell_GET(cell);
   bool created;
-  Fact& fact = facts_.find(cell, FactKind::kCell, &created);
+  Fact& fact = reads_.facts.find(cell, FactKind::kCell, &created);
   if (!created) {
     if (fact.stamp != reinterpret_cast<uintptr_t>(*content)) stop(Abort::kChanged, "a closure variable");
     return live_;
@@ -356,7 +356,7 @@ bool Recorder::guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value)
   char* address = reinterpret_cast<char*>(object) + offset;
   *value = *reinterpret_cast<PyObject**>(address);
   bool created;
-  Fact& fact = facts_.find(address, FactKind::kSlot, &created);
+  Fact& fact = reads_.facts.find(address, FactKind::kSlot, &created);
   if (!created) {
     if (fact.stamp != reinterpret_cast<uintptr_t>(*value)) stop(Abort::kChanged, "a slot");
     return live_;
@@ -387,7 +387,7 @@ bool Recorder::guard_no_dict(PyObject* object) {
   PyObject* dict = nullptr;
   bool created;
   if (!guard_instance(object, &dict)) return false;
-  Fact& fact = facts_.find(object, FactKind::kNoInline, &created);
+  Fact& fact = reads_.facts.find(object, FactKind::kNoInline, &created);
   fact.stamp = 0;
   if (created) guard_no_dict(object, Val::constant(object));
   return true;
@@ -396,11 +396,12 @@ bool Recorder::guard_no_dict(PyObject* object) {
 // An instance with inline values that is written: a dict of its own might be what an argument is or has, or what
 // foreign code returned.
 void Recorder::guard_no_dict_yet(PyObject* object) {
-  const bool shared = !trace_->epochs.empty() || std::any_of(arguments_.begin(), arguments_.end(), [&](Val argument) {
-    return type_of(argument) != &PyList_Type && type_of(argument) != &PyTuple_Type;
-  });
+  const bool shared =
+      !trace_->epochs.empty() || std::any_of(heap_.arguments.begin(), heap_.arguments.end(), [&](Val argument) {
+        return type_of(argument) != &PyList_Type && type_of(argument) != &PyTuple_Type;
+      });
   bool created = false;
-  if (shared) facts_.find(object, FactKind::kNoDictYet, &created);
+  if (shared) reads_.facts.find(object, FactKind::kNoDictYet, &created);
   if (!created) return;
   Guard unset{};
   unset.op = GuardOp::kSlot;
@@ -426,7 +427,7 @@ bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) 
   *value = index < 0 ? nullptr : cpython::inline_value(object, index);
   if (index < 0) {
     bool created;
-    Fact& fact = facts_.find(object, FactKind::kNoInline, &created);
+    Fact& fact = reads_.facts.find(object, FactKind::kNoInline, &created);
     uint32_t version = cpython::shared_keys_version(type);
     if (version == 0) return false;
     if (created || fact.stamp != version) {
@@ -440,7 +441,7 @@ bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) 
   }
   char* address = reinterpret_cast<char*>(cpython::inline_values(object)) + 8 * index;
   bool created;
-  Fact& fact = facts_.find(address, FactKind::kSlot, &created);
+  Fact& fact = reads_.facts.find(address, FactKind::kSlot, &created);
   if (!created) {
     if (fact.stamp != reinterpret_cast<uintptr_t>(*value)) stop(Abort::kChanged, "an attribute");
     return live_;
@@ -466,7 +467,7 @@ bool Recorder::guard_before_dict(PyObject* object, PyObject* name, PyObject** va
 
 bool Recorder::guard_context_var(PyObject* var, PyObject** value) {
   bool created;
-  Fact& fact = facts_.find(var, FactKind::kContextVar, &created);
+  Fact& fact = reads_.facts.find(var, FactKind::kContextVar, &created);
   if (PyContextVar_Get(var, nullptr, value) < 0) {
     PyErr_Clear();
     return false;
@@ -482,19 +483,19 @@ bool Recorder::guard_context_var(PyObject* var, PyObject** value) {
 
 void Recorder::guard_abc_registry() {
   bool created;
-  Fact& fact = facts_.find(&facts_, FactKind::kSlot, &created);
+  Fact& fact = reads_.facts.find(&reads_.facts, FactKind::kSlot, &created);
   if (!created) return;
   Guard guard = make_guard(GuardOp::kAbcRegistry, Py_None);
   guard.number = cpython::abc_registrations();
   fact.guard = add_guard(guard);
-  refused_.erase(fact.guard);  // of a guard that was taken back
+  reads_.refused.erase(fact.guard);  // of a guard that was taken back
 }
 
 void Recorder::note_refused(PyObject* abstract, PyObject* cls) {
   bool created;
-  const Fact& fact = facts_.find(&facts_, FactKind::kSlot, &created);
+  const Fact& fact = reads_.facts.find(&reads_.facts, FactKind::kSlot, &created);
   if (created) return fail("a class was asked for without a guard");
-  Objects& pairs = refused_[fact.guard];
+  Objects& pairs = reads_.refused[fact.guard];
   PyObject* const known = cls != nullptr ? cls : Py_None;
   for (size_t i = 0; i < pairs.size(); i += 2)
     if (pairs[i] == abstract && pairs[i + 1] == known) return;
@@ -504,7 +505,7 @@ void Recorder::note_refused(PyObject* abstract, PyObject* cls) {
 
 void Recorder::guard_recursion_limit() {
   bool created;
-  facts_.find(this, FactKind::kSlot, &created);
+  reads_.facts.find(this, FactKind::kSlot, &created);
   if (!created) return;
   Guard guard = make_guard(GuardOp::kRecursionLimit, Py_None);
   guard.number = static_cast<uint64_t>(Py_GetRecursionLimit());
@@ -512,7 +513,7 @@ void Recorder::guard_recursion_limit() {
 }
 
 void Recorder::close_abc_guards() {
-  for (const auto& [index, pairs] : refused_) {
+  for (const auto& [index, pairs] : reads_.refused) {
     if (index >= trace_->guards.size() || trace_->guards[index].op != GuardOp::kAbcRegistry) continue;  // taken back
     Guard& guard = trace_->guards[index];
     guard.first = static_cast<uint32_t>(trace_->guard_items.size());
@@ -525,10 +526,10 @@ void Recorder::close_abc_guards() {
 void Recorder::close_dict_guards() {
   for (Guard& guard : trace_->guards) {
     if (guard.op != GuardOp::kDict) continue;
-    auto& items = dict_items_[guard.aux];
+    auto& items = reads_.dict_items[guard.aux];
     guard.aux = 0;
-    auto written = written_dicts_.find(static_cast<uint32_t>(&guard - trace_->guards.data()));
-    if (items.size() % 2 != 0 && written != written_dicts_.end()) {
+    auto written = reads_.written_dicts.find(static_cast<uint32_t>(&guard - trace_->guards.data()));
+    if (items.size() % 2 != 0 && written != reads_.written_dicts.end()) {
       // The trace moves the tag itself: all of the items before, and their order, take its place.
       items = written->second;
     }

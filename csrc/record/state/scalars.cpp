@@ -44,7 +44,7 @@ bool Recorder::is_number_reg(Val value) const {
 
 // What an operand is now, and where a replay finds it: in a register, or (Null) in the node itself.
 bool Recorder::scalar_operand(Val value, Reg* now, Val* place) {
-  PyObject* object = value.is_reg() ? reg_objects_[value.index()] : value.object();
+  PyObject* object = value.is_reg() ? heap_.reg_objects[value.index()] : value.object();
   if (object == nullptr || !number_of(object, now)) return false;
   *place = Val();
   if (!value.is_reg()) return true;
@@ -102,7 +102,7 @@ bool Recorder::number_truth(Val value, bool* out) {
   const bool boolean = trace_->regs[value.index()].rep == Rep::kBool;
   const Val answer = boolean ? value : scalar_node(ScalarOp::kTruth, value, Val());
   if (answer.is_null()) return false;
-  *out = reg_objects_[answer.index()] == Py_True;
+  *out = heap_.reg_objects[answer.index()] == Py_True;
   Node& node = emit_node(Op::kGuardBool);
   node.a = answer;
   node.imm = *out;

@@ -9,6 +9,7 @@
 
 #include "cpython/frame.h"
 #include "ir/trace.h"
+#include "record/recording.h"
 #include "record/state/key_list.h"
 
 namespace pijit {
@@ -84,15 +85,6 @@ struct Pending {
   Finish finish = nullptr;        // computes the result from the real one
   // Operands that are off the stack while the inner frame runs.
   int popped() const { return then == Then::kBinary ? 0 : pops; }
-};
-
-// How far the trace had come.
-struct TraceMark {
-  uint32_t nodes = 0, time = 0, guards = 0, epochs = 0, tensors = 0;  // time: the clock; tensors: of the last epoch
-  uint32_t arguments = 0;                                             // containers that were loaded
-  uint32_t dropped = 0, facts = 0, overlay = 0;
-  uint32_t lasting = 0;  // changes that a rollback does not take back (Recorder::note_lasting)
-  uint32_t virtuals = 0;
 };
 
 // A frame as it was when it began the instruction that raised what it handles now.

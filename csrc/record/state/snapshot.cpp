@@ -115,7 +115,7 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
     state.resume = cpython::next_index(frame.code, frame.operation);
     state.stack = static_cast<uint32_t>(frame.sp - frame.pending.popped());
   }
-  if (level > 0 && unusable_[state.parent] != nullptr) unusable = unusable_[state.parent];
+  if (level > 0 && snapshots_.unusable[state.parent] != nullptr) unusable = snapshots_.unusable[state.parent];
   return add_state(frame, state, unusable);
 }
 
@@ -124,7 +124,7 @@ uint32_t Recorder::add_state(const ShadowFrame& frame, FrameState state, const c
   auto begin = frame.slots.begin();
   trace_->slots.insert(trace_->slots.end(), begin, begin + state.locals + state.stack);
   trace_->frame_states.push_back(state);
-  unusable_.push_back(unusable);
+  snapshots_.unusable.push_back(unusable);
   return static_cast<uint32_t>(trace_->frame_states.size() - 1);
 }
 
@@ -140,7 +140,7 @@ void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
   if (!shadow->handled.empty()) state.handled = shadow->handled.back();
   const uint32_t at = add_state(*shadow, state, nullptr);
   const Val generator = Val::virtual_object(shadow->generator);
-  if (!shadow->yielded) generators_[shadow->frame] = shadow->generator;
+  if (!shadow->yielded) frames_.generators[shadow->frame] = shadow->generator;
   model(generator).suspended = std::move(shadow);
   note_suspended(generator.index());
   log(generator, LogOp::kFrame, Val(), Val(), at);
@@ -173,7 +173,8 @@ uint32_t Recorder::snapshot_of(size_t level) {
   Snapshot taken{};
   taken.frame = frame_state(level, true);
   taken.time = frame.mark.time;
-  if (!again && unusable_[taken.frame] == nullptr) unusable_[taken.frame] = "C code that called what has effects";
+  if (!again && snapshots_.unusable[taken.frame] == nullptr)
+    snapshots_.unusable[taken.frame] = "C code that called what has effects";
   trace_->snapshots.push_back(taken);
   const auto made = static_cast<uint32_t>(trace_->snapshots.size() - 1);
   if (again) frame.snapshot = made;
@@ -181,7 +182,7 @@ uint32_t Recorder::snapshot_of(size_t level) {
 }
 
 Node& Recorder::emit_node(Op op) {
-  if (!fillings_.empty() && (op == Op::kEpoch || (writes(op) && op != Op::kAdapter))) flush_fillings();
+  if (!heap_.fillings.empty() && (op == Op::kEpoch || (writes(op) && op != Op::kAdapter))) flush_fillings();
   const uint32_t taken = !leaves(op) ? kNone : computes(op) ? exit_snapshot() : snapshot();
   Node node{};
   node.op = op;
@@ -198,13 +199,13 @@ void Recorder::emit_exit_point() {
   if (may_leave()) {
     emit_node(Op::kExitPoint).imm = number;
   } else {
-    trace_->no_exits.push_back(unusable_reason_);
+    trace_->no_exits.push_back(snapshots_.unusable_reason);
   }
   top_frame().mark = here();
 }
 
 void Recorder::emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) {
-  if (!fillings_.empty() && !are_scalars(inputs)) flush_fillings();
+  if (!heap_.fillings.empty() && !are_scalars(inputs)) flush_fillings();
   Node& node = emit_node(check_only ? Op::kCheck : Op::kAdapter);
   node.adapter_op = op.get();
   trace_->adapter_ops.push_back(std::move(op));
@@ -272,7 +273,7 @@ void Recorder::cut_at_last_snapshot() {
       return end_with_exit(last.snapshot);
     }
   }
-  if (trace_->stop.code == nullptr) note_stop(Abort::kUnbuildable, unusable_reason_);
+  if (trace_->stop.code == nullptr) note_stop(Abort::kUnbuildable, snapshots_.unusable_reason);
   abandoned_ = true;
   end_events();
 }
@@ -353,19 +354,19 @@ void Recorder::check_snapshots() {
     if (!can_build(i, trace_->clock)) unbuildable.push_back(i);
   Doubts doubts(*trace_, std::move(unbuildable));
   uint32_t last_good = kNone, checked = kNone;
-  usable_.restart();  // from the beginning, in the order of time
+  snapshots_.usable.restart();  // from the beginning, in the order of time
   for (size_t i = 0; i < trace_->nodes.size(); ++i) {
     uint32_t taken = trace_->nodes[i].snapshot;
     if (taken == kNone || taken == checked) continue;
     const Snapshot& snapshot = trace_->snapshots[taken];
-    if ((unusable_[snapshot.frame] == nullptr && !doubts.about(snapshot)) || snapshot_usable(taken)) {
+    if ((snapshots_.unusable[snapshot.frame] == nullptr && !doubts.about(snapshot)) || snapshot_usable(taken)) {
       checked = last_good = taken;
       continue;
     }
     if (trace_->stop.code == nullptr) {
       trace_->stop.code = kAborts[static_cast<size_t>(Abort::kUnbuildable)].code;
       trace_->stop.reason = kAborts[static_cast<size_t>(Abort::kUnbuildable)].text;
-      trace_->stop.reason.append(": ").append(unusable_reason_);
+      trace_->stop.reason.append(": ").append(snapshots_.unusable_reason);
       const FrameState& state = trace_->frame_states[trace_->snapshots[taken].frame];
       const char* file = PyUnicode_AsUTF8(state.code->co_filename);
       const char* function = PyUnicode_AsUTF8(state.code->co_qualname);

@@ -55,12 +55,12 @@ bool is_taken_apart(const Trace& trace, const Varying* varying, PyObject* genera
 
 // `opening_` was about the generator itself.
 Val Recorder::entry_generator(PyObject* object, Val source) {
-  opening_ = false;
+  loading_.opening = false;
   cpython::Frame* frame = cpython::generator_frame(object);
-  const Slots places = places_of(root_, object, source.index() >= trace_->inputs);
+  const Slots places = places_of(frames_.root, object, source.index() >= trace_->inputs);
   if (places.first >= 0 && static_cast<uint32_t>(places.first) < source.index()) {
-    const auto known = generators_.find(frame);
-    if (known == generators_.end()) return by_type(object, source);
+    const auto known = frames_.generators.find(frame);
+    if (known == frames_.generators.end()) return by_type(object, source);
     input_guard(GuardOp::kSame, source).number = static_cast<uint64_t>(places.first);
     return Val::virtual_object(known->second);
   }
@@ -97,9 +97,9 @@ Val Recorder::entry_generator(PyObject* object, Val source) {
     Val& slot = shadow->slots[static_cast<size_t>(i)];
     if (slot.is_null()) continue;
     if (assigned[static_cast<size_t>(i)]) varying_->miss_argument(argument_way(*trace_, slot));
-    opening_ = assigned[static_cast<size_t>(i)] || i >= shadow->locals;
+    loading_.opening = assigned[static_cast<size_t>(i)] || i >= shadow->locals;
     slot = entry_input(frame, i, slot);
-    opening_ = false;
+    loading_.opening = false;
     if (!slot.is_null()) continue;
     varying_->take_by_type(argument_way(*trace_, source));
     return Val();
@@ -110,14 +110,14 @@ Val Recorder::entry_generator(PyObject* object, Val source) {
   set_field(generator, field::kGenerator::kObject, source);
   shadow->generator = generator.index();
   shadow->mark = here();
-  generators_[frame] = generator.index();
+  frames_.generators[frame] = generator.index();
   suspend(std::move(shadow));
   return generator;
 }
 
 // One over such a generator is made anew where a replay is left: nobody has seen which object it was.
 Val Recorder::entry_enumerate(PyObject* object, Val source) {
-  opening_ = false;
+  loading_.opening = false;
   by_type(object, source);
   const cpython::Enumeration now = cpython::enumeration(object);
   const bool known = Py_REFCNT(object) == 1 && now.plain && PyGen_CheckExact(now.iterator);

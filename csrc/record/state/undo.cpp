@@ -6,7 +6,7 @@
 
 #include "cpython/keys.h"
 #include "ir/log.h"
-#include "record/recorder.h"
+#include "record/state/heap.h"
 
 namespace pijit {
 namespace {
@@ -30,24 +30,6 @@ void apply_key(Vals& keys, Vals& values, Val key, Val value, bool remove) {
   }
 }
 
-// What a model has for a key; null: not known any more.
-PyObject* key_object(Recorder& recorder, Val key) {
-  if (!key.is_virtual()) return key.object();
-  const Model& content = recorder.model(key);
-  if (content.kind == VirtualKind::kAddress) return content.keys.empty() ? nullptr : content.keys[0];
-  if (content.kind != VirtualKind::kTuple) return content.real;
-  for (const Ref& copy : recorder.trace().owned)
-    if (PyTuple_CheckExact(copy.get()) && recorder.fresh_key(copy.get()) == key) return copy.get();
-  return nullptr;
-}
-
-bool set_keys(Recorder& recorder, KeyList& list, const Vals& keys) {
-  Objects objects;
-  for (Val key : keys) objects.push_back(key_object(recorder, key));
-  list = objects;
-  return std::find(objects.begin(), objects.end(), nullptr) == objects.end();
-}
-
 // The content of an iterator is what its log says.
 void restore_iterator(const Trace& trace, uint32_t object, Model* content) {
   content->items.clear();
@@ -61,17 +43,45 @@ void restore_iterator(const Trace& trace, uint32_t object, Model* content) {
   }
 }
 
+// What taken-back entries have done to an object, where that is undone without a look at all of its log.
+struct Undone {
+  uint32_t object;
+  uint32_t items = 0;    // appended to a list
+  bool indices = false;  // an iterator moved
+  bool others = false;
+};
+
+}  // namespace
+
+// What a model has for a key; null: not known any more.
+PyObject* Heap::key_object(Val key) {
+  if (!key.is_virtual()) return key.object();
+  const Model& content = model(key);
+  if (content.kind == VirtualKind::kAddress) return content.keys.empty() ? nullptr : content.keys[0];
+  if (content.kind != VirtualKind::kTuple) return content.real;
+  for (const Ref& copy : recording_.trace().owned)
+    if (PyTuple_CheckExact(copy.get()) && fresh_key(copy.get()) == key) return copy.get();
+  return nullptr;
+}
+
+bool Heap::set_keys(KeyList& list, const Vals& keys) {
+  Objects objects;
+  for (Val key : keys) objects.push_back(key_object(key));
+  list = objects;
+  return std::find(objects.begin(), objects.end(), nullptr) == objects.end();
+}
+
 // The content of an object that is not built yet is what its log says, from which it would be built.
-void restore_all(Recorder& recorder, uint32_t object) {
-  const Trace& trace = recorder.trace();
-  Model& content = recorder.model(object);
+void Heap::restore_all(uint32_t object) {
+  const Trace& trace = recording_.trace();
+  Model& content = model(object);
   const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
   const bool keyed = content.kind == VirtualKind::kDict || content.kind == VirtualKind::kSet;
   const bool instance = content.kind == VirtualKind::kInstance, cell = content.kind == VirtualKind::kCell;
   const bool iterator = content.kind == VirtualKind::kIterator || content.kind == VirtualKind::kEnumerate ||
                         content.kind == VirtualKind::kLazy;
   if (iterator) return restore_iterator(trace, object, &content);
-  if (content.kind == VirtualKind::kException) recorder.trace().virtuals[object].buildable = false;
+  if (content.kind == VirtualKind::kException) recording_.trace().virtuals[object].buildable = false;
   if (!list && !keyed && !instance && !cell) return;
   Vals keys, names;
   if (!cell) content.items.clear();
@@ -92,24 +102,56 @@ void restore_all(Recorder& recorder, uint32_t object) {
       apply_key(keys, content.items, key_of(entry), entry.value, entry.op == LogOp::kDelItem);
     }
   }
-  const bool known = set_keys(recorder, content.keys, keys) && (!instance || set_keys(recorder, content.names, names));
-  if (!known) recorder.trace().virtuals[object].buildable = false;
+  const bool known = set_keys(content.keys, keys) && (!instance || set_keys(content.names, names));
+  if (!known) recording_.trace().virtuals[object].buildable = false;
 }
 
-// What taken-back entries have done to an object, where that is undone without a look at all of its log.
-struct Undone {
-  uint32_t object;
-  uint32_t items = 0;    // appended to a list
-  bool indices = false;  // an iterator moved
-  bool others = false;
-};
+// Containers that were adopted after the mark are registers again: what was loaded from them is not there any more.
+// Gives, by their indices, which.
+Vals Heap::forget_adopted(size_t mark) {
+  if (arguments.size() <= mark) return {};
+  const Trace& trace = recording_.trace();
+  Vals by;
+  for (size_t i = mark; i < arguments.size(); ++i) {
+    const Val object = arguments[i];
+    if (by.size() <= object.index()) by.resize(object.index() + 1);
+    by[object.index()] = Val::reg(trace.virtuals[object.index()].reg);
+    replace(object, by[object.index()]);
+    std::erase(due, object.index());
+  }
+  std::erase_if(virtual_keys, [&](const auto& key) {
+    const Val known = key.second;
+    return known.is_virtual() && known.index() < by.size() && !by[known.index()].is_null();
+  });
+  arguments.resize(mark);
+  frames_.each_value([&](Val& value) {
+    if (value.is_virtual() && value.index() < by.size() && !by[value.index()].is_null()) value = by[value.index()];
+  });
+  return by;
+}
 
-}  // namespace
+// They are the virtual objects again that they were at that node; those that were not adopted then are registers.
+void Heap::undo_stale(uint32_t nodes, const Vals& forgotten) {
+  Map<uint32_t, Val> by;
+  for (; !stale.empty() && stale.back().nodes > nodes; stale.pop_back()) {
+    const Stale& last = stale.back();
+    stale_regs[last.object] = kNone;
+    if (last.object < forgotten.size() && !forgotten[last.object].is_null()) continue;
+    by[last.reg] = Val::virtual_object(last.object);
+    due.push_back(last.object);
+    replace(Val::reg(last.reg), Val::virtual_object(last.object));
+  }
+  if (by.empty()) return;
+  frames_.each_value([&](Val& value) {
+    const auto found = value.is_reg() ? by.find(value.index()) : by.end();
+    if (found != by.end()) value = found->second;
+  });
+}
 
 // An object that was made since the mark is nobody's any more: the one that it shows does not know it.
-void Recorder::forget_made(uint32_t made, uint32_t time) {
-  const Virtual& record = trace_->virtuals[made];
-  const auto shown = [&]() { return record.head == kNone ? Val() : trace_->log[record.head].value; };
+void Heap::forget_made(uint32_t made, uint32_t time) {
+  const Virtual& record = recording_.trace().virtuals[made];
+  const auto shown = [&]() { return record.head == kNone ? Val() : recording_.trace().log[record.head].value; };
   switch (record.kind) {
     case VirtualKind::kDict:
       if (const uint32_t owner = model(made).owner; owner != kNone && model(owner).dict == made)
@@ -121,11 +163,11 @@ void Recorder::forget_made(uint32_t made, uint32_t time) {
     case VirtualKind::kTraceback:
       if (const Val of = shown(); of.is_virtual() && !model(of).tracebacks.empty())
         std::erase_if(model(of).tracebacks.all(),
-                      [&](Val each) { return trace_->virtuals[each.index()].birth > time; });
+                      [&](Val each) { return recording_.trace().virtuals[each.index()].birth > time; });
       break;
     case VirtualKind::kFrame:
-      for (uint32_t at = record.head; at != kNone; at = trace_->log[at].next) {
-        const LogEntry& entry = trace_->log[at];
+      for (uint32_t at = record.head; at != kNone; at = recording_.trace().log[at].next) {
+        const LogEntry& entry = recording_.trace().log[at];
         if (entry.op != LogOp::kField || entry.index != 2 || !entry.value.is_virtual()) continue;
         if (auto& suspended = model(entry.value).suspended; suspended != nullptr && suspended->self.index() == made)
           suspended->self = Val();
@@ -138,65 +180,66 @@ void Recorder::forget_made(uint32_t made, uint32_t time) {
 
 // The content of an object is what its log says, from whose end `items` appended ones, moves of an iterator or other
 // entries were taken.
-void Recorder::restore(uint32_t object, uint32_t items, bool moves, bool others) {
+void Heap::restore(uint32_t object, uint32_t items, bool moves, bool others) {
   Model& content = model(object);
   const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
   if (list && !others && !moves && items <= content.items.size())
     return content.items.resize(content.items.size() - items);
   if (content.kind != VirtualKind::kIterator || others || items != 0) {
-    restore_all(*this, object);
-    usable_.forget();
+    restore_all(object);
+    snapshots_.usable.forget();
     // The log names what foreign code has seen since as what it was before.
     for (auto* values : {&content.items, &content.attrs})
       for (Val& value : *values)
-        if (value.is_virtual() && value.index() < stale_regs_.size() && stale_regs_[value.index()] != kNone)
-          value = Val::reg(stale_regs_[value.index()]);
+        if (value.is_virtual() && value.index() < stale_regs.size() && stale_regs[value.index()] != kNone)
+          value = Val::reg(stale_regs[value.index()]);
     return;
   }
   content.position = 0;
-  for (uint32_t at = trace_->virtuals[object].tail; at != kNone; at = log_links_[at].previous) {
-    if (trace_->log[at].op != LogOp::kIndex) continue;
-    content.position = trace_->log[at].index;
+  for (uint32_t at = recording_.trace().virtuals[object].tail; at != kNone; at = log_links[at].previous) {
+    if (recording_.trace().log[at].op != LogOp::kIndex) continue;
+    content.position = recording_.trace().log[at].index;
     return;
   }
 }
 
 // Virtual objects are what they were at the mark.
-void Recorder::undo_objects(const TraceMark& mark) {
-  Trace& trace = *trace_;
-  for (auto i = static_cast<uint32_t>(models_.size()); i-- > mark.virtuals;) {
+void Heap::undo(const TraceMark& mark) {
+  undo_stale(mark.nodes, forget_adopted(mark.arguments));
+  Trace& trace = recording_.trace();
+  for (auto i = static_cast<uint32_t>(models.size()); i-- > mark.virtuals;) {
     if (trace.virtuals[i].birth <= mark.time) continue;
-    models_[i]->suspended.reset();  // CPython's frame may be gone
+    models[i]->suspended.reset();  // CPython's frame may be gone
     forget_made(i, mark.time);
   }
   for (auto& frame : frames_)
     if (!frame->self.is_null() && trace.virtuals[frame->self.index()].birth > mark.time) frame->self = Val();
-  for (; !built_.empty() && trace.virtuals[built_.back()].reg_time > mark.time; built_.pop_back()) {
-    Virtual& object = trace.virtuals[built_.back()];
-    usable_.forget();
+  for (; !built.empty() && trace.virtuals[built.back()].reg_time > mark.time; built.pop_back()) {
+    Virtual& object = trace.virtuals[built.back()];
+    snapshots_.usable.forget();
     if (object.birth > mark.time) continue;
     object.reg = kNone;
     object.reg_time = UINT32_MAX;
   }
-  for (; !begun_.empty() && models_[begun_.back()]->begun > mark.time; begun_.pop_back())
-    models_[begun_.back()]->begun = UINT32_MAX;
-  while (!reshapes_.empty()) {
-    Vec<uint32_t>& times = reshaped(reshapes_.back());
+  for (; !begun.empty() && models[begun.back()]->begun > mark.time; begun.pop_back())
+    models[begun.back()]->begun = UINT32_MAX;
+  while (!reshapes.empty()) {
+    Vec<uint32_t>& times = reshaped(reshapes.back());
     if (times.empty() || times.back() <= mark.time) break;
     times.pop_back();
-    reshapes_.pop_back();
+    reshapes.pop_back();
   }
   Vec<Undone> undone;
   Map<uint32_t, size_t> places;
   for (size_t i = trace.log.size(); i-- > 0 && trace.log[i].time > mark.time;) {
     LogEntry& entry = trace.log[i];
     do_work();
-    Virtual& object = trace.virtuals[log_links_[i].object];
+    Virtual& object = trace.virtuals[log_links[i].object];
     if (object.birth <= mark.time && object.tail == i) {
-      object.tail = log_links_[i].previous;
+      object.tail = log_links[i].previous;
       (object.tail == kNone ? object.head : trace.log[object.tail].next) = kNone;
-      const auto [at, added] = places.try_emplace(log_links_[i].object, undone.size());
-      if (added) undone.push_back({log_links_[i].object});
+      const auto [at, added] = places.try_emplace(log_links[i].object, undone.size());
+      if (added) undone.push_back({log_links[i].object});
       Undone& what = undone[at->second];
       what.items += entry.op == LogOp::kItem;
       what.indices |= entry.op == LogOp::kIndex;
@@ -207,7 +250,7 @@ void Recorder::undo_objects(const TraceMark& mark) {
     entry.index = kNone;
   }
   for (const Undone& what : undone) {
-    models_[what.object]->suspended.reset();  // it was resumed since
+    models[what.object]->suspended.reset();  // it was resumed since
     if (trace.virtuals[what.object].reg == kNone) restore(what.object, what.items, what.indices, what.others);
   }
 }

@@ -33,14 +33,14 @@ uint32_t Recorder::walk_object(uint32_t index, uint32_t time, bool known) {
   do_work();
   if (object.is_real(time)) return 1;
   const Nesting nesting;
-  const uint32_t height = known ? usable_.height(index) : 0;
+  const uint32_t height = known ? snapshots_.usable.height(index) : 0;
   if (nesting.too_deep(static_cast<int>(height)) || !can_build(index, time)) {
-    unusable_reason_ = can_build(index, time) ? "objects nested too deeply" : virtual_name(object.kind);
+    snapshots_.unusable_reason = can_build(index, time) ? "objects nested too deeply" : virtual_name(object.kind);
     return 0;
   }
   if (height != 0) return height;
-  if (visited_[index] == visit_) return kTransient;
-  visited_[index] = visit_;
+  if (snapshots_.visited[index] == snapshots_.visit) return kTransient;
+  snapshots_.visited[index] = snapshots_.visit;
   Walk walk;
   const auto part = [&](Val value) {
     if (!value.is_virtual()) return true;
@@ -57,7 +57,7 @@ uint32_t Recorder::walk_object(uint32_t index, uint32_t time, bool known) {
       if (!part(trace_->slots[state->first + i])) return 0;
   }
   // An iterator that went a long way names others in its first entries only.
-  const uint32_t last_part = models_[index]->last_part;
+  const uint32_t last_part = heap_.models[index]->last_part;
   for (uint32_t at = last_part == kNone ? kNone : object.head; at != kNone; at = trace_->log[at].next) {
     const LogEntry& entry = trace_->log[at];
     do_work();
@@ -66,40 +66,41 @@ uint32_t Recorder::walk_object(uint32_t index, uint32_t time, bool known) {
     if (at == last_part) break;
   }
   if (!walk.lasting || may_turn(object.kind)) return kTransient;
-  if (known) usable_.add(index, walk.height + 1);
+  if (known) snapshots_.usable.add(index, walk.height + 1);
   return walk.height + 1;
 }
 
 // What was logged since the last snapshot does not make what is known of objects untrue; or it is forgotten.
 void Recorder::follow_log(uint32_t time) {
-  for (; usable_.entries < trace_->log.size() && trace_->log[usable_.entries].time <= time; ++usable_.entries) {
-    const uint32_t holder = usable_.height(log_links_[usable_.entries].object);
+  for (; snapshots_.usable.entries < trace_->log.size() && trace_->log[snapshots_.usable.entries].time <= time;
+       ++snapshots_.usable.entries) {
+    const uint32_t holder = snapshots_.usable.height(heap_.log_links[snapshots_.usable.entries].object);
     if (holder == 0) continue;
-    const LogEntry entry = trace_->log[usable_.entries];
+    const LogEntry entry = trace_->log[snapshots_.usable.entries];
     for (Val part : {entry.value, entry.key}) {
       if (!part.is_virtual()) continue;
       const uint32_t height = walk_object(part.index(), time, true);
       if (height == 0 || height == kTransient || height >= holder) {
-        usable_.forget();
+        snapshots_.usable.forget();
         break;
       }
     }
   }
-  usable_.time = time;
+  snapshots_.usable.time = time;
 }
 
 bool Recorder::snapshot_usable(uint32_t index) {
   const Snapshot& taken = trace_->snapshots[index];
-  if (unusable_[taken.frame] != nullptr) {
-    unusable_reason_ = unusable_[taken.frame];
+  if (snapshots_.unusable[taken.frame] != nullptr) {
+    snapshots_.unusable_reason = snapshots_.unusable[taken.frame];
     return false;
   }
-  ++visit_;
-  visited_.resize(trace_->virtuals.size(), 0);
-  const bool known = taken.time >= usable_.time;
+  ++snapshots_.visit;
+  snapshots_.visited.resize(trace_->virtuals.size(), 0);
+  const bool known = taken.time >= snapshots_.usable.time;
   if (known) {
     follow_log(taken.time);
-    ++visit_;  // what is new is looked at in its place
+    ++snapshots_.visit;  // what is new is looked at in its place
   }
   const auto fits = [&](Val value) {
     return !value.is_virtual() || walk_object(value.index(), taken.time, known) != 0;

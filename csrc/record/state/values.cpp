@@ -53,14 +53,14 @@ const Names& names() noexcept {
 Val Recorder::owned(PyObject* object) {
   if (object == Py_None || object == Py_True || object == Py_False) return Val::constant(object);
   bool created;
-  facts_.find(object, FactKind::kOwned, &created);
+  reads_.facts.find(object, FactKind::kOwned, &created);
   if (created) trace_->owned.push_back(Ref::borrow(object));
   return Val::constant(object);
 }
 
 Val Recorder::constant(PyObject* object) {
   if (is_plain_const(object) || cpython::dies_unnoticed(Py_TYPE(object))) return owned(object);
-  if (!arguments_.empty())
+  if (!heap_.arguments.empty())
     if (const Val found = argument(object); !found.is_null()) return found;
   if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
   if (PyList_CheckExact(object))
@@ -70,7 +70,7 @@ Val Recorder::constant(PyObject* object) {
 
 Val Recorder::tensor_input(PyObject* tensor) {
   bool created;
-  Fact& fact = facts_.find(tensor, FactKind::kTensor, &created);
+  Fact& fact = reads_.facts.find(tensor, FactKind::kTensor, &created);
   if (created) {
     Val reg = add_reg(Rep::kTensor, Py_TYPE(tensor), tensor);
     fact.guard = reg.index();
@@ -81,14 +81,14 @@ Val Recorder::tensor_input(PyObject* tensor) {
 }
 
 void Recorder::take_tensor(Val source, PyObject* tensor, Val reg) {
-  tensor_sources_[reg.index()] = source;
+  loading_.tensor_sources[reg.index()] = source;
   adapter_->add_input(inputs(), source, tensor, reg.index());
   if (keeps_inputs()) trace_->kept.emplace_back(reg.index(), Ref::borrow(tensor));
 }
 
 Val Recorder::tensor_source(Val tensor) const {
-  auto found = tensor_sources_.find(tensor.index());
-  return found == tensor_sources_.end() ? Val() : found->second;
+  auto found = loading_.tensor_sources.find(tensor.index());
+  return found == loading_.tensor_sources.end() ? Val() : found->second;
 }
 
 Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
@@ -97,7 +97,7 @@ Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
   info.type = type;
   info.epoch = static_cast<uint32_t>(trace_->epochs.size());
   trace_->regs.push_back(info);
-  reg_objects_.push_back(observed);
+  heap_.reg_objects.push_back(observed);
   const Val reg = Val::reg(static_cast<uint32_t>(trace_->regs.size() - 1));
   if (rep == Rep::kObject) set_type(reg, type);
   return reg;
@@ -105,15 +105,15 @@ Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
 
 void Recorder::set_type(Val reg, PyTypeObject* type) {
   trace_->regs[reg.index()].type = type;
-  if (type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0) typed_.push_back(reg.index());
+  if (type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0) foreign_.typed.push_back(reg.index());
 }
 
 void Recorder::becomes_real(Val object, uint32_t reg, uint32_t time) {
   Virtual& record = trace_->virtuals[object.index()];
   record.reg = reg;
   record.reg_time = time;
-  built_.push_back(object.index());
-  due_.push_back(object.index());
+  heap_.built.push_back(object.index());
+  heap_.due.push_back(object.index());
 }
 
 Val Recorder::new_int(int64_t observed) {
@@ -131,9 +131,9 @@ PyObject* Recorder::real(Val value) const {
     case ValueKind::kConst:
       return value.object();
     case ValueKind::kReg:
-      return reg_objects_[value.index()];
+      return heap_.reg_objects[value.index()];
     case ValueKind::kVirtual:
-      return models_[value.index()]->real;
+      return heap_.models[value.index()]->real;
     case ValueKind::kNull:
       break;
   }
@@ -147,7 +147,7 @@ PyTypeObject* Recorder::type_of(Val value) const {
     case ValueKind::kReg:
       return trace_->regs[value.index()].type;
     case ValueKind::kVirtual:
-      return models_[value.index()]->type;
+      return heap_.models[value.index()]->type;
     case ValueKind::kNull:
       break;
   }
@@ -187,8 +187,8 @@ Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
   model->kind = kind;
   model->type = type;
   model->switches = cpython::thread_switches(thread_);
-  models_.push_back(std::move(model));
-  return Val::virtual_object(static_cast<uint32_t>(models_.size() - 1));
+  heap_.models.push_back(std::move(model));
+  return Val::virtual_object(static_cast<uint32_t>(heap_.models.size() - 1));
 }
 
 void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
@@ -207,22 +207,23 @@ void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
   entry.time = ++trace_->clock;
   uint32_t position = static_cast<uint32_t>(trace_->log.size());
   trace_->log.push_back(entry);
-  log_links_.push_back({object.index(), record.tail});
+  heap_.log_links.push_back({object.index(), record.tail});
   if (record.head == kNone) {
     record.head = position;
   } else {
     trace_->log[record.tail].next = position;
   }
   record.tail = position;
-  if (key.is_virtual() || value.is_virtual()) models_[object.index()]->last_part = position;
+  if (key.is_virtual() || value.is_virtual()) heap_.models[object.index()]->last_part = position;
 }
 
 void Recorder::mention(Val holder, Val part, size_t place) {
   if (part.is_reg() && trace_->regs[part.index()].rep != Rep::kObject) return;
-  holders_.note(part, holder.index(), static_cast<uint32_t>(place));
+  heap_.holders.note(part, holder.index(), static_cast<uint32_t>(place));
   // It is an object that foreign code has seen, though something still takes it for what it was before.
-  const bool stale = part.is_virtual() && part.index() < stale_regs_.size() && stale_regs_[part.index()] != kNone;
-  if (stale) due_.push_back(part.index());
+  const bool stale =
+      part.is_virtual() && part.index() < heap_.stale_regs.size() && heap_.stale_regs[part.index()] != kNone;
+  if (stale) heap_.due.push_back(part.index());
 }
 
 // The model mentions what an entry has put into it.
@@ -295,29 +296,22 @@ Val Recorder::new_iterator(Val iterable) {
   return iterator;
 }
 
-Vec<uint32_t>& Recorder::reshaped(Val source) {
-  if (is_virtual(source, VirtualKind::kView)) return reshaped(virtual_field(source, 0));
-  if (!source.is_virtual()) return reshaped_[source.object()];
-  const uint32_t owner = model(source).owner;
-  return model(owner != kNone ? owner : source.index()).reshaped.all();
-}
-
 void Recorder::reshape(Val source) {
-  Vec<uint32_t>& times = reshaped(source);
+  Vec<uint32_t>& times = heap_.reshaped(source);
   times.push_back(++trace_->clock);
   while (is_virtual(source, VirtualKind::kView)) source = virtual_field(source, 0);
-  reshapes_.push_back(source);
+  heap_.reshapes.push_back(source);
 }
 
 // An iterator was used in a way that no call of its class makes good.
 void Recorder::note_begun(Val iterator) {
   if (model(iterator).begun != UINT32_MAX) return;
   model(iterator).begun = ++trace_->clock;
-  begun_.push_back(iterator.index());
+  heap_.begun.push_back(iterator.index());
 }
 
 bool Recorder::is_stale(uint32_t iterator, uint32_t time) {
-  const Vec<uint32_t>& times = reshaped(model(iterator).items[0]);
+  const Vec<uint32_t>& times = heap_.reshaped(model(iterator).items[0]);
   const auto next = std::upper_bound(times.begin(), times.end(), trace_->virtuals[iterator].birth);
   return next != times.end() && *next <= time;
 }
@@ -362,8 +356,8 @@ Val Recorder::address_of(Val value) {
   trace_->owned.push_back(Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))));
   PyObject* key = trace_->owned.back().get();
   model(address).keys.push_back(key);
-  virtual_keys_[key] = address;
-  old_addresses_ = old_addresses_ || !is_fresh(value);
+  heap_.virtual_keys[key] = address;
+  heap_.old_addresses = heap_.old_addresses || !is_fresh(value);
   if (is_built(value) && is_fresh(value)) materialize(address);
   return address;
 }
@@ -372,12 +366,12 @@ Val Recorder::address_of(Val value) {
 // before: an argument, or a scalar.
 bool Recorder::are_other_addresses(Val container, Val object) {
   for (PyObject* key : Objects(model(container).keys)) {
-    if (const Val fresh = fresh_key(key); !fresh.is_null()) {
+    if (const Val fresh = heap_.fresh_key(key); !fresh.is_null()) {
       if (is_virtual(fresh, VirtualKind::kAddress)) continue;
       return false;
     }
     auto* known = PyLong_CheckExact(key) ? static_cast<PyObject*>(PyLong_AsVoidPtr(key)) : nullptr;
-    if (addresses_.count(known) == 0 || (object.is_virtual() && is_argument(object, known))) return false;
+    if (heap_.addresses.count(known) == 0 || (object.is_virtual() && is_argument(object, known))) return false;
   }
   return live_;
 }
@@ -395,10 +389,10 @@ PyObject* Recorder::key_in(Val container, Val key) {
 
 // Whether a key of the container is the address of an object that existed before, and may be this number.
 bool Recorder::may_be_address(Val container, PyObject* number) {
-  if (!old_addresses_ || !container.is_virtual() || !(PyLong_Check(number) || PyFloat_Check(number))) return false;
+  if (!heap_.old_addresses || !container.is_virtual() || !(PyLong_Check(number) || PyFloat_Check(number))) return false;
   const auto& keys = model(container).keys;
   return std::any_of(keys.begin(), keys.end(), [&](PyObject* key) {
-    const Val fresh = fresh_key(key);
+    const Val fresh = heap_.fresh_key(key);
     return is_virtual(fresh, VirtualKind::kAddress) && !is_fresh(virtual_field(fresh, 0));
   });
 }
@@ -422,7 +416,7 @@ PyObject* Recorder::key_of(Val value) {
     const Virtual& record = trace_->virtuals[value.index()];
     if (record.reg != kNone && record.reg_time == 0) return nullptr;  // an argument: another object in another call
     guard_type_version(Py_TYPE(object));
-    virtual_keys_[object] = value;
+    heap_.virtual_keys[object] = value;
     return live_ ? object : nullptr;
   }
   if (type_of(value) != &PyTuple_Type) return nullptr;
@@ -434,18 +428,8 @@ PyObject* Recorder::key_of(Val value) {
     PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), new_reference(item));
   }
   trace_->owned.push_back(Ref::borrow(made.get()));
-  virtual_keys_[made.get()] = value;
+  heap_.virtual_keys[made.get()] = value;
   return made.get();
-}
-
-// What is compared as this key; Null: the key is itself. Of what foreign code has seen nothing but the register is
-// known.
-Val Recorder::fresh_key(PyObject* key) const {
-  const auto fresh = virtual_keys_.find(key);
-  if (fresh == virtual_keys_.end()) return Val();
-  const Val known = fresh->second;
-  const bool stale = known.is_virtual() && known.index() < stale_regs_.size() && stale_regs_[known.index()] != kNone;
-  return stale ? Val::reg(stale_regs_[known.index()]) : known;
 }
 
 // An object that was there before is used as a key. What a key stands for is kept by address, and nobody is told when
@@ -453,14 +437,15 @@ Val Recorder::fresh_key(PyObject* key) const {
 // what it is now. Of two objects at one address the earlier is dead, and in no container any more. A tuple that stands
 // for something is kept by the trace, and no other is ever at its address: it stays what it is.
 void Recorder::meet_key(PyObject* key) {
-  if (virtual_keys_.empty() || cpython::is_scalar(key) || PyTuple_CheckExact(key) || virtual_keys_.count(key) == 0)
+  if (heap_.virtual_keys.empty() || cpython::is_scalar(key) || PyTuple_CheckExact(key) ||
+      heap_.virtual_keys.count(key) == 0)
     return;
-  virtual_keys_[key] = constant(key);
+  heap_.virtual_keys[key] = constant(key);
 }
 
 // A key is a value (kept) or a native identity key whose container is proven.
 Val Recorder::keep_key(PyObject* key) {
-  if (const Val fresh = fresh_key(key); !fresh.is_null()) return fresh;
+  if (const Val fresh = heap_.fresh_key(key); !fresh.is_null()) return fresh;
   return cpython::dies_unnoticed(Py_TYPE(key)) ? owned(key) : Val::constant(key);
 }
 
@@ -545,7 +530,7 @@ bool Recorder::attr_find(Val object, PyObject* name, Val* value) {
 Val Recorder::force_const(Val value, PyObject* observed) {
   if (!value.is_reg()) return value.is_const() ? value : Val();
   const RegInfo info = trace_->regs[value.index()];
-  if (observed == nullptr) observed = reg_objects_[value.index()];
+  if (observed == nullptr) observed = heap_.reg_objects[value.index()];
   if (observed == nullptr) return Val();
   if (info.rep == Rep::kObject) return fix(value, observed) ? owned(observed) : Val();
   Reg now{};
@@ -563,7 +548,7 @@ Val Recorder::unbox(Val value, PyObject* observed) {
   const RegInfo info = trace_->regs[value.index()];
   Reg now{};
   if (info.rep != Rep::kObject || info.type != Py_TYPE(observed) || !number_of(observed, &now)) return Val();
-  uint32_t& at = numbers_[value.index()].node;
+  uint32_t& at = numbers_.of[value.index()].node;
   if (at < trace_->nodes.size() && trace_->nodes[at].op == Op::kUnbox && trace_->nodes[at].a == value)
     return Val::reg(trace_->nodes[at].out);
   const Val number = add_reg(now.rep, info.type, observed);
@@ -623,17 +608,17 @@ void Recorder::materialize_suspended(uint32_t generator) {
 Val Recorder::materialize(Operand operand) {
   const Val value = operand.value;
   const bool real = value.is_virtual() ? is_built(value) : !are_scalars({value});
-  if (!fillings_.empty() && real) flush_fillings();
+  if (!heap_.fillings.empty() && real) flush_fillings();
   return live_ ? materialize(value) : Val();
 }
 
 Val Recorder::materialize(Val value) {
-  if (!fillings_.empty() && is_filled(value)) flush_fillings();
+  if (!heap_.fillings.empty() && is_filled(value)) flush_fillings();
   if (value.is_const() || value.is_null()) return value;
   if (value.is_reg()) {
     const RegInfo info = trace_->regs[value.index()];
     if (info.rep == Rep::kObject || info.rep == Rep::kTensor) return value;
-    Val boxed = add_reg(Rep::kObject, info.type, reg_objects_[value.index()]);
+    Val boxed = add_reg(Rep::kObject, info.type, heap_.reg_objects[value.index()]);
     Node& node = emit_node(Op::kBox);
     node.b = value;
     node.out = boxed.index();
@@ -643,7 +628,7 @@ Val Recorder::materialize(Val value) {
   Model& content = model(index);
   if (trace_->virtuals[index].reg != kNone) {
     if (std::exchange(content.own, false)) {  // and what it holds
-      due_.push_back(index);
+      heap_.due.push_back(index);
       const Vals items = content.items;
       for (Val item : items)
         if (item.is_virtual()) materialize(item);
@@ -670,13 +655,13 @@ Val Recorder::materialize(Val value) {
   for (size_t i = 0; i < content.items.size() && live_; ++i)
     if (!is_virtual(content.items[i], VirtualKind::kHandled)) materialize(content.items[i]);
   for (size_t i = 0; i < content.attrs.size() && live_; ++i) materialize(content.attrs[i]);
-  if (!address && !virtual_keys_.empty())
-    for (size_t i = 0; i < content.keys.size() && live_; ++i) materialize(fresh_key(content.keys[i]));
+  if (!address && !heap_.virtual_keys.empty())
+    for (size_t i = 0; i < content.keys.size() && live_; ++i) materialize(heap_.fresh_key(content.keys[i]));
   if (content.kind == VirtualKind::kGenerator && live_) materialize_suspended(index);
   for (size_t i = 0; i < content.traced.size() && live_; ++i) materialize_frame(content.traced[i].frame);
   content.building = false;
   const bool traced = !content.traced.empty();
-  if (live_ && traced && !snapshot_usable(snapshot())) stop(Abort::kUnbuildable, unusable_reason_);
+  if (live_ && traced && !snapshot_usable(snapshot())) stop(Abort::kUnbuildable, snapshots_.unusable_reason);
   if (!live_) return Val();
   Val built = add_reg(Rep::kObject, content.type, content.real);
   uint32_t time = ++trace_->clock;
@@ -686,7 +671,7 @@ Val Recorder::materialize(Val value) {
   node.time = time;
   if (traced) {
     node.snapshot = snapshot();
-    any_traced_built_ = true;
+    raise_.any_traced_built = true;
   }
   becomes_real(value, built.index(), time);
   if (content.dict != kNone) share_dict(value);

@@ -67,15 +67,15 @@ Val Recorder::load_varying(PyObject* container, PyObject* key, PyObject* value, 
 
 // Only the type of what the register holds is guarded.
 Val Recorder::vary(Val reg, PyObject* value) {
-  numbers_[reg.index()].guard = static_cast<uint32_t>(trace_->guards.size());
+  numbers_.of[reg.index()].guard = static_cast<uint32_t>(trace_->guards.size());
   input_guard(GuardOp::kType, reg).expected = reinterpret_cast<PyObject*>(Py_TYPE(value));
   owned(value);
   return reg;
 }
 
 bool Recorder::is_varying(Val reg) const {
-  const auto known = numbers_.find(reg.index());
-  if (known == numbers_.end() || known->second.guard >= trace_->guards.size()) return false;
+  const auto known = numbers_.of.find(reg.index());
+  if (known == numbers_.of.end() || known->second.guard >= trace_->guards.size()) return false;
   const Guard& guard = trace_->guards[known->second.guard];
   return guard.subject == reg && (guard.op == GuardOp::kType || guard.op == GuardOp::kScalar);
 }
@@ -85,10 +85,10 @@ bool Recorder::has_moved(PyObject* container, PyObject* key, Val loaded) const {
   PyObject* seen = nullptr;
   if (loaded.is_reg()) {
     const bool known = is_varying(loaded) || (touches_tensor(loaded) && !tensor_source(loaded).is_null());
-    if (known) seen = reg_objects_[loaded.index()];
+    if (known) seen = heap_.reg_objects[loaded.index()];
   } else if (loaded.is_virtual() && trace_->virtuals[loaded.index()].is_real(0)) {
     seen = real(loaded);
-  } else if (loaded.is_const() && cpython::thread_switches(thread_) != switches_) {
+  } else if (loaded.is_const() && cpython::thread_switches(thread_) != foreign_.switches) {
     PyObject* now = content_now(container, key);
     return now == nullptr || (now != loaded.object() && !cpython::same_scalar(now, loaded.object()));
   }
@@ -98,7 +98,7 @@ bool Recorder::has_moved(PyObject* container, PyObject* key, Val loaded) const {
 // A scalar that the trace reads anew at each call: its guard asks for its value from now on.
 bool Recorder::fix(Val reg, PyObject* value) {
   if (!is_varying(reg)) return false;
-  Guard& guard = trace_->guards[numbers_[reg.index()].guard];
+  Guard& guard = trace_->guards[numbers_.of[reg.index()].guard];
   guard.op = GuardOp::kScalar;
   guard.aux = 1;
   guard.expected = owned(value).object();
@@ -108,7 +108,7 @@ bool Recorder::fix(Val reg, PyObject* value) {
 // An item of a dict that existed before. 1: *value, 0: absent, -1: not known.
 int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
   if (overlay_find(dict, key, value)) return value->is_null() ? 0 : 1;
-  Read& read = reads_[(reinterpret_cast<uintptr_t>(dict) ^ reinterpret_cast<uintptr_t>(key)) / 16 % kReads];
+  ReadItem& read = reads_.item_of(dict, key);
   const uint64_t version = cpython::dict_version(dict);
   if (read.version == version && read.key == key) {
     *value = read.value;
@@ -138,7 +138,7 @@ void Recorder::note_write(PyObject* container, PyObject* key, PyObject* old, Val
     if (!scalar) return !value.is_const() && real(value) == original;
     return value.is_const() && cpython::same_scalar(value.object(), original);
   };
-  Original* const known = changed_.find(container, key);
+  Original* const known = reads_.changed.find(container, key);
   if (known != nullptr && known->object != nullptr) {
     if (same(known->object, known->scalar)) known->object = nullptr;
     return;
@@ -154,16 +154,16 @@ void Recorder::note_write(PyObject* container, PyObject* key, PyObject* old, Val
   if (known != nullptr) {
     *known = original;
   } else {
-    changed_.add(container, owned(key).object(), original);
+    reads_.changed.add(container, owned(key).object(), original);
   }
 }
 
 // At the end: what it changed varies. True: that was not known, so the next call is recorded in place of this one.
 bool Recorder::learn_places() {
   bool learned = false;
-  for (const auto& place : changed_)
+  for (const auto& place : reads_.changed)
     if (place.what.object != nullptr) learned = varying_->add(place.container, place.key) || learned;
-  for (const auto& content : models_)
+  for (const auto& content : heap_.models)
     if (content != nullptr && varying_ != nullptr && has_other_items(*content))
       learned = varying_->add(content->home.object(), Py_None) || learned;
   return learned && varying_->learns_again();

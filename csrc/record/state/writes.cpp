@@ -37,12 +37,12 @@ Val Recorder::home(Val model_of) {
 // Facts are forgotten together: what was adopted, and which objects are arguments with known content, are facts too.
 void Recorder::note_argument(PyObject* object, Val container) {
   bool created;
-  facts_.find(object, FactKind::kArgument, &created).guard = container.index();
+  reads_.facts.find(object, FactKind::kArgument, &created).guard = container.index();
 }
 
 // The argument that is this object, or Null.
 Val Recorder::argument(PyObject* object) {
-  const Fact* fact = facts_.get(object, FactKind::kArgument);
+  const Fact* fact = reads_.facts.get(object, FactKind::kArgument);
   if (fact == nullptr) return Val();
   const Val container = Val::virtual_object(fact->guard);
   return is_argument(container, object) ? container : Val();
@@ -62,7 +62,7 @@ bool Recorder::is_same_object(uint32_t reg, PyObject* real, PyObject* object) {
   bool created = true;
   Fact uncounted;
   Fact& fact = reg < (1u << (kLow + kHigh))
-                   ? facts_.find(reinterpret_cast<const void*>(pair), FactKind::kSame, &created)
+                   ? reads_.facts.find(reinterpret_cast<const void*>(pair), FactKind::kSame, &created)
                    : uncounted;
   const bool same = real == object;
   if (!created) return fact.stamp != 0;
@@ -76,7 +76,7 @@ bool Recorder::is_same_object(uint32_t reg, PyObject* real, PyObject* object) {
 }
 
 bool Recorder::is_adopted(PyObject* object) {
-  return facts_.get(object, FactKind::kAdopted) != nullptr;
+  return reads_.facts.get(object, FactKind::kAdopted) != nullptr;
 }
 
 // The model of a container that the program is about to write, or Null. Its content may not be known (see content_of).
@@ -89,11 +89,11 @@ Val Recorder::writable(Val container) {
   PyObject* object = container.object();
   const bool list = object != nullptr && PyList_CheckExact(object);
   if (!list && (object == nullptr || !PySet_CheckExact(object))) return Val();
-  if (const Fact* found = facts_.get(object, FactKind::kAdopted)) {
+  if (const Fact* found = reads_.facts.get(object, FactKind::kAdopted)) {
     const Val known = Val::virtual_object(found->guard);
     return has_changed(known) ? Val() : known;
   }
-  const bool guarded = facts_.get(object, list ? FactKind::kList : FactKind::kSet) != nullptr;
+  const bool guarded = reads_.facts.get(object, list ? FactKind::kList : FactKind::kSet) != nullptr;
   if (guarded && !(list ? guard_list(object) : guard_set(object))) return Val();
   Val made = new_virtual(list ? VirtualKind::kList : VirtualKind::kSet, Py_TYPE(object));
   trace_->virtuals[made.index()].buildable = false;
@@ -109,21 +109,21 @@ Val Recorder::writable(Val container) {
     while (cpython::next_set_item(object, &position, &item)) content.original.push_back(item);
   }
   bool created;
-  facts_.find(object, FactKind::kAdopted, &created).guard = made.index();
+  reads_.facts.find(object, FactKind::kAdopted, &created).guard = made.index();
   return made;
 }
 
 // A list or set that existed before and was only added to so far.
 bool Recorder::is_unread(Val container) {
   PyObject* object = container.object();
-  const Fact* fact = object == nullptr ? nullptr : facts_.get(object, FactKind::kAdopted);
-  return fact != nullptr && models_[fact->guard]->unread && !models_[fact->guard]->guarded;
+  const Fact* fact = object == nullptr ? nullptr : reads_.facts.get(object, FactKind::kAdopted);
+  return fact != nullptr && heap_.models[fact->guard]->unread && !heap_.models[fact->guard]->guarded;
 }
 
 // Where the content of a container is: the model of one that was adopted, else itself. Null: it cannot be known.
 Val Recorder::content_of(Val container) {
   PyObject* object = container.object();
-  const Fact* fact = object == nullptr ? nullptr : facts_.get(object, FactKind::kAdopted);
+  const Fact* fact = object == nullptr ? nullptr : reads_.facts.get(object, FactKind::kAdopted);
   if (fact == nullptr) return container.is_virtual() && has_changed(container) ? Val() : container;
   const Val found = Val::virtual_object(fact->guard);
   if (has_changed(found)) return Val();
@@ -187,11 +187,11 @@ void Recorder::pin(Val value) {
 
 // The value that a write takes out of a dict, if a guard proves it alive: one that the trace put there is its own.
 void Recorder::pin_item(PyObject* dict, PyObject* key) {
-  if (const Val* written = overlay_.find(dict, key)) return pin(*written);
+  if (const Val* written = reads_.overlay.find(dict, key)) return pin(*written);
   PyObject* old = nullptr;
-  const Fact* fact = facts_.get(dict, FactKind::kDict);
+  const Fact* fact = reads_.facts.get(dict, FactKind::kDict);
   if (fact == nullptr || cpython::dict_lookup(dict, key, &old) < 0 || old == nullptr) return;
-  const auto& items = dict_items_[trace_->guards[fact->guard].aux];
+  const auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
   bool read = items.size() % 2 != 0;
   for (size_t i = 0; i < items.size() && !read; i += 2) read = cpython::keys_equal(items[i], key);
   if (read) pin(Val::constant(old));
@@ -257,9 +257,9 @@ Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callab
 bool Recorder::touch_dict(PyObject* dict) {
   Fact* fact;
   if (!dict_fact(dict, &fact)) return false;
-  if (written_.empty() || written_.back() != dict) written_.push_back(dict);
-  if (written_dicts_.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
-  auto& items = written_dicts_[fact->guard];
+  if (reads_.written.empty() || reads_.written.back() != dict) reads_.written.push_back(dict);
+  if (reads_.written_dicts.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
+  auto& items = reads_.written_dicts[fact->guard];
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(dict, &position, &key, &value)) {
@@ -269,17 +269,17 @@ bool Recorder::touch_dict(PyObject* dict) {
     if (cpython::is_scalar(key)) owned(key);
     if (cpython::is_scalar(value)) owned(value);
   }
-  if (dict_items_[trace_->guards[fact->guard].aux].size() % 2 != 0) guard_written_keys(dict, *fact);
+  if (reads_.dict_items[trace_->guards[fact->guard].aux].size() % 2 != 0) guard_written_keys(dict, *fact);
   return true;
 }
 
 // A dict of which all is read, and which the trace writes, is no dict whose tag could decide: its keys, in order, are
 // guarded, and its values (close_dict_guards), as they were before the first write.
 void Recorder::guard_written_keys(PyObject* dict, const Fact& fact) {
-  auto written = written_dicts_.find(fact.guard);
+  auto written = reads_.written_dicts.find(fact.guard);
   bool created = false;
-  if (written == written_dicts_.end()) return;
-  facts_.find(dict, FactKind::kWrittenKeys, &created);
+  if (written == reads_.written_dicts.end()) return;
+  reads_.facts.find(dict, FactKind::kWrittenKeys, &created);
   if (!created) return;
   Guard guard{};
   guard.op = GuardOp::kDictSize;
@@ -322,8 +322,8 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
 
 // After the instruction: the tags of the dicts that it wrote moved on.
 void Recorder::refresh_written() {
-  for (PyObject* dict : written_) written_dict(dict);
-  written_.clear();
+  for (PyObject* dict : reads_.written) written_dict(dict);
+  reads_.written.clear();
   guard_found();
 }
 

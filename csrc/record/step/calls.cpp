@@ -159,7 +159,7 @@ Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& ar
   if ((parts.code->co_flags & CO_ASYNC_GENERATOR) != 0) return Invoke::kUnknown;
   if ((parts.code->co_flags & CO_COROUTINE) != 0 && cpython::tracks_coroutine_origins(thread_)) return Invoke::kUnknown;
   if (frames_.size() >= record_limits().depth) return Invoke::kUnknown;
-  if (!bind_arguments(*this, parts, args, bound_)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
+  if (!bind_arguments(*this, parts, args, frames_.bound)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
   PyObject* object = function.is_virtual() ? model(function).real : function.object();
   if (object == nullptr) return Invoke::kUnknown;
   if ((mark == Mark::kEnter || mark == Mark::kLeave) && !args.values.empty()) {

@@ -6,7 +6,7 @@ namespace pijit {
 void Recorder::note_real(Val value, PyObject* object) {
   if (object == nullptr) return;
   if (value.is_reg()) {
-    if (reg_objects_[value.index()] == nullptr) reg_objects_[value.index()] = object;
+    if (heap_.reg_objects[value.index()] == nullptr) heap_.reg_objects[value.index()] = object;
   } else if (value.is_virtual()) {
     Model& content = model(value);
     bool tuple = PyTuple_Check(object);
@@ -53,12 +53,13 @@ void Recorder::complete(ShadowFrame& frame) {
   if (pending.then == Then::kNext || pending.then == Then::kSend) return complete_next(frame);
   if (pending.adapter) {
     Val value;
-    if (!adapter_->finish_call(site_, result, &value)) {
+    if (!adapter_->finish_call(question_.site, result, &value)) {
       if (live_) stop(Abort::kAdapter, "");
       return;
     }
-    if (site_.kind == SiteKind::kIter) value = new_iterator(value);
-    if (site_.kind == SiteKind::kContains && site_.oparg != 0) {  // `not in`: the adapter says whether it is in
+    if (question_.site.kind == SiteKind::kIter) value = new_iterator(value);
+    if (question_.site.kind == SiteKind::kContains &&
+        question_.site.oparg != 0) {  // `not in`: the adapter says whether it is in
       note_real(value, result == Py_True ? Py_False : Py_True);
       value = scalar_node(ScalarOp::kNot, value, Val());
       if (value.is_null()) return stop(Abort::kUnknownOperand, "not in a tensor");
@@ -76,7 +77,7 @@ void Recorder::complete(ShadowFrame& frame) {
   } else if (!pending.has_result && pending.pushes > 0) {
     return stop(Abort::kUnknownCall, "no result was seen");
   }
-  if (pending.opaque) epoch_due_ = true;
+  if (pending.opaque) foreign_.epoch_due = true;
   Val value = pending.result;
   frame.sp -= pending.pops;
   while (!frame.loose.empty() && frame.loose.back() >= frame.locals + frame.sp) frame.loose.pop_back();
@@ -134,9 +135,9 @@ void Recorder::known(ShadowFrame& frame, int pops, Val result) {
 
 bool Recorder::ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, int pushes) {
   if (adapter_ == nullptr) return false;
-  site_ = site;
+  question_.site = site;
   Val result;
-  switch (adapter_->begin_call(site_, &result)) {
+  switch (adapter_->begin_call(question_.site, &result)) {
     case CallFate::kUnknown:
       return false;
     case CallFate::kStop:
@@ -161,10 +162,10 @@ bool Recorder::ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, i
 // Asks the adapter about an instruction whose operands are the top `count` stack entries (or given values).
 bool Recorder::ask_about(ShadowFrame& frame, SiteKind kind, std::initializer_list<Val> operands, int pops, int pushes,
                          int oparg, PyObject* name, PyObject* callable) {
-  operands_.clear();
+  question_.operands.clear();
   bool tensor = false;
   for (Val value : operands) {
-    operands_.push_back({value, real(value)});
+    question_.operands.push_back({value, real(value)});
     tensor = tensor || touches_tensor(value);
   }
   if (!tensor && (callable == nullptr || adapter_ == nullptr || !adapter_->claims(callable))) return false;
@@ -173,8 +174,8 @@ bool Recorder::ask_about(ShadowFrame& frame, SiteKind kind, std::initializer_lis
   site.callable = callable;
   site.name = name;
   site.oparg = oparg;
-  site.operands = operands_.data();
-  site.count = operands_.size();
+  site.operands = question_.operands.data();
+  site.count = question_.operands.size();
   return ask_adapter(frame, site, pops, pushes);
 }
 

@@ -10,11 +10,11 @@
 namespace pijit {
 
 bool Recorder::may_resume(Val generator) const {
-  return models_[generator.index()]->suspended != nullptr && trace_->virtuals[generator.index()].reg == kNone;
+  return heap_.models[generator.index()]->suspended != nullptr && trace_->virtuals[generator.index()].reg == kNone;
 }
 
 bool Recorder::has_begun(Val generator) const {
-  const auto& suspended = models_[generator.index()]->suspended;
+  const auto& suspended = heap_.models[generator.index()]->suspended;
   return suspended == nullptr || suspended->yielded;
 }
 
@@ -29,12 +29,12 @@ bool Recorder::is_running(Val generator) const {
 }
 
 bool Recorder::closes_unrun(Val generator) const {
-  const ShadowFrame* at = models_[generator.index()]->suspended.get();
+  const ShadowFrame* at = heap_.models[generator.index()]->suspended.get();
   return at != nullptr && at->yielded && cpython::closes_unrun(at->code, at->operation + 1);
 }
 
 Val Recorder::delegate_of(Val generator) const {
-  const ShadowFrame* at = models_[generator.index()]->suspended.get();
+  const ShadowFrame* at = heap_.models[generator.index()]->suspended.get();
   if (at == nullptr || !at->yielded) return Val();
   const int next = at->operation + 1;
   constexpr int kDelegates = 2;  // resumed in `yield from` or `await`
@@ -47,14 +47,14 @@ Val Recorder::delegate_of(Val generator) const {
 bool Recorder::forgets_coroutine() {
   if (!trace_->coroutines) return false;
   const Node& last = trace_->nodes.back();
-  ++visit_;
-  visited_.resize(trace_->virtuals.size(), 0);
-  usable_.restart();  // all objects are to be visited
+  ++snapshots_.visit;
+  snapshots_.visited.resize(trace_->virtuals.size(), 0);
+  snapshots_.usable.restart();  // all objects are to be visited
   if (last.op == Op::kExit) snapshot_usable(last.snapshot);
   if (last.op == Op::kReturn && last.a.is_virtual()) virtual_usable(last.a.index(), last.time);
-  for (uint32_t i = 0; i < models_.size(); ++i) {
-    if (models_[i]->type != &PyCoro_Type || models_[i]->kind != VirtualKind::kGenerator) continue;
-    const bool built = trace_->virtuals[i].reg != kNone || visited_[i] == visit_;
+  for (uint32_t i = 0; i < heap_.models.size(); ++i) {
+    if (heap_.models[i]->type != &PyCoro_Type || heap_.models[i]->kind != VirtualKind::kGenerator) continue;
+    const bool built = trace_->virtuals[i].reg != kNone || snapshots_.visited[i] == snapshots_.visit;
     if (!built && !has_begun(Val::virtual_object(i))) return true;
   }
   return false;

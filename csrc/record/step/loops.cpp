@@ -148,11 +148,11 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
   if (loops_ == Loops::kUnrolled || frame.drive || !frame.handled.empty()) return false;
   const auto nodes = static_cast<uint32_t>(trace_->nodes.size());
   const uint64_t bytecodes = record_limits().operations - limit_;
-  if (in_the_middle_ && frames_.size() == 1 && frame.instruction == entered_at_) {
+  if (frames_.in_the_middle && frames_.size() == 1 && frame.instruction == frames_.entered_at) {
     const bool compiled = varying_ != nullptr && varying_->compiled;
     return !is_less({nodes, bytecodes}, compiled ? kLeastCompiled : kLeastOfOwn);
   }
-  if (in_the_middle_ && frames_.size() == 1 && has_entry != nullptr && has_entry(frame.frame, frame.instruction))
+  if (frames_.in_the_middle && frames_.size() == 1 && has_entry != nullptr && has_entry(frame.frame, frame.instruction))
     return true;
   const Arrival::Place now{nodes, static_cast<uint32_t>(trace_->guards.size()),
                            static_cast<uint32_t>(trace_->epochs.size()), bytecodes};

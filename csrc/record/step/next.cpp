@@ -38,16 +38,16 @@ void Recorder::finish_next(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   if (pending.opaque) {
     gc_ = std::make_unique<cpython::GcPause>();
-    epoch_due_ = true;
+    foreign_.epoch_due = true;
     if (locals_were_seen()) return;
   }
   const bool sends = pending.then == Then::kSend;
   pending.has_result = goes_on_after(frame);
   pending.result = pending.y = Val::reg(pending.run_out);
   if (pending.opaque && (pending.has_result || sends)) {
-    reg_objects_[pending.run_out] = stack_real(1);
+    heap_.reg_objects[pending.run_out] = stack_real(1);
     note_holders(pending.run_out, stack_real(1));
-    epoch_result_ = pending.result;
+    foreign_.epoch_result = pending.result;
   }
   const int next = cpython::next_index(frame.code, frame.operation);
   FrameState other = trace_->frame_states[trace_->snapshots[frame.snapshot].frame];

@@ -369,7 +369,7 @@ bool Recorder::is_scalar_reg(Val value) const {
 }
 
 Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names) {
-  if (!fillings_.empty() && !are_scalars(args)) flush_fillings();
+  if (!heap_.fillings.empty() && !are_scalars(args)) flush_fillings();
   Vals real;
   for (Val value : args) {
     real.push_back(materialize(value));
@@ -464,11 +464,11 @@ bool Recorder::check_class(Operand tensor) {
   const uint32_t reg = tensor.value.index();
   PyTypeObject* type = Py_TYPE(tensor.object);
   const PyTypeObject* known = trace_->regs[reg].type;
-  reg_objects_[reg] = tensor.object;
+  heap_.reg_objects[reg] = tensor.object;
   if (known == nullptr) return true;
   if (known != type) return stop(Abort::kChanged, "the class of a tensor"), false;
   bool created;
-  facts_.find(reinterpret_cast<const void*>((uintptr_t{reg} + 1) << 4), FactKind::kResult, &created);
+  reads_.facts.find(reinterpret_cast<const void*>((uintptr_t{reg} + 1) << 4), FactKind::kResult, &created);
   if (!created) return true;
   Guard guard{};
   guard.op = GuardOp::kType;
@@ -489,9 +489,9 @@ void Recorder::learn(ShadowFrame& frame, int depth, bool tensors, bool inside) {
   if (frame.is_loose(frame.locals + frame.sp - depth)) return;
   PyObject* object = stack_real(depth);
   if (again && (!check_class({value, object}) || !tensors || known_type)) return;
-  if (!tensor) reg_objects_[index] = object;
-  auto known = singletons_.find(index);
-  if (known != singletons_.end()) {
+  if (!tensor) heap_.reg_objects[index] = object;
+  auto known = foreign_.singletons.find(index);
+  if (known != foreign_.singletons.end()) {
     frame.top(depth) = Val::constant(known->second);
     return;
   }
@@ -501,12 +501,12 @@ void Recorder::learn(ShadowFrame& frame, int depth, bool tensors, bool inside) {
     // A class that the call made may be another one each time: what is done with its instances is left opaque.
     if (!cpython::is_importable(Py_TYPE(object))) return;
     const bool single = is_singleton(object);
-    learned_.emplace_back(index, static_cast<uint32_t>(trace_->nodes.size()));
+    foreign_.learned.emplace_back(index, static_cast<uint32_t>(trace_->nodes.size()));
     Node& node = emit_node(single ? Op::kGuardIs : Op::kGuardType);
     node.a = value;
     node.b = single ? Val::constant(object) : owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     if (single) {
-      singletons_[index] = object;
+      foreign_.singletons[index] = object;
       frame.top(depth) = Val::constant(object);
       return;
     }
@@ -544,7 +544,7 @@ bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, P
 }
 
 Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val result) {
-  opaque_calls_ += 1;
+  foreign_.opaque_calls += 1;
   gc_.reset();
   Pending& pending = await(frame, pops, pushes);
   pending.opaque = true;
@@ -558,8 +558,8 @@ void Recorder::make_real() {
   for (const auto& frame : frames_) {
     const Vals slots(frame->slots.begin(), frame->slots.begin() + frame->locals + frame->sp);
     for (Val value : slots) {
-      ++visit_;
-      visited_.resize(trace_->virtuals.size(), 0);
+      ++snapshots_.visit;
+      snapshots_.visited.resize(trace_->virtuals.size(), 0);
       if (live_ && value.is_virtual() && virtual_usable(value.index(), trace_->clock)) materialize(value);
     }
   }
@@ -570,8 +570,8 @@ void Recorder::make_real() {
 // attempt did, as no epoch follows: an attempt that changed more (note_lasting) is not repeated.
 bool Recorder::fix_operands(ShadowFrame& frame) {
   constexpr int kDeepest = 2;
-  if (stop_final_ || stop_changed_ || frame.changed || raising_ || &frame != &top_frame()) return false;
-  if (lasting_ != frame.mark.lasting) return false;
+  if (stop_final_ || stop_changed_ || frame.changed || raise_.unforeseen || &frame != &top_frame()) return false;
+  if (heap_.lasting != frame.mark.lasting) return false;
   const StopInfo why = trace_->stop;
   rollback(frame);
   frame.pending = Pending();
@@ -614,7 +614,7 @@ void Recorder::take_addresses(ShadowFrame& frame) {
 
 // The instruction under way, executed already or not, as an opaque call.
 bool Recorder::go_opaque(ShadowFrame& frame) {
-  if (opaque_calls_ >= kMaxOpaqueCalls) return false;
+  if (foreign_.opaque_calls >= kMaxOpaqueCalls) return false;
   take_addresses(frame);
   if (!live_) return false;
   const Instruction now = frame.current();
@@ -653,8 +653,8 @@ void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
   if (object == nullptr) return;
   note_holders(pending.run_out, object);
   const bool unbound = pending.pushes == 2 && cpython::has_self(frame.frame);
-  reg_objects_[pending.run_out] = unbound ? nullptr : object;
-  epoch_result_ = unbound ? Val() : pending.result;
+  heap_.reg_objects[pending.run_out] = unbound ? nullptr : object;
+  foreign_.epoch_result = unbound ? Val() : pending.result;
 }
 
 }  // namespace pijit

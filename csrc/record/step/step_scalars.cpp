@@ -138,7 +138,7 @@ bool native_comparison(PyTypeObject* type) noexcept {
 
 // A scalar in a register: a replay leaves where its truth is another one.
 bool Recorder::scalar_truth(Val value, bool* out) {
-  PyObject* object = reg_objects_[value.index()];
+  PyObject* object = heap_.reg_objects[value.index()];
   if (object == nullptr || !is_scalar_reg(value)) return false;
   const RegInfo info = trace_->regs[value.index()];
   if (info.rep != Rep::kObject) return number_truth(value, out);

@@ -1,0 +1,62 @@
+// What foreign code returned, had, or may have changed.
+//
+// Where an instruction is taken back each member is taken back with it, is kept for a reason, or is computed anew.
+// Registers keep their numbers, so what is noted by register needs no taking back unless a guard or node made it true.
+#pragma once
+#include "record/recording.h"
+#include "record/state/found.h"
+#include "record/state/heap.h"
+
+namespace pijit {
+
+struct Foreign {
+  Foreign(Kernel& of, const Heap& objects) : recording(of), heap(objects) {}
+
+  // Before the heap forgets what was adopted since then.
+  void undo(const TraceMark& mark) {
+    if (heap.arguments.size() > mark.arguments)
+      std::erase_if(found, [&](const Found& each) { return each.argument >= mark.arguments; });
+    for (Found& each : found) {
+      if (each.seen != kNone) each.seen = std::min(each.seen, mark.guards);
+      each.told = 0;
+    }
+    looked_nodes = std::min(looked_nodes, mark.nodes);
+    while (!learned.empty() && learned.back().second >= mark.nodes) {
+      recording.trace().regs[learned.back().first].type = nullptr;
+      singletons.erase(learned.back().first);
+      learned.pop_back();
+    }
+    taken.clear();
+  }
+
+  Kernel& recording;
+  const Heap& heap;
+  // Taken back: containers whose content the trace loads. Those that stay are told apart anew.
+  Vec<Found> found;
+  // Taken back: nodes that look_for_writes has seen.
+  uint32_t looked_nodes = 0;
+  // Taken back: register, and the node that checks its type.
+  Vec<std::pair<uint32_t, uint32_t>> learned;
+  // Taken back with `learned`: registers known to hold None, True, ...
+  Map<uint32_t, PyObject*> singletons;
+  // Taken back: values of which to guard the class where the epoch begins.
+  Vals taken;
+  // Kept: an opaque call comes after each instruction that is taken back, or the trace ends.
+  bool epoch_due = false;         // foreign code ran: an epoch begins at the next instruction
+  Val epoch_result, none_result;  // registers to look at there
+  // Kept: they only make the recording more careful. Addresses in them may be those of other objects by now.
+  ObjectSet known;  // instances, functions and classes met before foreign code ran
+  Vec<std::pair<PyObject*, PyTypeObject*>> written_here;  // what the nodes of this epoch write, with its class
+  ObjectSet are_written_here;                             // the same, to be found
+  bool any_written = false;                               // of `found`
+  // Kept, by register.
+  Vec<bool> held;       // results that something else holds
+  Vec<bool> loaded;     // registers that guards load
+  Vec<uint32_t> typed;  // registers whose class may change
+  // Kept: a bound on how often the recording goes on with an opaque call.
+  uint32_t opaque_calls = 0;
+  // The same from the beginning to the end: cpython::thread_switches() when it began.
+  unsigned long switches = 0;
+};
+
+}  // namespace pijit

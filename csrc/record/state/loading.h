@@ -1,0 +1,47 @@
+// Arguments and other inputs, as they are loaded.
+//
+// Where an instruction is taken back each member is kept for a reason, or is computed anew.
+#pragma once
+#include "record/recording.h"
+
+namespace pijit {
+
+struct Loading {
+  void undo(const TraceMark&) {}
+
+  // Kept, by register: where an input tensor's object is.
+  Map<uint32_t, Val> tensor_sources;
+  // Kept: arguments that are these very objects. One too many is compared with the object, and not by kind.
+  ObjectSet named;
+  // Kept: a bound on work. Items of containers that foreign code returned or had.
+  uint64_t items = 0;
+  // Computed anew by each load.
+  bool by_kind = false;    // what a place holds is being loaded
+  bool opening = false;    // what is being loaded is new in each call, and so are instances in it
+  int adopting = 0;        // instances among them whose attributes are being loaded
+  Py_ssize_t adopted = 0;  // how many of their attributes so far
+};
+
+// Numbers in registers that hold objects.
+struct Numbers {
+  struct Number {
+    uint32_t guard = kNone;  // of its type, if it varies
+    uint32_t node = kNone;   // that takes the number out of the object
+  };
+
+  void undo(const TraceMark&) {}
+
+  // Kept, by register: whoever reads one asks the guard and the node whether they are still those of the register.
+  Map<uint32_t, Number> of;
+};
+
+// What the adapter is asked.
+struct Question {
+  void undo(const TraceMark&) {}
+
+  // Computed anew by each question.
+  Vec<Operand> operands;
+  CallSite site;
+};
+
+}  // namespace pijit

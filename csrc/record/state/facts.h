@@ -28,6 +28,7 @@ enum class FactKind : uint8_t {
   kNoInline,
   kSame,
   kWrittenKeys,
+  kTouched,   // of a dict that is written
   kAdopted,   // the index of the model of a container that is written
   kArgument,  // the index of the model of an argument
   kResult,    // by number of the register

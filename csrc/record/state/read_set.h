@@ -21,6 +21,12 @@ struct ReadItem {
   Val value;  // Null: it is not there
 };
 
+// A dict before the trace writes it.
+struct BeforeWrite {
+  Objects items;    // keys and values
+  size_t fact = 0;  // how many facts there were
+};
+
 struct Original {
   PyObject* object;  // null: it is there again
   bool scalar;       // object is; else it is an address only
@@ -38,7 +44,10 @@ struct ReadSet {
     overlay.truncate(same_epoch ? mark.overlay : 0);
     items.fill(ReadItem());
     written.clear();
-    written_dicts.erase(written_dicts.lower_bound(mark.guards), written_dicts.end());
+    const auto& epochs = recording.trace().epochs;
+    const uint32_t epoch = mark.epochs == 0 ? 0 : epochs[mark.epochs - 1].first;
+    for (auto each = written_dicts.lower_bound(epoch); each != written_dicts.end();)
+      each = each->first < mark.guards && each->second.fact < mark.facts ? std::next(each) : written_dicts.erase(each);
     guarded_sets.erase(guarded_sets.lower_bound(mark.guards), guarded_sets.end());
   }
   // An epoch begins: nothing is known any more.
@@ -61,8 +70,9 @@ struct ReadSet {
   std::array<ReadItem, kItems> items{};
   // Taken back: CPython has not run what writes these dicts. At the end of the instruction it is empty.
   Objects written;
-  // Taken back with the guard of the dict: keys and values before a write.
-  std::map<uint32_t, Objects> written_dicts;
+  // Taken back with the guard of the dict, or with the fact that it is written: keys and values before a write, which
+  // take the place of its tag. One that the trace does not write after all has its tag.
+  std::map<uint32_t, BeforeWrite> written_dicts;
   // Taken back with the guard of the set: what it holds.
   std::map<uint32_t, KeyList> guarded_sets;
   // Kept: the guard of a dict has the number of its row. A row of one that was taken back is nobody's; what another

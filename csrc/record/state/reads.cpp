@@ -531,7 +531,7 @@ void Recorder::close_dict_guards() {
     auto written = reads_.written_dicts.find(static_cast<uint32_t>(&guard - trace_->guards.data()));
     if (items.size() % 2 != 0 && written != reads_.written_dicts.end()) {
       // The trace moves the tag itself: all of the items before, and their order, take its place.
-      items = written->second;
+      items = written->second.items;
     }
     if (items.size() % 2 != 0) {
       guard.aux = 1;  // the tag alone decides

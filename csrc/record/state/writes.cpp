@@ -259,7 +259,11 @@ bool Recorder::touch_dict(PyObject* dict) {
   if (!dict_fact(dict, &fact)) return false;
   if (reads_.written.empty() || reads_.written.back() != dict) reads_.written.push_back(dict);
   if (reads_.written_dicts.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
-  auto& items = reads_.written_dicts[fact->guard];
+  BeforeWrite& before = reads_.written_dicts[fact->guard];
+  Objects& items = before.items;
+  bool created;
+  before.fact = reads_.facts.size();
+  reads_.facts.find(dict, FactKind::kTouched, &created);
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(dict, &position, &key, &value)) {
@@ -285,8 +289,8 @@ void Recorder::guard_written_keys(PyObject* dict, const Fact& fact) {
   guard.op = GuardOp::kDictSize;
   guard.subject = Val::constant(dict);
   guard.first = static_cast<uint32_t>(trace_->guard_items.size());
-  guard.number = guard.count = static_cast<uint32_t>(written->second.size() / 2);
-  for (size_t i = 0; i < written->second.size(); i += 2) trace_->guard_items.push_back(written->second[i]);
+  guard.number = guard.count = static_cast<uint32_t>(written->second.items.size() / 2);
+  for (size_t i = 0; i < written->second.items.size(); i += 2) trace_->guard_items.push_back(written->second.items[i]);
   add_guard(guard);
 }
 

@@ -265,3 +265,21 @@ def f(n):
 def args():
     calls[0] += 1
     return (min(calls[0], 3),)
+
+
+# %% a_dict_that_is_read_and_then_filled_half_way: change d["z"] = 5; undo del d["z"]
+import os
+
+d = {"a": 1}
+
+
+def more():
+    yield "b", 2
+    os.getpid()
+    yield "c", 3
+
+
+def f():
+    keys = list(d)
+    d.update(more())
+    return keys, list(d)

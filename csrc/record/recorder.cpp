@@ -218,8 +218,8 @@ std::unique_ptr<Trace> Recorder::end_recording() {
   trace_->gives_way = learned;
   if (!trace_->epochs.empty())
     trace_->epochs.back().count = static_cast<uint32_t>(trace_->guards.size()) - trace_->epochs.back().first;
-  close_dict_guards();
-  close_abc_guards();
+  reads_.close_dict_guards();
+  reads_.close_abc_guards();
   trace_->record_seconds = now() - started_;
   trace_->operations = record_limits().operations - limit_;
   give_back_room(&trace_->log);

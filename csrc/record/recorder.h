@@ -61,12 +61,11 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   void stop(Abort reason, std::string detail) override;     // cut at the start of the current instruction
   void abandon(const char* why);                            // keep nothing
   void give_up(Abort reason, const char* detail) noexcept;  // keep nothing, whatever state the recording is in
-  void fail(const char* what) noexcept;                     // a check failed: in checked builds the process stops
+  void fail(const char* what) noexcept override;
   StopInfo stop_info_or_none() const { return trace_ ? trace_->stop : StopInfo(); }
 
   // -- values (values.cpp)
   Val constant(PyObject* object);  // borrowed: proven by a guard already taken; tensors become inputs
-  Val owned(PyObject* object);     // immutable: kept by the trace
   void take_tensor(Val source, PyObject* tensor, Val reg);  // an input from here on
   Val tensor_source(Val tensor) const;                      // where an input tensor's object is; Null for a result
   bool is_older(Val tensor) const;                          // it was made, or found, before foreign code ran
@@ -130,41 +129,24 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   Val force(Val value);        // a Const: guards a scalar register in place; Null: stopped
   Val materialize(Val value);  // a Reg or Const holding the real object; Null: stopped
 
-  // -- reads under guard (reads.cpp)
-  // `instance` is one of it that is proven; null: the class itself is.
-  void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr);
+  // -- reads under guard (read_set.h)
+  ReadSet& reads() { return reads_; }
+  Val owned(PyObject* object) { return reads_.owned(object); }
+  void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr) {
+    reads_.guard_type_version(type, instance);
+  }
+  PyObject* lookup_type(PyTypeObject* type, PyObject* name, PyObject* instance = nullptr) {
+    return reads_.lookup_type(type, name, instance);
+  }
+  bool read_dict(PyObject* dict, PyObject* key, PyObject** value) { return reads_.read_dict(dict, key, value); }
+  bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value) {
+    return reads_.guard_slot(object, offset, value);
+  }
+  // -- and of instances and written places (instances.cpp)
   // Class and dict pointer; *dict null: there is none, or inline values, or it was made here.
   bool guard_instance(PyObject* object, PyObject** dict);
-  bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // guarded; *value null: absent
-  bool guard_item(PyObject* dict, PyObject* key, PyObject* value);  // what was found there
-  // The value of a key that is in the dict itself, of any class and with this hash: false: it is not known.
-  bool read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value);
-  bool guard_dict_whole(PyObject* dict);  // its items, in order
-  bool guard_dict_order(PyObject* dict);  // and the order, where it is not the dict's own
-  // All that it holds is guarded; what this read looks at, one item or (kSize) none, must be as it was guarded.
-  bool guard_list(PyObject* list, Py_ssize_t at = kWhole);
-  bool guard_set(PyObject* set, Py_ssize_t at = kWhole);
-  int guarded_set_holds(PyObject* set, PyObject* key);  // 1, 0; -1: not known
-  static constexpr Py_ssize_t kWhole = -1, kSize = -2;
-  void guard_value(PyObject* object);  // what C code looks into of an object that cannot change
-  bool guard_parts(PyObject* object);  // what a tuple, bound method or slice holds: its address may be used again
-  bool guard_function(PyFunctionObject* function);
-  bool guard_cell(PyObject* cell, PyObject** content);
-  bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value);
-  bool guard_context_var(PyObject* var, PyObject** value);
-  bool guard_inline(PyObject* object, PyObject* name, PyObject** value);  // attribute of an instance with inline values
-  bool guard_before_dict(PyObject* object, PyObject* name,
-                         PyObject** value);  // attribute that was inline before its dict was made here
-  uint32_t guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value);
-  void guard_no_dict(PyObject* object, Val source);
   void guard_no_dict_yet(PyObject* object);
   bool guard_no_dict(PyObject* object);
-  void guard_recursion_limit();
-  void guard_abc_registry();
-  void note_refused(PyObject* abstract, PyObject* cls);  // `abstract` has no such subclass; null: not known which
-  PyObject* lookup_type(PyTypeObject* type, PyObject* name,
-                        PyObject* instance = nullptr);  // MRO, guarded; borrowed or null
-  void written_dict(PyObject* dict);                    // after our own write: the tag moved on
   bool overlay_find(PyObject* container, PyObject* key, Val* value);
   void overlay_set(PyObject* container, PyObject* key, Val value);
 
@@ -209,7 +191,6 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   bool remove_key(Val set, size_t at, const char* method, const Vals& args);
   bool call_known(PyObject* callable, Vals args);                  // the node of a call for its effect
   bool call_method(Val container, const char* method, Vals args);  // the node of a write
-  bool touch_dict(PyObject* dict);                                 // a dict that existed before: see there
   bool write_dict(PyObject* dict, PyObject* key, Val value);       // Null deletes
   bool put_in_dict(PyObject* dict, PyObject* key, Val value);      // all but the node
   Vec<Filling*>& fillings() { return heap_.fillings; }             // that are open (filling.h)
@@ -416,10 +397,6 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   void own_class(PyTypeObject* type);
   Val tensor_input(PyObject* tensor);
   uint32_t site();
-  uint32_t add_guard(const Guard& guard);
-  bool dict_fact(PyObject* dict, Fact** out);
-  void close_dict_guards();
-  void close_abc_guards();
   bool learn_places();
   bool is_read(PyObject* container, PyObject* key);
   bool has_other_items(const Model& list) const;
@@ -493,9 +470,7 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   void add_sought(Val exception, PyObject* object);
   void go_on(ShadowFrame& outer);
   void go_on_binary(ShadowFrame& outer);
-  bool is_adopted(PyObject* object);
   void refresh_written();
-  void guard_written_keys(PyObject* dict, const Fact& fact);
   void end_with_exit(uint32_t snapshot);
   void end_at_return();
   void cut_at_last_snapshot();

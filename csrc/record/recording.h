@@ -40,6 +40,7 @@ class Kernel {
   Trace& trace() { return *trace_; }
   // Cuts the recording at the start of the current instruction.
   virtual void stop(Abort reason, std::string detail) = 0;
+  virtual void fail(const char* what) noexcept = 0;  // a check failed: in checked builds the process stops
 
  protected:
   Kernel(PyThreadState* thread, Adapter* adapter, Varying* varying)

@@ -119,8 +119,8 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
   if (!b && native_comparison(type)) co_return not_implemented();
   if (!b || !recorder.guard_instance(a.get(), &dict) || !recorder.guard_instance(b.get(), &dict))
     co_await drive.unknown();
-  if (left.is_const()) recorder.guard_value(left.object());
-  if (right.is_const()) recorder.guard_value(right.object());
+  if (left.is_const()) recorder.reads().guard_value(left.object());
+  if (right.is_const()) recorder.reads().guard_value(right.object());
   Ref made = Ref::steal(type->tp_richcompare(a.get(), b.get(), op));
   if (!made) PyErr_Clear();
   if (!made || !(PyBool_Check(made.get()) || made.get() == Py_NotImplemented)) co_await drive.unknown();

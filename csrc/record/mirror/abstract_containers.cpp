@@ -30,7 +30,7 @@ bool set_keys(Recorder& recorder, Val set, KeyList* keys) {
     return true;
   }
   PyObject* object = set.object();
-  if (object == nullptr || !PyAnySet_CheckExact(object) || !recorder.guard_set(object)) return false;
+  if (object == nullptr || !PyAnySet_CheckExact(object) || !recorder.reads().guard_set(object)) return false;
   Py_ssize_t position = 0;
   PyObject* item;
   while (cpython::next_set_item(object, &position, &item)) {

@@ -156,8 +156,8 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
   };
   if (!a && inherits(left)) a = Ref::borrow(left.object());
   if (!b && inherits(right)) b = Ref::borrow(right.object());
-  if (left.is_const()) recorder.guard_value(left.object());
-  if (right.is_const()) recorder.guard_value(right.object());
+  if (left.is_const()) recorder.reads().guard_value(left.object());
+  if (right.is_const()) recorder.reads().guard_value(right.object());
   if (!a || !b || too_large(base, a.get(), b.get())) co_await drive.unknown();
   Ref made = Ref::steal(calculate(base, a.get(), b.get()));
   if (!made) {

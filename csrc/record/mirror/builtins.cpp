@@ -210,7 +210,7 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
       bool bound = self != nullptr && !PyModule_Check(self) &&
                    (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
       recorder.called_bound = bound;
-      if (bound && !recorder.guard_parts(object)) return Invoke::kUnknown;
+      if (bound && !recorder.reads().guard_parts(object)) return Invoke::kUnknown;
       if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
     }
     const TraceMark before = recorder.here();

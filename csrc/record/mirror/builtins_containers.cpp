@@ -110,7 +110,7 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
              (PyUnicode_CheckExact(value.object()) || PyBytes_CheckExact(value.object()))) {
     size = PyObject_Length(value.object());
   } else if (value.object() != nullptr && PyAnySet_CheckExact(value.object())) {
-    if (recorder.guard_set(value.object(), Recorder::kSize)) size = PySet_GET_SIZE(value.object());
+    if (recorder.reads().guard_set(value.object(), ReadSet::kSize)) size = PySet_GET_SIZE(value.object());
   } else if (type == &PyList_Type || PyType_IsSubtype(type, &PyTuple_Type) ||
              recorder.is_virtual(value, VirtualKind::kDeque) ||
              (value.object() != nullptr && PyRange_Check(value.object()))) {

@@ -24,8 +24,8 @@ bool is_reduced_by_object(Recorder& recorder, Val object, PyTypeObject* type) {
     if (recorder.lookup_type(type, own) != nullptr) return false;
   // The first time the class gets it: what CPython does then is not repeated by a replay.
   PyObject* names_of_slots = PyDict_GetItemWithError(cpython::type_dict(type), slots);
-  return names_of_slots != nullptr && PyList_CheckExact(names_of_slots) && recorder.guard_list(names_of_slots) &&
-         PyList_GET_SIZE(names_of_slots) == 0 && recorder.live();
+  return names_of_slots != nullptr && PyList_CheckExact(names_of_slots) &&
+         recorder.reads().guard_list(names_of_slots) && PyList_GET_SIZE(names_of_slots) == 0 && recorder.live();
 }
 
 // copyreg.__newobj__; null: not known.

@@ -91,7 +91,7 @@ bool write_items(Recorder& recorder, Val dict, const Objects& keys, const Vals& 
   }
   Val more = recorder.new_dict();
   for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(more, keys[i], values[i]);
-  if (dict.is_const() && !recorder.touch_dict(dict.object())) return false;
+  if (dict.is_const() && !recorder.reads().touch_dict(dict.object())) return false;
   for (PyObject* key : keys) {
     PyObject* old = nullptr;
     if (dict.is_const() && cpython::dict_lookup(dict.object(), key, &old) < 0) return false;
@@ -117,7 +117,8 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
   if (!fits(recorder, args, 0, 0) || !recorder.dict_content(dict, &keys, &values)) co_await drive.unknown();
   const Vals nothing;
   if (dict.is_const()) {
-    if (!recorder.touch_dict(dict.object()) || !recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
+    if (!recorder.reads().touch_dict(dict.object()) || !recorder.call_method(dict, "clear", nothing))
+      co_await drive.unknown();
     for (size_t i = 0; i < keys.size(); ++i) {
       recorder.pin(values[i]);
       recorder.overlay_set(dict.object(), keys[i], Val());

@@ -105,7 +105,7 @@ Invoke type_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 // An abstract class that has said yes keeps the class in its cache and says yes for ever.
 void take_abc_answer(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   take_owned(recorder, frame, result);
-  if (result == Py_False) recorder.note_refused(frame.pending.x.object(), frame.pending.y.object());
+  if (result == Py_False) recorder.reads().note_refused(frame.pending.x.object(), frame.pending.y.object());
 }
 
 // The registries behind an abstract class `args.values[0]` decide by a class: its version and the count of
@@ -113,7 +113,7 @@ void take_abc_answer(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 Invoke abc_check(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops, PyTypeObject* type,
                  PyTypeObject* asked) {
   recorder.guard_type_version(type);
-  recorder.guard_abc_registry();
+  recorder.reads().guard_abc_registry();
   recorder.observe(frame, pops, take_abc_answer);
   frame.pending.ignores_frames = true;
   frame.pending.x = args.values[0];
@@ -303,7 +303,7 @@ Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
 }
 
 Invoke builtin_recursion_limit(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
-  recorder.guard_recursion_limit();
+  recorder.reads().guard_recursion_limit();
   recorder.observe(frame, pops, take_owned);
   return Invoke::kStarted;
 }
@@ -330,7 +330,7 @@ Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
         type = recorder.virtual_field(cell, 0);
       } else if (cell.object() != nullptr) {
         PyObject* content = nullptr;
-        if (!recorder.guard_cell(cell.object(), &content) || content == nullptr) return Invoke::kUnknown;
+        if (!recorder.reads().guard_cell(cell.object(), &content) || content == nullptr) return Invoke::kUnknown;
         type = Val::constant(content);
       }
     }
@@ -378,7 +378,7 @@ Invoke context_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   PyObject *var = args.values[0].object(), *before = nullptr;
   Val old;
   if (!recorder.overlay_find(var, Py_None, &old)) {
-    if (!recorder.guard_context_var(var, &before)) return Invoke::kUnknown;
+    if (!recorder.reads().guard_context_var(var, &before)) return Invoke::kUnknown;
     if (before != nullptr) old = recorder.constant(before);
   }
   Invoke outcome = call_node(recorder, frame, context_method("set"), args.values, pops);
@@ -409,7 +409,7 @@ Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   Val changed;
   if (recorder.overlay_find(var, Py_None, &changed))
     return changed.is_null() ? Invoke::kUnknown : give(recorder, frame, pops, changed);
-  if (!recorder.guard_context_var(var, &value)) return Invoke::kUnknown;
+  if (!recorder.reads().guard_context_var(var, &value)) return Invoke::kUnknown;
   if (value != nullptr) return give(recorder, frame, pops, recorder.constant(value));
   return Invoke::kUnknown;
 }

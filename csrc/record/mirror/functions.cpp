@@ -117,7 +117,7 @@ Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
   if (object.is_virtual()) return new_function_attribute(recorder, object, name);
   auto* function = reinterpret_cast<PyFunctionObject*>(object.object());
   const auto or_none = [](PyObject* part) { return Val::constant(part == nullptr ? Py_None : part); };
-  if (!recorder.guard_function(function)) return Val();
+  if (!recorder.reads().guard_function(function)) return Val();
   if (is_type_parameters(name)) {
     PyObject* kept = cpython::object_at(object.object(), cpython::kTypeParameters);
     if (!recorder.guard_slot(object.object(), cpython::kTypeParameters, &kept)) return Val();

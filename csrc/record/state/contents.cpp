@@ -52,17 +52,17 @@ bool Recorder::try_items(Val iterable, Vals* out) {
   PyObject* object = iterable.object();
   if (object == nullptr) return false;
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter) {
-    if (!is_plain_const(object) && !guard_parts(object)) return false;
+    if (!is_plain_const(object) && !reads_.guard_parts(object)) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) out->push_back(constant(PyTuple_GET_ITEM(object, i)));
     return true;
   }
   if (PyList_CheckExact(object)) {
-    if (!guard_list(object)) return false;
+    if (!reads_.guard_list(object)) return false;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) out->push_back(constant(PyList_GET_ITEM(object, i)));
     return true;
   }
   if (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type) {
-    if (!guard_dict_order(object)) return false;
+    if (!reads_.guard_dict_order(object)) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
     while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(key));
@@ -105,7 +105,7 @@ int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key,
     return 1;
   }
   PyObject* object = dict.object();
-  if (object == nullptr || !PyDict_Check(object) || !guard_dict_order(object)) return -1;
+  if (object == nullptr || !PyDict_Check(object) || !reads_.guard_dict_order(object)) return -1;
   const auto size = static_cast<size_t>(PyDict_GET_SIZE(object));
   if (position >= size) return 0;
   PyObject* content = nullptr;
@@ -152,8 +152,8 @@ Py_ssize_t Recorder::count_items(Val sequence) {
   PyObject* object = sequence.object();
   if (object == nullptr) return -1;
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter)
-    return is_plain_const(object) || guard_parts(object) ? PyTuple_GET_SIZE(object) : -1;
-  if (PyList_CheckExact(object)) return guard_list(object, kSize) ? PyList_GET_SIZE(object) : -1;
+    return is_plain_const(object) || reads_.guard_parts(object) ? PyTuple_GET_SIZE(object) : -1;
+  if (PyList_CheckExact(object)) return reads_.guard_list(object, ReadSet::kSize) ? PyList_GET_SIZE(object) : -1;
   if (!PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyBytes_CheckExact(object)) return -1;
   const Py_ssize_t size = PyObject_Length(object);
   if (size < 0) PyErr_Clear();
@@ -214,8 +214,8 @@ int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
   const bool tuple = object != nullptr && PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter;
   if (tuple || (object != nullptr && PyList_CheckExact(object))) {
     const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
-    const Py_ssize_t at = position < size ? static_cast<Py_ssize_t>(place(size)) : kSize;
-    if (tuple ? !is_plain_const(object) && !guard_parts(object) : !guard_list(object, at)) return -1;
+    const Py_ssize_t at = position < size ? static_cast<Py_ssize_t>(place(size)) : ReadSet::kSize;
+    if (tuple ? !is_plain_const(object) && !reads_.guard_parts(object) : !reads_.guard_list(object, at)) return -1;
     if (position >= size) return 0;
     *item = constant(PySequence_Fast_GET_ITEM(object, at));
     return 1;
@@ -290,7 +290,7 @@ bool Recorder::dict_content(Val dict, Objects* keys, Vals* values) {
     return true;
   }
   PyObject* object = dict.object();
-  if (object == nullptr || !PyDict_Check(object) || !guard_dict_order(object)) return false;
+  if (object == nullptr || !PyDict_Check(object) || !reads_.guard_dict_order(object)) return false;
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(object, &position, &key, &value)) {
@@ -330,7 +330,7 @@ bool Recorder::slice_fields(Operand slice, Operand fields[3]) {
     return true;
   }
   PyObject* object = slice.value.object();
-  if (object == nullptr || !PySlice_Check(object) || !guard_parts(object)) return false;
+  if (object == nullptr || !PySlice_Check(object) || !reads_.guard_parts(object)) return false;
   auto* content = reinterpret_cast<PySliceObject*>(object);
   PyObject* parts[3] = {content->start, content->stop, content->step};
   for (size_t i = 0; i < 3; ++i) fields[i] = {constant(parts[i]), parts[i]};

@@ -162,7 +162,7 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take)
     }
   }
   const cpython::Storage storage = cpython::attribute_storage(object);
-  if (storage == cpython::Storage::kUnset) guard_no_dict(object, source);
+  if (storage == cpython::Storage::kUnset) reads_.guard_no_dict(object, source);
   if (storage == cpython::Storage::kInline) {
     model(result).any_order = true;
     Guard& names = input_guard(GuardOp::kNoInlineSlot, source);
@@ -171,7 +171,7 @@ Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take)
     for (Py_ssize_t i = 0; cpython::shared_key(type, i) != nullptr; ++i) {
       PyObject* value = cpython::inline_value(object, i);
       if (value == nullptr) {
-        guard_inline_slot(source, type, i, nullptr);
+        reads_.guard_inline_slot(source, type, i, nullptr);
       } else {
         const Guard load = inline_guard(GuardOp::kLoadInline, source, type, i);
         add(cpython::shared_key(type, i), value, load_input(load, value));

@@ -101,7 +101,7 @@ Val Recorder::take_by_kind(PyObject* object, const Guard& load) {
 Val Recorder::list_by_kind(PyObject* list) {
   Py_ssize_t room = kMaxAttributes;
   if (varying_ == nullptr || !varying_->has(list, Py_None)) return Val();
-  if (is_adopted(list) || !may_load(list, 0, &room)) return varying_->fix(list, Py_None), Val();
+  if (reads_.is_adopted(list) || !may_load(list, 0, &room)) return varying_->fix(list, Py_None), Val();
   Guard guard{};
   guard.op = GuardOp::kLoadSelf;
   guard.subject = Val::constant(list);

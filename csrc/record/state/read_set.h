@@ -36,20 +36,7 @@ struct ReadSet {
   explicit ReadSet(Kernel& of) : recording(of) {}
 
   ReadMark mark() const { return {static_cast<uint32_t>(facts.size()), static_cast<uint32_t>(overlay.size())}; }
-  // Before the epochs since then are cut off.
-  void undo(const TraceMark& mark) {
-    // An epoch that is taken back has forgotten the facts before it, and those that are there are its own.
-    const bool same_epoch = mark.epochs == recording.trace().epochs.size();
-    facts.truncate(same_epoch ? mark.facts : 0);
-    overlay.truncate(same_epoch ? mark.overlay : 0);
-    items.fill(ReadItem());
-    written.clear();
-    const auto& epochs = recording.trace().epochs;
-    const uint32_t epoch = mark.epochs == 0 ? 0 : epochs[mark.epochs - 1].first;
-    for (auto each = written_dicts.lower_bound(epoch); each != written_dicts.end();)
-      each = each->first < mark.guards && each->second.fact < mark.facts ? std::next(each) : written_dicts.erase(each);
-    guarded_sets.erase(guarded_sets.lower_bound(mark.guards), guarded_sets.end());
-  }
+  void undo(const TraceMark& mark);  // before the epochs since then are cut off
   // An epoch begins: nothing is known any more.
   void forget() {
     facts.clear();
@@ -60,7 +47,45 @@ struct ReadSet {
     return items[(reinterpret_cast<uintptr_t>(dict) ^ reinterpret_cast<uintptr_t>(key)) / 16 % kItems];
   }
 
-  Kernel& recording;
+  // Each guard is emitted where the first read happens. What has changed since then stops the recording.
+  Val owned(PyObject* object);  // immutable: kept by the trace
+  uint32_t add_guard(const Guard& guard);
+  // `instance` is one of it that is proven; null: the class itself is.
+  void guard_type_version(PyTypeObject* type, PyObject* instance = nullptr);
+  PyObject* lookup_type(PyTypeObject* type, PyObject* name, PyObject* instance = nullptr);  // borrowed or null
+  bool dict_fact(PyObject* dict, Fact** out);
+  bool read_dict(PyObject* dict, PyObject* key, PyObject** value);  // *value null: absent
+  bool guard_item(PyObject* dict, PyObject* key, PyObject* value);  // what was found there
+  // The value of a key that is in the dict itself, of any class and with this hash: false: it is not known.
+  bool read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value);
+  bool guard_dict_whole(PyObject* dict);  // its items, in order
+  bool guard_dict_order(PyObject* dict);  // and the order, where it is not the dict's own
+  bool touch_dict(PyObject* dict);        // it is about to be written
+  void written_dict(PyObject* dict);      // after that write: the tag moved on
+  // All that it holds is guarded; what this read looks at, one item or (kSize) none, must be as it was guarded.
+  static constexpr Py_ssize_t kWhole = -1, kSize = -2;
+  bool guard_list(PyObject* list, Py_ssize_t at = kWhole);
+  bool guard_set(PyObject* set, Py_ssize_t at = kWhole);
+  int guarded_set_holds(PyObject* set, PyObject* key);  // 1, 0; -1: not known
+  void guard_value(PyObject* object);                   // what C code looks into of an object that cannot change
+  bool guard_parts(PyObject* object);  // what a tuple, bound method or slice holds: its address may be used again
+  bool guard_function(PyFunctionObject* function);
+  bool guard_cell(PyObject* cell, PyObject** content);
+  bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value);
+  bool guard_context_var(PyObject* var, PyObject** value);
+  bool guard_inline(PyObject* object, PyObject* name, PyObject** value);  // of an instance with inline values
+  // An attribute that was inline before its dict was made here.
+  bool guard_before_dict(PyObject* object, PyObject* name, PyObject** value);
+  uint32_t guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value);
+  void guard_no_dict(PyObject* object, Val source);
+  void guard_recursion_limit();
+  void guard_abc_registry();
+  void note_refused(PyObject* abstract, PyObject* cls);  // `abstract` has no such subclass; null: not known which
+  bool is_adopted(PyObject* object);
+  // At the end: what was read of each dict, and asked of the registries.
+  void close_dict_guards();
+  void close_abc_guards();
+
   // Taken back: facts come and go in one order.
   Facts facts;
   // Taken back as facts are. A value that was replaced in place is not: that is a lasting change (note_lasting).
@@ -84,6 +109,12 @@ struct ReadSet {
   // Kept: where the trace leaves another scalar, or another object by kind, than it found. A place too many is only
   // learnt to vary.
   Places<Original> changed;
+
+ private:
+  Trace& trace() { return recording.trace(); }
+  void guard_written_keys(PyObject* dict, const Fact& fact);
+
+  Kernel& recording;
 };
 
 }  // namespace pijit

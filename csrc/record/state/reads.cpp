@@ -9,7 +9,7 @@
 #include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "guard/instances.h"
-#include "record/recorder.h"
+#include "record/state/read_set.h"
 
 namespace pijit {
 
@@ -24,21 +24,44 @@ Guard make_guard(GuardOp op, PyObject* subject) {
 
 }  // namespace
 
-uint32_t Recorder::add_guard(const Guard& guard) {
-  trace_->guards.push_back(guard);
-  return static_cast<uint32_t>(trace_->guards.size() - 1);
+void ReadSet::undo(const TraceMark& mark) {
+  // An epoch that is taken back has forgotten the facts before it, and those that are there are its own.
+  const bool same_epoch = mark.epochs == trace().epochs.size();
+  facts.truncate(same_epoch ? mark.facts : 0);
+  overlay.truncate(same_epoch ? mark.overlay : 0);
+  items.fill(ReadItem());
+  written.clear();
+  const auto& epochs = trace().epochs;
+  const uint32_t epoch = mark.epochs == 0 ? 0 : epochs[mark.epochs - 1].first;
+  for (auto each = written_dicts.lower_bound(epoch); each != written_dicts.end();)
+    each = each->first < mark.guards && each->second.fact < mark.facts ? std::next(each) : written_dicts.erase(each);
+  guarded_sets.erase(guarded_sets.lower_bound(mark.guards), guarded_sets.end());
 }
 
-void Recorder::guard_type_version(PyTypeObject* type, PyObject* instance) {
+Val ReadSet::owned(PyObject* object) {
+  if (object == Py_None || object == Py_True || object == Py_False) return Val::constant(object);
+  bool created;
+  facts.find(object, FactKind::kOwned, &created);
+  if (created) trace().owned.push_back(Ref::borrow(object));
+  return Val::constant(object);
+}
+
+uint32_t ReadSet::add_guard(const Guard& guard) {
+  trace().guards.push_back(guard);
+  return static_cast<uint32_t>(trace().guards.size() - 1);
+}
+
+void ReadSet::guard_type_version(PyTypeObject* type, PyObject* instance) {
   if (!cpython::may_change(type)) return;
   bool created;
-  Fact& fact = reads_.facts.find(type, FactKind::kTypeVersion, &created);
+  Fact& fact = facts.find(type, FactKind::kTypeVersion, &created);
   uint32_t version = cpython::type_version(type);
   if (!created) {
-    if (fact.stamp != version) stop(Abort::kChanged, std::string("class ") + type->tp_name);
+    if (fact.stamp != version) recording.stop(Abort::kChanged, std::string("class ") + type->tp_name);
     return;
   }
-  if (version == 0) return stop(Abort::kUnknownAttribute, std::string("class without a version: ") + type->tp_name);
+  if (version == 0)
+    return recording.stop(Abort::kUnknownAttribute, std::string("class without a version: ") + type->tp_name);
   fact.stamp = version;
   Guard guard = make_guard(GuardOp::kTypeVersion, reinterpret_cast<PyObject*>(type));
   guard.number = version;
@@ -46,65 +69,38 @@ void Recorder::guard_type_version(PyTypeObject* type, PyObject* instance) {
   fact.guard = add_guard(guard);
 }
 
-PyObject* Recorder::lookup_type(PyTypeObject* type, PyObject* name, PyObject* instance) {
+PyObject* ReadSet::lookup_type(PyTypeObject* type, PyObject* name, PyObject* instance) {
   guard_type_version(type, instance);
   return cpython::lookup_type(type, name);
 }
 
-bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
-  PyTypeObject* type = Py_TYPE(object);
-  *dict = cpython::instance_dict(object);
-  bool movable = cpython::may_change(type) || PyModule_Check(object);
-  if (!movable && *dict == nullptr) return true;
+bool ReadSet::dict_fact(PyObject* dict, Fact** out) {
   bool created;
-  Fact& fact = reads_.facts.find(object, FactKind::kInstance, &created);
-  if (created) {
-    if (*dict != nullptr && is_found(*dict)) {
-      abandon("the attributes of an object are read under two names");
-      return false;
-    }
-    fact.stamp = reinterpret_cast<uintptr_t>(*dict);
-    Guard guard = make_guard(GuardOp::kInstance, object);
-    guard.expected = reinterpret_cast<PyObject*>(type);
-    guard.number = reinterpret_cast<uintptr_t>(*dict);
-    fact.guard = add_guard(guard);
-  } else if (fact.stamp != reinterpret_cast<uintptr_t>(*dict)) {
-    if (fact.stamp != 0) {
-      stop(Abort::kChanged, "an instance's __dict__");
-      return false;
-    }
-    *dict = nullptr;  // the recorded code made the dict itself: no guard can name it
-  }
-  return true;
-}
-
-bool Recorder::dict_fact(PyObject* dict, Fact** out) {
-  bool created;
-  Fact& fact = reads_.facts.find(dict, FactKind::kDict, &created);
+  Fact& fact = facts.find(dict, FactKind::kDict, &created);
   uint64_t version = cpython::dict_version(dict);
   if (created) {
     Guard guard = make_guard(GuardOp::kDict, dict);
     guard.number = version;
     fact.stamp = version;
     fact.guard = add_guard(guard);
-    reads_.dict_items.emplace_back();
-    trace_->guards[fact.guard].aux = static_cast<uint32_t>(reads_.dict_items.size() - 1);
+    dict_items.emplace_back();
+    trace().guards[fact.guard].aux = static_cast<uint32_t>(dict_items.size() - 1);
   } else if (fact.stamp != version) {
-    stop(Abort::kChanged, "a dict");
+    recording.stop(Abort::kChanged, "a dict");
     return false;
   }
   *out = &fact;
   return true;
 }
 
-bool Recorder::read_dict(PyObject* dict, PyObject* key, PyObject** value) {
+bool ReadSet::read_dict(PyObject* dict, PyObject* key, PyObject** value) {
   return cpython::dict_lookup(dict, key, value) >= 0 && guard_item(dict, key, *value);
 }
 
-bool Recorder::guard_item(PyObject* dict, PyObject* key, PyObject* value) {
+bool ReadSet::guard_item(PyObject* dict, PyObject* key, PyObject* value) {
   Fact* fact;
   if (!dict_fact(dict, &fact)) return false;
-  auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
+  auto& items = dict_items[trace().guards[fact->guard].aux];
   for (size_t i = 0; i < items.size(); i += 2)
     if (items[i] == key) return true;
   if (cpython::is_scalar(key)) owned(key);
@@ -117,79 +113,61 @@ bool Recorder::guard_item(PyObject* dict, PyObject* key, PyObject* value) {
   return true;
 }
 
-bool Recorder::read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) {
+bool ReadSet::read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) {
   Fact* fact;
   if (cpython::dict_lookup_same(dict, key, hash, value) <= 0 || !dict_fact(dict, &fact)) return false;
-  if (reads_.written_dicts.count(fact->guard) != 0) return false;
-  auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
+  if (written_dicts.count(fact->guard) != 0) return false;
+  auto& items = dict_items[trace().guards[fact->guard].aux];
   if (items.size() % 2 == 0) items.push_back(nullptr);  // such keys cannot be compared: the tag alone decides
   return true;
 }
 
-bool Recorder::guard_dict_whole(PyObject* dict) {
+bool ReadSet::guard_dict_whole(PyObject* dict) {
   Fact* fact;
   // CPython has not written yet what the trace writes already: keys and order are not those that the dict shows.
-  if (std::find(reads_.written.begin(), reads_.written.end(), dict) != reads_.written.end()) return false;
-  const Fact* native = reads_.facts.get(dict, FactKind::kNativeKeys);
+  if (std::find(written.begin(), written.end(), dict) != written.end()) return false;
+  const Fact* native = facts.get(dict, FactKind::kNativeKeys);
   const bool known = native != nullptr && native->stamp == cpython::dict_version(dict);
   if ((!known && !cpython::dict_is_native(dict)) || !dict_fact(dict, &fact)) return false;
   bool created;
-  reads_.facts.find(dict, FactKind::kNativeKeys, &created).stamp = fact->stamp;
-  auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
+  facts.find(dict, FactKind::kNativeKeys, &created).stamp = fact->stamp;
+  auto& items = dict_items[trace().guards[fact->guard].aux];
   if (items.size() % 2 == 0) items.push_back(nullptr);  // order and size matter: the tag alone decides
   guard_written_keys(dict, *fact);
   return true;
 }
 
 // The order of an OrderedDict is its own and moves no version tag.
-bool Recorder::guard_dict_order(PyObject* dict) {
+bool ReadSet::guard_dict_order(PyObject* dict) {
   if (!guard_dict_whole(dict)) return false;
   if (!PyODict_Check(dict) || PyDict_GET_SIZE(dict) < 2) return true;
   const uint64_t state = cpython::odict_state(dict);
-  if (const Fact* known = reads_.facts.get(dict, FactKind::kDictWhole); known != nullptr && known->stamp == state)
-    return true;
+  if (const Fact* known = facts.get(dict, FactKind::kDictWhole); known != nullptr && known->stamp == state) return true;
   if (!cpython::odict_in_dict_order(dict)) return false;
   cpython::DictCursor cursor;
   PyObject *key, *value;
   while (cpython::dict_next(dict, &cursor, &key, &value))
     if (!cpython::is_scalar(key)) return false;
   bool created;
-  reads_.facts.find(dict, FactKind::kDictWhole, &created).stamp = state;
+  facts.find(dict, FactKind::kDictWhole, &created).stamp = state;
   if (!created) return true;
   Guard guard = make_guard(GuardOp::kDictSize, dict);
   guard.number = static_cast<uint64_t>(PyDict_GET_SIZE(dict));
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.first = static_cast<uint32_t>(trace().guard_items.size());
   guard.count = static_cast<uint32_t>(guard.number);
   Py_ssize_t position = 0;
-  while (PyDict_Next(dict, &position, &key, &value)) trace_->guard_items.push_back(owned(key).object());
+  while (PyDict_Next(dict, &position, &key, &value)) trace().guard_items.push_back(owned(key).object());
   add_guard(guard);
   return true;
 }
 
 // After our own write: the tag moved on, and the trace repeats the write.
-void Recorder::written_dict(PyObject* dict) {
-  Fact *fact = reads_.facts.get(dict, FactKind::kDict), *native = reads_.facts.get(dict, FactKind::kNativeKeys);
+void ReadSet::written_dict(PyObject* dict) {
+  Fact *fact = facts.get(dict, FactKind::kDict), *native = facts.get(dict, FactKind::kNativeKeys);
   if (fact == nullptr) return;
   const uint64_t version = cpython::dict_version(dict);
   if (native != nullptr && native->stamp == fact->stamp) native->stamp = version;  // the trace writes native keys
   fact->stamp = version;
-}
-
-bool Recorder::overlay_find(PyObject* container, PyObject* key, Val* value) {
-  const Val* known = reads_.overlay.find(container, key);
-  if (known == nullptr) return false;
-  *value = *known;
-  if (has_moved(container, key, *known)) stop(Abort::kChanged, "a number that varies");
-  return true;
-}
-
-void Recorder::overlay_set(PyObject* container, PyObject* key, Val value) {
-  if (Val* known = reads_.overlay.find(container, key)) {
-    *known = value;
-    note_lasting();
-  } else {
-    reads_.overlay.add(container, key, value);
-  }
 }
 
 namespace {
@@ -200,62 +178,62 @@ uint64_t mix(uint64_t hash, const void* pointer) {
 
 }  // namespace
 
-bool Recorder::guard_list(PyObject* list, Py_ssize_t at) {
+bool ReadSet::guard_list(PyObject* list, Py_ssize_t at) {
   if (is_adopted(list)) {
-    stop(Abort::kChanged, "a list that the trace writes");
+    recording.stop(Abort::kChanged, "a list that the trace writes");
     return false;
   }
   Py_ssize_t size = PyList_GET_SIZE(list);
   if (size > 4096) return false;
-  if (const Fact* known = at == kWhole ? nullptr : reads_.facts.get(list, FactKind::kList)) {
-    const Guard& guard = trace_->guards[known->guard];
+  if (const Fact* known = at == kWhole ? nullptr : facts.get(list, FactKind::kList)) {
+    const Guard& guard = trace().guards[known->guard];
     const bool same = size == static_cast<Py_ssize_t>(guard.count) &&
-                      (at < 0 || PyList_GET_ITEM(list, at) == trace_->guard_items[guard.first + at]);
-    if (!same) stop(Abort::kChanged, "a list");
-    return live_;
+                      (at < 0 || PyList_GET_ITEM(list, at) == trace().guard_items[guard.first + at]);
+    if (!same) recording.stop(Abort::kChanged, "a list");
+    return recording.live();
   }
   uint64_t stamp = static_cast<uint64_t>(size);
   for (Py_ssize_t i = 0; i < size; ++i) stamp = mix(stamp, PyList_GET_ITEM(list, i));
   bool created;
-  Fact& fact = reads_.facts.find(list, FactKind::kList, &created);
+  Fact& fact = facts.find(list, FactKind::kList, &created);
   if (!created) {
-    if (fact.stamp != stamp) stop(Abort::kChanged, "a list");
-    return live_;
+    if (fact.stamp != stamp) recording.stop(Abort::kChanged, "a list");
+    return recording.live();
   }
   fact.stamp = stamp;
   Guard guard = make_guard(GuardOp::kList, list);
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.first = static_cast<uint32_t>(trace().guard_items.size());
   guard.count = static_cast<uint32_t>(size);
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = PyList_GET_ITEM(list, i);
     if (cpython::is_scalar(item)) owned(item);
-    trace_->guard_items.push_back(item);
+    trace().guard_items.push_back(item);
   }
   fact.guard = add_guard(guard);
   return true;
 }
 
-bool Recorder::guard_parts(PyObject* object) {
+bool ReadSet::guard_parts(PyObject* object) {
   const Py_ssize_t count = cpython::part_count(object);
   if (count < 0 || count > 4096) return false;
   bool created;
-  Fact& fact = reads_.facts.find(object, FactKind::kParts, &created);
+  Fact& fact = facts.find(object, FactKind::kParts, &created);
   if (!created) return true;
   Guard guard = make_guard(GuardOp::kParts, object);
   guard.expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   guard.number = cpython::part_definition(object);
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.first = static_cast<uint32_t>(trace().guard_items.size());
   guard.count = static_cast<uint32_t>(count);
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* part = cpython::part(object, i);
     if (part != nullptr && cpython::is_scalar(part)) owned(part);
-    trace_->guard_items.push_back(part);
+    trace().guard_items.push_back(part);
   }
   fact.guard = add_guard(guard);
   return true;
 }
 
-void Recorder::guard_value(PyObject* object) {
+void ReadSet::guard_value(PyObject* object) {
   if (cpython::part_count(object) >= 0) {
     guard_parts(object);
     return;
@@ -263,71 +241,71 @@ void Recorder::guard_value(PyObject* object) {
   const Ref plain = Ref::steal(cpython::plain_value(object));
   if (!plain) return;
   bool created;
-  Fact& fact = reads_.facts.find(object, FactKind::kParts, &created);
+  Fact& fact = facts.find(object, FactKind::kParts, &created);
   if (!created) return;
   Guard guard = make_guard(GuardOp::kValue, object);
   guard.expected = owned(plain.get()).object();
   fact.guard = add_guard(guard);
 }
 
-bool Recorder::guard_set(PyObject* set, Py_ssize_t at) {
+bool ReadSet::guard_set(PyObject* set, Py_ssize_t at) {
   if (is_adopted(set)) {
-    stop(Abort::kChanged, "a set that the trace writes");
+    recording.stop(Abort::kChanged, "a set that the trace writes");
     return false;
   }
   Py_ssize_t size = PySet_GET_SIZE(set), position = 0;
   if (size > 4096) return false;
-  if (const Fact* known = at == kWhole ? nullptr : reads_.facts.get(set, FactKind::kSet)) {
-    if (size != static_cast<Py_ssize_t>(trace_->guards[known->guard].count)) stop(Abort::kChanged, "a set");
-    return live_;
+  if (const Fact* known = at == kWhole ? nullptr : facts.get(set, FactKind::kSet)) {
+    if (size != static_cast<Py_ssize_t>(trace().guards[known->guard].count)) recording.stop(Abort::kChanged, "a set");
+    return recording.live();
   }
   bool created;
-  Fact& fact = reads_.facts.find(set, FactKind::kSet, &created);
+  Fact& fact = facts.find(set, FactKind::kSet, &created);
   uint64_t stamp = static_cast<uint64_t>(size);
   PyObject* item;
   while (cpython::next_set_item(set, &position, &item)) stamp = mix(stamp, item);
   if (!created) {
-    if (fact.stamp != stamp) stop(Abort::kChanged, "a set");
-    return live_;
+    if (fact.stamp != stamp) recording.stop(Abort::kChanged, "a set");
+    return recording.live();
   }
   fact.stamp = stamp;
   Guard guard = make_guard(GuardOp::kSet, set);
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.first = static_cast<uint32_t>(trace().guard_items.size());
   guard.count = static_cast<uint32_t>(size);
   position = 0;
   while (cpython::next_set_item(set, &position, &item)) {
     if (cpython::is_scalar(item)) owned(item);
-    trace_->guard_items.push_back(item);
+    trace().guard_items.push_back(item);
   }
   fact.guard = add_guard(guard);
   return true;
 }
 
 // Whether a set that existed before has a key. The guard says so, and so does the set.
-int Recorder::guarded_set_holds(PyObject* set, PyObject* key) {
+int ReadSet::guarded_set_holds(PyObject* set, PyObject* key) {
   if (!cpython::is_native_key(key) || !guard_set(set, kSize)) return -1;
-  const uint32_t at = reads_.facts.get(set, FactKind::kSet)->guard;
-  const Guard& guard = trace_->guards[at];
-  const auto first = trace_->guard_items.begin() + guard.first;
-  const auto [content, created] = reads_.guarded_sets.try_emplace(at);
+  const uint32_t at = facts.get(set, FactKind::kSet)->guard;
+  const Guard& guard = trace().guards[at];
+  const auto first = trace().guard_items.begin() + guard.first;
+  const auto [content, created] = guarded_sets.try_emplace(at);
   if (created) content->second = Objects(first, first + guard.count);
   if (created && !std::all_of(first, first + guard.count, cpython::is_native_key)) content->second = Objects{nullptr};
   if (content->second.size() == 1 && content->second[0] == nullptr) return -1;
   const int found = PySet_Contains(set, key);
   if (found < 0) PyErr_Clear();
   if (found == (content->second.holds(key) ? 1 : 0)) return found;
-  stop(Abort::kChanged, "a set");
+  recording.stop(Abort::kChanged, "a set");
   return -1;
 }
 
-bool Recorder::guard_function(PyFunctionObject* function) {
+bool ReadSet::guard_function(PyFunctionObject* function) {
   bool created;
-  Fact& fact = reads_.facts.find(function, FactKind::kFunction, &created);
+  Fact& fact = facts.find(function, FactKind::kFunction, &created);
   uint32_t version = cpython::function_version(reinterpret_cast<PyObject*>(function));
   if (version == 0) return false;
   if (!created) {
-    if (fact.stamp != version) stop(Abort::kChanged, "a function");
-    return live_;
+    if (fact.stamp != version) recording.stop(Abort::kChanged, "a function");
+    return recording.live();
   }
   fact.stamp = version;
   Guard guard = make_guard(GuardOp::kFunction, reinterpret_cast<PyObject*>(function));
@@ -336,13 +314,13 @@ bool Recorder::guard_function(PyFunctionObject* function) {
   return true;
 }
 
-bool Recorder::guard_cell(PyObject* cell, PyObject** content) {
+bool ReadSet::guard_cell(PyObject* cell, PyObject** content) {
   *content = PyCell_GET(cell);
   bool created;
-  Fact& fact = reads_.facts.find(cell, FactKind::kCell, &created);
+  Fact& fact = facts.find(cell, FactKind::kCell, &created);
   if (!created) {
-    if (fact.stamp != reinterpret_cast<uintptr_t>(*content)) stop(Abort::kChanged, "a closure variable");
-    return live_;
+    if (fact.stamp != reinterpret_cast<uintptr_t>(*content)) recording.stop(Abort::kChanged, "a closure variable");
+    return recording.live();
   }
   fact.stamp = reinterpret_cast<uintptr_t>(*content);
   Guard guard = make_guard(GuardOp::kCell, cell);
@@ -352,14 +330,14 @@ bool Recorder::guard_cell(PyObject* cell, PyObject** content) {
   return true;
 }
 
-bool Recorder::guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value) {
+bool ReadSet::guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value) {
   char* address = reinterpret_cast<char*>(object) + offset;
   *value = *reinterpret_cast<PyObject**>(address);
   bool created;
-  Fact& fact = reads_.facts.find(address, FactKind::kSlot, &created);
+  Fact& fact = facts.find(address, FactKind::kSlot, &created);
   if (!created) {
-    if (fact.stamp != reinterpret_cast<uintptr_t>(*value)) stop(Abort::kChanged, "a slot");
-    return live_;
+    if (fact.stamp != reinterpret_cast<uintptr_t>(*value)) recording.stop(Abort::kChanged, "a slot");
+    return recording.live();
   }
   fact.stamp = reinterpret_cast<uintptr_t>(*value);
   Guard guard = make_guard(GuardOp::kSlot, object);
@@ -371,7 +349,7 @@ bool Recorder::guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value)
 }
 
 // The object (found at `source`) has neither an instance dict nor inline values yet.
-void Recorder::guard_no_dict(PyObject* object, Val source) {
+void ReadSet::guard_no_dict(PyObject* object, Val source) {
   Guard unset{};
   unset.op = GuardOp::kSlot;
   unset.subject = source;
@@ -383,51 +361,23 @@ void Recorder::guard_no_dict(PyObject* object, Val source) {
   add_guard(unset);
 }
 
-bool Recorder::guard_no_dict(PyObject* object) {
-  PyObject* dict = nullptr;
-  bool created;
-  if (!guard_instance(object, &dict)) return false;
-  Fact& fact = reads_.facts.find(object, FactKind::kNoInline, &created);
-  fact.stamp = 0;
-  if (created) guard_no_dict(object, Val::constant(object));
-  return true;
-}
-
-// An instance with inline values that is written: a dict of its own might be what an argument is or has, or what
-// foreign code returned.
-void Recorder::guard_no_dict_yet(PyObject* object) {
-  const bool shared =
-      !trace_->epochs.empty() || std::any_of(heap_.arguments.begin(), heap_.arguments.end(), [&](Val argument) {
-        return type_of(argument) != &PyList_Type && type_of(argument) != &PyTuple_Type;
-      });
-  bool created = false;
-  if (shared) reads_.facts.find(object, FactKind::kNoDictYet, &created);
-  if (!created) return;
-  Guard unset{};
-  unset.op = GuardOp::kSlot;
-  unset.subject = Val::constant(object);
-  unset.number =
-      static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
-  add_guard(unset);
-}
-
 // The inline value of an instance; null: unset.
-uint32_t Recorder::guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value) {
+uint32_t ReadSet::guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value) {
   Guard guard = inline_guard(GuardOp::kInlineSlot, source, type, index);
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.first = static_cast<uint32_t>(trace().guard_items.size());
   guard.count = 1;
-  trace_->guard_items.push_back(value);
+  trace().guard_items.push_back(value);
   if (value != nullptr && cpython::is_scalar(value)) owned(value);
   return add_guard(guard);
 }
 
-bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) {
+bool ReadSet::guard_inline(PyObject* object, PyObject* name, PyObject** value) {
   PyTypeObject* type = Py_TYPE(object);
   Py_ssize_t index = cpython::shared_key_index(type, name);
   *value = index < 0 ? nullptr : cpython::inline_value(object, index);
   if (index < 0) {
     bool created;
-    Fact& fact = reads_.facts.find(object, FactKind::kNoInline, &created);
+    Fact& fact = facts.find(object, FactKind::kNoInline, &created);
     uint32_t version = cpython::shared_keys_version(type);
     if (version == 0) return false;
     if (created || fact.stamp != version) {
@@ -441,10 +391,10 @@ bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) 
   }
   char* address = reinterpret_cast<char*>(cpython::inline_values(object)) + 8 * index;
   bool created;
-  Fact& fact = reads_.facts.find(address, FactKind::kSlot, &created);
+  Fact& fact = facts.find(address, FactKind::kSlot, &created);
   if (!created) {
-    if (fact.stamp != reinterpret_cast<uintptr_t>(*value)) stop(Abort::kChanged, "an attribute");
-    return live_;
+    if (fact.stamp != reinterpret_cast<uintptr_t>(*value)) recording.stop(Abort::kChanged, "an attribute");
+    return recording.live();
   }
   fact.stamp = reinterpret_cast<uintptr_t>(*value);
   fact.guard = guard_inline_slot(Val::constant(object), type, index, *value);
@@ -452,7 +402,7 @@ bool Recorder::guard_inline(PyObject* object, PyObject* name, PyObject** value) 
 }
 
 // Not written here, so it is as it was when the object had inline values.
-bool Recorder::guard_before_dict(PyObject* object, PyObject* name, PyObject** value) {
+bool ReadSet::guard_before_dict(PyObject* object, PyObject* name, PyObject** value) {
   if (cpython::dict_lookup(cpython::instance_dict(object), name, value) < 0) return false;
   if (*value != nullptr) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(object), name);
@@ -465,9 +415,9 @@ bool Recorder::guard_before_dict(PyObject* object, PyObject* name, PyObject** va
   return true;
 }
 
-bool Recorder::guard_context_var(PyObject* var, PyObject** value) {
+bool ReadSet::guard_context_var(PyObject* var, PyObject** value) {
   bool created;
-  Fact& fact = reads_.facts.find(var, FactKind::kContextVar, &created);
+  Fact& fact = facts.find(var, FactKind::kContextVar, &created);
   if (PyContextVar_Get(var, nullptr, value) < 0) {
     PyErr_Clear();
     return false;
@@ -481,21 +431,21 @@ bool Recorder::guard_context_var(PyObject* var, PyObject** value) {
   return true;
 }
 
-void Recorder::guard_abc_registry() {
+void ReadSet::guard_abc_registry() {
   bool created;
-  Fact& fact = reads_.facts.find(&reads_.facts, FactKind::kSlot, &created);
+  Fact& fact = facts.find(&facts, FactKind::kSlot, &created);
   if (!created) return;
   Guard guard = make_guard(GuardOp::kAbcRegistry, Py_None);
   guard.number = cpython::abc_registrations();
   fact.guard = add_guard(guard);
-  reads_.refused.erase(fact.guard);  // of a guard that was taken back
+  refused.erase(fact.guard);  // of a guard that was taken back
 }
 
-void Recorder::note_refused(PyObject* abstract, PyObject* cls) {
+void ReadSet::note_refused(PyObject* abstract, PyObject* cls) {
   bool created;
-  const Fact& fact = reads_.facts.find(&reads_.facts, FactKind::kSlot, &created);
-  if (created) return fail("a class was asked for without a guard");
-  Objects& pairs = reads_.refused[fact.guard];
+  const Fact& fact = facts.find(&facts, FactKind::kSlot, &created);
+  if (created) return recording.fail("a class was asked for without a guard");
+  Objects& pairs = refused[fact.guard];
   PyObject* const known = cls != nullptr ? cls : Py_None;
   for (size_t i = 0; i < pairs.size(); i += 2)
     if (pairs[i] == abstract && pairs[i + 1] == known) return;
@@ -503,33 +453,33 @@ void Recorder::note_refused(PyObject* abstract, PyObject* cls) {
   pairs.push_back(known);
 }
 
-void Recorder::guard_recursion_limit() {
+void ReadSet::guard_recursion_limit() {
   bool created;
-  reads_.facts.find(this, FactKind::kSlot, &created);
+  facts.find(this, FactKind::kSlot, &created);
   if (!created) return;
   Guard guard = make_guard(GuardOp::kRecursionLimit, Py_None);
   guard.number = static_cast<uint64_t>(Py_GetRecursionLimit());
   add_guard(guard);
 }
 
-void Recorder::close_abc_guards() {
-  for (const auto& [index, pairs] : reads_.refused) {
-    if (index >= trace_->guards.size() || trace_->guards[index].op != GuardOp::kAbcRegistry) continue;  // taken back
-    Guard& guard = trace_->guards[index];
-    guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+void ReadSet::close_abc_guards() {
+  for (const auto& [index, pairs] : refused) {
+    if (index >= trace().guards.size() || trace().guards[index].op != GuardOp::kAbcRegistry) continue;  // taken back
+    Guard& guard = trace().guards[index];
+    guard.first = static_cast<uint32_t>(trace().guard_items.size());
     guard.count = static_cast<uint32_t>(pairs.size());
-    trace_->guard_items.insert(trace_->guard_items.end(), pairs.begin(), pairs.end());
+    trace().guard_items.insert(trace().guard_items.end(), pairs.begin(), pairs.end());
   }
 }
 
 // Puts what was read of each dict into the guards, once it is complete.
-void Recorder::close_dict_guards() {
-  for (Guard& guard : trace_->guards) {
+void ReadSet::close_dict_guards() {
+  for (Guard& guard : trace().guards) {
     if (guard.op != GuardOp::kDict) continue;
-    auto& items = reads_.dict_items[guard.aux];
+    auto& items = dict_items[guard.aux];
     guard.aux = 0;
-    auto written = reads_.written_dicts.find(static_cast<uint32_t>(&guard - trace_->guards.data()));
-    if (items.size() % 2 != 0 && written != reads_.written_dicts.end()) {
+    auto written = written_dicts.find(static_cast<uint32_t>(&guard - trace().guards.data()));
+    if (items.size() % 2 != 0 && written != written_dicts.end()) {
       // The trace moves the tag itself: all of the items before, and their order, take its place.
       items = written->second.items;
     }
@@ -537,10 +487,55 @@ void Recorder::close_dict_guards() {
       guard.aux = 1;  // the tag alone decides
       continue;
     }
-    guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+    guard.first = static_cast<uint32_t>(trace().guard_items.size());
     guard.count = static_cast<uint32_t>(items.size());
-    trace_->guard_items.insert(trace_->guard_items.end(), items.begin(), items.end());
+    trace().guard_items.insert(trace().guard_items.end(), items.begin(), items.end());
   }
+}
+
+bool ReadSet::is_adopted(PyObject* object) {
+  return facts.get(object, FactKind::kAdopted) != nullptr;
+}
+
+// A dict that existed before is about to be written: what it held is remembered, for a guard of all of it.
+bool ReadSet::touch_dict(PyObject* dict) {
+  Fact* fact;
+  if (!dict_fact(dict, &fact)) return false;
+  if (written.empty() || written.back() != dict) written.push_back(dict);
+  if (written_dicts.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
+  BeforeWrite& before = written_dicts[fact->guard];
+  Objects& items = before.items;
+  bool created;
+  before.fact = facts.size();
+  facts.find(dict, FactKind::kTouched, &created);
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    items.push_back(key);
+    items.push_back(value);
+    // The write to come may free a number or a string, which is compared by value later.
+    if (cpython::is_scalar(key)) owned(key);
+    if (cpython::is_scalar(value)) owned(value);
+  }
+  if (dict_items[trace().guards[fact->guard].aux].size() % 2 != 0) guard_written_keys(dict, *fact);
+  return true;
+}
+
+// A dict of which all is read, and which the trace writes, is no dict whose tag could decide: its keys, in order, are
+// guarded, and its values (close_dict_guards), as they were before the first write.
+void ReadSet::guard_written_keys(PyObject* dict, const Fact& fact) {
+  auto written = written_dicts.find(fact.guard);
+  bool created = false;
+  if (written == written_dicts.end()) return;
+  facts.find(dict, FactKind::kWrittenKeys, &created);
+  if (!created) return;
+  Guard guard{};
+  guard.op = GuardOp::kDictSize;
+  guard.subject = Val::constant(dict);
+  guard.first = static_cast<uint32_t>(trace().guard_items.size());
+  guard.number = guard.count = static_cast<uint32_t>(written->second.items.size() / 2);
+  for (size_t i = 0; i < written->second.items.size(); i += 2) trace().guard_items.push_back(written->second.items[i]);
+  add_guard(guard);
 }
 
 }  // namespace pijit

@@ -90,7 +90,7 @@ Val Recorder::entry_generator(PyObject* object, Val source) {
     if (PyObject* held = cpython::slot(frame, i))
       shadow->slots[static_cast<size_t>(i)] = load_input(GuardOp::kLoadSuspended, source, i, held);
   input_guard(GuardOp::kIs, made_by).expected = function;
-  guard_function(reinterpret_cast<PyFunctionObject*>(function));
+  reads_.guard_function(reinterpret_cast<PyFunctionObject*>(function));
 
   const std::vector<bool> assigned = assigned_slots(shadow->code, used);
   for (int i = 0; i < used; ++i) {

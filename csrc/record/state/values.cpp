@@ -50,14 +50,6 @@ const Names& names() noexcept {
   return table;
 }
 
-Val Recorder::owned(PyObject* object) {
-  if (object == Py_None || object == Py_True || object == Py_False) return Val::constant(object);
-  bool created;
-  reads_.facts.find(object, FactKind::kOwned, &created);
-  if (created) trace_->owned.push_back(Ref::borrow(object));
-  return Val::constant(object);
-}
-
 Val Recorder::constant(PyObject* object) {
   if (is_plain_const(object) || cpython::dies_unnoticed(Py_TYPE(object))) return owned(object);
   if (!heap_.arguments.empty())

@@ -55,7 +55,7 @@ Val Recorder::load_varying(PyObject* container, PyObject* key, PyObject* value, 
   if (cpython::is_scalar(value)) {
     loaded = add_reg(Rep::kObject, Py_TYPE(value), value);
     guard.out = loaded.index();
-    add_guard(guard);
+    reads_.add_guard(guard);
     vary(loaded, value);
   } else {
     loaded = take_by_kind(value, guard);
@@ -125,7 +125,7 @@ int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
     *value = load_varying(dict, guard.expected, found, guard);
     return 1;
   }
-  if (!guard_item(dict, key, found)) return -1;
+  if (!reads_.guard_item(dict, key, found)) return -1;
   if (there > 0) *value = constant(found);
   if (PyUnicode_CheckExact(key)) read = {version, key, there > 0 ? *value : Val()};
   return there;

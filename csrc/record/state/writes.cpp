@@ -71,12 +71,8 @@ bool Recorder::is_same_object(uint32_t reg, PyObject* real, PyObject* object) {
   guard.op = same ? GuardOp::kSame : GuardOp::kNotSame;
   guard.subject = Val::constant(object);
   guard.number = reg;
-  fact.guard = add_guard(guard);
+  fact.guard = reads_.add_guard(guard);
   return same;
-}
-
-bool Recorder::is_adopted(PyObject* object) {
-  return reads_.facts.get(object, FactKind::kAdopted) != nullptr;
 }
 
 // The model of a container that the program is about to write, or Null. Its content may not be known (see content_of).
@@ -94,7 +90,7 @@ Val Recorder::writable(Val container) {
     return has_changed(known) ? Val() : known;
   }
   const bool guarded = reads_.facts.get(object, list ? FactKind::kList : FactKind::kSet) != nullptr;
-  if (guarded && !(list ? guard_list(object) : guard_set(object))) return Val();
+  if (guarded && !(list ? reads_.guard_list(object) : reads_.guard_set(object))) return Val();
   Val made = new_virtual(list ? VirtualKind::kList : VirtualKind::kSet, Py_TYPE(object));
   trace_->virtuals[made.index()].buildable = false;
   Model& content = model(made);
@@ -173,7 +169,7 @@ Val Recorder::content_to_drop(Val container) {
   Guard guard{};
   guard.op = GuardOp::kQuiet;
   guard.subject = container;
-  add_guard(guard);
+  reads_.add_guard(guard);
   note_lasting();
   content.unread = false;
   content.original.clear();
@@ -253,52 +249,11 @@ Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callab
   return made;
 }
 
-// A dict that existed before is about to be written: what it held is remembered, for a guard of all of it.
-bool Recorder::touch_dict(PyObject* dict) {
-  Fact* fact;
-  if (!dict_fact(dict, &fact)) return false;
-  if (reads_.written.empty() || reads_.written.back() != dict) reads_.written.push_back(dict);
-  if (reads_.written_dicts.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
-  BeforeWrite& before = reads_.written_dicts[fact->guard];
-  Objects& items = before.items;
-  bool created;
-  before.fact = reads_.facts.size();
-  reads_.facts.find(dict, FactKind::kTouched, &created);
-  Py_ssize_t position = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(dict, &position, &key, &value)) {
-    items.push_back(key);
-    items.push_back(value);
-    // The write to come may free a number or a string, which is compared by value later.
-    if (cpython::is_scalar(key)) owned(key);
-    if (cpython::is_scalar(value)) owned(value);
-  }
-  if (reads_.dict_items[trace_->guards[fact->guard].aux].size() % 2 != 0) guard_written_keys(dict, *fact);
-  return true;
-}
-
-// A dict of which all is read, and which the trace writes, is no dict whose tag could decide: its keys, in order, are
-// guarded, and its values (close_dict_guards), as they were before the first write.
-void Recorder::guard_written_keys(PyObject* dict, const Fact& fact) {
-  auto written = reads_.written_dicts.find(fact.guard);
-  bool created = false;
-  if (written == reads_.written_dicts.end()) return;
-  reads_.facts.find(dict, FactKind::kWrittenKeys, &created);
-  if (!created) return;
-  Guard guard{};
-  guard.op = GuardOp::kDictSize;
-  guard.subject = Val::constant(dict);
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
-  guard.number = guard.count = static_cast<uint32_t>(written->second.items.size() / 2);
-  for (size_t i = 0; i < written->second.items.size(); i += 2) trace_->guard_items.push_back(written->second.items[i]);
-  add_guard(guard);
-}
-
 // What the recording knows of a dict that existed before follows dict[key] = value; a node writes it later.
 bool Recorder::put_in_dict(PyObject* dict, PyObject* key, Val value) {
   PyObject* old = nullptr;
   Val before;
-  if (cpython::dict_lookup(dict, key, &old) < 0 || !touch_dict(dict)) return false;
+  if (cpython::dict_lookup(dict, key, &old) < 0 || !reads_.touch_dict(dict)) return false;
   const bool written = overlay_find(dict, key, &before);
   pin_item(dict, key);
   note_write(dict, key, old, value);
@@ -312,7 +267,7 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
   PyObject* old = nullptr;
   const Val real = value.is_null() ? value : materialize(value);
   const Val shadow = live_ ? materialize(keep_key(key)) : Val();
-  if (!live_ || cpython::dict_lookup(dict, key, &old) < 0 || !touch_dict(dict)) return false;
+  if (!live_ || cpython::dict_lookup(dict, key, &old) < 0 || !reads_.touch_dict(dict)) return false;
   pin_item(dict, key);
   note_write(dict, key, old, value);
   if (value.is_null() || old == nullptr) reshape(Val::constant(dict));
@@ -326,7 +281,7 @@ bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
 
 // After the instruction: the tags of the dicts that it wrote moved on.
 void Recorder::refresh_written() {
-  for (PyObject* dict : reads_.written) written_dict(dict);
+  for (PyObject* dict : reads_.written) reads_.written_dict(dict);
   reads_.written.clear();
   guard_found();
 }

@@ -341,12 +341,12 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
       return recorder.guard_no_dict(self) ? 0 : -1;
     case cpython::Storage::kInline:
       if (load_inline(recorder, self, name, value)) return 1;
-      if (!recorder.guard_inline(self, name, &item)) return -1;
+      if (!recorder.reads().guard_inline(self, name, &item)) return -1;
       break;
     case cpython::Storage::kDict:
       if (!recorder.guard_instance(self, &dict)) return -1;
       if (dict != nullptr) return recorder.find_item(dict, name, value);
-      if (!recorder.guard_before_dict(self, name, &item)) return -1;
+      if (!recorder.reads().guard_before_dict(self, name, &item)) return -1;
       break;
     case cpython::Storage::kOther:
       return -1;
@@ -574,7 +574,7 @@ Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name
     function = virtual_field(object, field::kBoundMethod::kFunction);
     self = virtual_field(object, field::kBoundMethod::kSelf);
   } else {
-    if (!guard_parts(object.object())) return Invoke::kUnknown;
+    if (!reads_.guard_parts(object.object())) return Invoke::kUnknown;
     function = Val::constant(PyMethod_GET_FUNCTION(object.object()));
     self = constant(PyMethod_GET_SELF(object.object()));
   }

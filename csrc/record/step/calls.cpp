@@ -35,7 +35,7 @@ bool function_parts(Recorder& recorder, Val function, FunctionParts* parts) {
   PyObject* object = function.object();
   if (object == nullptr || Py_TYPE(object) != &PyFunction_Type) return false;
   auto* real = reinterpret_cast<PyFunctionObject*>(object);
-  if (!recorder.guard_function(real)) return false;
+  if (!recorder.reads().guard_function(real)) return false;
   parts->code = reinterpret_cast<PyCodeObject*>(real->func_code);
   if (real->func_defaults != nullptr) parts->defaults = Val::constant(real->func_defaults);
   if (real->func_kwdefaults != nullptr) parts->kwdefaults = Val::constant(real->func_kwdefaults);
@@ -328,7 +328,7 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
   PyTypeObject* type = Py_TYPE(object);
   if (type == &PyFunction_Type) return invoke_function(frame, callable, args, then, pops);
   if (type == &PyMethod_Type) {
-    if (!guard_parts(object)) return Invoke::kUnknown;
+    if (!reads_.guard_parts(object)) return Invoke::kUnknown;
     args.values.insert(args.values.begin(), constant(PyMethod_GET_SELF(object)));
     return invoke(frame, Val::constant(PyMethod_GET_FUNCTION(object)), args, then, pops);
   }

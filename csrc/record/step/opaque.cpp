@@ -474,7 +474,7 @@ bool Recorder::check_class(Operand tensor) {
   guard.op = GuardOp::kType;
   guard.subject = Val::reg(reg);
   guard.expected = reinterpret_cast<PyObject*>(type);
-  add_guard(guard);
+  reads_.add_guard(guard);
   return true;
 }
 

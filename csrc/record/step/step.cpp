@@ -78,7 +78,7 @@ bool cell_content(Recorder& recorder, Val cell, Val* value) {
       *value = recorder.load_varying(cell.object(), Py_None, content, guard);
       return true;
     }
-    if (!recorder.guard_cell(cell.object(), &content)) recorder.stop(Abort::kChanged, "a closure variable");
+    if (!recorder.reads().guard_cell(cell.object(), &content)) recorder.stop(Abort::kChanged, "a closure variable");
     if (recorder.live() && content != nullptr) *value = recorder.constant(content);
   }
   return recorder.live();

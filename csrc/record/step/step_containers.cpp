@@ -249,7 +249,7 @@ Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
   Recorder& recorder = drive.recorder();
   PyObject *object = nullptr, *value = nullptr;
   const Py_hash_t hash = co_await hash_in_python(drive, key, &object);
-  if (!recorder.read_same(dict.object(), object, hash, &value)) co_await drive.unknown();
+  if (!recorder.reads().read_same(dict.object(), object, hash, &value)) co_await drive.unknown();
   co_return recorder.constant(value);
 }
 
@@ -435,7 +435,7 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
     found = there > 0;
   } else if (container.is_const() && PyAnySet_CheckExact(container.object())) {
     if (object == nullptr) return false;
-    found = recorder.guarded_set_holds(container.object(), object);
+    found = recorder.reads().guarded_set_holds(container.object(), object);
   } else if (type == &PyUnicode_Type && object != nullptr && container.is_const()) {
     if (!PyUnicode_CheckExact(object)) return false;
     found = PyUnicode_Contains(container.object(), object);

@@ -19,7 +19,7 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
   Val classes = frame.top();
   Vals items;
   bool known = classes.object() != nullptr && is_builtin_class(classes.object());
-  if (known && PyTuple_CheckExact(classes.object())) known = recorder.guard_parts(classes.object());
+  if (known && PyTuple_CheckExact(classes.object())) known = recorder.reads().guard_parts(classes.object());
   if (!known && recorder.is_virtual(classes, VirtualKind::kTuple)) {
     known = true;
     for (Val item : recorder.model(classes).items)

@@ -137,7 +137,7 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
     // What was there is not looked at, unless it is to be deleted: it may be another object in each call.
     Val before;
     if (dict != nullptr && value.is_null() && recorder.find_item(dict, name, &before) < 0) return false;
-    if (dict != nullptr && !recorder.touch_dict(dict)) return false;
+    if (dict != nullptr && !recorder.reads().touch_dict(dict)) return false;
     if (cpython::dict_lookup(cpython::instance_dict(self), name, &old) < 0) return false;
   } else if (storage == cpython::Storage::kInline) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);
@@ -181,7 +181,7 @@ Invoke write_by_class(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
 void after_store(Recorder& recorder, ShadowFrame& frame, PyObject*) {
   PyObject* object = frame.pending.x.object();
   PyObject* dict = object == nullptr ? nullptr : cpython::instance_dict(object);
-  if (dict != nullptr) recorder.written_dict(dict);
+  if (dict != nullptr) recorder.reads().written_dict(dict);
 }
 
 namespace {
@@ -246,7 +246,7 @@ void step_prepare_call(Recorder& recorder, ShadowFrame& frame, int count) {
     if (object != nullptr && Py_TYPE(object) == &PyMethod_Type)  // CPython takes it apart
       frame.loose.push_back(frame.locals + frame.sp - count - 2);
   } else if (PyObject* object = callee.callable.object(); object != nullptr && Py_TYPE(object) == &PyMethod_Type) {
-    if (!recorder.guard_parts(object)) return;
+    if (!recorder.reads().guard_parts(object)) return;
     const Val function = Val::constant(PyMethod_GET_FUNCTION(object));
     frame.set_callee(count, function, recorder.constant(PyMethod_GET_SELF(object)));
   }

@@ -208,17 +208,17 @@ bool Recorder::truth(Val value, bool* out) {
     return true;
   }
   if (PyDict_CheckExact(object) || type == &PyODict_Type) {
-    if (!guard_dict_whole(object)) return false;
+    if (!reads_.guard_dict_whole(object)) return false;
     *out = PyDict_GET_SIZE(object) > 0;
     return true;
   }
   if (PyList_CheckExact(object)) {
-    if (!guard_list(object, kSize)) return false;
+    if (!reads_.guard_list(object, ReadSet::kSize)) return false;
     *out = PyList_GET_SIZE(object) > 0;
     return true;
   }
   if (PySet_CheckExact(object)) {
-    if (!guard_set(object, kSize)) return false;
+    if (!reads_.guard_set(object, ReadSet::kSize)) return false;
     *out = PySet_GET_SIZE(object) > 0;
     return true;
   }
@@ -389,7 +389,7 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int op, bool to_bool) 
       PyObject* dict = nullptr;
       for (PyObject* object : {a, b}) {
         if (!recorder.guard_instance(object, &dict)) return;
-        recorder.guard_value(object);
+        recorder.reads().guard_value(object);
       }
       recorder.guard_type_version(x);
       recorder.guard_type_version(y);

@@ -69,8 +69,8 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   void take_tensor(Val source, PyObject* tensor, Val reg);  // an input from here on
   Val tensor_source(Val tensor) const;                      // where an input tensor's object is; Null for a result
   bool is_older(Val tensor) const;                          // it was made, or found, before foreign code ran
-  PyObject* real(Val value) const;                          // the object it stands for now, if known
-  PyTypeObject* type_of(Val value) const;                   // exact type, or null
+  PyObject* real(Val value) const { return heap_.real(value); }
+  PyTypeObject* type_of(Val value) const { return heap_.type_of(value); }
   Model& model(Val value) { return *heap_.models[value.index()]; }
   Model& model(uint32_t index) { return *heap_.models[index]; }
   bool is_virtual(Val value, VirtualKind kind) const {
@@ -80,14 +80,13 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   Val own(Val container);  // nothing but the trace reaches it, until foreign code is given it
   bool is_fresh(Val object) const { return trace_->virtuals[object.index()].reg_time != 0; }  // no argument
   void log(Val object, LogOp op, Val key, Val value, uint32_t index = 0);
-  // The model of `holder` mentions `part` there: what is logged says so itself.
-  void mention(Val holder, Val part, size_t place);
+  void mention(Val holder, Val part, size_t place) { heap_.mention(holder, part, place); }
   Val new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count);
   Val new_dict();
   Val new_iterator(Val iterable);
-  void reshape(Val source);                         // its keys, or the items of a deque, come or go now
-  void note_begun(Val iterator);                    // see Model::begun
-  bool is_stale(uint32_t iterator, uint32_t time);  // its source was reshaped: it raises, or goes on who knows where
+  void reshape(Val source) { heap_.reshape(source); }
+  void note_begun(Val iterator) { heap_.note_begun(iterator); }
+  bool is_stale(uint32_t iterator, uint32_t time) { return heap_.is_stale(iterator, time); }
   Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
   void set_field(Val object, uint32_t field, Val value);
   void dict_set(Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
@@ -216,8 +215,7 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   bool may_leave() { return snapshot_usable(exit_snapshot()); }
   uint32_t snapshot_of(size_t level);
   Val add_reg(Rep rep, PyTypeObject* type, PyObject* observed);
-  void set_type(Val reg, PyTypeObject* type);                  // it is known now, until foreign code runs
-  void becomes_real(Val object, uint32_t reg, uint32_t time);  // from that time on it is what the register holds
+  void set_type(Val reg, PyTypeObject* type);  // it is known now, until foreign code runs
 
   // -- calls (calls.cpp); the operands are still on the shadow stack, `pops` says how many
   Invoke invoke(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops);
@@ -405,7 +403,6 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   bool is_untouched(PyObject* container);
   Val take_by_kind(PyObject* object, const Guard& load);
   void write_through(Val object, LogOp op, Val key, Val value);
-  void note_part(Val object, const LogEntry& entry);
   bool set_items_in_order(const Model& set, Vals* out);
   bool view_items(const Model& view, Vals* out);
   void note_stop(Abort reason, const std::string& detail);

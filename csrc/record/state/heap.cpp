@@ -5,6 +5,101 @@
 
 namespace pijit {
 
+Val Heap::add(VirtualKind kind, PyTypeObject* type) {
+  Virtual record{};
+  record.kind = kind;
+  record.buildable = row_of(kind).buildable;
+  record.type = type;
+  record.birth = ++trace().clock;
+  trace().virtuals.push_back(record);
+  models.push_back(std::make_unique<Model>());
+  models.back()->kind = kind;
+  models.back()->type = type;
+  return Val::virtual_object(static_cast<uint32_t>(models.size() - 1));
+}
+
+// An entry of an object that is not real. Its parts are noted.
+void Heap::log(Val object, LogEntry entry) {
+  Virtual& record = trace().virtuals[object.index()];
+  const bool list = record.kind == VirtualKind::kList || record.kind == VirtualKind::kDeque;
+  const bool one_place = record.kind == VirtualKind::kCell || record.kind == VirtualKind::kGenerator;
+  record.rewritten |= entry.op == LogOp::kDelItem || entry.op == LogOp::kDelAttr || entry.op == LogOp::kClear ||
+                      (entry.op == LogOp::kSetItem && list) || (one_place && record.head != kNone);
+  entry.time = ++trace().clock;
+  const auto position = static_cast<uint32_t>(trace().log.size());
+  trace().log.push_back(entry);
+  log_links.push_back({object.index(), record.tail});
+  if (record.head == kNone) {
+    record.head = position;
+  } else {
+    trace().log[record.tail].next = position;
+  }
+  record.tail = position;
+  if (entry.key.is_virtual() || entry.value.is_virtual()) models[object.index()]->last_part = position;
+}
+
+void Heap::mention(Val holder, Val part, size_t place) {
+  if (part.is_reg() && trace().regs[part.index()].rep != Rep::kObject) return;
+  holders.note(part, holder.index(), static_cast<uint32_t>(place));
+  // It is an object that foreign code has seen, though something still takes it for what it was before.
+  const bool stale = part.is_virtual() && part.index() < stale_regs.size() && stale_regs[part.index()] != kNone;
+  if (stale) due.push_back(part.index());
+}
+
+// The model mentions what an entry has put into it.
+void Heap::note_part(Val object, const LogEntry& entry) {
+  if (!entry.value.is_virtual() && !entry.value.is_reg()) return;
+  const Model& content = model(object);
+  const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
+  const bool counted = entry.op == LogOp::kField || entry.op == LogOp::kInsert || (list && entry.op == LogOp::kSetItem);
+  const size_t size = entry.op == LogOp::kSetAttr ? content.attrs.size() : content.items.size();
+  const bool told = counted || (entry.op == LogOp::kItem && entry.index != 0);
+  mention(object, entry.value, told ? entry.index : std::max<size_t>(size, 1) - 1);
+}
+
+void Heap::becomes_real(Val object, uint32_t reg, uint32_t time) {
+  Virtual& record = trace().virtuals[object.index()];
+  record.reg = reg;
+  record.reg_time = time;
+  built.push_back(object.index());
+  due.push_back(object.index());
+}
+
+PyObject* Heap::real(Val value) const {
+  switch (value.kind()) {
+    case ValueKind::kConst:
+      return value.object();
+    case ValueKind::kReg:
+      return reg_objects[value.index()];
+    case ValueKind::kVirtual:
+      return models[value.index()]->real;
+    case ValueKind::kNull:
+      break;
+  }
+  return nullptr;
+}
+
+PyTypeObject* Heap::type_of(Val value) const {
+  switch (value.kind()) {
+    case ValueKind::kConst:
+      return Py_TYPE(value.object());
+    case ValueKind::kReg:
+      return recording_.trace().regs[value.index()].type;
+    case ValueKind::kVirtual:
+      return models[value.index()]->type;
+    case ValueKind::kNull:
+      break;
+  }
+  return nullptr;
+}
+
+// An iterator was used in a way that no call of its class makes good.
+void Heap::note_begun(Val iterator) {
+  if (model(iterator).begun != UINT32_MAX) return;
+  model(iterator).begun = ++trace().clock;
+  begun.push_back(iterator.index());
+}
+
 // Of what foreign code has seen nothing but the register is known.
 Val Heap::fresh_key(PyObject* key) const {
   const auto fresh = virtual_keys.find(key);
@@ -19,6 +114,19 @@ Vec<uint32_t>& Heap::reshaped(Val source) {
   if (!source.is_virtual()) return reshaped_dicts[source.object()];
   const uint32_t owner = model(source).owner;
   return model(owner != kNone ? owner : source.index()).reshaped.all();
+}
+
+void Heap::reshape(Val source) {
+  Vec<uint32_t>& times = reshaped(source);
+  times.push_back(++trace().clock);
+  while (is_virtual(source, VirtualKind::kView)) source = model(source).items[0];
+  reshapes.push_back(source);
+}
+
+bool Heap::is_stale(uint32_t iterator, uint32_t time) {
+  const Vec<uint32_t>& times = reshaped(model(iterator).items[0]);
+  const auto next = std::upper_bound(times.begin(), times.end(), trace().virtuals[iterator].birth);
+  return next != times.end() && *next <= time;
 }
 
 // Objects that escaped are what their registers hold: nothing is known of their content any more. Those that became

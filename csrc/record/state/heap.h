@@ -30,7 +30,18 @@ class Heap {
   bool is_virtual(Val value, VirtualKind kind) const {
     return value.is_virtual() && models[value.index()]->kind == kind;
   }
-  Val fresh_key(PyObject* key) const;   // what is compared as this key; Null: the key is itself
+  PyObject* real(Val value) const;         // the object it stands for now, if known
+  PyTypeObject* type_of(Val value) const;  // exact type, or null
+  Val add(VirtualKind kind, PyTypeObject* type);
+  void log(Val object, LogEntry entry);
+  void note_part(Val object, const LogEntry& entry);
+  // The model of `holder` mentions `part` there: what is logged says so itself.
+  void mention(Val holder, Val part, size_t place);
+  void becomes_real(Val object, uint32_t reg, uint32_t time);  // from that time on it is what the register holds
+  void note_begun(Val iterator);                               // see Model::begun
+  void reshape(Val source);                                    // its keys, or the items of a deque, come or go now
+  bool is_stale(uint32_t iterator, uint32_t time);  // its source was reshaped: it raises, or goes on who knows where
+  Val fresh_key(PyObject* key) const;               // what is compared as this key; Null: the key is itself
   Vec<uint32_t>& reshaped(Val source);  // when keys of the dict or set, or of what a view shows, came or went
   // Every mention of it in a model, or in the frame of a generator, becomes a mention of the other.
   void replace(Val value, Val by);
@@ -80,6 +91,7 @@ class Heap {
   Vec<Filling*> fillings;
 
  private:
+  Trace& trace() { return recording_.trace(); }
   Vals forget_adopted(size_t mark);
   void undo_stale(uint32_t nodes, const Vals& forgotten);
   void forget_made(uint32_t made, uint32_t time);

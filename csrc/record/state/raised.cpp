@@ -85,7 +85,7 @@ Val Recorder::as_exception(Val value, PyObject* object) {
   if (object == nullptr || !PyExceptionInstance_Check(object)) return value;
   const Val exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
   model(exception).real = object;
-  becomes_real(exception, value.index(), ++trace_->clock);
+  heap_.becomes_real(exception, value.index(), ++trace_->clock);
   return exception;
 }
 

@@ -100,14 +100,6 @@ void Recorder::set_type(Val reg, PyTypeObject* type) {
   if (type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0) foreign_.typed.push_back(reg.index());
 }
 
-void Recorder::becomes_real(Val object, uint32_t reg, uint32_t time) {
-  Virtual& record = trace_->virtuals[object.index()];
-  record.reg = reg;
-  record.reg_time = time;
-  heap_.built.push_back(object.index());
-  heap_.due.push_back(object.index());
-}
-
 Val Recorder::new_int(int64_t observed) {
   const Ref number = Ref::steal(PyLong_FromLongLong(observed));
   return number ? add_reg(Rep::kInt, &PyLong_Type, owned(number.get()).object()) : Val();
@@ -116,34 +108,6 @@ Val Recorder::new_int(int64_t observed) {
 RegFacts Recorder::facts(Val reg) const {
   const RegInfo& info = trace_->regs[reg.index()];
   return {info.rep, info.type};
-}
-
-PyObject* Recorder::real(Val value) const {
-  switch (value.kind()) {
-    case ValueKind::kConst:
-      return value.object();
-    case ValueKind::kReg:
-      return heap_.reg_objects[value.index()];
-    case ValueKind::kVirtual:
-      return heap_.models[value.index()]->real;
-    case ValueKind::kNull:
-      break;
-  }
-  return nullptr;
-}
-
-PyTypeObject* Recorder::type_of(Val value) const {
-  switch (value.kind()) {
-    case ValueKind::kConst:
-      return Py_TYPE(value.object());
-    case ValueKind::kReg:
-      return trace_->regs[value.index()].type;
-    case ValueKind::kVirtual:
-      return heap_.models[value.index()]->type;
-    case ValueKind::kNull:
-      break;
-  }
-  return nullptr;
 }
 
 bool Recorder::touches_tensor(Val value) const {
@@ -168,65 +132,21 @@ void Recorder::own_class(PyTypeObject* type) {
 }
 
 Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
-  Virtual record{};
-  record.kind = kind;
-  record.buildable = row_of(kind).buildable;
-  record.type = type;
-  record.birth = ++trace_->clock;
-  trace_->virtuals.push_back(record);
   if (has_own_class(kind)) own_class(type);
-  auto model = std::make_unique<Model>();
-  model->kind = kind;
-  model->type = type;
-  model->switches = cpython::thread_switches(thread_);
-  heap_.models.push_back(std::move(model));
-  return Val::virtual_object(static_cast<uint32_t>(heap_.models.size() - 1));
+  const Val made = heap_.add(kind, type);
+  model(made).switches = cpython::thread_switches(thread_);
+  return made;
 }
 
 void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
-  Virtual& record = trace_->virtuals[object.index()];
   LogEntry entry{};
   entry.op = op;
   entry.index = index;
   entry.key = key;
   entry.value = value;
-  note_part(object, entry);
-  if (record.reg != kNone) return write_through(object, op, key, value);
-  const bool list = record.kind == VirtualKind::kList || record.kind == VirtualKind::kDeque;
-  const bool one_place = record.kind == VirtualKind::kCell || record.kind == VirtualKind::kGenerator;
-  record.rewritten |= op == LogOp::kDelItem || op == LogOp::kDelAttr || op == LogOp::kClear ||
-                      (op == LogOp::kSetItem && list) || (one_place && record.head != kNone);
-  entry.time = ++trace_->clock;
-  uint32_t position = static_cast<uint32_t>(trace_->log.size());
-  trace_->log.push_back(entry);
-  heap_.log_links.push_back({object.index(), record.tail});
-  if (record.head == kNone) {
-    record.head = position;
-  } else {
-    trace_->log[record.tail].next = position;
-  }
-  record.tail = position;
-  if (key.is_virtual() || value.is_virtual()) heap_.models[object.index()]->last_part = position;
-}
-
-void Recorder::mention(Val holder, Val part, size_t place) {
-  if (part.is_reg() && trace_->regs[part.index()].rep != Rep::kObject) return;
-  heap_.holders.note(part, holder.index(), static_cast<uint32_t>(place));
-  // It is an object that foreign code has seen, though something still takes it for what it was before.
-  const bool stale =
-      part.is_virtual() && part.index() < heap_.stale_regs.size() && heap_.stale_regs[part.index()] != kNone;
-  if (stale) heap_.due.push_back(part.index());
-}
-
-// The model mentions what an entry has put into it.
-void Recorder::note_part(Val object, const LogEntry& entry) {
-  if (!entry.value.is_virtual() && !entry.value.is_reg()) return;
-  const Model& content = model(object);
-  const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
-  const bool counted = entry.op == LogOp::kField || entry.op == LogOp::kInsert || (list && entry.op == LogOp::kSetItem);
-  const size_t size = entry.op == LogOp::kSetAttr ? content.attrs.size() : content.items.size();
-  const bool told = counted || (entry.op == LogOp::kItem && entry.index != 0);
-  mention(object, entry.value, told ? entry.index : std::max<size_t>(size, 1) - 1);
+  heap_.note_part(object, entry);
+  if (trace_->virtuals[object.index()].reg != kNone) return write_through(object, op, key, value);
+  heap_.log(object, entry);
 }
 
 // The object is real already: what is done to it now is done by a node.
@@ -286,26 +206,6 @@ Val Recorder::new_iterator(Val iterable) {
   Val iterator = new_virtual(VirtualKind::kIterator, &PyTupleIter_Type);
   set_field(iterator, field::kIterator::kSource, iterable);
   return iterator;
-}
-
-void Recorder::reshape(Val source) {
-  Vec<uint32_t>& times = heap_.reshaped(source);
-  times.push_back(++trace_->clock);
-  while (is_virtual(source, VirtualKind::kView)) source = virtual_field(source, 0);
-  heap_.reshapes.push_back(source);
-}
-
-// An iterator was used in a way that no call of its class makes good.
-void Recorder::note_begun(Val iterator) {
-  if (model(iterator).begun != UINT32_MAX) return;
-  model(iterator).begun = ++trace_->clock;
-  heap_.begun.push_back(iterator.index());
-}
-
-bool Recorder::is_stale(uint32_t iterator, uint32_t time) {
-  const Vec<uint32_t>& times = heap_.reshaped(model(iterator).items[0]);
-  const auto next = std::upper_bound(times.begin(), times.end(), trace_->virtuals[iterator].birth);
-  return next != times.end() && *next <= time;
 }
 
 void Recorder::set_field(Val object, uint32_t field, Val value) {
@@ -583,7 +483,7 @@ void Recorder::share_dict(Val instance) {
   node.count = 2;
   trace_->operands.insert(trace_->operands.end(),
                           {Val::reg(trace_->virtuals[instance.index()].reg), owned(names().dict)});
-  becomes_real(Val::virtual_object(model(instance).dict), out.index(), ++trace_->clock);
+  heap_.becomes_real(Val::virtual_object(model(instance).dict), out.index(), ++trace_->clock);
 }
 
 // What a generator holds. It is CPython's from now on.
@@ -665,7 +565,7 @@ Val Recorder::materialize(Val value) {
     node.snapshot = snapshot();
     raise_.any_traced_built = true;
   }
-  becomes_real(value, built.index(), time);
+  heap_.becomes_real(value, built.index(), time);
   if (content.dict != kNone) share_dict(value);
   // Its number may be needed longer than the object, which is not to live longer for it.
   if (content.address != kNone && !model(content.address).building) materialize(Val::virtual_object(content.address));

@@ -245,7 +245,7 @@ Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callab
   const Val out = call_for(type, callable, std::move(args));
   if (out.is_null()) return Val();
   const Val made = new_virtual(kind, type);
-  becomes_real(made, out.index(), ++trace_->clock);
+  heap_.becomes_real(made, out.index(), ++trace_->clock);
   return made;
 }
 

@@ -13,7 +13,10 @@ namespace pijit {
 
 struct Owners {
   Owners(Kernel& recording, cpython::Frame* root)
-      : heap_(recording, frames_, snapshots_), frames_(root), reads_(recording), foreign_(recording, heap_) {}
+      : heap_(recording, frames_, snapshots_),
+        frames_(root, !cpython::is_fresh(root), cpython::resume_index(root)),
+        reads_(recording),
+        foreign_(recording, heap_) {}
 
   // The heap lives longer than the frames: what they wait for is in it.
   Heap heap_;

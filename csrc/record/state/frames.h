@@ -10,8 +10,7 @@ namespace pijit {
 
 class FrameStack {
  public:
-  explicit FrameStack(cpython::Frame* of)
-      : root(of), in_the_middle(!cpython::is_fresh(of)), entered_at(cpython::resume_index(of)) {}
+  FrameStack(cpython::Frame* of, bool middle, int at) : root(of), in_the_middle(middle), entered_at(at) {}
 
   // Frames that were entered since are the business of whoever takes the instruction back (Recorder::unfollow).
   void undo(const TraceMark& mark) {

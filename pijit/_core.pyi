@@ -208,6 +208,7 @@ class GuardRow(TypedDict):
     """One guard; what its fields mean says guards.def."""
 
     kind: str
+    step: str  # from the subject to what the guard finds there
     subject: Value  # ("const", object), ("reg", n) or ("unknown", text)
     source: str  # the program's expression for it
     expected: Value

@@ -115,6 +115,7 @@ class GuardRows {
     const bool known = guard.subject.is_const() && sources_.is_known(guard.subject.object()) && !is_load(guard.op) &&
                        guard.op != GuardOp::kSame && guard.op != GuardOp::kNotSame;
     row["kind"] = guard_name(guard.op);
+    row["step"] = step_name(guard.op);
     row["subject"] = value(guard.subject);
     row["source"] = printer_.source(guard.subject);
     row["expected"] = constant(guard.expected);

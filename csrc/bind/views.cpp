@@ -475,7 +475,7 @@ py::dict tables_view() {
   ops.append(py::make_tuple(print, #effect, doc));
 #include "ir/ops.def"
 #undef PIJIT_OP
-#define PIJIT_GUARD(name, print, subject, act, found, expected, number, aux, items, doc) \
+#define PIJIT_GUARD(name, print, subject, act, found, expected, number, aux, items, step, words, doc) \
   guards.append(py::make_tuple(print, doc));
 #include "ir/guards.def"
 #undef PIJIT_GUARD

@@ -36,6 +36,31 @@ bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept {
 
 namespace {
 
+using What = Mismatch::What;
+
+// False, for a check that fails; says why if somebody asks.
+bool fails(Mismatch* why, What what) noexcept {
+  if (why != nullptr) why->what = what;
+  return false;
+}
+
+bool fails_at_item(Mismatch* why, const Guard& guard, uint32_t index, PyObject* now) noexcept {
+  if (why != nullptr) why->item = index - guard.first, why->now = now;
+  return fails(why, What::kItem);
+}
+
+bool is_size(uint64_t size, uint64_t before, Mismatch* why, What what = What::kSize) noexcept {
+  if (size == before) return true;
+  if (why != nullptr) why->size = size, why->before = before;
+  return fails(why, what);
+}
+
+bool is_expected(const Guard& guard, PyObject* now, Mismatch* why) noexcept {
+  if (is_same(now, guard.expected, guard.scalar)) return true;
+  if (why != nullptr) why->now = now;
+  return false;
+}
+
 PyTypeObject* expected_type(const Guard& guard) noexcept {
   return reinterpret_cast<PyTypeObject*>(guard.expected);
 }
@@ -57,36 +82,45 @@ bool load_count(const Guard& guard, Reg* regs, PyObject* enumerate) noexcept {
   return now.plain;
 }
 
-bool check_dict(const Trace& trace, const Guard& guard, PyObject* dict) noexcept {
+// A guard that fails for its tag or for a key is looked through to the end if somebody asks: an item may say more.
+bool check_dict(const Trace& trace, const Guard& guard, PyObject* dict, Mismatch* why) noexcept {
   const uint64_t version = cpython::dict_version(dict);
   if (version == guard.number) return true;
-  if (guard.aux != 0) return false;
+  bool holds = guard.aux == 0;
+  if (!holds && why == nullptr) return false;
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* value;
-    if (trace.guard_item_scalar[i] == 0) return false;  // a key that may be dead
+    if (trace.guard_item_scalar[i] == 0) {  // a key that may be dead
+      if (why == nullptr) return false;
+      holds = false;
+      continue;
+    }
     if (cpython::dict_lookup_exact(dict, trace.guard_items[i], &value) < 0 || !is_item(trace, i + 1, value))
-      return false;
+      return fails_at_item(why, guard, i + 1, value);
   }
-  guard.number = version;
-  return true;
+  if (holds) guard.number = version;
+  return holds;
 }
 
-bool check_dict_size(const Trace& trace, const Guard& guard, PyObject* dict) noexcept {
-  if (static_cast<uint64_t>(PyDict_GET_SIZE(dict)) != guard.number) return false;
+bool check_dict_size(const Trace& trace, const Guard& guard, PyObject* dict, Mismatch* why) noexcept {
+  if (!is_size(static_cast<uint64_t>(PyDict_GET_SIZE(dict)), guard.number, why)) return false;
   cpython::DictCursor cursor;
   PyObject *key, *value;
   const bool kept = guard.subject.is_reg();  // the trace keeps the keys
   for (uint32_t i = guard.first; i < guard.first + guard.count; ++i) {
     if (!cpython::dict_next(dict, &cursor, &key, &value)) return false;
-    if (!is_item(trace, i, key) && !(kept && cpython::same_key(key, trace.guard_items[i]))) return false;
+    if (!is_item(trace, i, key) && !(kept && cpython::same_key(key, trace.guard_items[i])))
+      return fails_at_item(why, guard, i, key);
   }
   return cpython::dict_ends(dict, cursor);
 }
 
-bool check_list(const Trace& trace, const Guard& guard, PyObject* list) noexcept {
-  if (PyList_GET_SIZE(list) != static_cast<Py_ssize_t>(guard.count)) return false;
-  for (uint32_t i = 0; i < guard.count; ++i)
-    if (!is_item(trace, guard.first + i, PyList_GET_ITEM(list, i))) return false;
+bool check_list(const Trace& trace, const Guard& guard, PyObject* list, Mismatch* why) noexcept {
+  if (!is_size(static_cast<uint64_t>(PyList_GET_SIZE(list)), guard.count, why)) return false;
+  for (uint32_t i = 0; i < guard.count; ++i) {
+    PyObject* now = PyList_GET_ITEM(list, i);
+    if (!is_item(trace, guard.first + i, now)) return fails_at_item(why, guard, guard.first + i, now);
+  }
   return true;
 }
 
@@ -112,8 +146,8 @@ bool check_suspended(const Trace& trace, const Guard& guard, PyObject* object) n
 }
 
 // Most often nothing has changed, not even the order of the table.
-bool check_set(const Trace& trace, const Guard& guard, PyObject* set) noexcept {
-  if (PySet_GET_SIZE(set) != static_cast<Py_ssize_t>(guard.count)) return false;
+bool check_set(const Trace& trace, const Guard& guard, PyObject* set, Mismatch* why) noexcept {
+  if (!is_size(static_cast<uint64_t>(PySet_GET_SIZE(set)), guard.count, why)) return false;
   Py_ssize_t position = 0;
   PyObject* item;
   uint32_t at = guard.first;
@@ -124,12 +158,14 @@ bool check_set(const Trace& trace, const Guard& guard, PyObject* set) noexcept {
   return true;
 }
 
-bool check_inline(const Trace& trace, const Guard& guard, PyObject* object) noexcept {
+bool check_inline(const Trace& trace, const Guard& guard, PyObject* object, Mismatch* why) noexcept {
   PyTypeObject* type = Py_TYPE(object);
-  if (type != expected_type(guard) || cpython::inline_values(object) == nullptr) return false;
+  if (type != expected_type(guard)) return fails(why, What::kOther);
+  if (cpython::inline_values(object) == nullptr) return false;
   if (guard.op == GuardOp::kNoInlineSlot) return cpython::current_shared_keys_version(type) == guard.number;
-  return cpython::shared_keys_id(type) == guard.number &&
-         is_item(trace, guard.first, cpython::inline_value(object, guard.aux));
+  if (cpython::shared_keys_id(type) != guard.number) return false;
+  PyObject* now = cpython::inline_value(object, guard.aux);
+  return is_item(trace, guard.first, now) || fails_at_item(why, guard, guard.first, now);
 }
 
 bool load_inline(const Guard& guard, Reg* regs, PyObject* object) noexcept {
@@ -138,19 +174,19 @@ bool load_inline(const Guard& guard, Reg* regs, PyObject* object) noexcept {
          cpython::shared_keys_id(type) == guard.number && load(guard, regs, cpython::inline_value(object, guard.aux));
 }
 
-bool check_instance(const Guard& guard, PyObject* object) noexcept {
-  if (Py_TYPE(object) != expected_type(guard)) return false;
+bool check_instance(const Guard& guard, PyObject* object, Mismatch* why) noexcept {
+  if (Py_TYPE(object) != expected_type(guard)) return fails(why, What::kClass);
   return guard.number == 0 || reinterpret_cast<uintptr_t>(cpython::instance_dict(object)) == guard.number;
 }
 
-bool check_context_var(const Guard& guard, PyObject* var) noexcept {
+bool check_context_var(const Guard& guard, PyObject* var, Mismatch* why) noexcept {
   PyObject* value = nullptr;
   if (PyContextVar_Get(var, nullptr, &value) < 0) {
     PyErr_Clear();
     return false;
   }
   drop_reference(value);  // the context, or the variable's default, keeps it
-  return is_same(value, guard.expected, guard.scalar);
+  return is_expected(guard, value, why);
 }
 
 // Entry number `position`, in order. An OrderedDict is walked: guards ask for one entry after the other, so the walk
@@ -215,7 +251,7 @@ bool has_layout(const Guard& guard, PyObject* subject) noexcept {
   return false;
 }
 
-bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
+bool check_guard(const Trace& trace, const Guard& guard, Reg* regs, Mismatch* why) noexcept {
   PyObject* subject = subject_of(guard, regs);
   if (subject == nullptr) return is_unseen(guard, regs);
   if (!has_layout(guard, subject)) return false;
@@ -225,24 +261,24 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
     case GuardOp::kType:
       return Py_TYPE(subject) == expected_type(guard);
     case GuardOp::kScalar:
-      return is_same(subject, guard.expected, guard.scalar);
+      return is_expected(guard, subject, why);
     case GuardOp::kTypeVersion:
       return cpython::current_type_version(reinterpret_cast<PyTypeObject*>(subject)) == guard.number;
     case GuardOp::kInstance:
-      return check_instance(guard, subject);
+      return check_instance(guard, subject, why);
     case GuardOp::kInlineSlot:
     case GuardOp::kNoInlineSlot:
-      return check_inline(trace, guard, subject);
+      return check_inline(trace, guard, subject, why);
     case GuardOp::kNoAttribute:
       return cpython::lacks_attribute(subject, guard.expected);
     case GuardOp::kDict:
-      return check_dict(trace, guard, subject);
+      return check_dict(trace, guard, subject, why);
     case GuardOp::kDictSize:
-      return check_dict_size(trace, guard, subject);
+      return check_dict_size(trace, guard, subject, why);
     case GuardOp::kList:
-      return check_list(trace, guard, subject);
+      return check_list(trace, guard, subject, why);
     case GuardOp::kSet:
-      return check_set(trace, guard, subject);
+      return check_set(trace, guard, subject, why);
     case GuardOp::kQuiet:
       return cpython::holds_quiet_items(subject);
     case GuardOp::kParts:
@@ -253,15 +289,15 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
       return cpython::equal_values(subject, guard.expected);
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
-      return static_cast<uint64_t>(PySequence_Fast_GET_SIZE(subject)) == guard.number;
+      return is_size(static_cast<uint64_t>(PySequence_Fast_GET_SIZE(subject)), guard.number, why, What::kRow);
     case GuardOp::kFunction:
       return cpython::current_function_version(subject) == guard.number;
     case GuardOp::kCell:
-      return is_same(PyCell_GET(subject), guard.expected, guard.scalar);
+      return is_expected(guard, PyCell_GET(subject), why);
     case GuardOp::kSlot:
-      return is_same(cpython::object_at(subject, static_cast<Py_ssize_t>(guard.number)), guard.expected, guard.scalar);
+      return is_expected(guard, cpython::object_at(subject, static_cast<Py_ssize_t>(guard.number)), why);
     case GuardOp::kContextVar:
-      return check_context_var(guard, subject);
+      return check_context_var(guard, subject, why);
     case GuardOp::kLoadSelf:
       return load(guard, regs, subject);
     case GuardOp::kLoadTupleItem:
@@ -294,7 +330,7 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept {
     case GuardOp::kAbcRegistry:
       return cpython::abc_registrations() == guard.number;
     case GuardOp::kRecursionLimit:
-      return static_cast<uint64_t>(Py_GetRecursionLimit()) == guard.number;
+      return is_size(static_cast<uint64_t>(Py_GetRecursionLimit()), guard.number, why, What::kRow);
   }
   return false;
 }

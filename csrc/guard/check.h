@@ -32,8 +32,24 @@ PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept;
 bool has_layout(const Guard& guard, PyObject* subject) noexcept;
 // `now` is item `index` of Trace::guard_items: that object, or a scalar with the same bits. It may be null.
 bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept;
-// One of Trace::guards.
-bool check_guard(const Trace& trace, const Guard& guard, Reg* regs) noexcept;
+
+// What a check saw where it failed. An explanation says that, and does not look again. Objects are borrowed.
+struct Mismatch {
+  enum class What : uint8_t {
+    kRow,    // what the row of the guard says
+    kOther,  // the subject is another object
+    kClass,  // the subject is of another class
+    kSize,   // `size` items where there were `before`
+    kItem,   // item `item` of the guard is `now`
+  };
+  What what = What::kRow;
+  uint32_t item = 0;
+  uint64_t size = 0, before = 0;
+  PyObject* now = nullptr;  // null: nothing is there
+};
+
+// One of Trace::guards. `why` is written if the guard does not hold; null: nobody asks.
+bool check_guard(const Trace& trace, const Guard& guard, Reg* regs, Mismatch* why = nullptr) noexcept;
 
 // Which guard does not hold, in words, with both values; empty if all hold. Checks again, so registers are written.
 // `start` is the function or object that the trace belongs to, which is alive.

@@ -1,8 +1,11 @@
 // Says which guard does not hold, with what was expected and what is there now.
 //
+// The check itself says where it failed (`Mismatch`), and the row of the guard has the words. Nothing is compared again.
 // What the guards before it name is alive, since they hold. Other objects that the trace names may be dead: of these
 // the class is told, if the trace knows it and it lives.
+#include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "cpython/objects.h"
 #include "guard/check.h"
@@ -58,13 +61,37 @@ bool is_of_derived(const Guard& guard, PyObject* subject) noexcept {
   return whole && derived_from(subject) != nullptr;
 }
 
+// What may stand in braces in the column `words` of guards.def.
+enum class Part : uint8_t { kName, kPlace, kChange, kClass, kExpected, kNow, kNumber, kRegister };
+constexpr std::string_view kParts[] = {"name", "place", "change", "class", "expected", "now", "number", "register"};
+static_assert(std::size(kParts) == static_cast<size_t>(Part::kRegister) + 1);
+
+constexpr size_t find_part(std::string_view name) noexcept {
+  size_t at = 0;
+  while (at < std::size(kParts) && kParts[at] != name) ++at;
+  return at;
+}
+
+constexpr bool words_are_known() noexcept {
+  for (const GuardRow& row : kGuardRows)
+    for (size_t at = row.words.find('{'); at != std::string_view::npos; at = row.words.find('{', at + 1)) {
+      const size_t end = row.words.find('}', at);
+      if (end == std::string_view::npos) return false;
+      if (find_part(row.words.substr(at + 1, end - at - 1)) == std::size(kParts)) return false;
+    }
+  return true;
+}
+static_assert(words_are_known(), "guards.def has words with a part that nobody fills in");
+
 // One guard that does not hold.
 class Explanation {
  public:
-  Explanation(const Trace& trace, const Guard& guard, const Reg* regs, const ObjectSet& alive)
+  Explanation(const Trace& trace, const Guard& guard, const Reg* regs, const ObjectSet& alive, const Mismatch& mismatch)
       : trace_(trace),
         guard_(guard),
+        row_(row_of(guard.op)),
         alive_(alive),
+        mismatch_(mismatch),
         subject_(subject_of(guard, regs)),
         written_(trace.inputs > 0 ? written_code(trace, regs[0].object) : nullptr),
         print_(trace, false, &alive, written_),
@@ -75,21 +102,21 @@ class Explanation {
  private:
   std::string name() const;
   std::string found_at(PyObject* object, const std::string& place) const;
-  std::string pair(const std::string& place, PyObject* now, PyObject* before) const;
-  std::string counts(const std::string& things, uint64_t now, uint64_t before) const;
-  std::string member(PyObject* now, PyObject* before) const {
-    return pair(print_.sources().place(guard_), now, before);
+  std::string change(const std::string& place, PyObject* now, PyObject* before) const;
+  std::string pair(const std::string& place, PyObject* now, PyObject* before) const {
+    return place + ": " + change(place, now, before);
   }
-  std::string dict() const;
-  std::string keys() const;
-  std::string list() const;
-  std::string inline_slot() const;
-  std::string context_variable() const;
+  std::string part(Part part, const std::string& before) const;
+  std::string filled(std::string_view words) const;
+  std::string item_place() const;
+  std::string mismatch() const;
   PyObject* item(uint32_t i) const { return trace_.guard_items[guard_.first + i]; }
 
   const Trace& trace_;
   const Guard& guard_;
+  const GuardRow& row_;
   const ObjectSet& alive_;
+  const Mismatch& mismatch_;
   PyObject* subject_;
   PyCodeObject* written_;
   Printer print_;
@@ -115,138 +142,93 @@ std::string Explanation::found_at(PyObject* object, const std::string& place) co
   return text == place || text[0] == '<' ? "" : " (" + text + ")";
 }
 
-std::string Explanation::pair(const std::string& place, PyObject* now, PyObject* before) const {
+// `place`: where the objects stand, as it is written before the change.
+std::string Explanation::change(const std::string& place, PyObject* now, PyObject* before) const {
   const bool known = before == nullptr || print_.sources().is_known(before);
   const PyTypeObject* type = known ? nullptr : print_.sources().class_of(before);
   const std::string was = known             ? describe(before) + found_at(before, place)
                           : type != nullptr ? std::string("<") + type->tp_name + ">"
                                             : "another object";
   const std::string is = describe(now) + found_at(now, place);
-  if (is == was) return place + ": another " + is + " than before";
-  return place + ": " + is + " now, " + was + " before";
+  return is == was ? "another " + is + " than before" : is + " now, " + was + " before";
 }
 
-std::string Explanation::counts(const std::string& things, uint64_t now, uint64_t before) const {
-  return name_ + ": " + std::to_string(now) + " " + things + " now, " + std::to_string(before) + " before";
-}
-
-// What the dict holds now where it held something else.
-std::string Explanation::dict() const {
-  for (uint32_t i = 0; i + 1 < guard_.count; i += 2) {
-    PyObject* value;
-    if (trace_.guard_item_scalar[guard_.first + i] == 0) continue;
-    const int found = cpython::dict_lookup_exact(subject_, item(i), &value);
-    if (found < 0 || !is_item(trace_, guard_.first + i + 1, value))
-      return pair(print_.sources().item_place(guard_, item(i)), value, item(i + 1));
+// `before`: the text that stands before it.
+std::string Explanation::part(Part part, const std::string& before) const {
+  switch (part) {
+    case Part::kName:
+      return name_;
+    case Part::kPlace:
+      return print_.sources().place(guard_);
+    case Part::kChange: {
+      const std::string place = before.substr(0, before.rfind(": "));
+      return change(place, row_.step == column::Step::itself ? subject_ : mismatch_.now, guard_.expected);
+    }
+    case Part::kClass:
+      return type_name(subject_);
+    case Part::kExpected:
+      return print_.object(guard_.expected);
+    case Part::kNow:
+      return std::to_string(mismatch_.size);
+    case Part::kNumber:
+      return std::to_string(guard_.number);
+    case Part::kRegister:
+      return print_.source(Val::reg(static_cast<uint32_t>(guard_.number)));
   }
-  return name_ + ": a dict that has changed";
+  return "";
 }
 
-std::string Explanation::keys() const {
-  const auto size = static_cast<uint64_t>(PyDict_GET_SIZE(subject_));
-  if (size != guard_.number) return counts("keys", size, guard_.number);
-  PyObject *key = nullptr, *value = nullptr;
-  Py_ssize_t at = 0;
-  for (uint32_t i = 0; i < guard_.count && PyDict_Next(subject_, &at, &key, &value); ++i)
-    if (!is_item(trace_, guard_.first + i, key)) return pair(name_ + ": key " + std::to_string(i), key, item(i));
-  return name_ + ": its keys changed";
-}
-
-std::string Explanation::list() const {
-  const Py_ssize_t size = PyList_GET_SIZE(subject_);
-  if (size != static_cast<Py_ssize_t>(guard_.count)) return counts("items", static_cast<uint64_t>(size), guard_.count);
-  for (uint32_t i = 0; i < guard_.count; ++i) {
-    PyObject* now = PyList_GET_ITEM(subject_, i);
-    if (!is_item(trace_, guard_.first + i, now)) return pair(name_ + "[" + std::to_string(i) + "]", now, item(i));
+std::string Explanation::filled(std::string_view words) const {
+  std::string text;
+  for (size_t at = 0; at < words.size();) {
+    const size_t begin = std::min(words.find('{', at), words.size());
+    text += words.substr(at, begin - at);
+    if (begin == words.size()) break;
+    const size_t end = words.find('}', begin);
+    text += part(static_cast<Part>(find_part(words.substr(begin + 1, end - begin - 1))), text);
+    at = end + 1;
   }
-  return name_ + ": changed";
+  return text;
 }
 
-std::string Explanation::inline_slot() const {
-  auto* type = reinterpret_cast<PyTypeObject*>(guard_.expected);
-  if (Py_TYPE(subject_) != type) return pair(name_, subject_, guard_.expected);
-  if (guard_.op == GuardOp::kNoInlineSlot || cpython::inline_values(subject_) == nullptr ||
-      cpython::shared_keys_id(type) != guard_.number)
-    return name_ + ": its attributes are others, or in another order";
-  return member(cpython::inline_value(subject_, static_cast<Py_ssize_t>(guard_.aux)), item(0));
+// Where the item stands that is another one.
+std::string Explanation::item_place() const {
+  const std::string_view items = row_.items;
+  const std::string index = std::to_string(mismatch_.item);
+  if (items == "pairs") return print_.sources().item_place(guard_, item(mismatch_.item - 1));
+  if (items == "keys") return name_ + ": key " + index;
+  return row_.step == column::Step::at ? name_ + "[" + index + "]" : print_.sources().place(guard_);
 }
 
-std::string Explanation::context_variable() const {
-  PyObject* value = nullptr;
-  if (PyContextVar_Get(subject_, nullptr, &value) != 0) PyErr_Clear();
-  const Ref now = Ref::steal(value);
-  return pair(name_ + ".get()", value, guard_.expected);
+std::string Explanation::mismatch() const {
+  switch (mismatch_.what) {
+    case Mismatch::What::kRow:
+      return filled(row_.words);
+    case Mismatch::What::kOther:
+      return pair(name_, subject_, guard_.expected);
+    case Mismatch::What::kClass:
+      return filled(row_of(GuardOp::kType).words);
+    case Mismatch::What::kSize: {
+      const std::string things = std::string_view(row_.items) == "keys" ? " keys" : " items";
+      return name_ + ": " + std::to_string(mismatch_.size) + things + " now, " + std::to_string(mismatch_.before) +
+             " before";
+    }
+    case Mismatch::What::kItem:
+      return pair(item_place(), mismatch_.now, item(mismatch_.item));
+  }
+  return name_;
 }
 
 std::string Explanation::text() const {
   if (subject_ == nullptr) return name_ + ": missing";
-  if (is_load(guard_.op)) return print_.sources().place(guard_) + ": it is gone";
-  if (!has_layout(guard_, subject_)) return name_ + ": no " + layout_word(row_of(guard_.op).subject) + " any more";
+  if (is_load(guard_.op)) return filled(row_.words);
+  if (!has_layout(guard_, subject_)) return name_ + ": no " + layout_word(row_.subject) + " any more";
   if (is_of_derived(guard_, subject_)) {
     const std::string base = derived_from(subject_);
     return name_ + ": a " + type_name(subject_) + " is a subclass of " + base +
            ", and is taken as one object with what is in it; pass its items, or " + base + "(" + name_ + ")";
   }
-  switch (guard_.op) {
-    case GuardOp::kIs:
-    case GuardOp::kScalar:
-    case GuardOp::kEqual:
-    case GuardOp::kValue:
-      return pair(name_, subject_, guard_.expected);
-    case GuardOp::kType:
-    case GuardOp::kInstance:
-      if (Py_TYPE(subject_) == reinterpret_cast<PyTypeObject*>(guard_.expected))
-        return name_ + ": its __dict__ was replaced";
-      return name_ + ": " + type_name(subject_) + " now, " + print_.object(guard_.expected) + " before";
-    case GuardOp::kInlineSlot:
-    case GuardOp::kNoInlineSlot:
-      return inline_slot();
-    case GuardOp::kNoAttribute:
-      return print_.sources().place(guard_) + ": an attribute of the object itself now, and none before";
-    case GuardOp::kTypeVersion:
-      return name_ + ": the class or a base of it was changed";
-    case GuardOp::kDict:
-      return dict();
-    case GuardOp::kList:
-      return list();
-    case GuardOp::kDictSize:
-      return keys();
-    case GuardOp::kSet: {
-      const auto size = static_cast<uint64_t>(PySet_GET_SIZE(subject_));
-      return size != guard_.count ? counts("items", size, guard_.count) : name_ + ": its items changed";
-    }
-    case GuardOp::kQuiet:
-      return name_ + ": it holds what may have a finaliser";
-    case GuardOp::kParts:
-      return name_ + ": another " + type_name(subject_);
-    case GuardOp::kTupleSize:
-    case GuardOp::kListSize:
-      return counts("items", static_cast<uint64_t>(PySequence_Fast_GET_SIZE(subject_)), guard_.number);
-    case GuardOp::kFunction:
-      return name_ + ": its code or defaults were changed";
-    case GuardOp::kCell:
-      return member(PyCell_GET(subject_), guard_.expected);
-    case GuardOp::kSlot:
-      return member(cpython::object_at(subject_, static_cast<Py_ssize_t>(guard_.number)), guard_.expected);
-    case GuardOp::kContextVar:
-      return context_variable();
-    case GuardOp::kSame:
-      return name_ + ": no longer the same object as " + print_.source(Val::reg(static_cast<uint32_t>(guard_.number)));
-    case GuardOp::kNotSame:
-      return name_ + ": now the same object as " + print_.source(Val::reg(static_cast<uint32_t>(guard_.number)));
-    case GuardOp::kUnshared:
-      return name_ + ": something else holds it, too";
-    case GuardOp::kSuspended:
-      return name_ + ": another generator, or it stands elsewhere";
-    case GuardOp::kAbcRegistry:
-      return "a class was registered with an abstract base class";
-    case GuardOp::kRecursionLimit:
-      return "recursion limit: " + std::to_string(Py_GetRecursionLimit()) + " now, " + std::to_string(guard_.number) +
-             " before";
-    default:
-      break;
-  }
-  return name_;
+  return mismatch();
 }
 
 }  // namespace
@@ -257,7 +239,8 @@ std::string explain_miss(const Trace& trace, PyObject* start, Reg* regs) {
   if (start != nullptr) alive.insert(start);
   for (size_t i = 0; i < trace.entry_guards(); ++i) {
     const Guard& guard = trace.guards[i];
-    if (!check_guard(trace, guard, regs)) return Explanation(trace, guard, regs, alive).text();
+    Mismatch mismatch;
+    if (!check_guard(trace, guard, regs, &mismatch)) return Explanation(trace, guard, regs, alive, mismatch).text();
     note_alive(trace, guard, &alive);
   }
   if (trace.tensors == nullptr || trace.tensors->check(regs)) return "";

@@ -32,6 +32,15 @@ const char* guard_name(GuardOp op) noexcept {
   return row_of(op).print;
 }
 
+const char* step_name(GuardOp op) noexcept {
+  static constexpr const char* names[] = {
+#define PIJIT_GUARD(name, print, subject, act, found, expected, number, aux, items, step, words, doc) #step,
+#include "ir/guards.def"
+#undef PIJIT_GUARD
+  };
+  return names[static_cast<size_t>(op)];
+}
+
 const char* virtual_name(VirtualKind kind) noexcept {
   return row_of(kind).print;
 }

@@ -77,6 +77,22 @@ enum class Number : uint8_t {
   register_,  // index of another register
 };
 enum class GuardAux : uint8_t { none, varies, index, whole, holders };  // holders: how many references
+enum class Step : uint8_t {
+  none,
+  itself,     // no step: it is the subject
+  at,         // index `number` of a sequence, or that of an item
+  content,    // of a cell
+  slot,       // the object at byte offset `number`
+  inline_,    // the inline value at index `aux`
+  attribute,  // called `expected`
+  entry,      // of a dict, under `expected` or under the key of an item
+  key_at,     // key `number` of a dict, in order
+  value_at,   // value `number` of a dict, in order
+  get,        // the value of a context variable
+  variable,   // slot `number` of the frame of a generator
+  count,      // the next number of an enumerate object
+  function,   // of a generator
+};
 
 // Of virtuals.def.
 enum class Change : uint8_t { lasts, changes };
@@ -124,11 +140,21 @@ struct GuardRow {
   column::Number number;
   column::GuardAux aux;
   const char* items;
+  column::Step step;
+  std::string_view words;
 };
 inline constexpr GuardRow kGuardRows[] = {
-#define PIJIT_GUARD(name, print, subject, act, found, expected, number, aux, items, doc)  \
-  {print,           column::Layout::subject, column::Act::act,      column::Found::found, \
-   role(#expected), column::Number::number,  column::GuardAux::aux, role(#items)},
+#define PIJIT_GUARD(name, print, subject, act, found, expected, number, aux, items, step, words, doc) \
+  {print,                                                                                             \
+   column::Layout::subject,                                                                           \
+   column::Act::act,                                                                                  \
+   column::Found::found,                                                                              \
+   role(#expected),                                                                                   \
+   column::Number::number,                                                                            \
+   column::GuardAux::aux,                                                                             \
+   role(#items),                                                                                      \
+   column::Step::step,                                                                                \
+   words},
 #include "ir/guards.def"
 #undef PIJIT_GUARD
 };
@@ -220,6 +246,8 @@ static_assert(ops_agree());
 constexpr bool guards_agree() noexcept {
   for (const GuardRow& row : kGuardRows) {
     if (row.act == column::Act::loads && row.items != nullptr) return false;  // a load names one object
+    if (row.act == column::Act::loads && row.step == column::Step::none) return false;
+    if (row.words.empty()) return false;
     if (row.aux == column::GuardAux::whole && row.items == nullptr) return false;
     if (row.aux == column::GuardAux::index && row.number != column::Number::version)
       return false;  // an index means shared keys

@@ -200,48 +200,52 @@ const Source* Sources::variable(const Guard& guard, const Source* subject) const
   return make(Step::kAttribute, frame, input_name(found->second, static_cast<uint32_t>(guard.number)));
 }
 
-// The register that a guard loads.
-void Sources::load(const Guard& guard, const Source* subject) {
-  const auto set = [&](Step step, PyObject* object, uint64_t number) {
-    registers_.emplace(guard.out, make(step, subject, object, number));
-  };
-  switch (guard.op) {
-    case GuardOp::kLoadSelf:
-      registers_.emplace(guard.out, subject);
-      break;
-    case GuardOp::kLoadTupleItem:
-    case GuardOp::kLoadListItem:
-      return set(Step::kItem, nullptr, guard.number);
-    case GuardOp::kLoadCell:
-      return set(Step::kAttribute, words().contents, 0);
-    case GuardOp::kLoadSlot:
-      registers_.emplace(guard.out, at_offset(guard, subject));
-      break;
-    case GuardOp::kLoadInline:
-      registers_.emplace(guard.out, inline_value(guard, subject));
-      break;
-    case GuardOp::kLoadSuspended:
-      registers_.emplace(guard.out, variable(guard, subject));
-      break;
-    case GuardOp::kLoadCount:
-      return set(Step::kAttribute, words().count, 0);
-    case GuardOp::kLoadGeneratorFunction:
-      registers_.emplace(guard.out, make(Step::kAttribute, subject, words().function));
-      break;
-    case GuardOp::kLoadDictItem: {
-      const auto owner = owners_.find(guard.subject.object());
-      if (owner == owners_.end() || !is_identifier(guard.expected)) return set(Step::kItem, guard.expected, 0);
-      registers_.emplace(guard.out, make(Step::kAttribute, owner->second, guard.expected));
-      break;
-    }
-    case GuardOp::kLoadDictKeyAt:
-      return set(Step::kKeyAt, nullptr, guard.number);
-    case GuardOp::kLoadDictValueAt:
-      registers_.emplace(guard.out, value_at(guard, subject));
-      break;
-    default:
-      break;
+// An item of an instance's dict is an attribute of the instance.
+const Source* Sources::entry(const Guard& guard, const Source* subject) const {
+  const auto owner = owners_.find(guard.subject.object());
+  if (owner == owners_.end() || !is_identifier(guard.expected)) return make(Step::kItem, subject, guard.expected);
+  return make(Step::kAttribute, owner->second, guard.expected);
+}
+
+// A variable of a function, if it is known whose cell it is.
+const Source* Sources::content(const Guard& guard, const Source* subject) const {
+  const auto cell = is_load(guard.op) ? cells_.end() : cells_.find(guard.subject.object());
+  return cell != cells_.end() ? cell->second : make(Step::kAttribute, subject, words().contents);
+}
+
+// The path of the one thing that a guard finds in its subject; null: that has none.
+const Source* Sources::found(const Guard& guard, const Source* subject) const {
+  switch (row_of(guard.op).step) {
+    case column::Step::none:
+      return nullptr;
+    case column::Step::itself:
+      return subject;
+    case column::Step::at:
+      return make(Step::kItem, subject, nullptr, guard.number);
+    case column::Step::content:
+      return content(guard, subject);
+    case column::Step::slot:
+      return at_offset(guard, subject);
+    case column::Step::inline_:
+      return inline_value(guard, subject);
+    case column::Step::attribute:
+      return make(Step::kAttribute, subject, guard.expected);
+    case column::Step::entry:
+      return entry(guard, subject);
+    case column::Step::key_at:
+      return make(Step::kKeyAt, subject, nullptr, guard.number);
+    case column::Step::value_at:
+      return value_at(guard, subject);
+    case column::Step::get:
+      return make(Step::kGet, subject, nullptr);
+    case column::Step::variable:
+      return variable(guard, subject);
+    case column::Step::count:
+      return make(Step::kAttribute, subject, words().count);
+    case column::Step::function:
+      return make(Step::kAttribute, subject, words().function);
   }
+  return nullptr;
 }
 
 // The class that a guard asks for, or the one that has the layout into which it looks.
@@ -266,7 +270,9 @@ void Sources::note_class(const Guard& guard) {
     case column::Layout::cell:
       type = &PyCell_Type;
       break;
-    default:
+    case column::Layout::any:
+    case column::Layout::type:
+    case column::Layout::list_or_set:
       break;
   }
   if (guard.subject.is_const()) {
@@ -281,29 +287,26 @@ void Sources::note_class(const Guard& guard) {
 // A guard looks into its subject and finds objects there. Each gets a path: that of the subject, and one step more.
 void Sources::follow(const Guard& guard) {
   const Source* subject = this->subject(guard);
-  if (guard.out != kNone) {
-    if (guard.op == GuardOp::kLoadInline) note_class(guard);
-    return load(guard, subject);
-  }
   const auto item = [&](uint32_t i) { return trace_.guard_items[guard.first + i]; };
   switch (guard.op) {
+    case GuardOp::kType:
+    case GuardOp::kNoInlineSlot:
+    case GuardOp::kSet:
+    case GuardOp::kTupleSize:
+    case GuardOp::kListSize:
+      note_class(guard);
+      break;
     case GuardOp::kInstance:
       note_class(guard);
       if (guard.number != 0) owners_.emplace(reinterpret_cast<PyObject*>(guard.number), subject);
       break;
+    case GuardOp::kFunction:
+      note_class(guard);
+      name_cells(guard.subject.object());
+      break;
     case GuardOp::kDict:
       note_class(guard);
       follow_dict(guard, subject);
-      break;
-    case GuardOp::kNoInlineSlot:
-      note_class(guard);
-      break;
-    case GuardOp::kInlineSlot:
-      note_class(guard);
-      name(item(0), inline_value(guard, subject));
-      break;
-    case GuardOp::kSlot:
-      name(guard.expected, at_offset(guard, subject));
       break;
     case GuardOp::kList:
       note_class(guard);
@@ -313,39 +316,54 @@ void Sources::follow(const Guard& guard) {
       note_class(guard);
       follow_parts(guard, subject);
       break;
-    case GuardOp::kSet:
-    case GuardOp::kTupleSize:
-    case GuardOp::kListSize:
+    case GuardOp::kInlineSlot:
       note_class(guard);
+      name(item(0), found(guard, subject));
       break;
-    case GuardOp::kFunction:
-      note_class(guard);
-      name_cells(guard.subject.object());
-      break;
-    case GuardOp::kCell: {
-      const auto cell = cells_.find(guard.subject.object());
-      name(guard.expected, cell != cells_.end() ? cell->second : make(Step::kAttribute, subject, words().contents));
-      break;
-    }
+    case GuardOp::kSlot:
+    case GuardOp::kCell:
     case GuardOp::kContextVar:
-      name(guard.expected, make(Step::kGet, subject, nullptr));
-      break;
-    case GuardOp::kType:
-      note_class(guard);
-      break;
-    case GuardOp::kSuspended:  // the trace owns the code
-      if (guard.subject.is_reg())
-        generators_.emplace(guard.subject.index(), reinterpret_cast<PyCodeObject*>(guard.expected));
-      break;
-    case GuardOp::kDictSize:
-      if (guard.subject.is_reg()) keys_.emplace(guard.subject.index(), &guard);
+      name(guard.expected, found(guard, subject));
       break;
     case GuardOp::kIs:
       if (!guard.subject.is_reg()) break;
       name(guard.expected, subject);
       same_.emplace(guard.subject.index(), guard.expected);
       break;
-    default:
+    case GuardOp::kDictSize:
+      if (guard.subject.is_reg()) keys_.emplace(guard.subject.index(), &guard);
+      break;
+    case GuardOp::kSuspended:  // the trace owns the code
+      if (guard.subject.is_reg())
+        generators_.emplace(guard.subject.index(), reinterpret_cast<PyCodeObject*>(guard.expected));
+      break;
+    case GuardOp::kLoadInline:
+      note_class(guard);
+      [[fallthrough]];
+    case GuardOp::kLoadSelf:
+    case GuardOp::kLoadTupleItem:
+    case GuardOp::kLoadListItem:
+    case GuardOp::kLoadCell:
+    case GuardOp::kLoadSlot:
+    case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictKeyAt:
+    case GuardOp::kLoadDictValueAt:
+    case GuardOp::kLoadSuspended:
+    case GuardOp::kLoadCount:
+    case GuardOp::kLoadGeneratorFunction:
+      registers_.emplace(guard.out, found(guard, subject));
+      break;
+    case GuardOp::kScalar:
+    case GuardOp::kTypeVersion:
+    case GuardOp::kNoAttribute:
+    case GuardOp::kQuiet:
+    case GuardOp::kValue:
+    case GuardOp::kEqual:
+    case GuardOp::kSame:
+    case GuardOp::kNotSame:
+    case GuardOp::kUnshared:
+    case GuardOp::kAbcRegistry:
+    case GuardOp::kRecursionLimit:
       break;
   }
 }
@@ -377,23 +395,28 @@ PyTypeObject* Sources::class_of(PyObject* object) const {
 
 std::string Sources::place(const Guard& guard) const {
   const Source* subject = this->subject(guard);
-  switch (guard.op) {
-    case GuardOp::kInlineSlot:
-    case GuardOp::kLoadInline:
-      return text(*inline_value(guard, subject));
-    case GuardOp::kSlot:
-    case GuardOp::kLoadSlot:
-      return text(*at_offset(guard, subject));
-    case GuardOp::kNoAttribute:
-      return text(*make(Step::kAttribute, subject, guard.expected));
-    case GuardOp::kCell:
-    case GuardOp::kLoadCell: {
+  switch (row_of(guard.op).step) {
+    case column::Step::inline_:
+    case column::Step::slot:
+    case column::Step::attribute:
+      return text(*found(guard, subject));
+    case column::Step::content: {
       const auto cell = cells_.find(guard.subject.object());
-      return cell != cells_.end() ? text(*cell->second) : text(*subject);
+      return text(cell != cells_.end() ? *cell->second : *subject);
     }
-    default:
+    case column::Step::none:
+    case column::Step::itself:
+    case column::Step::at:
+    case column::Step::entry:
+    case column::Step::key_at:
+    case column::Step::value_at:
+    case column::Step::get:
+    case column::Step::variable:
+    case column::Step::count:
+    case column::Step::function:
       return text(*subject);
   }
+  return text(*subject);
 }
 
 std::string Sources::item_place(const Guard& guard, PyObject* key) const {

@@ -73,8 +73,10 @@ class Sources {
   const Source* value_at(const Guard& guard, const Source* subject) const;
   const Source* variable(const Guard& guard, const Source* subject) const;
   const Source* item(const Guard& guard, const Source* subject, PyObject* key) const;
+  const Source* entry(const Guard& guard, const Source* subject) const;
+  const Source* content(const Guard& guard, const Source* subject) const;
+  const Source* found(const Guard& guard, const Source* subject) const;
   void name(PyObject* object, const Source* source);
-  void load(const Guard& guard, const Source* subject);
   void follow(const Guard& guard);
   void follow_dict(const Guard& guard, const Source* subject);
   void follow_parts(const Guard& guard, const Source* subject);

@@ -318,6 +318,7 @@ const char* rep_name(Rep rep) noexcept;
 // As in Python's module operator: "add", "truediv".
 const char* scalar_name(ScalarOp op) noexcept;
 const char* guard_name(GuardOp op) noexcept;
+const char* step_name(GuardOp op) noexcept;
 const char* virtual_name(VirtualKind kind) noexcept;
 const char* continuation_name(Continuation continuation) noexcept;
 const char* log_name(LogOp op) noexcept;

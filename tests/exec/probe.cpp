@@ -354,13 +354,15 @@ PyObject* miss(PyObject*, PyObject* args) {
 PyObject* facts(PyObject*, PyObject* object) {
   const bool type = PyType_Check(object) != 0, dict = PyDict_Check(object) != 0,
              function = PyFunction_Check(object) != 0;
+  cpython::Frame* frame = PyGen_CheckExact(object) ? cpython::generator_frame(object) : nullptr;
   auto* own = reinterpret_cast<PyTypeObject*>(object);
   return Py_BuildValue(
-      "{sKsIsIsIsKsK}", "dict", dict ? static_cast<unsigned long long>(cpython::dict_version(object)) : 0ULL, "type",
+      "{sKsIsIsIsKsKsisi}", "dict", dict ? static_cast<unsigned long long>(cpython::dict_version(object)) : 0ULL, "type",
       type ? cpython::type_version(own) : 0, "function", function ? cpython::function_version(object) : 0, "keys",
       type ? cpython::shared_keys_version(own) : 0, "keys_id",
       type ? static_cast<unsigned long long>(cpython::shared_keys_id(own)) : 0ULL, "instance_dict",
-      reinterpret_cast<unsigned long long>(cpython::instance_dict(object)));
+      reinterpret_cast<unsigned long long>(cpython::instance_dict(object)), "resume",
+      frame == nullptr ? 0 : cpython::resume_index(frame), "used", frame == nullptr ? 0 : cpython::used_slots(frame));
 }
 
 // handler(code, index) -> (target, depth, push_lasti) or None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import collections
 import contextvars
+import decimal
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -377,3 +380,221 @@ def test_cells_slots_context(probe: ModuleType) -> None:
     sys.setrecursionlimit(sys.getrecursionlimit() + 1)
     assert not holds(probe, 0)
     sys.setrecursionlimit(sys.getrecursionlimit() - 1)
+
+
+class Number(int):
+    pass
+
+
+def test_values_of_derived_classes(probe: ModuleType) -> None:
+    it = Number(5)
+    arm(probe, {"op": "kValue", "subject": reg(0), "expected": 5})
+    assert holds(probe, it)
+    assert holds(probe, Number(5))
+    assert not holds(probe, Number(6))
+    assert probe.miss(Number(6)) == "x: <Number> now, 5 before"
+    arm(probe, {"op": "kEqual", "subject": reg(0), "expected": decimal.Decimal("1.50")})
+    assert holds(probe, decimal.Decimal("1.5"))
+    assert not holds(probe, decimal.Decimal("1.6"))
+    assert not holds(probe, 1.5)
+    assert probe.miss(1.5) == "x: 1.5 now, <decimal.Decimal> before"
+
+
+def test_parts(probe: ModuleType) -> None:
+    """Something that cannot change, at the address of another one."""
+    inner: list[Any] = []
+    it = (inner, 5)
+    guard = {"op": "kParts", "subject": reg(0), "expected": tuple, "items": [const(inner), const(5)]}
+    arm(probe, guard)
+    assert holds(probe, it)
+    assert holds(probe, (inner, int("5")))
+    assert not holds(probe, ([], 5))
+    assert not holds(probe, (inner, 5, 5))
+    assert not holds(probe, [inner, 5])
+    assert probe.miss(([], 5)) == "x: another tuple"
+    method = Plain(a=1).__init__
+    items = [const(Plain.__init__), const(method.__self__)]  # type: ignore[misc]
+    arm(probe, {"op": "kParts", "subject": const(method), "expected": type(method), "items": items})
+    assert holds(probe, 0)
+
+
+def test_no_attribute(probe: ModuleType) -> None:
+    guard = {"op": "kNoAttribute", "subject": reg(0), "expected": "b"}
+    arm(probe, guard)
+    assert holds(probe, Plain(a=1))
+    assert holds(probe, Inline(1))
+    assert not holds(probe, Plain(a=1, b=2))
+    assert probe.miss(Plain(b=2)) == "x.b: an attribute of the object itself now, and none before"
+
+
+def test_quiet(probe: ModuleType) -> None:
+    it: list[Any] = [1, "a", (2, None)]
+    arm(probe, {"op": "kQuiet", "subject": const(it)})
+    assert holds(probe, 0)
+    it.append(Plain())
+    assert not holds(probe, 0)
+    assert probe.miss(0) == "<list>: it holds what may have a finaliser"
+    members: set[Any] = {1, "a"}
+    arm(probe, {"op": "kQuiet", "subject": const(members)})
+    assert holds(probe, 0)
+    members.add(Plain())
+    assert not holds(probe, 0)
+
+
+def test_abc_registry(probe: ModuleType) -> None:
+    arm(probe, {"op": "kAbcRegistry", "subject": const(None), "number": abc.get_cache_token()})
+    assert holds(probe, 0)
+    collections.abc.Sized.register(type("Registered", (), {}))
+    assert not holds(probe, 0)
+    assert probe.miss(0) == "a class was registered with an abstract base class"
+
+
+def test_more_loads(probe: ModuleType) -> None:
+    """Those of places in objects."""
+
+    def load(op: str, subject: Any, **rest: Any) -> None:
+        looks = {"op": "kScalar", "subject": reg(1), "expected": 5}
+        arm(probe, {"op": op, "subject": subject, "out": 1, **rest}, looks, regs=2)
+
+    value: Any = 5
+
+    def counted() -> Any:
+        return value  # noqa: F821  (deleted below)
+
+    load("kLoadCell", const(counted.__closure__[0]))  # type: ignore[index]
+    assert holds(probe, 0)
+    value = 6
+    assert not holds(probe, 0)
+    del value
+    assert not holds(probe, 0)
+    assert probe.miss(0) == "<cell>: it is gone"
+    load("kLoadSlot", reg(0), number=object.__basicsize__)
+    assert holds(probe, slice(5, 1))
+    assert not holds(probe, slice(6, 1))
+    load("kLoadInline", reg(0), expected=Inline, number=probe.facts(Inline)["keys_id"], aux=0)
+    assert holds(probe, Inline(5))
+    assert not holds(probe, Inline(6))
+    assert not holds(probe, Plain())
+    assert probe.miss(Plain()).startswith("x.a: ")
+    load("kLoadSelf", reg(0))
+    assert holds(probe, 5)
+    assert not holds(probe, 6)
+    arm(probe, {"op": "kListSize", "subject": reg(0), "number": 2})
+    assert holds(probe, [1, 2])
+    assert not holds(probe, [1])
+    assert probe.miss([1]) == "x: 1 items now, 2 before"
+    assert probe.miss((1, 2)) == "x: no list any more"
+
+
+def test_load_count(probe: ModuleType) -> None:
+    """A number, no object."""
+    trace = returning(function, const("replayed"), guards=[{"op": "kLoadCount", "subject": reg(0), "out": 1}])
+    probe.arm(function.__code__, {**trace, "regs": 2})
+    it = enumerate([5, 6, 7])
+    assert holds(probe, it)
+    next(it)
+    assert holds(probe, it)
+    assert not holds(probe, enumerate([], 2**70))
+    assert probe.miss(enumerate([], 2**70)) == "x: it is gone"
+
+
+def test_unshared(probe: ModuleType) -> None:
+    held = [1]
+    load = {"op": "kLoadTupleItem", "subject": reg(0), "number": 0, "out": 1}
+    arm(probe, load, {"op": "kUnshared", "subject": reg(1)}, regs=2)
+    assert holds(probe, ([1],))
+    assert not holds(probe, (held,))
+    assert probe.miss((held,)) == "x[0]: something else holds it, too"
+
+
+def numbers(n: Any) -> Iterator[Any]:
+    k = None
+    yield n
+    yield k
+
+
+def test_suspended(probe: ModuleType) -> None:
+    """A generator that stands where it stood, and what is in it."""
+
+    def after(steps: int, n: Any = 5) -> Any:
+        made = numbers(n)
+        for _ in range(steps):
+            next(made)
+        return made
+
+    facts = probe.facts(after(1))
+    slots = [const(0)] * facts["used"]
+    load = {"op": "kLoadTupleItem", "subject": reg(0), "number": 0, "out": 1}
+    here = {"op": "kSuspended", "subject": reg(1), "expected": numbers.__code__, "number": facts["resume"], "aux": 1}
+    guards = [load, {**here, "items": slots}]
+    arm(probe, *guards, regs=2)
+    assert holds(probe, (after(1),))
+    assert not holds(probe, (after(2),))
+    assert not holds(probe, (after(0),))
+    held = after(1)
+    assert not holds(probe, (held,))
+    assert probe.miss((held,)) == "x[0]: another generator, or it stands elsewhere"
+    assert not holds(probe, (5,))
+    arm(probe, load, {**here, "items": [None, *slots[1:]]}, regs=2)
+    assert not holds(probe, (after(1),))
+    arm(
+        probe,
+        *guards,
+        {"op": "kLoadSuspended", "subject": reg(1), "number": 0, "out": 2},
+        {"op": "kScalar", "subject": reg(2), "expected": 5},
+        {"op": "kLoadGeneratorFunction", "subject": reg(1), "out": 3},
+        {"op": "kIs", "subject": reg(3), "expected": numbers},
+        regs=4,
+    )
+    assert holds(probe, (after(1),))
+    assert not holds(probe, (after(1, 6),))
+    assert probe.miss((after(1, 6),)) == "x[0].gi_frame.n: 6 now, 5 before"
+
+
+def test_words(probe: ModuleType) -> None:
+    """What is said of guards that the tests above let fail."""
+
+    def changed(guard: dict[str, Any], *args: Any, regs: int = 0) -> str:
+        arm(probe, guard, inputs=len(args), regs=regs)
+        return str(probe.miss(*args))
+
+    def target() -> None:
+        pass
+
+    it, derived = Plain(a=1), type("Derived", (), {})
+    assert changed({"op": "kIs", "subject": reg(0), "expected": it}, 1) == "x: 1 now, <Plain> before"
+    assert changed({"op": "kIs", "subject": reg(0), "expected": it}, Plain()) == "x: another <Plain> than before"
+    old = {"op": "kTypeVersion", "subject": const(derived), "number": probe.facts(derived)["type"] - 1}
+    assert changed(old, 0) == "class Derived: the class or a base of it was changed"
+    old = {"op": "kFunction", "subject": const(target), "number": probe.facts(target)["function"] + 1}
+    assert changed(old, 0).endswith("target: its code or defaults were changed")
+    old = {"op": "kInstance", "subject": reg(0), "expected": Plain, "number": 8}
+    assert changed(old, it) == "x: its __dict__ was replaced"
+    assert changed(old, 1) == "x: int now, class Plain before"
+    absent = {"op": "kNoInlineSlot", "subject": reg(0), "expected": Inline, "number": 0}
+    assert changed(absent, Inline(1)) == "x: its attributes are others, or in another order"
+    assert changed(absent, 1) == "x: 1 now, class Inline before"
+    keys = {"op": "kInlineSlot", "subject": reg(0), "expected": Inline, "number": probe.facts(Inline)["keys_id"]}
+    assert changed({**keys, "items": [const(5)]}, Inline(6)) == "x.a: 6 now, 5 before"
+    assert changed({**keys, "number": 0, "items": [const(5)]}, Inline(6)) == changed(absent, Inline(1))
+    size = {"op": "kDictSize", "subject": reg(0), "number": 2, "items": [const("a"), const("b")]}
+    assert changed(size, {"a": 1}) == "x: 1 keys now, 2 before"
+    assert changed(size, {"a": 1, "c": 1}) == "x: key 1: 'c' now, 'b' before"
+    derived_from = "x: a collections.OrderedDict is a subclass of dict, and is taken as one object with what is in it"
+    assert changed(size, collections.OrderedDict(b=1, a=1)) == f"{derived_from}; pass its items, or dict(x)"
+    whole = {"op": "kDict", "subject": const({"a": 1}), "number": 0, "aux": 1}
+    assert changed(whole, 0) == "<dict>: a dict that has changed"
+    assert changed({"op": "kList", "subject": const([1]), "items": [const(2)]}, 0) == "<list>[0]: 1 now, 2 before"
+    assert changed({"op": "kSet", "subject": const({1}), "items": [const(2)]}, 0) == "<set>: its items changed"
+    assert changed({"op": "kSet", "subject": const({1}), "items": []}, 0) == "<set>: 1 items now, 0 before"
+    same = {"op": "kSame", "subject": reg(0), "number": 1}
+    assert changed(same, 1, 2) == "x: no longer the same object as y"
+    assert changed({**same, "op": "kNotSame"}, 1, 1) == "x: now the same object as y"
+    slot = {"op": "kSlot", "subject": const(slice(1, 2)), "number": object.__basicsize__, "expected": 3}
+    assert changed(slot, 0) == "<slice> (in C): 1 now, 3 before"
+    variable: contextvars.ContextVar[Any] = contextvars.ContextVar("variable", default=1)
+    context = {"op": "kContextVar", "subject": const(variable), "expected": 2}
+    assert changed(context, 0) == "<_contextvars.ContextVar>.get(): 1 now, 2 before"
+    limit = sys.getrecursionlimit()
+    deeper = {"op": "kRecursionLimit", "subject": const(None), "number": limit + 1}
+    assert changed(deeper, 0) == f"recursion limit: {limit} now, {limit + 1} before"

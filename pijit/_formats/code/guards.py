@@ -52,7 +52,7 @@ class Guards:
         """The conditions of one guard."""
         source = _listing.readable(row["source"])
         try:
-            for text in _ROWS[row["kind"]](self, row):
+            for text in _conditions(self, row):
                 yield Condition(text, source, load=row["out"] is not None and " = " in text.partition("(")[0])
         except Unsayable as why:
             raise Unsayable(f"the guard {row['kind']!r} of {source}: {why}") from None
@@ -136,10 +136,9 @@ def _instance(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
-    if row["attribute"] is None:
-        raise Unsayable("its attribute is not known")
+    found = _found(of, row)
     yield from _type(of, row)
-    yield of.equal(f"own({of.subject(row)}, {row['attribute']!r})", row["items"][0], bits=row["items_equal"][0])
+    yield of.equal(found, row["items"][0], bits=row["items_equal"][0])
 
 
 def _no_inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
@@ -149,7 +148,7 @@ def _no_inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _no_attribute(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
-    yield f"own({of.subject(row)}, {of.value(row['expected'])}) is ABSENT"
+    yield f"{_found(of, row)} is ABSENT"
 
 
 def _dict(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
@@ -205,15 +204,14 @@ def _suspended(of: Guards, row: Mapping[str, Any]) -> NoReturn:
 
 
 def _slot(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
-    name, subject = row["attribute"], of.subject(row)
-    if row["expected"][0] == "none" and (name == "__dict__" or row["number"] >= _NO_NUMBER):
-        yield f"is_bare({subject})"
+    if row["expected"][0] == "none" and (row["attribute"] == "__dict__" or row["number"] >= _NO_NUMBER):
+        yield f"is_bare({of.subject(row)})"
         return
-    yield of.equal(f"{_member(of, row, subject)}", row["expected"], bits=row["equal"])
+    yield from _expected(of, row)
 
 
-def _member(of: Guards, row: Mapping[str, Any], subject: str) -> str:
-    name = row["attribute"]
+def _member(of: Guards, row: Mapping[str, Any]) -> str:
+    name, subject = row["attribute"], of.subject(row)
     if name is None and row["subject"][0] == "const" and row["expected"][0] == "const":
         thing, expected = row["subject"][1], row["expected"][1]
         name = next((each for each in ("__annotations__",) if getattr(thing, each, None) is expected), None)
@@ -222,32 +220,28 @@ def _member(of: Guards, row: Mapping[str, Any], subject: str) -> str:
     return f"{subject}.{name}" if name.startswith("__") else f"own({subject}, {name!r})"
 
 
-def _load_slot(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
-    yield from _loaded(of, row, _member(of, row, of.subject(row)))
-
-
-def _load_inline(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+def _inline_value(of: Guards, row: Mapping[str, Any]) -> str:
     if row["attribute"] is None:
         raise Unsayable("its attribute is not known")
-    yield from _type(of, row)
-    yield from _loaded(of, row, f"own({of.subject(row)}, {row['attribute']!r})")
+    return f"own({of.subject(row)}, {row['attribute']!r})"
 
 
-def _loaded(of: Guards, row: Mapping[str, Any], text: str) -> Iterator[str]:
-    """A load that may find nothing."""
-    yield of.assigned(row, text)
-    yield f"{of.values.names[row['out']]} is not ABSENT"
-
-
-def _load_self(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
-    of.values.names[row["out"]] = of.subject(row)
-    yield from ()
-
-
-def _load_item(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+def _load(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    found = _found(of, row)
+    if row["step"] == "itself":
+        of.values.names[row["out"]] = found
+        return
+    if row["step"] == "inline_":
+        yield from _type(of, row)
     if row["kind"] == "load_list_item":
         yield f"len({of.subject(row)}) > {row['number']}"
-    yield of.assigned(row, f"{of.subject(row)}[{row['number']}]")
+    yield of.assigned(row, found)
+    if row["step"] != "at":  # there may be nothing
+        yield f"{of.values.names[row['out']]} is not ABSENT"
+
+
+def _expected(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    yield of.equal(_found(of, row), row["expected"], bits=row["equal"])
 
 
 def _is(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
@@ -286,10 +280,33 @@ def _recursion(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
     yield f"recursion_limit() == {row['number']}"
 
 
+# What a guard finds in its subject, by the column `step` of guards.def.
+_STEPS: dict[str, Callable[[Guards, Mapping[str, Any]], str]] = {
+    "itself": lambda of, row: of.subject(row),
+    "at": lambda of, row: f"{of.subject(row)}[{row['number']}]",
+    "content": lambda of, row: f"content({of.subject(row)})",
+    "slot": _member,
+    "inline_": _inline_value,
+    "attribute": lambda of, row: f"own({of.subject(row)}, {of.value(row['expected'])})",
+    "entry": lambda of, row: f"dict.get({of.subject(row)}, {of.value(row['expected'])}, ABSENT)",
+    "key_at": lambda of, row: f"at({of.subject(row)}, {row['number']})",
+    "value_at": lambda of, row: f"at({of.subject(row)}.values(), {row['number']})",
+    "get": lambda of, row: f"value_of({of.subject(row)})",
+    "variable": _suspended,
+    "count": _suspended,
+    "function": _suspended,
+}
+
+
+def _found(of: Guards, row: Mapping[str, Any]) -> str:
+    return _STEPS[row["step"]](of, row)
+
+
+# Guards that look. Those that load do as their step says.
 _ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
     "is": _is,
     "type": _type,
-    "scalar": lambda of, row: iter([of.equal(of.subject(row), row["expected"], bits=row["equal"])]),
+    "scalar": _expected,
     "type_version": _function,
     "instance": _instance,
     "inline_slot": _inline,
@@ -306,27 +323,17 @@ _ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
     "tuple_size": lambda of, row: iter([f"len({of.subject(row)}) == {row['number']}"]),
     "list_size": lambda of, row: iter([f"len({of.subject(row)}) == {row['number']}"]),
     "function": _function,
-    "cell": lambda of, row: iter([of.equal(f"content({of.subject(row)})", row["expected"], bits=row["equal"])]),
+    "cell": _expected,
     "slot": _slot,
-    "context_var": lambda of, row: iter([of.equal(f"value_of({of.subject(row)})", row["expected"], bits=row["equal"])]),
-    "load_self": _load_self,
-    "load_tuple_item": _load_item,
-    "load_list_item": _load_item,
-    "load_cell": lambda of, row: _loaded(of, row, f"content({of.subject(row)})"),
-    "load_slot": _load_slot,
-    "load_inline": _load_inline,
-    "load_dict_item": lambda of, row: _loaded(
-        of, row, f"dict.get({of.subject(row)}, {of.value(row['expected'])}, ABSENT)"
-    ),
-    "load_dict_key_at": lambda of, row: _loaded(of, row, f"at({of.subject(row)}, {row['number']})"),
-    "load_dict_value_at": lambda of, row: _loaded(of, row, f"at({of.subject(row)}.values(), {row['number']})"),
+    "context_var": _expected,
     "same": lambda of, row: iter([f"{of.subject(row)} is {of.values.text(('reg', row['number']))}"]),
     "not_same": lambda of, row: iter([f"{of.subject(row)} is not {of.values.text(('reg', row['number']))}"]),
     "unshared": _unshared,
     "suspended": _suspended,
-    "load_suspended": _suspended,
-    "load_count": _suspended,
-    "load_generator_function": _suspended,
     "abc_registry": _abc,
     "recursion_limit": _recursion,
 }
+
+
+def _conditions(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    return (_ROWS[row["kind"]] if row["out"] is None else _load)(of, row)

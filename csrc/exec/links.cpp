@@ -48,8 +48,7 @@ bool same_site(const Trace& x, const Node& a, const Trace& y, const Node& b) noe
 
 bool same_node(const Trace& x, const Node& a, const Trace& y, const Node& b) {
   if (a.op != b.op || a.out != b.out || a.imm != b.imm || a.rep != b.rep || !same_site(x, a, y, b)) return false;
-  if (a.op == Op::kGuard ? !same_guard(x, x.guards[a.aux], y, y.guards[b.aux]) : a.aux != b.aux) return false;
-  if (!same_value(a.a, b.a) || !same_value(a.b, b.b) || !same_value(a.c, b.c)) return false;
+  if (a.aux != b.aux || !same_value(a.a, b.a) || !same_value(a.b, b.b) || !same_value(a.c, b.c)) return false;
   if (a.count != b.count || a.outs_count != b.outs_count) return false;
   for (uint32_t i = 0; i < a.count; ++i)
     if (!same_value(x.operands[a.first + i], y.operands[b.first + i])) return false;

@@ -237,7 +237,6 @@ void Liveness::run() {
     if (has_second_snapshot(node.op)) use_snapshot(trace_.snapshots[node.imm]);
     if (node.op == Op::kEpoch) use_epoch(trace_.epochs[node.aux]);
     if (node.op == Op::kBuild) use_build(node);
-    if (node.op == Op::kGuard) use_guard(trace_.guards[node.aux]);
     if (node.op != Op::kBuild) use(node.a, node.time);
     use(node.b, node.time);
     use(node.c, node.time);

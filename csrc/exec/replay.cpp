@@ -292,8 +292,6 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
     case Op::kCheck:
       if (!node.adapter_op->run(regs)) return Outcome::kLeave;
       return current_adapter()->warned ? Outcome::kWarned : Outcome::kNext;
-    case Op::kGuard:
-      return check_guard(trace, trace.guards[node.aux], regs) ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardBool:
       return regs[node.a.index()].boolean == (node.imm != 0) ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardInt:

@@ -161,8 +161,6 @@ std::string Printer::node(const Node& node) const {
   if (!text.empty()) text += " = ";
   if (node.adapter_op != nullptr) {
     text += python_call(node.adapter_op->call(), [](uint32_t reg) { return "r" + std::to_string(reg); });
-  } else if (node.op == Op::kGuard) {
-    text += "guard " + guard(trace_.guards[node.aux]);
   } else if (node.op == Op::kScalar) {
     text += scalar(node);
   } else {

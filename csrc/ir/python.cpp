@@ -287,8 +287,6 @@ std::string PythonText::guard(const Node& node) const {
 std::string PythonText::statement(const Node& node) const {
   const auto of = [&](Val operand) { return value(operand, node.time); };
   switch (node.op) {
-    case Op::kGuard:
-      return "# checked: " + printer_.guard(trace_.guards[node.aux]);
     case Op::kGuardBool:
     case Op::kGuardInt:
     case Op::kGuardFloat:

@@ -55,7 +55,6 @@ enum class Imm : uint8_t {
 };
 enum class Aux : uint8_t {
   none,
-  guard,   // index in Trace::guards
   named,   // how many of the operands are keyword arguments; kNone: operands are a tuple and a dict to spread
   item,    // 1: an item is expected; 0: the end
   scalar,  // a ScalarOp

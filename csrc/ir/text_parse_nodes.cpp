@@ -52,10 +52,6 @@ void TextParser::aux(Aux kind, Node* node) {
   switch (kind) {
     case Aux::none:
       return;
-    case Aux::guard:
-      read_.expect_field("guard");
-      node->aux = read_.indexed('g', counts_.guards);
-      return;
     case Aux::named:
       read_.expect_field("named");
       node->aux = read_.take_word("spread") ? kNone : small();

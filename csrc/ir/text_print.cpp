@@ -259,8 +259,6 @@ void TextPrinter::aux(const Node& node) {
   switch (row_of(node.op).aux) {
     case Aux::none:
       return;
-    case Aux::guard:
-      return index("guard", "g", node.aux);
     case Aux::named:
       return field("named", node.aux == kNone ? "spread" : std::to_string(node.aux));
     case Aux::item:

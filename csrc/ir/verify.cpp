@@ -255,7 +255,6 @@ void Verifier::check_node(const Node& node) {
     check_guards(epoch.first, epoch.first + epoch.count);
     where_ = here;
   }
-  if (node.op == Op::kGuard && node.aux >= trace_.guards.size()) fail("guard out of range");
   if ((node.op == Op::kAdapter || node.op == Op::kCheck) && node.adapter_op == nullptr) fail("no adapter operation");
   const bool spread = is_opaque(node.op) && node.aux == kNone;
   if (row.aux == column::Aux::named && !spread &&

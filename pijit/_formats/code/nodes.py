@@ -62,7 +62,7 @@ class Nodes(Operators):
         self.result = "None"
         self._modes_before = ""
         self._handlers = {
-            "adapter": self._call, "check": self._call, "guard": self._guard, "build": self._build,
+            "adapter": self._call, "check": self._call, "build": self._build,
             "setattr": self._setattr, "delattr": self._delattr, "setitem": self._setitem, "delitem": self._delitem,
             "setcell": self._setcell, "call": self._c_call, "opaque": self._opaque, "pure": self._pure,
             "scalar": self._scalar, "epoch": self._epoch, "getcell": self._getcell, "box": self._box,
@@ -117,14 +117,6 @@ class Nodes(Operators):
 
     def _type(self, row: Mapping[str, Any]) -> None:
         self._decide(f"type({self.values.text(row['a'])}) is {self.values.text(row['b'])}", form=self.is_form(row["a"]))
-
-    def _guard(self, row: Mapping[str, Any]) -> None:
-        for condition in self.guards.conditions(row["aux"], 1):
-            if condition.load:
-                self._add(condition.text)
-            else:
-                subject = self.guards.data["guards"][row["aux"]]["subject"]
-                self._decide(condition.text, form=subject[0] == "reg" and self.is_form(subject))
 
     def _epoch(self, row: Mapping[str, Any]) -> None:
         """What code that nobody looked into may have changed."""

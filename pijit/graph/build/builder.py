@@ -30,7 +30,7 @@ from pijit.graph.build.opaque_objects import Opaque, holds_opaque, plain, withou
 from pijit.graph.build.python_calls import Store
 from pijit.graph.torch_calls import NUMBERS
 
-_SKIPPED = {"guard", "guard_type", "epoch", "exit_point", "region", "return", "loop_head"}
+_SKIPPED = {"guard_type", "epoch", "exit_point", "region", "return", "loop_head"}
 _SCALARS = {
     "add": "scalar_add",
     "sub": "scalar_subtract",

@@ -81,6 +81,18 @@ def test_guards_in_place_leave(probe: ModuleType) -> None:
     assert function(True) == (True, "plain")
 
 
+def test_points_where_nothing_is_done(probe: ModuleType) -> None:
+    """A turn of a loop begins. Under stress a replay leaves at one of its points, at 0 if it knows of no more."""
+    for point, result in ((1, "replayed"), (0, ("a", "plain"))):
+        nodes: list[dict[str, Any]] = [
+            {"op": "kLoopHead", "imm": 0},
+            {"op": "kExitPoint", "imm": point},
+            {"op": "kReturn", "a": const("replayed")},
+        ]
+        arm(probe, function, nodes, 1)
+        assert function("a") == result
+
+
 def test_stores(probe: ModuleType) -> None:
     nodes: list[dict[str, Any]] = [
         {"op": "kStoreAttr", "a": reg(0), "b": const("a"), "c": reg(1)},

@@ -3,12 +3,14 @@
     python tests/ir/golden.py --write    writes the texts anew; look at the difference before you commit it
     python tests/ir/golden.py            prints those of the functions that are named, or all
 
-A case is a function that is decorated with what it is called with, three times. Its traces are those of a process of
+A case is a function that is decorated with what it is called with, four times. Its traces are those of a process of
 their own: with and without torch, nothing else may have been recorded before.
 """
 
 from __future__ import annotations
 
+import collections
+import itertools
 import json
 import os
 import subprocess
@@ -161,6 +163,163 @@ def strings(text: str) -> Any:
     return f"{text.upper()}!", text.split("-"), text[0]
 
 
+# Places and numbers that differ from call to call.
+
+
+NEXT = itertools.count(1)
+
+
+def counter_of(n: int) -> Callable[[int], int]:
+    def inner(k: int) -> int:
+        nonlocal n
+        n += k
+        return n
+
+    return inner
+
+
+COUNT = counter_of(1)
+
+
+@case(lambda: (2,))
+def cell_that_varies(k: int) -> Any:
+    return COUNT(k)
+
+
+class Slotted:
+    __slots__ = ("step",)
+
+
+SLOTTED = Slotted()
+
+
+def stepped() -> tuple[Any, ...]:
+    SLOTTED.step = COUNTER.step = next(NEXT)
+    return ()
+
+
+@case(stepped)
+def places_that_vary() -> Any:
+    return SLOTTED.step + COUNTER.step
+
+
+@case(lambda: (next(NEXT), next(NEXT) / 2))
+def numbers_that_decide(n: int, x: float) -> Any:
+    return ("a", "b")[n * 0], {0.0: "none"}[x * 0]
+
+
+@case(lambda: ([3, 1],))
+def unpacked(items: list[int]) -> Any:
+    first, second = items
+    return first - second
+
+
+# Classes and objects of classes.
+
+
+class Number(int):
+    pass
+
+
+FIVE = Number(5)
+
+
+@case(lambda: ())
+def derived_number() -> Any:
+    return FIVE + 1
+
+
+class Stepper:
+    def step(self) -> int:
+        return 2
+
+
+STEP = Stepper().step
+
+
+@case(lambda: (1,))
+def bound_method(n: int) -> Any:
+    return STEP() + n
+
+
+@case(lambda: (3,))
+def containers(n: int) -> Any:
+    made = collections.deque((1, 2))
+    made.append(n)
+    return made, map(str, made), id(made)
+
+
+# Code of C that runs, and iterators and cells that others have.
+
+
+@case(lambda: ("/nowhere/at/all",))
+def raised_in_c(path: str) -> Any:
+    try:
+        os.stat(path)
+    except OSError:
+        return "none"
+
+
+@case(lambda: (iter("abc"),))
+def c_iterator(items: Any) -> Any:
+    found = []
+    for item in items:
+        found.append(item)
+    return found
+
+
+TICKS = iter(range(1000))
+
+
+@case(lambda: (TICKS,))
+def range_iterator(ticks: Any) -> Any:
+    for tick in ticks:
+        return tick
+
+
+KEPT: list[Any] = []
+
+
+@case(lambda: (1,))
+def escaped_cell(n: int) -> Any:
+    KEPT.append(lambda: n)
+    os.getpid()
+    return n
+
+
+# Exceptions, and frames that CPython runs.
+
+
+@case(lambda: (1,))
+def caught_error(n: int) -> Any:
+    try:
+        raise ValueError(n)
+    except ValueError as error:
+        return error.__traceback__, error.args
+
+
+def line(n: int) -> int:
+    return sys._getframe().f_lineno * 0 + n
+
+
+@case(lambda: (1,))
+def run_by_cpython(n: int) -> Any:
+    return line(n) + 1
+
+
+def failing(n: int) -> int:
+    sys._getframe().f_lineno
+    raise ValueError(n)
+
+
+@case(lambda: (1,))
+def raised_by_cpython(n: int) -> Any:
+    try:
+        return failing(n)
+    except ValueError:
+        return 5
+
+
 # Those of tensors.
 
 
@@ -233,7 +392,7 @@ def texts(cases: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...
     found = {}
     for name, (function, arguments) in cases.items():
         replayed = pijit.jit(function)
-        for _ in range(3):
+        for _ in range(4):
             replayed(*arguments())
         root = _core.root_of(replayed)
         report = _core.root_report(root)

@@ -6,7 +6,6 @@ Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, `PI
 `[tool.pijit]` in the pyproject.toml that is nearest to the working directory, default.
 """
 
-import difflib
 import logging
 import os
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from pijit import _backend_names, _built, _core, _path
 from pijit._lazy_market import LazyMarket
-from pijit._usage_errors import nearest
+from pijit._usage_errors import closest, hint, nearest
 from pijit.errors import ConfigError
 
 logger = logging.getLogger("pijit")
@@ -234,8 +233,8 @@ def read_environment(environment: Mapping[str, str]) -> None:
     for variable in sorted(key for key in environment if key.startswith("PIJIT_")):
         if variable in variables:
             _set(variables[variable], environment[variable], given_as=variable)
-        elif near := difflib.get_close_matches(variable, variables, 1, cutoff=0.85):
-            logger.warning("pijit: %s in the environment is no option; the nearest is %s", variable, near[0])
+        elif near := closest(variable, variables, cutoff=0.85):
+            logger.warning("pijit: %s in the environment is no option; the nearest is %s", variable, near)
 
 
 def read_project(directory: Path) -> None:
@@ -287,7 +286,7 @@ def _known(name: str) -> Option:
 
 
 def _nearest(name: str) -> str:
-    return difflib.get_close_matches(name, OPTIONS, 1, cutoff=0.0)[0]
+    return closest(name, OPTIONS, cutoff=0.0)
 
 
 def _flag(value: object, rule: str) -> int:
@@ -309,7 +308,7 @@ def _mask(name: str, value: object, where: str) -> int:
     mask = 0
     for word in filter(None, (part.strip() for part in value.split(","))):
         if word not in words:
-            near = difflib.get_close_matches(word, words, 1, cutoff=0.0)[0]
+            near = closest(word, words, cutoff=0.0)
             raise ConfigError(f"{where} has no {one} {word!r}; the nearest is {near!r}")
         mask |= 1 << words.index(word)
     return mask
@@ -319,12 +318,7 @@ def _choice(name: str, value: object, where: str) -> int:
     words = _CHOICES[name]
     if isinstance(value, str) and value.strip() in words:
         return words.index(value.strip())
-    raise ConfigError(f"{where} is one of {', '.join(map(repr, words))}, not {value!r}{_near(value, words)}")
-
-
-def _near(value: object, words: Sequence[str]) -> str:
-    near = difflib.get_close_matches(str(value), words, 1)
-    return f"; the nearest is {near[0]!r}" if near else ""
+    raise ConfigError(f"{where} is one of {', '.join(map(repr, words))}, not {value!r}{hint(value, words)}")
 
 
 def _names(value: object, where: str) -> str | tuple[str, ...]:

@@ -1,6 +1,5 @@
 """The stance: what is done with the calls of what was jitted or found, for a while or from now on."""
 
-import difflib
 import functools
 from collections.abc import Callable
 from types import TracebackType
@@ -8,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from pijit import _core
 from pijit._switch import SUSPENDABLE
+from pijit._usage_errors import hint
 from pijit.errors import UsageError
 
 Stance = Literal["on", "off", "replay_only", "fail_on_record", "verify"]
@@ -54,9 +54,7 @@ class stance:
 
     def __init__(self, name: Stance) -> None:
         if name not in _STANCES:
-            near = difflib.get_close_matches(str(name), _STANCES, 1)
-            hint = f"; the nearest is {near[0]!r}" if near else ""
-            raise UsageError(f"pijit.stance() has no {name!r} (there are {_listed()}){hint}")
+            raise UsageError(f"pijit.stance() has no {name!r} (there are {_listed()}){hint(name, _STANCES)}")
         self._name = name
         self._before = _core.get_stance()
         self._entered = False

@@ -42,19 +42,29 @@ FOREIGN = {
 }
 
 
+def closest(wrong: object, words: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """The word that is most like what was written; empty: none is."""
+    return next(iter(difflib.get_close_matches(str(wrong), list(words), 1, cutoff)), "")
+
+
+def hint(wrong: object, words: Iterable[str]) -> str:
+    """ "; the nearest is 'onnx'", to end the sentence that lists the words; empty: none is near."""
+    near = closest(wrong, words)
+    return f"; the nearest is {near!r}" if near else ""
+
+
 def nearest(wrong: str, words: Iterable[str]) -> str:
     """ " (the nearest is 'onnx'; there are fx, json, onnx)", to end the sentence that `wrong` does not exist."""
     words = list(words)
-    near = difflib.get_close_matches(wrong, words, 1)
-    return " (" + (f"the nearest is {near[0]!r}; " if near else "") + f"there are {', '.join(words)})"
+    near = closest(wrong, words)
+    return " (" + (f"the nearest is {near!r}; " if near else "") + f"there are {', '.join(words)})"
 
 
 def check_keywords(unknown: dict[str, object], known: Sequence[str]) -> None:
     """`UsageError` for the first unknown keyword of `jit`: what it is called here, or the nearest one."""
     for wrong in unknown:
-        near = difflib.get_close_matches(wrong, known, 1)
-        hint = FOREIGN.get(wrong) or (f"the nearest is {near[0]!r}" if near else "")
-        raise UsageError(f"pijit.jit() has no option {wrong!r} (it has {', '.join(known)}){hint and f'; {hint}'}")
+        advice = f"; {FOREIGN[wrong]}" if wrong in FOREIGN else hint(wrong, known)
+        raise UsageError(f"pijit.jit() has no option {wrong!r} (it has {', '.join(known)}){advice}")
 
 
 def check_thing(thing: Any, inner: object, function: str) -> None:

@@ -4,7 +4,6 @@ Options end where the program begins, so that everything after it is the program
 behind "=": a word of its own would be the program, but for --backend, which always takes one.
 """
 
-import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pijit import _core
 from pijit._config import TROUBLE, config
+from pijit._usage_errors import closest
 from pijit._version import __version__
 from pijit.compilers import backends
 from pijit.errors import ConfigError, PijitError
@@ -173,8 +173,8 @@ def _configure(option: str, value: str) -> None:
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, words, 1)
-    return f"; the nearest is {near[0]}" if near else ""
+    near = closest(word, words)
+    return f"; the nearest is {near}" if near else ""
 
 
 def _show(make: Callable[[], str]) -> "Callable[[argparse.Namespace], int]":

@@ -255,6 +255,7 @@ void Verifier::check_node(const Node& node) {
     check_guards(epoch.first, epoch.first + epoch.count);
     where_ = here;
   }
+  if (node.op == Op::kLoopHead && node.imm >= trace_.heads.size()) fail("loop head out of range");
   if ((node.op == Op::kAdapter || node.op == Op::kCheck) && node.adapter_op == nullptr) fail("no adapter operation");
   const bool spread = is_opaque(node.op) && node.aux == kNone;
   if (row.aux == column::Aux::named && !spread &&

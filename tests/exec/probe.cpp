@@ -2,8 +2,8 @@
 // recorder.
 //
 // arm(code, trace): the next call of a function with this code object is replayed by the trace, if its guards hold.
-// A trace is a dict: inputs, regs (names of representations), guards, nodes, virtuals, log, frames, snapshots, clock,
-// depth, owned. A value is NULL, ("reg", i), ("virtual", i) or ("const", object).
+// A trace is a dict: inputs, regs (names of representations), guards, nodes, virtuals, log, frames, snapshots, heads,
+// clock, depth, owned. A value is NULL, ("reg", i), ("virtual", i) or ("const", object).
 #include <string>
 
 #include "common/ref.h"
@@ -167,6 +167,9 @@ void build(Trace* trace, PyObject* description) {
   each(description, "snapshots", [&](PyObject* item) {
     const uint32_t time = static_cast<uint32_t>(number(item, "time", trace->clock));
     trace->snapshots.push_back({static_cast<uint32_t>(number(item, "frame", 0)), time});
+  });
+  each(description, "heads", [&](PyObject* item) {
+    trace->heads.push_back({static_cast<uint32_t>(number(item, "state", 0)), 0, 0, false, false});
   });
   each(description, "guards", [&](PyObject* item) { add_guard(trace, item); });
   each(description, "nodes", [&](PyObject* item) { add_node(trace, item); });

@@ -89,8 +89,10 @@ def test_points_where_nothing_is_done(probe: ModuleType) -> None:
             {"op": "kExitPoint", "imm": point},
             {"op": "kReturn", "a": const("replayed")},
         ]
-        arm(probe, function, nodes, 1)
+        arm(probe, function, nodes, 1, heads=[{"state": 0}])
         assert function("a") == result
+    with pytest.raises(RuntimeError, match="head out of range"):
+        arm(probe, function, nodes, 1)
 
 
 def test_stores(probe: ModuleType) -> None:

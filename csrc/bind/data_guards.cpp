@@ -4,12 +4,11 @@
 // whether it is still the one of the recording. Who states "this class is as it was" looks at the class itself.
 #include "bind/data_guards.h"
 
-#include <structmember.h>
-
 #include <unordered_map>
 
 #include "bind/views.h"
 #include "cpython/classes.h"
+#include "cpython/members.h"
 #include "cpython/objects.h"
 #include "guard/check.h"
 #include "guard/proven.h"

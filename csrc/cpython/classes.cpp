@@ -1,13 +1,12 @@
 // Slots of classes, and the tree of all classes.
 #include "cpython/classes.h"
 
-#include <structmember.h>
-
 #include <algorithm>
 #include <initializer_list>
 #include <vector>
 
 #include "common/imports.h"
+#include "cpython/members.h"
 #include "cpython/objects.h"
 
 namespace pijit::cpython {

@@ -1,9 +1,8 @@
 // Which instances can be taken apart; see instances.h.
 #include "guard/instances.h"
 
-#include <structmember.h>
-
 #include "cpython/keys.h"
+#include "cpython/members.h"
 #include "cpython/objects.h"
 
 namespace pijit {
@@ -63,9 +62,8 @@ bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
     PyObject *name, *value;
     const size_t before = slots->size();
     for (Py_ssize_t position = 0; PyDict_Next(cpython::type_dict(base), &position, &name, &value) != 0;) {
-      if (Py_TYPE(value) != &PyMemberDescr_Type) continue;
-      const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(value)->d_member;
-      if (member->type != T_OBJECT_EX) continue;
+      const PyMemberDef* member = cpython::member_of(value);
+      if (member == nullptr || member->type != T_OBJECT_EX) continue;
       for (const Slot& other : *slots)
         if (cpython::keys_equal(other.name, name)) return false;  // hidden by a class that is derived
       slots->push_back({name, member->offset});

@@ -19,7 +19,7 @@ MAX_LINES = 700  # beyond this a file is two concepts
 # What a header's name begins with -> rooms that may include it.
 HEADERS = (
     (re.compile(r"Python\.h$"), {"common", "torch"}),
-    (re.compile(r"(internal/|frameobject\.h$|opcode\.h$)"), {"cpython"}),
+    (re.compile(r"(internal/|frameobject\.h$|opcode\.h$|structmember\.h$)"), {"cpython"}),
     (re.compile(r"pybind11/"), {"bind", "torch"}),
     (re.compile(r"(ATen|c10|caffe2|torch)/"), {"torch"}),
 )

@@ -67,6 +67,7 @@ FORBIDDEN = [
     ("ir/a.cpp", '#include "trace.h"', "not a path from csrc/"),
     ("ir/a.cpp", "#include <Python.h>", "<Python.h> is only for"),
     ("record/a.cpp", "#include <internal/pycore_frame.h>", "is only for cpython"),
+    ("record/a.cpp", "#include <structmember.h>", "is only for cpython"),
     ("hook/a.cpp", "#include <pybind11/pybind11.h>", "is only for bind"),
     ("exec/a.cpp", "#include <ATen/ATen.h>", "is only for torch"),
     ("guard/a.cpp", "#if PY_VERSION_HEX >= 0x030c0000", "Python version"),

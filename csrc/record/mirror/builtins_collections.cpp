@@ -1,11 +1,10 @@
 // Known callables about what `collections` and `types` have besides lists and dicts: defaultdict, Counter's counting,
 // SimpleNamespace.
 #include "cpython/keys.h"
+#include "cpython/members.h"
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
-
-#include <structmember.h>
 
 namespace pijit {
 namespace {
@@ -19,10 +18,9 @@ PyObject* factory_name() {
 Val factory_of(Recorder& recorder, Val dict) {
   Val factory;
   if (dict.is_virtual()) return recorder.attr_find(dict, factory_name(), &factory) ? factory : Val();
-  PyObject *member = cpython::lookup_type(default_dict_type(), factory_name()), *value = nullptr;
-  if (member == nullptr || Py_TYPE(member) != &PyMemberDescr_Type) return Val();
-  const Py_ssize_t offset = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
-  if (!recorder.guard_slot(dict.object(), offset, &value)) return Val();
+  const PyMemberDef* member = cpython::member_of(cpython::lookup_type(default_dict_type(), factory_name()));
+  PyObject* value = nullptr;
+  if (member == nullptr || !recorder.guard_slot(dict.object(), member->offset, &value)) return Val();
   return value == nullptr ? Val::constant(Py_None) : recorder.constant(value);
 }
 

@@ -12,11 +12,10 @@
 // 2. Whether it can be loaded is found out before the first guard is taken. If it cannot be, the place is fixed.
 // 3. Instances within what is loaded stay what they are, by identity.
 #include "cpython/keys.h"
+#include "cpython/members.h"
 #include "cpython/objects.h"
 #include "guard/instances.h"
 #include "record/recorder.h"
-
-#include <structmember.h>
 
 namespace pijit {
 namespace {
@@ -121,9 +120,8 @@ bool Recorder::is_read(PyObject* container, PyObject* key) {
     return false;
   }
   const void* place = nullptr;
-  PyObject* member = cpython::lookup_type(Py_TYPE(container), key);
-  if (member != nullptr && Py_TYPE(member) == &PyMemberDescr_Type) {
-    place = reinterpret_cast<char*>(container) + reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
+  if (const PyMemberDef* member = cpython::member_of(cpython::lookup_type(Py_TYPE(container), key))) {
+    place = reinterpret_cast<char*>(container) + member->offset;
   } else if (cpython::attribute_storage(container) == cpython::Storage::kInline) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(container), key);
     if (index >= 0) place = &cpython::inline_values(container)->values[index];

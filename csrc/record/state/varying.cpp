@@ -1,9 +1,8 @@
 // Places that vary: how they are read, and how a recording learns them.
 #include "record/recorder.h"
 
-#include <structmember.h>
-
 #include "cpython/keys.h"
+#include "cpython/members.h"
 #include "cpython/objects.h"
 #include "guard/instances.h"
 #include "ir/scalars.h"
@@ -24,11 +23,8 @@ PyObject* content_now(PyObject* container, PyObject* key) noexcept {
   if (PyCell_Check(container)) return PyCell_GET(container);
   if (PyDict_Check(container)) return cpython::dict_lookup(container, key, &found) > 0 ? found : nullptr;
   PyTypeObject* type = Py_TYPE(container);
-  PyObject* member = cpython::lookup_type(type, key);
-  if (member != nullptr && Py_TYPE(member) == &PyMemberDescr_Type) {
-    const Py_ssize_t offset = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
-    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(container) + offset);
-  }
+  if (const PyMemberDef* member = cpython::member_of(cpython::lookup_type(type, key)))
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(container) + member->offset);
   if (cpython::attribute_storage(container) != cpython::Storage::kInline) return nullptr;
   const Py_ssize_t index = cpython::shared_key_index(type, key);
   return index < 0 ? nullptr : cpython::inline_value(container, index);

@@ -6,13 +6,12 @@
 #include "record/mirror/audits.h"
 #include "record/mirror/builtins.h"
 
-#include <structmember.h>
-
 #include <cstring>
 #include <string_view>
 
 #include "cpython/classes.h"
 #include "cpython/keys.h"
+#include "cpython/members.h"
 
 namespace pijit {
 
@@ -227,7 +226,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
       recorder.observe(lookup.frame, lookup.pops, take_attribute);
       return Invoke::kStarted;
     }
-    const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+    const PyMemberDef* member = cpython::member_of(descriptor);
     if (const Val field = fixed_member(recorder, object, name); !field.is_null()) return found(lookup, field);
     if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
     if (object.is_virtual()) {

@@ -4,12 +4,11 @@
 // and dict. A call that would not bind (a TypeError) is not mirrored: the recording stops there.
 #include "record/recorder.h"
 
-#include <structmember.h>
-
 #include <algorithm>
 
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
+#include "cpython/members.h"
 #include "record/limits.h"
 #include "record/marks.h"
 #include "record/mirror/builtins.h"
@@ -288,10 +287,8 @@ bool partial_parts(Recorder& recorder, PyObject* partial, PyObject* parts[3]) {
   static const char* const kNames[] = {"func", "args", "keywords"};
   for (int i = 0; i < 3; ++i) {
     Ref name = Ref::steal(PyUnicode_InternFromString(kNames[i]));
-    PyObject* member = recorder.lookup_type(Py_TYPE(partial), name.get());
-    if (member == nullptr || Py_TYPE(member) != &PyMemberDescr_Type) return false;
-    const Py_ssize_t offset = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->offset;
-    if (!recorder.guard_slot(partial, offset, &parts[i]) || parts[i] == nullptr) return false;
+    const PyMemberDef* member = cpython::member_of(recorder.lookup_type(Py_TYPE(partial), name.get()));
+    if (member == nullptr || !recorder.guard_slot(partial, member->offset, &parts[i]) || !parts[i]) return false;
   }
   return true;
 }

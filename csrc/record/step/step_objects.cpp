@@ -1,9 +1,8 @@
 // Attributes, calls, with blocks and imports, one instruction at a time.
 #include "cpython/keys.h"
+#include "cpython/members.h"
 #include "record/mirror/builtins.h"
 #include "record/step/step.h"
-
-#include <structmember.h>
 
 namespace pijit {
 namespace {
@@ -96,8 +95,7 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
     if (!value.is_null()) args.values.push_back(value);
     return recorder.invoke_function(frame, Val::constant(method), args, Then::kDrop, pops);
   }
-  if (Py_TYPE(descriptor) == &PyMemberDescr_Type) {
-    const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+  if (const PyMemberDef* member = cpython::member_of(descriptor)) {
     *plain = object.is_virtual() || (member->type == T_OBJECT_EX && (member->flags & READONLY) == 0);
     *offset = member->offset;
   }

@@ -8,7 +8,7 @@
 #include "cache/entry_points.h"
 #include "cpython/bytecode.h"
 #include "cpython/places.h"
-#include "hook/roots.h"
+#include "hook/serve.h"
 #include "hook/stress.h"
 #include "record/limits.h"
 

@@ -28,7 +28,7 @@
 #include "hook/entries.h"
 #include "hook/evaluate.h"
 #include "hook/rest.h"
-#include "hook/roots.h"
+#include "hook/serve.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
 #include "record/marks.h"

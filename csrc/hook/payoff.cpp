@@ -7,10 +7,11 @@
 #include <utility>
 
 #include "exec/profiled.h"
+#include "hook/aftermath.h"
 #include "hook/events.h"
 #include "hook/log.h"
-#include "hook/roots.h"
 #include "hook/savings.h"
+#include "hook/serve.h"
 #include "hook/stress.h"
 #include "hook/verify.h"
 #include "plan/segment.h"

@@ -8,8 +8,8 @@
 #include "cache/root.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
-#include "hook/roots.h"
 #include "hook/savings.h"
+#include "hook/serve.h"
 #include "hook/stress.h"
 #include "ir/adapter_slot.h"
 

@@ -1,10 +1,8 @@
 // What is done with a call of a root.
 #pragma once
 #include <memory>
-#include <string>
 
 #include "cache/root.h"
-#include "record/reasons.h"
 
 namespace pijit {
 
@@ -27,9 +25,6 @@ struct GuardTimes {
 // Takes the time at the next call of the root; until then the times are zero.
 void time_guards(int root, int repeats) noexcept;
 GuardTimes guard_times() noexcept;
-
-// From now on the root's calls are CPython's, which the first of them says; not under stress.
-void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause = StopInfo());
 
 // Replays, records or evaluates a fresh frame of the root, and gives what the frame returns.
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame);

@@ -1,19 +1,18 @@
-// What is done with a call of a root: replay, else record while that may pay, else CPython; and what is worth saying of
-// it.
-#include "hook/roots.h"
+// Chooses what is done with a call of a root: replay, else record while that may pay, else CPython.
+#include "hook/serve.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "cache/memory.h"
 #include "common/call_clock.h"
 #include "cpython/hand_back.h"
-#include "exec/links.h"
 #include "exec/profiled.h"
-#include "exec/registers.h"
 #include "exec/replay.h"
 #include "guard/check.h"
+#include "hook/aftermath.h"
 #include "hook/aside.h"
 #include "hook/asked_again.h"
 #include "hook/automatic.h"
@@ -22,20 +21,16 @@
 #include "hook/evaluate.h"
 #include "hook/events.h"
 #include "hook/hook.h"
-#include "hook/leaving.h"
+#include "hook/keep.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
 #include "hook/savings.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
 #include "hook/strict.h"
-#include "hook/tell.h"
 #include "hook/verify.h"
 #include "hook/words.h"
 #include "ir/adapter_slot.h"
-#include "ir/checked.h"
-#include "ir/print.h"
-#include "ir/verify.h"
 #include "record/reasons.h"
 #include "record/recorder.h"
 
@@ -56,46 +51,6 @@ struct Timing {
 };
 Timing g_timing;
 
-void note_recorded(const Trace& trace) noexcept {
-  CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(trace.code.get()), true);
-  if (state == nullptr || state->recorded) return;
-  state->recorded = true;
-  stats().codes += 1;
-}
-
-void note_replayed(const Root& root) noexcept {
-  CodeState* state = code_state(root.code, true);
-  if (state == nullptr) return;
-  stats().replayed_codes += !std::exchange(state->replayed, true);
-}
-
-// In a checked build: a trace that contradicts itself is a bug and stops the process.
-void check_trace(const Trace& trace) {
-  if (!kChecked) return;
-  const std::string wrong = verify_trace(trace);
-  if (!wrong.empty()) Py_FatalError((wrong + "\n" + Printer(trace, false).all()).c_str());
-}
-
-// What a recording gave is kept. Before it is finished, what an object held once seems to be built with the object.
-void finish(Trace& trace) {
-  finish_trace(trace);
-  check_trace(trace);
-  note_recorded(trace);
-}
-
-void prepare(const Root& root, Trace& trace) {
-  if (trace.prepared) return;
-  prepare_replays(trace);
-  check_trace(trace);
-  find_segments(trace, static_cast<bool>(root.market));
-}
-
-// Says that CPython runs the calls of the root from now on, if that is still to be said.
-void say_farewell(Root& root) {
-  const auto farewell = std::exchange(root.farewell, std::nullopt);
-  if (farewell) tell(Told::kLeft, root, farewell->cause, root.plain.each(), farewell->because);
-}
-
 // CPython runs the call, or what is left of it.
 PyObject* evaluate(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
   return root.entered_at < 0 ? plain(ts, frame, 0) : cpython::eval_default(ts, frame, 0);
@@ -112,102 +67,6 @@ PyObject* run_plain(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   add_since(&root.plain, start);
   say_farewell(root);
   return result;
-}
-
-// A stop that is in no frame any more is in the root.
-StopInfo placed(StopInfo stop, const Root& root) {
-  if (stop.code == nullptr || !stop.file.empty()) return stop;
-  stop.file = root.file;
-  stop.line = root.line;
-  stop.function = root.name;
-  return stop;
-}
-
-// A call that gave no trace; after a number of them in a row the root is left alone.
-void note_abort(Root& root, StopInfo stop) {
-  root.aborts += 1;
-  stats().aborts += 1;
-  root.last_stop = placed(std::move(stop), root);
-  log_line(Channel::kRecord, "record " + root.name + ": nothing was kept" + stop_text(root.last_stop));
-  root.aborts_in_a_row += 1;
-  if (root.aborts_in_a_row >= (root.traces.empty() ? limits().aborted : limits().aborted_again))
-    leave_alone(root, kNothingRecorded, root.last_stop.reason, root.last_stop);
-}
-
-// A trace that contradicts itself, or memory is short.
-void note_failure(Root& root, const char* what) {
-  StopInfo stop;
-  stop.code = kAborts[static_cast<size_t>(Abort::kFailed)].code;
-  stop.reason = std::string(kAborts[static_cast<size_t>(Abort::kFailed)].text) + ": " + what;
-  note_abort(root, std::move(stop));
-}
-
-void add_trace(Root& root, std::shared_ptr<Trace> trace) {
-  if (exceeds_memory(*trace)) prepare(root, *trace);  // it takes less then
-  if (exceeds_memory(*trace)) {
-    root.traces.clear();
-    return leave_alone(root, kTooLarge, std::to_string(bytes_of(*trace)) + " bytes");
-  }
-  root.depth = std::max(root.depth, trace->depth);
-  root.coroutines = root.coroutines || trace->coroutines;
-  root.traces.push_back(trace);
-  const size_t gone = make_room(root, *trace);
-  if (gone > 0) log_line(Channel::kRecord, "memory: the traces of " + std::to_string(gone) + " functions made room");
-}
-
-// A recording that was made because a trace kept being left is of use where it goes on from there.
-void install_side_trace(Root& root, const Wanted& wanted, std::shared_ptr<Trace> trace) {
-  const Joined joined = link_traces(*wanted.from, wanted.node, trace);
-  constexpr const char* kOutcomes[] = {"is entered there", "took the same way", "differs before that"};
-  log_line(Channel::kRecord, "side trace of " + root.name + " at node " + std::to_string(wanted.node) + ": " +
-                                 kOutcomes[static_cast<size_t>(joined)]);
-  if (joined == Joined::kOthers) leaving_at(*wanted.from, wanted.node).tries = limits().tries;
-  if (joined != Joined::kLinked) return;
-  add_trace(root, std::move(trace));
-  size_t room = 0;
-  for (const auto& any : root.traces) room = std::max(room, any->room);
-  for (const auto& any : root.traces) any->room = room;
-}
-
-// What a recording left to CPython, or SIZE_MAX for all of it.
-size_t left_over(const Trace* trace) noexcept {
-  return trace == nullptr ? SIZE_MAX : trace->detours.size() + (trace->stop.code != nullptr);
-}
-
-// Numbers are better left to be constants: with them open, this recording came to less than one before that was of use.
-// Of a loop a trace with constants is of use for one turn.
-bool refuse_numbers(Root& root, const Trace* trace) {
-  if (root.is_loop || !root.varying.has_missed() || left_over(trace) == 0) return false;
-  const bool worse = std::any_of(root.traces.begin(), root.traces.end(), [&](const auto& other) {
-    return other->replays > 0 && left_over(other.get()) < left_over(trace);
-  });
-  if (!worse) return false;
-  root.varying.refuse_missed();
-  for (const auto& other : root.traces) other->gives_way = false;
-  log_line(Channel::kRecord, "record " + root.name + ": numbers that differ are constants again");
-  return true;
-}
-
-void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder, const Wanted& wanted) {
-  root.records += 1;
-  stats().records += 1;
-  if (wanted.from == nullptr && refuse_numbers(root, trace.get())) return;
-  if (trace == nullptr) return note_abort(root, recorder.stop_info_or_none());
-  root.last_stop = trace->stop = placed(std::move(trace->stop), root);
-  root.aborts_in_a_row = 0;
-  finish(*trace);
-  log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
-                                 std::to_string(trace->guards.size()) + " guards, " +
-                                 std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
-  if (wanted.from != nullptr) {
-    prepare(root, *trace);
-    return install_side_trace(root, wanted, std::move(trace));
-  }
-  root.traces.erase(std::remove_if(root.traces.begin(), root.traces.end(),
-                                   [](const std::shared_ptr<Trace>& other) { return other->gives_way; }),
-                    root.traces.end());
-  add_trace(root, std::move(trace));
-  root.unprepared = true;
 }
 
 // CPython runs the call while a tracer, a profiler or a mode of the framework lasts.
@@ -294,35 +153,6 @@ void take_times(const Root& root, cpython::Frame* frame) {
   }
 }
 
-void note_replay(Root& root, const Trace& trace, const Left& left) {
-  root.replays += 1;
-  if (root.replays == 1) {
-    note_replayed(root);
-    note_event(root, Happened::kReplayed);
-  }
-  if (root.automatic && root.replays == limits().worth * root.records)
-    if (CodeState* state = code_state(root.code, false)) state->wasted = 0;
-  root.stopped += left.stopped;
-  root.opaque_calls += left.opaque_calls;
-  if (!is_within_served()) root.after += left.seconds;
-  stats().replays += root.entered_at < 0;  // calls are counted
-  stats().opaque_calls += left.opaque_calls;
-  root.misses_in_a_row = root.aborts_in_a_row = 0;
-  if (left.trace == nullptr || left.native) {
-    root.left_in_a_row = 0;
-    root.ended += 1;
-  } else {
-    root.left_in_a_row += !left.interrupted;
-  }
-  if (root.is_loop) note_worth(root, trace, left.trace == nullptr ? trace.nodes.size() : left.node);
-  if (left.trace != nullptr) return go_on_from(root, left);
-  root.owed = 0;
-  if (root.entered_at < 0 && !left.interrupted && trace.stop.code != nullptr &&
-      trace.replays - trace.exits == limits().stops) {
-    tell(Told::kStopped, root, trace.stop, trace.left.each());
-  }
-}
-
 bool records() noexcept {
   return g_stance == Stance::kOn || g_stance == Stance::kVerify;
 }
@@ -398,32 +228,6 @@ bool is_wanted(Root& root, cpython::Frame* frame) {
   for (const auto& trace : root.traces)
     if (would_replay(*trace, frame)) return true;
   return false;
-}
-
-// No trace takes the call. Where the reason is not used at once it is told for ever fewer calls: to find it takes longer
-// than a call may, since a class that nothing has proven is looked for among all classes.
-void note_miss(Root& root, cpython::Frame* frame, bool is_used) {
-  root.misses += 1;
-  stats().guard_failures += 1;
-  root.misses_in_a_row += 1;
-  if (!is_used && !logs(Channel::kGuards) && !std::has_single_bit(root.misses)) return;
-  const std::shared_ptr<Trace> trace = root.traces.back();  // describing numbers lets signal handlers run: may reset
-  RegisterFile registers(trace->regs.size());
-  if (registers.get() == nullptr) return;
-  load_inputs(*trace, frame, registers.get());
-  root.last_miss = explain_miss(*trace, root.function != nullptr ? root.function : root.instance, registers.get());
-  log_line(Channel::kGuards, "miss " + root.name + ": " + root.last_miss);
-}
-
-// The call is to be recorded: the numbers because of which it missed the root's traces are left open in the new one.
-void learn_numbers(Root& root, cpython::Frame* frame) {
-  root.varying.begin_call();
-  for (const auto& trace : root.traces) {
-    RegisterFile registers(trace->regs.size());
-    if (registers.get() == nullptr) return;
-    load_inputs(*trace, frame, registers.get());
-    if (learn_from_guards(*trace, 0, trace->entry_guards(), registers.get(), &root.varying)) trace->gives_way = true;
-  }
 }
 
 // What the stance says instead of recording.
@@ -551,19 +355,6 @@ PyObject* timed(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
 }
 
 }  // namespace
-
-void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause) {
-  if (stress_words() != 0) return;
-  root.disabled = why.empty() ? reason.text : std::string(reason.text) + ": " + why;
-  const char* because = cause.code;
-  cause.code = reason.code;
-  cause.reason = root.disabled;
-  root.given_up = placed(cause, root);
-  root.farewell = Farewell{std::move(cause), because};
-  root.plain = Spent();
-  note_event(root, &reason == &kPassesOn ? Happened::kPassedOn : Happened::kLeft);
-  roots_changed();
-}
 
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
   root->calls += 1;

@@ -1,0 +1,199 @@
+// New traces are installed, those that are of no use are forgotten, and side traces are asked for.
+#include "hook/keep.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "cache/memory.h"
+#include "exec/links.h"
+#include "exec/registers.h"
+#include "exec/replay.h"
+#include "guard/check.h"
+#include "hook/aftermath.h"
+#include "hook/log.h"
+#include "hook/payoff.h"
+#include "hook/words.h"
+#include "ir/checked.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+
+namespace pijit {
+namespace {
+
+void note_recorded(const Trace& trace) noexcept {
+  CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(trace.code.get()), true);
+  if (state == nullptr || state->recorded) return;
+  state->recorded = true;
+  stats().codes += 1;
+}
+
+void add_trace(Root& root, std::shared_ptr<Trace> trace) {
+  if (exceeds_memory(*trace)) prepare(root, *trace);  // it takes less then
+  if (exceeds_memory(*trace)) {
+    root.traces.clear();
+    return leave_alone(root, kTooLarge, std::to_string(bytes_of(*trace)) + " bytes");
+  }
+  root.depth = std::max(root.depth, trace->depth);
+  root.coroutines = root.coroutines || trace->coroutines;
+  root.traces.push_back(trace);
+  const size_t gone = make_room(root, *trace);
+  if (gone > 0) log_line(Channel::kRecord, "memory: the traces of " + std::to_string(gone) + " functions made room");
+}
+
+// A recording that was made because a trace kept being left is of use where it goes on from there.
+void install_side_trace(Root& root, const Wanted& wanted, std::shared_ptr<Trace> trace) {
+  const Joined joined = link_traces(*wanted.from, wanted.node, trace);
+  constexpr const char* kOutcomes[] = {"is entered there", "took the same way", "differs before that"};
+  log_line(Channel::kRecord, "side trace of " + root.name + " at node " + std::to_string(wanted.node) + ": " +
+                                 kOutcomes[static_cast<size_t>(joined)]);
+  if (joined == Joined::kOthers) leaving_at(*wanted.from, wanted.node).tries = limits().tries;
+  if (joined != Joined::kLinked) return;
+  add_trace(root, std::move(trace));
+  size_t room = 0;
+  for (const auto& any : root.traces) room = std::max(room, any->room);
+  for (const auto& any : root.traces) any->room = room;
+}
+
+// What a recording left to CPython, or SIZE_MAX for all of it.
+size_t left_over(const Trace* trace) noexcept {
+  return trace == nullptr ? SIZE_MAX : trace->detours.size() + (trace->stop.code != nullptr);
+}
+
+// Numbers are better left to be constants: with them open, this recording came to less than one before that was of use.
+// Of a loop a trace with constants is of use for one turn.
+bool refuse_numbers(Root& root, const Trace* trace) {
+  if (root.is_loop || !root.varying.has_missed() || left_over(trace) == 0) return false;
+  const bool worse = std::any_of(root.traces.begin(), root.traces.end(), [&](const auto& other) {
+    return other->replays > 0 && left_over(other.get()) < left_over(trace);
+  });
+  if (!worse) return false;
+  root.varying.refuse_missed();
+  for (const auto& other : root.traces) other->gives_way = false;
+  log_line(Channel::kRecord, "record " + root.name + ": numbers that differ are constants again");
+  return true;
+}
+
+bool is_behind_foreign_code(const Trace& trace, uint32_t node) {
+  for (uint32_t i = 0; i <= node; ++i)
+    if (is_opaque(trace.nodes[i].op)) return true;
+  return false;
+}
+
+// Where a trace keeps being left, a later call is recorded. False: no side trace can be had there, such as behind an
+// operator that fails.
+bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
+  if (trace->nodes[node].op == Op::kAdapter) return false;
+  Leaving& leaving = leaving_at(*trace, node);
+  leaving.times += 1;
+  if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;
+  if (is_behind_foreign_code(*trace, node)) return false;
+  if (leaving.times < limits().hot) return true;
+  leaving.times = 0;
+  leaving.tries += 1;
+  root.wanted = {trace, node, leaving.tries - 1};
+  return true;
+}
+
+void forget(Root& root, size_t index) {
+  root.traces[index]->forgotten = true;
+  if (root.wanted.from == root.traces[index]) root.wanted = Wanted();
+  root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
+}
+
+// A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
+// first step of a training, or a first call that raised: the next call is recorded in its place, a few times at most.
+// So is one whose replays came to the end before: what it relies on behind an opaque call may have changed for good,
+// such as a module that an import has filled, and its first guards, which let the calls in, know nothing of that. And
+// so is one that all replays leave now, where no side trace could be had: a branch may have turned for good.
+void forget_useless(Root& root, size_t index, uint32_t node) {
+  const Trace& trace = *root.traces[index];
+  const Op left_at = trace.nodes[node].op;
+  // Tensors of another shape: this one may come back, and a side trace serves the other.
+  if (left_at == Op::kAdapter) return;
+  const bool turned = root.left_in_a_row >= limits().turned;
+  if (!turned && left_at == Op::kCheck && !is_behind_foreign_code(trace, node)) return;
+  const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
+  const auto ended = static_cast<int64_t>(trace.replays - trace.exits - trace.interruptions);
+  const bool useless = ended == 0 && trace.exits >= (raised ? 1 : limits().useless);
+  const bool stale = left_at == Op::kEpoch && root.left_in_a_row >= limits().stale;
+  const bool counts = ended < limits().served;
+  if ((!useless && !stale && !turned) || (counts && root.forgotten >= limits().forgotten)) return;
+  if (records_too_often(root)) return;
+  root.forgotten += counts;
+  root.left_in_a_row = 0;
+  forget(root, index);
+}
+
+}  // namespace
+
+void check_trace(const Trace& trace) {
+  if (!kChecked) return;
+  const std::string wrong = verify_trace(trace);
+  if (!wrong.empty()) Py_FatalError((wrong + "\n" + Printer(trace, false).all()).c_str());
+}
+
+void finish(Trace& trace) {
+  finish_trace(trace);
+  check_trace(trace);
+  note_recorded(trace);
+}
+
+void prepare(const Root& root, Trace& trace) {
+  if (trace.prepared) return;
+  prepare_replays(trace);
+  check_trace(trace);
+  find_segments(trace, static_cast<bool>(root.market));
+}
+
+void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder, const Wanted& wanted) {
+  root.records += 1;
+  stats().records += 1;
+  if (wanted.from == nullptr && refuse_numbers(root, trace.get())) return;
+  if (trace == nullptr) return note_abort(root, recorder.stop_info_or_none());
+  root.last_stop = trace->stop = placed(std::move(trace->stop), root);
+  root.aborts_in_a_row = 0;
+  finish(*trace);
+  log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
+                                 std::to_string(trace->guards.size()) + " guards, " +
+                                 std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
+  if (wanted.from != nullptr) {
+    prepare(root, *trace);
+    return install_side_trace(root, wanted, std::move(trace));
+  }
+  root.traces.erase(std::remove_if(root.traces.begin(), root.traces.end(),
+                                   [](const std::shared_ptr<Trace>& other) { return other->gives_way; }),
+                    root.traces.end());
+  add_trace(root, std::move(trace));
+  root.unprepared = true;
+}
+
+void learn_numbers(Root& root, cpython::Frame* frame) {
+  root.varying.begin_call();
+  for (const auto& trace : root.traces) {
+    RegisterFile registers(trace->regs.size());
+    if (registers.get() == nullptr) return;
+    load_inputs(*trace, frame, registers.get());
+    if (learn_from_guards(*trace, 0, trace->entry_guards(), registers.get(), &root.varying)) trace->gives_way = true;
+  }
+}
+
+Leaving& leaving_at(const Trace& trace, uint32_t node) {
+  for (Leaving& leaving : trace.leavings)
+    if (leaving.node == node) return leaving;
+  trace.leavings.push_back({node});
+  return trace.leavings.back();
+}
+
+void go_on_from(Root& root, const Left& left) {
+  for (size_t i = 0; i < root.traces.size(); ++i)
+    if (root.traces[i].get() == left.trace) {
+      if (left.learned) return records_too_often(root) ? void() : forget(root, i);
+      if (root.entered_at >= 0) return;  // another of its traces goes on, or another entry
+      if (!want_side_trace(root, root.traces[i], left.node) || root.left_in_a_row >= limits().turned)
+        forget_useless(root, i, left.node);
+      return;
+    }
+}
+
+}  // namespace pijit

@@ -279,7 +279,7 @@ class RootInfo(TypedDict):
     seconds_saved: float
     seconds_error: float  # the standard error of seconds_saved
     compared: int
-    spent: dict[str, tuple[float, int]]  # by kind of call: seconds, how many calls; as Root's in csrc/cache/root.h
+    spent: dict[str, tuple[float, int]]  # by kind of call: seconds, how many calls; as in csrc/cache/savings.h
     traces: int
     segments: int
     entry: str  # of an entry "loop" or "rest", else ""

@@ -452,11 +452,11 @@ class TraceData {
 
 py::dict trace_data(const Root& root, const Trace& trace) {
   const cpython::GcPause pause;  // what is known to be alive stays so
-  const ObjectSet proven = proven_objects(trace, start_of(root));
+  const ObjectSet proven = proven_objects(trace, root.owner.living());
   const Printer printer(trace, false, &proven);
   TraceData data(trace, printer);
   py::dict view;
-  view["name"] = root.name;
+  view["name"] = root.written.name;
   view["arguments"] = data.arguments();
   view["inputs"] = data.inputs();
   view["loads"] = data.loads();

@@ -148,7 +148,7 @@ class GuardRows {
 
 py::dict guard_data(const Root& root, const Trace& trace) {
   const cpython::GcPause pause;  // what is known to be alive stays so
-  const ObjectSet proven = proven_objects(trace, start_of(root));
+  const ObjectSet proven = proven_objects(trace, root.owner.living());
   const Printer printer(trace, false, &proven);
   GuardRows made(trace, printer);
   py::list epochs;

@@ -12,6 +12,7 @@
 #include "bind/layout.h"
 #include "bind/plans.h"
 #include "bind/views.h"
+#include "cache/code_state.h"
 #include "cache/entry_points.h"
 #include "cache/memory.h"
 #include "cache/root.h"
@@ -62,8 +63,8 @@ int py_add_root(py::object code, py::object function, py::object instance, std::
   build_builtin_table();
   int id = add_root(reinterpret_cast<PyCodeObject*>(code.ptr()), f, i, std::move(name), strict, false);
   if (id < 0) throw py::error_already_set();
-  find_root(id)->verify = verify;
-  find_root(id)->fixed_sizes = fixed_sizes;
+  find_root(id)->verification.every = verify;
+  find_root(id)->asked.fixed_sizes = fixed_sizes;
   if (f != nullptr) give_entrance(f);
   roots_changed();
   settle_hook();
@@ -73,8 +74,9 @@ int py_add_root(py::object code, py::object function, py::object instance, std::
 void py_remove_root(int id) {
   const auto root = find_root(id);
   remove_root(id);
-  if (root != nullptr && root->function != nullptr && PyWeakref_GetObject(root->weak.get()) == root->function)
-    take_entrance(root->function);
+  if (root != nullptr && root->owner.function != nullptr &&
+      PyWeakref_GetObject(root->owner.weak.get()) == root->owner.function)
+    take_entrance(root->owner.function);
   settle_hook();
 }
 

@@ -44,7 +44,7 @@ class Place {
   py::object data() const {
     const std::shared_ptr<Root> root = root_.lock();
     const std::shared_ptr<Trace> trace = trace_.lock();
-    if (root == nullptr || trace == nullptr || root->dead) return py::none();
+    if (root == nullptr || trace == nullptr || root->owner.dead) return py::none();
     return trace_data(*root, *trace);
   }
   // Plans are still of use there; else the trace is gone, or another form has the place of this one.
@@ -160,7 +160,7 @@ class Place {
 
 // Who is asked for plans of a segment; null: nobody.
 Ref market_of(const Segment& segment, const Root& root) noexcept {
-  return segment.region != nullptr ? market_of_region(segment.region) : Ref::borrow(root.market.get());
+  return segment.region != nullptr ? market_of_region(segment.region) : Ref::borrow(root.asked.market.get());
 }
 
 // The call that is offered has returned: nothing that the market raises is its concern.
@@ -233,8 +233,9 @@ std::pair<std::vector<int>, uint64_t> roots_to_offer() {
   std::vector<int> found;
   const auto add = [&](const std::shared_ptr<Root>& root) {
     // A root that was reset keeps the mark, and has no trace that could offer anything.
-    if (!root->unprepared || root->traces.empty() || !root->is_live()) return;
-    if (root->market || std::any_of(root->traces.begin(), root->traces.end(), has_region)) found.push_back(root->id);
+    if (!root->traces.unprepared || root->traces.empty() || !root->is_live()) return;
+    if (root->asked.market || std::any_of(root->traces.begin(), root->traces.end(), has_region))
+      found.push_back(root->id);
   };
   for (const auto& root : all_roots()) add(root);
   for (const auto& entry : all_entries()) add(entry);
@@ -244,11 +245,11 @@ std::pair<std::vector<int>, uint64_t> roots_to_offer() {
 void set_market(int id, const py::object& market) {
   const std::shared_ptr<Root> root = find_root(id);
   if (root == nullptr) throw py::value_error("there is no such root; it was removed, or its function died");
-  Ref before = std::exchange(root->market, market.is_none() ? Ref() : Ref::borrow(market.ptr()));
+  Ref before = std::exchange(root->asked.market, market.is_none() ? Ref() : Ref::borrow(market.ptr()));
   forget_entries_of(*root);
   for (const auto& trace : root->traces) {
     const bool had = static_cast<bool>(before);
-    if (trace->prepared && (market.is_none() || !had)) find_segments(*trace, static_cast<bool>(root->market));
+    if (trace->prepared && (market.is_none() || !had)) find_segments(*trace, static_cast<bool>(root->asked.market));
   }
 }
 
@@ -337,8 +338,8 @@ void add_plans(py::module_& m) {
       "market_of",
       [](int id) {
         const std::shared_ptr<Root> root = find_root(id);
-        const bool none = root == nullptr || !root->market;
-        return none ? py::object(py::none()) : py::reinterpret_borrow<py::object>(root->market.get());
+        const bool none = root == nullptr || !root->asked.market;
+        return none ? py::object(py::none()) : py::reinterpret_borrow<py::object>(root->asked.market.get());
       },
       py::arg("root"));
 }

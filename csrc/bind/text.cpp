@@ -45,7 +45,7 @@ std::vector<std::string> operators(const ParsedTrace& parsed) {
 
 std::string text_of_trace(const Root& root, const Trace& trace) {
   const cpython::GcPause pause;  // what is known to be alive stays so
-  const ObjectSet proven = proven_objects(trace, start_of(root));
+  const ObjectSet proven = proven_objects(trace, root.owner.living());
   return trace_text(trace, Sources(trace, false, &proven));
 }
 

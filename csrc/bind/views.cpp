@@ -127,7 +127,7 @@ std::string signature_of(PyCodeObject* code) {
 
 // What sort of place its traces begin at; "": they begin with the function.
 const char* entry_word(const Root& root) noexcept {
-  return root.entered_at < 0 ? "" : root.is_loop ? "loop" : "rest";
+  return !root.is_entry() ? "" : root.entry.is_loop ? "loop" : "rest";
 }
 
 // "x, total, stack_0": what the frame holds where the trace begins, but for the variables around the function.
@@ -203,14 +203,14 @@ std::string signature_by(PyCodeObject* written, const Trace& trace, const Object
 
 py::dict trace_view(const Root& root, const Trace& trace) {
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
-  const ObjectSet proven = proven_objects(trace, start_of(root));
-  PyCodeObject* written = root.instance != nullptr ? written_code(trace, start_of(root)) : nullptr;
+  const ObjectSet proven = proven_objects(trace, root.owner.living());
+  PyCodeObject* written = root.owner.instance != nullptr ? written_code(trace, root.owner.living()) : nullptr;
   const std::string signature = signature_by(written, trace, proven);
   if (signature.empty()) written = nullptr;
   const Printer printer(trace, false, &proven, written);
   PythonText python(trace, printer);
   py::dict view;
-  view["name"] = root.name;
+  view["name"] = root.written.name;
   view["code"] = text_of(code->co_qualname);
   add_end(root, trace, &view);
   view["signature"] = trace.takes_inputs ? entry_signature(trace) : signature.empty() ? signature_of(code) : signature;
@@ -262,14 +262,14 @@ py::dict spent_view(const Root& root) {
   const auto add = [&](const char* kind, const Spent& spent) {
     view[kind] = py::make_tuple(spent.seconds, spent.times);
   };
-  add("plain", root.plain);
-  add("first", root.first);
-  add("compared_early", root.compared_early);
-  add("compared", root.compared);
-  add("recorded", root.recorded);
-  add("replayed", root.replayed);
-  add("left", root.left);
-  add("after", {root.after, root.stopped + root.exits});
+  add("plain", root.savings.plain);
+  add("first", root.savings.first);
+  add("compared_early", root.savings.compared_early);
+  add("compared", root.savings.compared);
+  add("recorded", root.savings.recorded);
+  add("replayed", root.savings.replayed);
+  add("left", root.savings.left);
+  add("after", {root.savings.after, root.counts.stopped + root.counts.exits});
   return view;
 }
 
@@ -284,36 +284,27 @@ constexpr const char* kHappened[] = {"recorded",  "nothing kept", "first replay"
                                      "passed on", "taken up",     "compiled code", "replay"};
 
 bool is_paused(const Root& root) noexcept {
-  return root.calls < root.records_again && root.replays < limits().pays * root.records;
+  return root.counts.calls < root.recordings.again && !root.counts.pays();
 }
 
 // Why the next calls are not recorded.
 StopInfo paused(const Root& root) {
   StopInfo stop;
   stop.code = kRecordedOften.code;
-  stop.reason = std::string(kRecordedOften.text) + " (" + std::to_string(root.records) + " recordings in " +
-                std::to_string(root.calls) + " calls; the next one after " +
-                std::to_string(root.records_again - root.calls) + " more)";
-  if (!root.last_miss.empty()) stop.reason += ": " + root.last_miss;
-  stop.file = root.file;
-  stop.line = root.line;
-  stop.function = root.name;
-  return stop;
+  stop.reason = std::string(kRecordedOften.text) + " (" + std::to_string(root.counts.records) + " recordings in " +
+                std::to_string(root.counts.calls) + " calls; the next one after " +
+                std::to_string(root.recordings.again - root.counts.calls) + " more)";
+  if (!root.last.miss.empty()) stop.reason += ": " + root.last.miss;
+  return root.written.placed(std::move(stop));
 }
 
 }  // namespace
 
-PyObject* start_of(const Root& root) {
-  const bool gone = root.dead || (!root.dying && root.weak && PyWeakref_GET_OBJECT(root.weak.get()) == Py_None);
-  if (gone) return nullptr;
-  return root.function != nullptr ? root.function : root.instance;
-}
-
 void add_end(const Root& root, const Trace& trace, py::dict* view) {
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
-  const bool written = root.instance != nullptr || root.entered_at >= 0;
-  (*view)["file"] = written ? root.file : text_of(code->co_filename);
-  (*view)["line"] = written ? root.line : code->co_firstlineno;
+  const bool written = root.owner.instance != nullptr || root.is_entry();
+  (*view)["file"] = written ? root.written.file : text_of(code->co_filename);
+  (*view)["line"] = written ? root.written.line : code->co_firstlineno;
   size_t opaque = 0;
   for (const Node& node : trace.nodes) opaque += is_opaque(node.op);
   (*view)["opaque_calls"] = opaque;
@@ -322,48 +313,48 @@ void add_end(const Root& root, const Trace& trace, py::dict* view) {
 }
 
 py::tuple root_status(const Root& root) {
-  std::string reason = !root.disabled.empty()       ? root.disabled
-                       : root.aside.code != nullptr ? "the last call was left to CPython: " + root.aside.reason
-                       : is_paused(root)            ? paused(root).reason
-                                                    : root.last_stop.reason;
-  const bool replays = root.replays > 0 && root.aside.code == nullptr;
-  const char* state = !root.disabled.empty() ? "disabled"
-                      : root.traces.empty()  ? "cold"
-                      : replays              ? "replaying"
-                                             : "recorded";
+  std::string reason = root.standing.is_disabled()      ? root.standing.disabled
+                       : root.aside.why.code != nullptr ? "the last call was left to CPython: " + root.aside.why.reason
+                       : is_paused(root)                ? paused(root).reason
+                                                        : root.last.stop.reason;
+  const bool replays = root.counts.replays > 0 && root.aside.why.code == nullptr;
+  const char* state = root.standing.is_disabled() ? "disabled"
+                      : root.traces.empty()       ? "cold"
+                      : replays                   ? "replaying"
+                                                  : "recorded";
   return py::make_tuple(state, reason);
 }
 
 py::dict root_report(const Root& root) {
   py::dict view;
   view["root"] = root.id;
-  view["name"] = root.name;
-  view["file"] = root.file;
-  view["line"] = root.line;
-  view["calls"] = root.calls;
-  view["records"] = root.records;
-  view["aborts"] = root.aborts;
-  view["replays"] = root.replays;
-  view["exits"] = root.exits;
-  view["guard_failures"] = root.misses;
-  view["stopped"] = root.stopped;
-  view["opaque_calls"] = root.opaque_calls;
-  view["last_stop"] = stop_view(root.aside.code != nullptr ? root.aside
-                                : is_paused(root)          ? paused(root)
-                                                           : root.last_stop);
-  view["aside"] = root.aside.code != nullptr;
+  view["name"] = root.written.name;
+  view["file"] = root.written.file;
+  view["line"] = root.written.line;
+  view["calls"] = root.counts.calls;
+  view["records"] = root.counts.records;
+  view["aborts"] = root.counts.aborts;
+  view["replays"] = root.counts.replays;
+  view["exits"] = root.counts.exits;
+  view["guard_failures"] = root.counts.misses;
+  view["stopped"] = root.counts.stopped;
+  view["opaque_calls"] = root.counts.opaque_calls;
+  view["last_stop"] = stop_view(root.aside.why.code != nullptr ? root.aside.why
+                                : is_paused(root)              ? paused(root)
+                                                               : root.last.stop);
+  view["aside"] = root.aside.why.code != nullptr;
   const py::tuple status = root_status(root);
   view["state"] = status[0];
   view["reason"] = status[1];
-  view["disabled"] = root.disabled;
-  view["given_up"] = root.disabled.empty() ? py::object(py::none()) : stop_view(root.given_up);
-  view["automatic"] = root.automatic;
-  view["alive"] = !root.dead;
-  view["seconds_lost"] = seconds_lost(root);
-  view["seconds_recording"] = root.recording;
-  view["seconds_saved"] = seconds_saved(root).seconds;
-  view["seconds_error"] = seconds_saved(root).error;
-  view["compared"] = root.compared_early.times + root.compared.times;
+  view["disabled"] = root.standing.disabled;
+  view["given_up"] = !root.standing.is_disabled() ? py::object(py::none()) : stop_view(root.standing.given_up);
+  view["automatic"] = root.asked.automatic;
+  view["alive"] = !root.owner.dead;
+  view["seconds_lost"] = root.savings.lost();
+  view["seconds_recording"] = root.savings.recording;
+  view["seconds_saved"] = root.saved().seconds;
+  view["seconds_error"] = root.saved().error;
+  view["compared"] = root.savings.compared_early.times + root.savings.compared.times;
   view["spent"] = spent_view(root);
   view["traces"] = root.traces.size();
   view["segments"] = segments_of(root);
@@ -371,7 +362,7 @@ py::dict root_report(const Root& root) {
   py::list entries;
   for (const auto& entry : entries_of(root)) entries.append(entry->id);
   view["entries"] = entries;
-  view["last_miss"] = root.last_miss.empty() ? py::object(py::none()) : py::object(py::str(root.last_miss));
+  view["last_miss"] = root.last.miss.empty() ? py::object(py::none()) : py::object(py::str(root.last.miss));
   return view;
 }
 
@@ -388,7 +379,7 @@ py::list entries_view() {
   py::list views;
   for (const auto& entry : all_entries()) {
     py::dict view = root_report(*entry);
-    view["instruction"] = entry->entered_at;
+    view["instruction"] = entry->entry.at;
     views.append(view);
   }
   return views;
@@ -396,7 +387,7 @@ py::list entries_view() {
 
 py::list root_traces(const Root& root) {
   py::list views;
-  const std::vector<std::shared_ptr<Trace>> traces = root.traces;
+  const Traces::All traces = root.traces.all();
   for (const auto& trace : traces) views.append(trace_view(root, *trace));
   return views;
 }
@@ -435,14 +426,14 @@ py::dict stats_view() {
   const Stats& counters = stats();
   size_t traces = 0, bytes = 0, segments = 0;
   double saved = 0;
-  for (auto& root : dead_roots()) saved += seconds_saved(*root).seconds;
+  for (auto& root : dead_roots()) saved += root->saved().seconds;
   const auto add = [&](const Root& root) {
     traces += root.traces.size();
     bytes += bytes_of(root);
     for (const auto& trace : root.traces) segments += planned_segments(*trace);
   };
   for (auto& root : all_roots()) {
-    saved += seconds_saved(*root).seconds;
+    saved += root->saved().seconds;
     add(*root);
   }
   for (const auto& entry : all_entries()) add(*entry);

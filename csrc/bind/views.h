@@ -25,8 +25,6 @@ pybind11::dict events_view();
 pybind11::dict stats_view();
 pybind11::dict tables_view();
 
-// The function or object whose calls are recorded; null: it is dead.
-PyObject* start_of(const Root& root);
 // Where the root was written ("file", "line"), and how its trace ends: "opaque_calls", "ends", "stop".
 void add_end(const Root& root, const Trace& trace, pybind11::dict* view);
 

@@ -19,7 +19,7 @@ CallForm call_form(cpython::Frame* frame, PyCodeObject* code, const Adapter* ada
 
 class Dispatch {
  public:
-  // The place in Root::traces at which to begin; it may be one that is gone.
+  // The place in Traces at which to begin; it may be one that is gone.
   size_t guess(uint64_t signature) const noexcept {
     const auto found = places_.find(signature);
     return found == places_.end() ? last_ : found->second;

@@ -14,7 +14,7 @@ std::vector<std::weak_ptr<Root>>& entries() {
   return *all;
 }
 
-// Of the code objects that have places.
+// The states of code objects that have places.
 std::unordered_set<CodeState*>& states() {
   static auto* all = new std::unordered_set<CodeState*>();
   return *all;
@@ -24,7 +24,7 @@ void forget_expired(std::vector<std::weak_ptr<Root>>* roots) {
   std::erase_if(*roots, [](const auto& each) { return each.expired(); });
 }
 
-// What is taken out is dropped at the end: code objects that die with it take their states off the list.
+// Places that are taken out are dropped at the end: code objects that die with it take their states off the list.
 template <class Predicate>
 void forget_if(Predicate is_forgotten) {
   std::vector<EntryPoint> gone;
@@ -68,7 +68,7 @@ void note_entry(const std::shared_ptr<Root>& entry) {
 }
 
 void note_entered(Root& root, const std::shared_ptr<Root>& entry) {
-  if (std::exchange(entry->entered_for, root.id) == root.id) return;
+  if (std::exchange(entry->entry.entered_for, root.id) == root.id) return;
   const auto is_it = [&](const std::weak_ptr<Root>& each) { return each.lock() == entry; };
   if (std::any_of(root.entries.begin(), root.entries.end(), is_it)) return;
   forget_expired(&root.entries);

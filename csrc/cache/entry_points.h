@@ -3,7 +3,7 @@
 // A place is kept with the function's code; its entry, once it has one, is a root of its own. Both are shared by all
 // roots whose calls come to the place and that ask the same market for plans, under one policy of sizes.
 #pragma once
-#include "cache/root.h"
+#include "cache/code_state.h"
 
 namespace pijit {
 

@@ -8,12 +8,8 @@
 namespace pijit {
 namespace {
 
-// What is freed is an eighth more than what is needed: not each new trace has to look at all roots.
+// An eighth more is freed than is needed: else each new trace would look at all roots.
 constexpr uint64_t kSpare = 8;
-// A root that has lost its traces a second time waits 16 calls before it is recorded again. Each time after that it waits
-// twice as long, up to 2^10 times kWait.
-constexpr uint64_t kWait = 8;
-constexpr int kMostDoublings = 10;
 
 size_t g_counted = 0;  // bytes of all traces at the last count
 size_t g_added = 0;    // bytes of the traces that came after it
@@ -26,7 +22,7 @@ uint64_t replays_of(const Root& root) noexcept {
 
 // Replays for each byte since the last time that somebody had to give way.
 double usefulness(const Root& root) noexcept {
-  const uint64_t replays = replays_of(root), before = std::min(replays, root.replays_before);
+  const uint64_t replays = replays_of(root), before = std::min(replays, root.evictions.replays_before);
   return static_cast<double>(replays - before) / static_cast<double>(bytes_of(root));
 }
 
@@ -39,12 +35,8 @@ std::vector<std::shared_ptr<Root>> roots_with_traces() {
 
 void give_way(Root& root) {
   for (const auto& trace : root.traces) trace->forgotten = true;
+  root.evictions.note(root.counts.calls);
   root.traces.clear();  // a replay that is under way holds its own
-  root.dispatch.clear();
-  root.wanted = Wanted();
-  root.replays_before = 0;
-  if (root.evictions > 0) root.waits_until = root.calls + (kWait << std::min(root.evictions, kMostDoublings));
-  root.evictions += 1;
 }
 
 }  // namespace
@@ -87,12 +79,12 @@ size_t make_room(Root& root, const Trace& added) {
       give_way(*each);
       gone += 1;
     }
-    if (bytes > limit) {  // the root's own traces are too many
+    if (bytes > limit) {  // those that the root itself has are too many
       bytes -= bytes_of(root);
       give_way(root);
       gone += 1;
     }
-    for (const auto& each : roots) each->replays_before = replays_of(*each);
+    for (const auto& each : roots) each->evictions.replays_before = replays_of(*each);
   }
   g_counted = bytes;
   g_added = 0;

@@ -1,11 +1,11 @@
-// Roots and the state that code objects carry.
+// Makes roots, finds them, and removes them.
 #include "cache/root.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "adapter.h"
+#include "cache/code_state.h"
 #include "cache/entry_points.h"
 #include "cpython/objects.h"
 #include "cpython/places.h"
@@ -14,23 +14,17 @@
 namespace pijit {
 namespace {
 
-Py_ssize_t g_slot = -1;
 int g_next = 1;
 bool g_keep_dead = false;
 bool g_any_suspends = false;
 bool g_changed = true, g_any_live = false, g_any_needs_frames = false;
 
-void free_state(void* state) {
-  forget_points(static_cast<CodeState*>(state));
-  delete static_cast<CodeState*>(state);
-}
-
-// Who looks at what dies finds the object as it was, though the weak reference to it is gone.
+// The keeper of dead roots finds the object as it was, though the weak reference to it is gone.
 void show_dying(Root& root, PyObject* number) {
   const SavedError error;
-  root.dying = true;
+  root.owner.dying = true;
   if (!Ref::steal(PyObject_CallOneArg(dead_root_keeper().get(), number))) PyErr_WriteUnraisable(nullptr);
-  root.dying = false;
+  root.owner.dying = false;
 }
 
 // Called when the function or instance of a root dies; `self` is the root's number.
@@ -132,23 +126,6 @@ Ref& dead_root_keeper() noexcept {
   return *keeper;
 }
 
-bool start_cache() noexcept {
-  if (g_slot < 0) g_slot = cpython::request_code_extra(free_state);
-  if (g_slot < 0) PyErr_SetString(PyExc_RuntimeError, "pijit: no slot is left on code objects");
-  return g_slot >= 0;
-}
-
-CodeState* code_state(PyCodeObject* code, bool create) noexcept {
-  auto* state = static_cast<CodeState*>(cpython::code_extra(code, g_slot));
-  if (state != nullptr || !create) return state;
-  state = new (std::nothrow) CodeState();
-  if (state != nullptr && !cpython::set_code_extra(code, g_slot, state)) {
-    delete state;
-    return nullptr;
-  }
-  return state;
-}
-
 PyObject* undecorated(PyObject* function) noexcept {
   constexpr int kMost = 16;  // a chain that leads back to itself ends
   for (int i = 0; i < kMost; ++i) {
@@ -183,23 +160,22 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
   Ref number = Ref::steal(PyLong_FromLong(root->id));
   Ref callback = Ref::steal(PyCFunction_New(&g_on_death, number.get()));
   if (!callback) return -1;
-  root->weak = Ref::steal(PyWeakref_NewRef(function != nullptr ? function : instance, callback.get()));
-  if (!root->weak) return -1;
-  root->code = code;
-  root->held_code = Ref::borrow(reinterpret_cast<PyObject*>(code));
-  root->function = function;
-  root->instance = instance;
-  root->name = std::move(name);
+  root->owner.weak = Ref::steal(PyWeakref_NewRef(function != nullptr ? function : instance, callback.get()));
+  if (!root->owner.weak) return -1;
+  root->owner.set_code(code);
+  root->owner.function = function;
+  root->owner.instance = instance;
+  root->written.name = std::move(name);
   PyCodeObject* written = written_code(code, function, instance);
   const char* file = PyUnicode_AsUTF8(written->co_filename);
   if (file == nullptr) PyErr_Clear();
-  root->file = file == nullptr ? "?" : file;
-  root->line = written->co_firstlineno;
-  root->suspends = (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
-  g_any_suspends = g_any_suspends || root->suspends;
-  root->strict = strict;
-  root->automatic = automatic;
-  if (automatic) root->market = Ref::borrow(default_market().get());
+  root->written.file = file == nullptr ? "?" : file;
+  root->written.line = written->co_firstlineno;
+  root->owner.suspends = (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
+  g_any_suspends = g_any_suspends || root->owner.suspends;
+  root->asked.strict = strict;
+  root->asked.automatic = automatic;
+  if (automatic) root->asked.market = Ref::borrow(default_market().get());
   state->roots.push_back(root);
   all_roots().push_back(root);
   roots_changed();
@@ -209,19 +185,18 @@ int add_root(PyCodeObject* code, PyObject* function, PyObject* instance, std::st
 void remove_root(int id) {
   auto root = find_root(id);
   if (root == nullptr) return;
-  root->dead = true;
+  root->owner.dead = true;
   roots_changed();
   auto erase = [&](std::vector<std::shared_ptr<Root>>& roots) {
     roots.erase(std::remove(roots.begin(), roots.end(), root), roots.end());
   };
   erase(all_roots());
-  CodeState* state = code_state(root->code, false);
+  CodeState* state = code_state(root->owner.code, false);
   if (state != nullptr) {
     erase(state->roots);
-    state->wasted += root->automatic && root->replays < limits().worth * std::max<uint64_t>(root->records, 1);
+    state->wasted += root->asked.automatic && !root->counts.is_worth();
   }
-  auto traces = std::move(root->traces);
-  root->traces.clear();
+  const Traces::All gone = root->traces.take();
   if (g_keep_dead) dead_roots().push_back(root);
 }
 
@@ -239,47 +214,26 @@ int next_root() noexcept {
 
 int root_of(PyObject* object) noexcept {
   for (auto& root : all_roots())
-    if (root->function == object || root->instance == object || reinterpret_cast<PyObject*>(root->code) == object)
+    if (root->owner.function == object || root->owner.instance == object ||
+        reinterpret_cast<PyObject*>(root->owner.code) == object)
       return root->id;
   return -1;
 }
 
 void reset_root(Root& root) {
-  auto traces = std::move(root.traces);
-  root.traces.clear();
-  root.disabled.clear();
+  const Traces::All gone = root.traces.take();
   root.varying.clear();
-  root.dispatch.clear();
-  root.wanted = Wanted();
-  root.misses_in_a_row = root.aborts_in_a_row = root.forgotten = 0;
-  root.calls = root.aborts = root.records = root.replays = root.exits = root.misses = 0;
-  root.ended = root.stopped = root.opaque_calls = root.asides = 0;
-  root.evictions = 0;
-  root.pause = root.records_again = 0;
-  root.waits_until = root.replays_before = 0;
-  root.last_miss.clear();
-  root.last_stop = root.aside = root.given_up = StopInfo();
-  root.farewell.reset();
-  root.after = 0;
-  root.plain = root.recorded = root.compared = root.compared_early = root.first = root.replayed = root.left = Spent();
-  root.recording = 0;
+  root.counts = Counts();
+  root.in_a_row = InARow();
+  root.evictions = Evictions();
+  root.last = Last();
+  root.aside = Aside();
+  root.standing = Standing();
+  root.savings = Savings();
   root.ledger = Ledger();
-  root.gave_up = root.closed = root.passes = false;
-  root.plain_seconds = root.owed = root.last_cost = 0;
-  root.drivers.clear();
+  root.recordings = Recordings();
   forget_entries_of(root);
   roots_changed();
-}
-
-double seconds_lost(const Root& root) noexcept {
-  return root.after + root.left.seconds;
-}
-
-Saved seconds_saved(const Root& root) noexcept {
-  const Comparison::Shift& known = root.ledger.known();
-  if (known.count == 0) return {-root.recording, 0};
-  const double plain = root.replayed.seconds * std::exp(-known.value);
-  return {plain - root.replayed.seconds - root.recording, plain * known.error};
 }
 
 namespace {

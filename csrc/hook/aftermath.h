@@ -1,4 +1,4 @@
-// What is noted, and said to the user, after a call of a root.
+// Notes after a call of a root: counts, the reasons of aborts and misses, and messages for the user.
 #pragma once
 #include <string>
 
@@ -8,9 +8,7 @@
 
 namespace pijit {
 
-// A stop that is in no frame any more is in the root.
-StopInfo placed(StopInfo stop, const Root& root);
-// From now on the root's calls are CPython's, which the first of them says; not under stress.
+// From now on CPython runs the calls of the root. The first of them tells the user. Not under stress.
 void leave_alone(Root& root, const Reason& reason, const std::string& why, StopInfo cause = StopInfo());
 // Says that CPython runs the calls of the root from now on, if that is still to be said.
 void say_farewell(Root& root);
@@ -21,7 +19,7 @@ void note_abort(Root& root, StopInfo stop);
 void note_failure(Root& root, const char* what);
 // A replay has ended, or was left.
 void note_replay(Root& root, const Trace& trace, const Left& left);
-// No trace takes the call. Where the reason is not used at once it is told for ever fewer calls: to find it takes longer
+// No trace takes the call. Where the reason is not used at once it is looked for in ever fewer calls: that takes longer
 // than a call may, since a class that nothing has proven is looked for among all classes.
 void note_miss(Root& root, cpython::Frame* frame, bool is_used);
 

@@ -1,4 +1,4 @@
-// What has pijit step aside while it lasts.
+// Tracers, profilers and modes of the framework have pijit step aside while they last.
 #include "hook/aside.h"
 
 #include "adapter.h"
@@ -35,10 +35,7 @@ StopInfo at_root(const Root& root, Abort reason, const std::string& detail) {
   const Reason& row = kAborts[static_cast<size_t>(reason)];
   info.code = row.code;
   info.reason = std::string(row.text) + ": " + detail;
-  info.file = root.file;
-  info.line = root.line;
-  info.function = root.name;
-  return info;
+  return root.written.placed(std::move(info));
 }
 
 }  // namespace
@@ -52,7 +49,8 @@ StopInfo why_aside(const Root& root, PyThreadState* ts) {
   if (const Ref tool = cpython::monitoring_tool(ts))
     return at_root(root, Abort::kTraced, "a tool of sys.monitoring is on" + in_brackets(text_of(tool)));
   if (!cpython::untraced(ts)) return at_root(root, Abort::kTraced, "the call is made by a trace function or profiler");
-  if (misses_origins(root.coroutines, ts)) return at_root(root, Abort::kTraced, "the origin of coroutines is tracked");
+  if (misses_origins(root.traces.coroutines(), ts))
+    return at_root(root, Abort::kTraced, "the origin of coroutines is tracked");
   Adapter* adapter = current_adapter();
   const char* mode = adapter == nullptr ? nullptr : adapter->must_step_aside();
   return mode == nullptr ? StopInfo() : at_root(root, Abort::kAside, mode);

@@ -223,8 +223,8 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
   if (!again || !state->has_operators || stance() == Stance::kReplayOnly || !make_root(object, frame))
     return watch_call(state, ts, frame);
   std::shared_ptr<Root> root = state->roots.back();
-  root->first = state->watched;
-  root->plain_seconds = state->plain_seconds;
+  root->savings.first = state->watched;
+  root->recordings.plain = state->plain_seconds;
   Watch watch(frame, state);
   return enter_root(root, ts, frame);
 }

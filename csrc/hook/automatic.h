@@ -1,6 +1,6 @@
 // enable(): finds the functions that become roots by themselves.
 #pragma once
-#include "cache/root.h"
+#include "cache/code_state.h"
 
 namespace pijit {
 

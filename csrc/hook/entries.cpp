@@ -23,7 +23,7 @@ constexpr size_t kMostEntries = 32, kMostPlaces = 64;
 thread_local Resumed* t_innermost = nullptr;
 thread_local Root* t_root = nullptr;  // whose call it is
 
-// What a replay returns whose frame is handed back: no object of a program's.
+// A replay returns this if its frame is handed back. No program has the object.
 PyObject g_handed_back{};
 
 // Which slots are in use.
@@ -45,10 +45,10 @@ bool is_alive(const EntryPoint& point, PyObject* function) noexcept {
   return point.weak && PyWeakref_GET_OBJECT(point.weak.get()) == function;
 }
 
-// Who asked for native replay gets that, whoever else comes to the place.
+// A root that asked for native replay gets that, though others come to the place.
 bool asks_as(const EntryPoint& point, const Root& root) noexcept {
-  return point.root == nullptr ||
-         (point.root->market.get() == root.market.get() && point.root->fixed_sizes == root.fixed_sizes);
+  return point.root == nullptr || (point.root->asked.market.get() == root.asked.market.get() &&
+                                   point.root->asked.fixed_sizes == root.asked.fixed_sizes);
 }
 
 // The place is counted from now on.
@@ -70,7 +70,8 @@ struct Loop {
 Loop loop_around(const CodeState& state, PyCodeObject* code, PyObject* function, int index) noexcept {
   Loop found{index, cpython::loop_end(code, index)};
   for (const EntryPoint& each : state.entries) {
-    if (each.root == nullptr || !each.root->is_loop || each.function != function || each.index >= found.head) continue;
+    if (each.root == nullptr || !each.root->entry.is_loop || each.function != function || each.index >= found.head)
+      continue;
     const int last = cpython::loop_end(code, each.index);
     if (last >= index) found = {each.index, last};
   }
@@ -85,22 +86,21 @@ std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame,
   PyCodeObject* code = cpython::code(frame);
   auto root = std::make_shared<Root>();
   root->id = next_root();
-  root->weak = Ref::borrow(point.weak.get());
-  root->verify = t_root->verify;
-  root->market = Ref::borrow(t_root->market.get());
-  root->fixed_sizes = t_root->fixed_sizes;
-  root->is_loop = cpython::loop_end(code, index) >= 0;
-  root->code = code;
-  root->held_code = Ref::borrow(reinterpret_cast<PyObject*>(code));
-  root->function = cpython::function(frame);
-  root->entered_at = index;
+  root->owner.weak = Ref::borrow(point.weak.get());
+  root->verification.every = t_root->verification.every;
+  root->asked.market = Ref::borrow(t_root->asked.market.get());
+  root->asked.fixed_sizes = t_root->asked.fixed_sizes;
+  root->entry.is_loop = cpython::loop_end(code, index) >= 0;
+  root->owner.set_code(code);
+  root->owner.function = cpython::function(frame);
+  root->entry.at = index;
   const cpython::Place place = cpython::place_of(code, index);
-  root->file = place.file;
-  root->line = place.line;
-  root->name = place.function + ":" + std::to_string(place.line);
+  root->written.file = place.file;
+  root->written.line = place.line;
+  root->written.name = place.function + ":" + std::to_string(place.line);
   note_entry(root);
   root->varying.in_the_middle = true;
-  root->varying.compiled = static_cast<bool>(root->market);
+  root->varying.compiled = static_cast<bool>(root->asked.market);
   for (int slot = 0; slot < cpython::used_slots(frame); ++slot)
     if (static_cast<size_t>(slot) >= same.size() || !same[static_cast<size_t>(slot)])
       root->varying.open_input(static_cast<uint32_t>(slot));
@@ -157,7 +157,7 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
   const auto made = std::count_if(state->entries.begin(), state->entries.end(),
                                   [](const EntryPoint& each) { return each.root != nullptr; });
   if (static_cast<size_t>(made) >= kMostEntries) return nullptr;
-  // What a loop does may be all that is left of the call: there is no waiting for other calls.
+  // A loop may be all that is left of the call: there is no waiting for other calls.
   const Loop loop = loop_around(*state, cpython::code(frame), function, index);
   if (point->arrivals < kOften && stress_words() == 0 && loop.last < 0) return nullptr;
   return point->root = make_entry(*point, frame, loop, same);
@@ -166,7 +166,7 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
 }  // namespace
 
 Serves::Serves(Root& root) noexcept : outer_(t_root) {
-  if (root.entered_at < 0) t_root = &root;
+  if (!root.is_entry()) t_root = &root;
 }
 
 Serves::~Serves() {
@@ -188,18 +188,18 @@ bool Resumed::finish(PyThreadState* ts, PyObject** result) {
       entry = entry_of(ts, frame_, same_);
     } catch (const std::exception&) {  // memory is short
     }
-    // What ends a replay where it began, and is no fault of the trace, would do so for ever.
+    // A replay that ends where it began, without a fault of the trace, would do so for ever.
     const bool again = stuck_ && index == from_;
-    if (entry == nullptr || again || !entry->disabled.empty()) {
+    if (entry == nullptr || again || entry->standing.is_disabled()) {
       native_ = false;
       *result = cpython::eval_default(ts, frame_, 0);
       return true;
     }
     from_ = index;
     note_entered(*t_root, entry);
-    const uint64_t replays = entry->replays;
+    const uint64_t replays = entry->counts.replays;
     *result = enter_in_the_middle(entry, ts, frame_);
-    native_ = native_ && entry->replays != replays;
+    native_ = native_ && entry->counts.replays != replays;
   }
   return true;
 }
@@ -239,7 +239,7 @@ bool has_entry(cpython::Frame* frame, int index) {
   PyObject* function = cpython::function(frame);
   return state != nullptr && std::any_of(state->entries.begin(), state->entries.end(), [&](const EntryPoint& each) {
            return each.index == index && each.function == function && is_alive(each, function) &&
-                  each.root != nullptr && each.root->disabled.empty() && !each.root->traces.empty();
+                  each.root != nullptr && !each.root->standing.is_disabled() && !each.root->traces.empty();
          });
 }
 

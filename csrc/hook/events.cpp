@@ -30,7 +30,7 @@ bool notes_replays() noexcept {
 
 void note_event(const Root& root, Happened what, double seconds) noexcept {
   std::vector<Event>& all = list();
-  if (all.capacity() == 0 || root.entered_at >= 0) return;  // nobody asked
+  if (all.capacity() == 0 || root.is_entry()) return;  // nobody asked
   const size_t room = what == Happened::kEachReplay ? all.capacity() / 2 : all.capacity();
   if (all.size() >= room) {
     g_left_out += 1;

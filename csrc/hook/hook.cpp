@@ -20,6 +20,7 @@
 #include <new>
 #include <optional>
 
+#include "cache/code_state.h"
 #include "cpython/entrance.h"
 #include "cpython/hand_back.h"
 #include "cpython/scarce_stack.h"
@@ -83,7 +84,8 @@ PyObject* watched(Recorder& recorder, PyThreadState* ts, cpython::Frame* frame, 
 // The root that this frame is a call of, if it is not left alone.
 std::shared_ptr<Root> root_of_frame(CodeState& state, cpython::Frame* frame) {
   for (auto& candidate : state.roots)
-    if (!candidate->suspends && candidate->matches(frame) && (!candidate->automatic || automatic())) return candidate;
+    if (!candidate->owner.suspends && candidate->owner.matches(frame) && (!candidate->asked.automatic || automatic()))
+      return candidate;
   return nullptr;
 }
 
@@ -106,7 +108,7 @@ PyObject* not_looked_at(PyThreadState* ts, cpython::Frame* frame, int throwflag)
   CodeState* state = code_state(cpython::code(frame), false);
   if (state == nullptr) return plain(ts, frame, throwflag);
   const bool jitted = std::any_of(state->roots.begin(), state->roots.end(),
-                                  [&](const auto& root) { return root->suspends && root->matches(frame); });
+                                  [&](const auto& root) { return root->owner.suspends && root->owner.matches(frame); });
   if (!jitted) return plain(ts, frame, throwflag);
   const LooksInside looks;
   return plain(ts, frame, throwflag);
@@ -138,11 +140,11 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (state != nullptr && !state->roots.empty()) {
     if (std::shared_ptr<Root> root = root_of_frame(*state, frame)) {
       if (root->is_live()) note_use();
-      if (!root->disabled.empty() && (root->passes || (!root->closed && automatic()))) {
-        const Passing passing(root->passes);
+      if (root->standing.is_disabled() && (root->standing.passes || (!root->standing.closed && automatic()))) {
+        const Passing passing(root->standing.passes);
         return enter_root(root, ts, frame);
       }
-      Watch watch(frame, state, root->closed);
+      Watch watch(frame, state, root->standing.closed);
       return enter_root(root, ts, frame);
     }
   }

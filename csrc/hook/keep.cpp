@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cache/code_state.h"
 #include "cache/memory.h"
 #include "exec/links.h"
 #include "exec/registers.h"
@@ -34,9 +35,7 @@ void add_trace(Root& root, std::shared_ptr<Trace> trace) {
     root.traces.clear();
     return leave_alone(root, kTooLarge, std::to_string(bytes_of(*trace)) + " bytes");
   }
-  root.depth = std::max(root.depth, trace->depth);
-  root.coroutines = root.coroutines || trace->coroutines;
-  root.traces.push_back(trace);
+  root.traces.add(trace);
   const size_t gone = make_room(root, *trace);
   if (gone > 0) log_line(Channel::kRecord, "memory: the traces of " + std::to_string(gone) + " functions made room");
 }
@@ -45,32 +44,30 @@ void add_trace(Root& root, std::shared_ptr<Trace> trace) {
 void install_side_trace(Root& root, const Wanted& wanted, std::shared_ptr<Trace> trace) {
   const Joined joined = link_traces(*wanted.from, wanted.node, trace);
   constexpr const char* kOutcomes[] = {"is entered there", "took the same way", "differs before that"};
-  log_line(Channel::kRecord, "side trace of " + root.name + " at node " + std::to_string(wanted.node) + ": " +
+  log_line(Channel::kRecord, "side trace of " + root.written.name + " at node " + std::to_string(wanted.node) + ": " +
                                  kOutcomes[static_cast<size_t>(joined)]);
   if (joined == Joined::kOthers) leaving_at(*wanted.from, wanted.node).tries = limits().tries;
   if (joined != Joined::kLinked) return;
   add_trace(root, std::move(trace));
-  size_t room = 0;
-  for (const auto& any : root.traces) room = std::max(room, any->room);
-  for (const auto& any : root.traces) any->room = room;
+  root.traces.share_room();
 }
 
-// What a recording left to CPython, or SIZE_MAX for all of it.
+// How many pieces a recording left to CPython; SIZE_MAX: all of it.
 size_t left_over(const Trace* trace) noexcept {
   return trace == nullptr ? SIZE_MAX : trace->detours.size() + (trace->stop.code != nullptr);
 }
 
 // Numbers are better left to be constants: with them open, this recording came to less than one before that was of use.
-// Of a loop a trace with constants is of use for one turn.
+// In a loop a trace with constants serves one turn.
 bool refuse_numbers(Root& root, const Trace* trace) {
-  if (root.is_loop || !root.varying.has_missed() || left_over(trace) == 0) return false;
+  if (root.entry.is_loop || !root.varying.has_missed() || left_over(trace) == 0) return false;
   const bool worse = std::any_of(root.traces.begin(), root.traces.end(), [&](const auto& other) {
     return other->replays > 0 && left_over(other.get()) < left_over(trace);
   });
   if (!worse) return false;
   root.varying.refuse_missed();
   for (const auto& other : root.traces) other->gives_way = false;
-  log_line(Channel::kRecord, "record " + root.name + ": numbers that differ are constants again");
+  log_line(Channel::kRecord, "record " + root.written.name + ": numbers that differ are constants again");
   return true;
 }
 
@@ -80,25 +77,19 @@ bool is_behind_foreign_code(const Trace& trace, uint32_t node) {
   return false;
 }
 
-// Where a trace keeps being left, a later call is recorded. False: no side trace can be had there, such as behind an
-// operator that fails.
+// A trace keeps being left at the node: a later call is recorded. False: no side trace can be had there, such as behind
+// an operator that fails.
 bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
   if (trace->nodes[node].op == Op::kAdapter) return false;
   Leaving& leaving = leaving_at(*trace, node);
   leaving.times += 1;
-  if (leaving.tries >= limits().tries || root.traces.size() >= static_cast<size_t>(limits().traces)) return false;
+  if (leaving.tries >= limits().tries || root.traces.are_full()) return false;
   if (is_behind_foreign_code(*trace, node)) return false;
   if (leaving.times < limits().hot) return true;
   leaving.times = 0;
   leaving.tries += 1;
-  root.wanted = {trace, node, leaving.tries - 1};
+  root.traces.wanted = {trace, node, leaving.tries - 1};
   return true;
-}
-
-void forget(Root& root, size_t index) {
-  root.traces[index]->forgotten = true;
-  if (root.wanted.from == root.traces[index]) root.wanted = Wanted();
-  root.traces.erase(root.traces.begin() + static_cast<ptrdiff_t>(index));
 }
 
 // A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
@@ -111,18 +102,18 @@ void forget_useless(Root& root, size_t index, uint32_t node) {
   const Op left_at = trace.nodes[node].op;
   // Tensors of another shape: this one may come back, and a side trace serves the other.
   if (left_at == Op::kAdapter) return;
-  const bool turned = root.left_in_a_row >= limits().turned;
+  const bool turned = root.in_a_row.left >= limits().turned;
   if (!turned && left_at == Op::kCheck && !is_behind_foreign_code(trace, node)) return;
   const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
   const auto ended = static_cast<int64_t>(trace.replays - trace.exits - trace.interruptions);
   const bool useless = ended == 0 && trace.exits >= (raised ? 1 : limits().useless);
-  const bool stale = left_at == Op::kEpoch && root.left_in_a_row >= limits().stale;
+  const bool stale = left_at == Op::kEpoch && root.in_a_row.left >= limits().stale;
   const bool counts = ended < limits().served;
-  if ((!useless && !stale && !turned) || (counts && root.forgotten >= limits().forgotten)) return;
+  if ((!useless && !stale && !turned) || (counts && root.counts.forgotten >= limits().forgotten)) return;
   if (records_too_often(root)) return;
-  root.forgotten += counts;
-  root.left_in_a_row = 0;
-  forget(root, index);
+  root.counts.forgotten += counts;
+  root.in_a_row.left = 0;
+  root.traces.forget(index);
 }
 
 }  // namespace
@@ -143,29 +134,27 @@ void prepare(const Root& root, Trace& trace) {
   if (trace.prepared) return;
   prepare_replays(trace);
   check_trace(trace);
-  find_segments(trace, static_cast<bool>(root.market));
+  find_segments(trace, static_cast<bool>(root.asked.market));
 }
 
 void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder, const Wanted& wanted) {
-  root.records += 1;
+  root.counts.records += 1;
   stats().records += 1;
   if (wanted.from == nullptr && refuse_numbers(root, trace.get())) return;
   if (trace == nullptr) return note_abort(root, recorder.stop_info_or_none());
-  root.last_stop = trace->stop = placed(std::move(trace->stop), root);
-  root.aborts_in_a_row = 0;
+  root.last.stop = trace->stop = root.written.placed(std::move(trace->stop));
+  root.in_a_row.aborts = 0;
   finish(*trace);
-  log_line(Channel::kRecord, "record " + root.name + ": " + std::to_string(trace->operations) + " operations, " +
-                                 std::to_string(trace->guards.size()) + " guards, " +
+  log_line(Channel::kRecord, "record " + root.written.name + ": " + std::to_string(trace->operations) +
+                                 " operations, " + std::to_string(trace->guards.size()) + " guards, " +
                                  std::to_string(trace->nodes.size()) + " nodes" + stop_text(trace->stop));
   if (wanted.from != nullptr) {
     prepare(root, *trace);
     return install_side_trace(root, wanted, std::move(trace));
   }
-  root.traces.erase(std::remove_if(root.traces.begin(), root.traces.end(),
-                                   [](const std::shared_ptr<Trace>& other) { return other->gives_way; }),
-                    root.traces.end());
+  root.traces.drop_given_way();
   add_trace(root, std::move(trace));
-  root.unprepared = true;
+  root.traces.unprepared = true;
 }
 
 void learn_numbers(Root& root, cpython::Frame* frame) {
@@ -188,9 +177,9 @@ Leaving& leaving_at(const Trace& trace, uint32_t node) {
 void go_on_from(Root& root, const Left& left) {
   for (size_t i = 0; i < root.traces.size(); ++i)
     if (root.traces[i].get() == left.trace) {
-      if (left.learned) return records_too_often(root) ? void() : forget(root, i);
-      if (root.entered_at >= 0) return;  // another of its traces goes on, or another entry
-      if (!want_side_trace(root, root.traces[i], left.node) || root.left_in_a_row >= limits().turned)
+      if (left.learned) return records_too_often(root) ? void() : root.traces.forget(i);
+      if (root.is_entry()) return;  // another of its traces goes on, or another entry
+      if (!want_side_trace(root, root.traces[i], left.node) || root.in_a_row.left >= limits().turned)
         forget_useless(root, i, left.node);
       return;
     }

@@ -1,4 +1,4 @@
-// What is given up, and to whom the role of root passes.
+// Roots are given up, and the role of root passes to the functions that a root calls.
 #include "hook/payoff.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "cache/code_state.h"
 #include "exec/profiled.h"
 #include "hook/aftermath.h"
 #include "hook/events.h"
@@ -25,39 +26,38 @@ constexpr uint32_t kIdle = 32;
 
 // Replays are not asked for, whatever they take.
 bool may_give_up(const Root& root) noexcept {
-  return gives_up() && stance() == Stance::kOn && !root.strict && root.verify == 0 && verify_every() == 0;
+  return gives_up() && stance() == Stance::kOn && !root.asked.strict && root.verification.every == 0 &&
+         verify_every() == 0;
 }
 
-// Where calls lose that no trace serves to their end, what the function calls may do better alone; else that would be
-// as slow.
+// Where calls lose because no trace serves them to their end, functions that the root calls may do better alone. Where
+// calls lose that are replayed to their end, these would be as slow: they are not looked at.
 void give_up(Root& root) {
   const Ledger& ledger = root.ledger;
   char text[80];
   std::snprintf(text, sizeof text, "a call takes %.2f times as long as in CPython", ledger.ratio());
-  const bool again = root.gave_up;
-  root.closed = ledger.replay_ratio() > 1;
-  root.gave_up = true;
-  log_line(Channel::kRecord, "record " + root.name + ": given up, " + text);
+  const bool again = root.standing.gave_up;
+  root.standing.closed = ledger.replay_ratio() > 1;
+  root.standing.gave_up = true;
+  log_line(Channel::kRecord, "record " + root.written.name + ": given up, " + text);
   leave_alone(root, kDoesNotPay, text);
-  if (again || root.automatic) root.farewell.reset();  // nobody asked for it by name
+  if (again || root.asked.automatic) root.standing.farewell.reset();  // nobody asked for it by name
 }
 
-// What the root calls is looked at from now on, through the functions that its recordings showed to be called once.
+// Functions that the root calls are looked at from now on, through those that its recordings showed to be called once.
 void pass_on(Root& root, const std::string& why) {
-  leave_alone(root, kPassesOn, why, root.last_stop);
-  if (root.disabled.empty()) return;
-  root.passes = true;
+  leave_alone(root, kPassesOn, why, root.last.stop);
+  if (!root.standing.is_disabled()) return;
+  root.standing.passes = true;
   root.traces.clear();
-  root.wanted = Wanted();
-  root.dispatch.clear();
-  const CodeState* own = code_state(root.code, false);
-  for (const Ref& code : root.drivers) {
+  const CodeState* own = code_state(root.owner.code, false);
+  for (const Ref& code : root.recordings.drivers) {
     CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(code.get()), true);
     if (state != nullptr && state != own) state->passes_on = true;
   }
-  root.drivers.clear();
-  if (root.automatic) root.farewell.reset();
-  log_line(Channel::kRecord, "record " + root.name + ": what it calls is recorded instead");
+  root.recordings.drivers.clear();
+  if (root.asked.automatic) root.standing.farewell.reset();
+  log_line(Channel::kRecord, "record " + root.written.name + ": what it calls is recorded instead");
 }
 
 }  // namespace
@@ -68,8 +68,8 @@ bool& gives_up() noexcept {
 }
 
 bool is_measured(const Root& root) noexcept {
-  return (may_give_up(root) || measures_savings()) && root.records > 0 && stress_words() == 0 &&
-         root.wanted.from == nullptr && !is_profiled();  // a profiler costs more than what it looks at
+  return (may_give_up(root) || measures_savings()) && root.counts.records > 0 && stress_words() == 0 &&
+         root.traces.wanted.from == nullptr && !is_profiled();  // a profiler costs more than what it looks at
 }
 
 bool awaits_plans(const Root& root) noexcept {
@@ -95,7 +95,7 @@ Ledger::Turn next_turn(Root& root) noexcept {
 
 bool is_tried_again(Root& root) {
   if (!root.ledger.rested() || !may_give_up(root) || !is_measured(root)) return false;
-  root.disabled.clear();
+  root.standing.disabled.clear();
   note_event(root, Happened::kTakenUp);
   roots_changed();
   return true;
@@ -103,56 +103,49 @@ bool is_tried_again(Root& root) {
 
 void note_timed(Root& root, Ledger::Kind kind, double seconds, const CallForm& form) {
   const Ledger::Verdict verdict = root.ledger.end(kind, seconds, form);
-  if (verdict != Ledger::Verdict::kLoses || !root.disabled.empty() || !may_give_up(root)) return;
+  if (verdict != Ledger::Verdict::kLoses || root.standing.is_disabled() || !may_give_up(root)) return;
   SavedError error;
   give_up(root);
 }
 
-void note_worth(Root& entry, const Trace& trace, size_t nodes) {
+void note_worth(Root& loop, const Trace& trace, size_t nodes) {
   const auto last = trace.nodes.begin() + static_cast<ptrdiff_t>(nodes);
   if (std::any_of(trace.nodes.begin(), last, [](const Node& node) { return node.op == Op::kAdapter; })) {
-    entry.idle -= entry.idle != 0;
-  } else if (++entry.idle >= kIdle && may_give_up(entry)) {
-    leave_alone(entry, kDoesNotPay, "no operator runs in them");
+    loop.entry.idle -= loop.entry.idle != 0;
+  } else if (++loop.entry.idle >= kIdle && may_give_up(loop)) {
+    leave_alone(loop, kDoesNotPay, "no operator runs in them");
   }
 }
 
 bool records_too_often(const Root& root) noexcept {
   // Where a root may have more traces than usual, two recordings are for each.
   constexpr int kUsual = Limits().traces;
-  if (limits().recorded == 0 || root.strict || stress_words() != 0) return false;
+  if (limits().recorded == 0 || root.asked.strict || stress_words() != 0) return false;
   const uint64_t more = 2 * static_cast<uint64_t>(std::max(0, limits().traces - kUsual));
-  return root.records >= limits().recorded + more && root.replays < limits().pays * root.records;
+  return root.counts.records >= limits().recorded + more && !root.counts.pays();
 }
 
 bool may_record(Root& root) {
-  if (records_too_often(root)) {
-    constexpr uint64_t kLongest = uint64_t{1} << 20;
-    if (root.calls < root.records_again) return false;
-    const bool first = root.pause == 0;
-    root.pause = first ? limits().pause : std::min(2 * root.pause, kLongest);
-    root.records_again = root.calls + root.pause;
-    if (first) return false;
-  }
-  if (root.owed == 0 || root.strict || Pace::allows(root.plain_call(), root.owed, root.last_cost)) return true;
+  if (records_too_often(root) && root.recordings.waits(root.counts.calls)) return false;
+  if (root.recordings.owed == 0 || root.asked.strict ||
+      Pace::allows(root.plain_call(), root.recordings.owed, root.recordings.last_cost))
+    return true;
   pass_on(root, "its recordings were of no use");
   return false;
 }
 
 void begin_recording(const Root& root) noexcept {
-  recording_pace().begin(!root.strict && stress_words() == 0, root.plain_call(), root.owed);
+  recording_pace().begin(!root.asked.strict && stress_words() == 0, root.plain_call(), root.recordings.owed);
 }
 
 void note_cost(Root& root) {
   const Pace& pace = recording_pace();
-  root.last_cost = pace.taken();
-  root.owed += pace.taken();
-  root.plain_seconds = pace.plain();
+  root.recordings.note(pace);
   if (logs(Channel::kRecord)) {
     char text[80];
     std::snprintf(text, sizeof text, ": took %.2f ms beside the call's %.2f ms", 1e3 * pace.taken(),
                   1e3 * pace.plain());
-    log_line(Channel::kRecord, "record " + root.name + text);
+    log_line(Channel::kRecord, "record " + root.written.name + text);
   }
   if (pace.is_over()) pass_on(root, "");
 }

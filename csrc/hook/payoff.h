@@ -21,7 +21,7 @@ void note_timed(Root& root, Ledger::Kind kind, double seconds, const CallForm& f
 
 // A replay of a trace that begins at the head of a loop has done so many nodes. Where no operator is among them, again
 // and again, CPython runs the loop.
-void note_worth(Root& entry, const Trace& trace, size_t nodes);
+void note_worth(Root& loop, const Trace& trace, size_t nodes);
 
 // The root has been recorded again and again, and there were few replays: it is recorded ever more rarely.
 bool records_too_often(const Root& root) noexcept;

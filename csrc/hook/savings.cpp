@@ -31,8 +31,8 @@ void note_recording_cost(double seconds) noexcept {
 
 Served::Served(Root& root) noexcept : root_(root), counts_(g_measures && !t_within) {
   if (!counts_) return;
-  const Spent& known = root.replayed;
-  is_timed_ = known.times < kAll || known.each() > kLong || root.calls % kSome == 0;
+  const Spent& known = root.savings.replayed;
+  is_timed_ = known.times < kAll || known.each() > kLong || root.counts.calls % kSome == 0;
   weight_ = is_timed_ && known.times >= kAll && known.each() <= kLong ? kSome : 1;
   recording_ = t_recording;
   if (is_timed_) start_ = computed();
@@ -40,21 +40,21 @@ Served::Served(Root& root) noexcept : root_(root), counts_(g_measures && !t_with
 
 void Served::ends_recorded() const noexcept {
   if (!counts_) return;
-  root_.recording += t_recording - recording_;
+  root_.savings.recording += t_recording - recording_;
   t_served += is_timed_ ? computed() - start_ : t_recording - recording_;
 }
 
 void Served::ends_replayed() const noexcept {
   if (!counts_) return;
   const double recording = t_recording - recording_;
-  root_.recording += recording;
+  root_.savings.recording += recording;
   if (!is_timed_) {
-    t_served += root_.replayed.each() + recording;
+    t_served += root_.savings.replayed.each() + recording;
     return;
   }
   const double taken = computed() - start_;
-  root_.replayed.seconds += static_cast<double>(weight_) * (taken - recording);
-  root_.replayed.times += weight_;
+  root_.savings.replayed.seconds += static_cast<double>(weight_) * (taken - recording);
+  root_.savings.replayed.times += weight_;
   t_served += taken;
 }
 
@@ -74,7 +74,7 @@ LeftAlone::LeftAlone(Root& root) noexcept
     : root_(root), counts_(g_measures && !t_within && !t_in_left), outer_(t_in_left) {
   if (!counts_) return;
   t_in_left = true;
-  const uint64_t times = root.left.times++;
+  const uint64_t times = root.savings.left.times++;
   timed_ = times < kAll || times % kSome == 0;
   weight_ = times < kAll ? 1 : kSome;
   if (!timed_) return;
@@ -85,14 +85,14 @@ LeftAlone::LeftAlone(Root& root) noexcept
 LeftAlone::~LeftAlone() {
   if (!counts_) return;
   t_in_left = outer_;
-  if (timed_) root_.left.seconds += weight_ * (computed() - start_ - (t_served - counted_));
+  if (timed_) root_.savings.left.seconds += weight_ * (computed() - start_ - (t_served - counted_));
 }
 
 PyObject* run_compared(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   const Watch watch(frame, nullptr, true);
   if (!g_measures) return plain(ts, frame, 0);
   const bool counts = root.ledger.is_settled();
-  Spent& spent = root.ledger.in_first_round() ? root.compared_early : root.compared;
+  Spent& spent = root.ledger.in_first_round() ? root.savings.compared_early : root.savings.compared;
   const bool alone = evaluator_before() == nullptr && hook_installed();
   const double start = computed();
   PyObject* result = alone ? evaluate_without_pijit(ts, frame) : plain(ts, frame, 0);

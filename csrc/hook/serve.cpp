@@ -44,7 +44,7 @@ constexpr double kTurn = 0.02;
 
 Stance g_stance = Stance::kOn;
 
-// Which root's guards are to be timed, and how long they took.
+// The root whose guards are to be timed, and how long they took.
 struct Timing {
   int root = 0, repeats = 0;
   GuardTimes times;
@@ -53,29 +53,29 @@ Timing g_timing;
 
 // CPython runs the call, or what is left of it.
 PyObject* evaluate(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  return root.entered_at < 0 ? plain(ts, frame, 0) : cpython::eval_default(ts, frame, 0);
+  return root.is_entry() ? cpython::eval_default(ts, frame, 0) : plain(ts, frame, 0);
 }
 
 // The same, and it is timed.
 PyObject* run_plain(Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  if (root.entered_at >= 0) return evaluate(root, ts, frame);
-  const bool alone = root.gave_up && (root.closed || !automatic());
+  if (root.is_entry()) return evaluate(root, ts, frame);
+  const bool alone = root.standing.gave_up && (root.standing.closed || !automatic());
   const LeftAlone left(root);
-  if (root.plain.times >= kTimed) return alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
+  if (root.savings.plain.times >= kTimed) return alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
   const double start = call_clock();
   PyObject* result = alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
-  add_since(&root.plain, start);
+  add_since(&root.savings.plain, start);
   say_farewell(root);
   return result;
 }
 
 // CPython runs the call while a tracer, a profiler or a mode of the framework lasts.
 PyObject* step_aside(Root& root, PyThreadState* ts, cpython::Frame* frame, StopInfo why) {
-  root.aside = std::move(why);
-  if (root.strict) return raise_strict(root.aside);
+  root.aside.why = std::move(why);
+  if (root.asked.strict) return raise_strict(root.aside.why);
   if (!cpython::untraced(ts)) return evaluate(root, ts, frame);
-  root.asides += 1;
-  if (root.asides == limits().stops) root.farewell = Farewell{root.aside};
+  root.aside.times += 1;
+  if (root.aside.times == limits().stops) root.standing.farewell = Farewell{root.aside.why};
   return run_plain(root, ts, frame);
 }
 
@@ -85,8 +85,8 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   StopInfo stop;
   stop.code = reason.code;
   stop.reason = reason.text;
-  stop = placed(std::move(stop), root);
-  if (root.strict) return raise_strict(stop);
+  stop = root.written.placed(std::move(stop));
+  if (root.asked.strict) return raise_strict(stop);
   note_event(root, Happened::kNothingKept);
   note_abort(root, std::move(stop));
   return run_plain(root, ts, frame);
@@ -95,12 +95,12 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 // CPython runs the call, watched, and what was seen is kept.
 PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame, const Wanted& wanted) {
   const double start = call_clock(), began = now();
-  const uint64_t aborts = root->aborts;
+  const uint64_t aborts = root->counts.aborts;
   const WithinServed within;
   const HookForFrames hook;
   begin_recording(*root);
   Recorder recorder(ts, frame, current_adapter(), &root->varying);
-  recorder.sizes = {root->fixed_sizes, &varying_sizes()};
+  recorder.sizes = {root->asked.fixed_sizes, &varying_sizes()};
   recorder.has_entry = has_entry;
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));
@@ -113,7 +113,7 @@ PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     SavedError error;
     recording_pace().end();
     const double ended = computed();
-    root->drivers = recording_pace().drivers();
+    root->recordings.drivers = recording_pace().drivers();
     try {
       install_trace(*root, recorder.finish(), recorder, wanted);
       note_cost(*root);
@@ -122,19 +122,19 @@ PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     }
     note_recording_cost(recording_pace().taken() + computed() - ended);
   }
-  add_since(&root->recorded, start);
-  const bool kept = root->aborts == aborts && !root->traces.empty();
+  add_since(&root->savings.recorded, start);
+  const bool kept = root->counts.aborts == aborts && !root->traces.empty();
   note_event(*root, kept ? Happened::kRecorded : Happened::kNothingKept, now() - began);
-  if (root->strict) raise_instead(left_in_recording(*root), &result);
+  if (root->asked.strict) raise_instead(left_in_recording(*root), &result);
   return result;
 }
 
-// The same; where a loop is left to traces of its own, they go on in this call.
+// CPython runs the call, watched. Where a loop is left to traces of its own, they go on in this call.
 PyObject* record(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame,
                  const Wanted& wanted = Wanted()) {
   const Serves serves(*root);
-  if (root->strict) return watch(root, ts, frame, wanted);
-  cpython::HandBack back(root->entered_at < 0 ? may_come_back(frame) : frame);
+  if (root->asked.strict) return watch(root, ts, frame, wanted);
+  cpython::HandBack back(root->is_entry() ? frame : may_come_back(frame));
   Ref result = Ref::steal(watch(root, ts, frame, wanted));
   if (!back.is_done()) return result.release();
   return go_on_in_loop(ts, &back);
@@ -160,7 +160,7 @@ bool records() noexcept {
 // CPython has run the call, and its replay was compared with that. False: it is to be replayed.
 bool verified(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
   if (root.traces.empty() || !is_verified(root, g_stance == Stance::kVerify)) return false;
-  root.since_verified = 0;
+  root.verification.since = 0;
   for (size_t i = 0; i < root.traces.size(); ++i) {
     const std::shared_ptr<Trace> trace = root.traces[i];
     if (!may_replay(*trace, ts) || !would_replay(*trace, frame)) continue;
@@ -191,17 +191,12 @@ bool replay(const Trace& trace, PyThreadState* ts, cpython::Frame* frame, PyObje
   return true;
 }
 
-// Where to begin among the traces of a root.
-size_t likely_trace(const Root& root, uint64_t signature) noexcept {
-  return std::min(root.dispatch.guess(signature), root.traces.size() - 1);
-}
-
-// The trace that the root's guards choose runs; false: none.
+// The trace that the guards choose runs; false: none does.
 bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
   const Serves serves(root);
   const size_t count = root.traces.size();
-  const uint64_t signature = count > 1 ? call_signature(frame, root.code, current_adapter()) : 0;
-  const size_t likely = count > 1 ? likely_trace(root, signature) : 0;
+  const uint64_t signature = count > 1 ? call_signature(frame, root.owner.code, current_adapter()) : 0;
+  const size_t likely = count > 1 ? root.traces.likely(signature) : 0;
   if (count > 1) root.traces[likely]->prefetch();
   const std::string range = count > 0 && is_profiled() ? range_name(root) : "";
   for (size_t i = 0; i < count; ++i) {
@@ -214,9 +209,9 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     const double start = notes_replays() ? now() : 0;
     if (was_tried(frame, *trace) || !replay(*trace, ts, frame, result, &left)) continue;
     if (notes_replays()) note_event(root, Happened::kEachReplay, now() - start);
-    if (i != 0) root.dispatch.taken(signature, place);
+    if (i != 0) root.traces.dispatch.taken(signature, place);
     note_replay(root, *trace, left);
-    if (root.strict) raise_instead(left_in_replay(root, *trace, left), result);
+    if (root.asked.strict) raise_instead(left_in_replay(root, *trace, left), result);
     return true;
   }
   return false;
@@ -224,33 +219,34 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
 
 // This call is to give a side trace.
 bool is_wanted(Root& root, cpython::Frame* frame) {
-  if (root.wanted.from == nullptr || !records() || root.wanted.wait-- > 0) return false;
+  if (root.traces.wanted.from == nullptr || !records() || root.traces.wanted.wait-- > 0) return false;
   for (const auto& trace : root.traces)
     if (would_replay(*trace, frame)) return true;
   return false;
 }
 
-// What the stance says instead of recording.
+// The stance forbids recording.
 PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
   const bool fails = g_stance == Stance::kFailOnRecord;
-  if (!fails && !root.strict) return evaluate(root, ts, frame);
-  std::string text = place_text(root.file, root.line, root.name) + "this call would be recorded, and the stance is " +
+  if (!fails && !root.asked.strict) return evaluate(root, ts, frame);
+  std::string text = place_text(root.written.file, root.written.line, root.written.name) +
+                     "this call would be recorded, and the stance is " +
                      (fails ? "\"fail_on_record\"" : "\"replay_only\"");
-  if (!root.last_miss.empty()) text += " (" + root.last_miss + ")";
+  if (!root.last.miss.empty()) text += " (" + root.last.miss + ")";
   return raise_strict(text);
 }
 
 // There is no room for one more trace.
 PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  const bool ends = root.misses_in_a_row + 1 >= limits().misses;
-  note_miss(root, frame, ends || root.strict);
-  if (ends) leave_alone(root, kDiffers, root.last_miss);
-  if (!root.strict) return run_plain(root, ts, frame);
+  const bool ends = root.in_a_row.misses + 1 >= limits().misses;
+  note_miss(root, frame, ends || root.asked.strict);
+  if (ends) leave_alone(root, kDiffers, root.last.miss);
+  if (!root.asked.strict) return run_plain(root, ts, frame);
   StopInfo stop;
   stop.code = kDiffers.code;
   stop.reason = kDiffers.text;
-  stop.reason += ": " + root.last_miss;
-  return raise_strict(placed(std::move(stop), root));
+  stop.reason += ": " + root.last.miss;
+  return raise_strict(root.written.placed(std::move(stop)));
 }
 
 // Another thread of the program that waits for the GIL has it now and then; those that compile have turns of their own.
@@ -269,7 +265,7 @@ void share_gil(PyThreadState* ts) noexcept {
   note_wait(time);
 }
 
-// What asked for the GIL during the call does not get it as soon as CPython goes on.
+// A thread that compiles and asked for the GIL during the call does not get it as soon as CPython goes on.
 struct PutsOff {
   PyThreadState* ts;
   ~PutsOff() { put_off_compilers(ts); }
@@ -280,39 +276,40 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   PyObject* result = nullptr;
   const PutsOff puts_off{ts};
   const Served served(*root);
-  if (std::exchange(root->unprepared, false)) {
+  if (std::exchange(root->traces.unprepared, false)) {
     const double start = computed();
     for (const auto& trace : root->traces) prepare(*root, *trace);
     const double taken = computed() - start;
-    root->recorded.seconds += taken;
+    root->savings.recorded.seconds += taken;
     note_recording_cost(taken);
   }
   if (g_timing.root != 0 && g_timing.root == root->id) take_times(*root, frame);
   if (!root->traces.empty()) share_gil(ts);
-  if (!root->traces.empty() && !may_replay(root->depth, root->coroutines, ts)) {
-    if (misses_origins(root->coroutines, ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
+  if (!root->traces.empty() && !may_replay(root->traces.depth(), root->traces.coroutines(), ts)) {
+    if (misses_origins(root->traces.coroutines(), ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
     return evaluate(*root, ts, frame);
   }
   if (is_wanted(*root, frame)) {
-    const Wanted wanted = std::exchange(root->wanted, Wanted());
+    const Wanted wanted = std::exchange(root->traces.wanted, Wanted());
     if (may_record(*root)) {
       if (logs(Channel::kRecompiles)) log_again(*root, left_there(wanted));
       result = record(root, ts, frame, wanted);
       return served.ends_recorded(), result;
     }
-    if (!root->disabled.empty()) return evaluate(*root, ts, frame);
+    if (root->standing.is_disabled()) return evaluate(*root, ts, frame);
   }
   if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result))
     return served.ends_replayed(), result;
   if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends_replayed(), result;
   if (root->ledger.retries()) return evaluate(*root, ts, frame);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
-  if (root->traces.size() >= static_cast<size_t>(limits().traces)) return differs(*root, ts, frame);
+  if (root->traces.are_full()) return differs(*root, ts, frame);
   const bool is_recorded = records() && !waits_for_memory(*root) && may_record(*root);
-  if (!root->traces.empty()) note_miss(*root, frame, is_recorded || root->strict || g_stance == Stance::kFailOnRecord);
+  if (!root->traces.empty())
+    note_miss(*root, frame, is_recorded || root->asked.strict || g_stance == Stance::kFailOnRecord);
   if (!records()) return not_recorded(*root, ts, frame);
   if (!is_recorded) return run_plain(*root, ts, frame);
-  log_again(*root, root->last_miss);
+  log_again(*root, root->last.miss);
   learn_numbers(*root, frame);
   result = record(root, ts, frame);
   return served.ends_recorded(), result;
@@ -320,9 +317,9 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
 
 // The form of the call; its way is the trace that takes it, or would if CPython did not run the call.
 CallForm form_of(const Root& root, cpython::Frame* frame) noexcept {
-  CallForm form = call_form(frame, root.code, current_adapter());
+  CallForm form = call_form(frame, root.owner.code, current_adapter());
   const size_t count = root.traces.size();
-  const size_t likely = count < 2 ? 0 : likely_trace(root, call_signature(frame, root.code, current_adapter()));
+  const size_t likely = count < 2 ? 0 : root.traces.likely(call_signature(frame, root.owner.code, current_adapter()));
   for (size_t i = 0; i < count && form.way == 0; ++i) {
     const Trace& trace = *root.traces[i == 0 ? likely : i - (i <= likely)];
     if (would_replay(trace, frame)) form.way = reinterpret_cast<uintptr_t>(&trace);
@@ -330,10 +327,10 @@ CallForm form_of(const Root& root, cpython::Frame* frame) noexcept {
   return form;
 }
 
-// A call that is timed: replayed or recorded as any other, or CPython's to compare.
+// A call that is timed: it is replayed or recorded as any other, or CPython runs it, to compare.
 PyObject* timed(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame, Ledger::Turn turn) {
   const bool is_plain = turn == Ledger::Turn::kPlain;
-  const uint64_t replays = root->replays, ended = root->ended;
+  const uint64_t replays = root->counts.replays, ended = root->counts.ended;
   const uint64_t recordings = stats().records + stats().aborts, firsts = first_replays;
   const CallForm form = form_of(*root, frame);
   root->ledger.begin();
@@ -347,8 +344,8 @@ PyObject* timed(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     kind = Ledger::Kind::kRecorded;
   } else if (first_replays != firsts) {
     kind = Ledger::Kind::kFresh;
-  } else if (root->replays != replays) {
-    kind = root->ended != ended ? Ledger::Kind::kReplayed : Ledger::Kind::kLeft;
+  } else if (root->counts.replays != replays) {
+    kind = root->counts.ended != ended ? Ledger::Kind::kReplayed : Ledger::Kind::kLeft;
   }
   note_timed(*root, kind, taken, form);
   return result;
@@ -357,20 +354,20 @@ PyObject* timed(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
 }  // namespace
 
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame) {
-  root->calls += 1;
+  root->counts.calls += 1;
   if (!cpython::untraced(ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
-  root->aside.code = nullptr;
-  if (!root->disabled.empty() && !is_tried_again(*root))
-    return root->strict ? raise_strict(root->given_up) : run_plain(*root, ts, frame);
+  root->aside.why.code = nullptr;
+  if (root->standing.is_disabled() && !is_tried_again(*root))
+    return root->asked.strict ? raise_strict(root->standing.given_up) : run_plain(*root, ts, frame);
   const Ledger::Turn turn = next_turn(*root);
   return turn == Ledger::Turn::kFree ? serve(root, ts, frame) : timed(root, ts, frame, turn);
 }
 
 PyObject* enter_in_the_middle(const std::shared_ptr<Root>& entry, PyThreadState* ts, cpython::Frame* frame) {
-  entry->calls += 1;
-  entry->aside.code = nullptr;
+  entry->counts.calls += 1;
+  entry->aside.why.code = nullptr;
   PyObject* result = serve(entry, ts, frame);
-  entry->farewell.reset();  // the root that was left has its own
+  entry->standing.farewell.reset();  // the root that was left has its own
   return result;
 }
 

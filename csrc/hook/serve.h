@@ -1,4 +1,4 @@
-// What is done with a call of a root.
+// A call of a root is replayed, recorded, or left to CPython.
 #pragma once
 #include <memory>
 
@@ -6,7 +6,7 @@
 
 namespace pijit {
 
-// What is done with the calls of roots, everywhere and on all threads.
+// How calls of roots are treated, everywhere and on all threads.
 enum class Stance : uint8_t {
   kOn,
   kOff,           // as under plain CPython
@@ -28,7 +28,7 @@ GuardTimes guard_times() noexcept;
 
 // Replays, records or evaluates a fresh frame of the root, and gives what the frame returns.
 PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame);
-// What is left of the call of a frame that stands where the entry begins (hook/entries.h).
+// The rest of a call whose frame stands where the entry begins (hook/entries.h).
 PyObject* enter_in_the_middle(const std::shared_ptr<Root>& entry, PyThreadState* ts, cpython::Frame* frame);
 // Records a fresh frame, and throws the trace away.
 PyObject* observe(PyThreadState* ts, cpython::Frame* frame);

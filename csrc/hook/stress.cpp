@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "cache/code_state.h"
+
 namespace pijit {
 namespace {
 

@@ -1,4 +1,4 @@
-// What a root under strict=True raises.
+// Errors of roots under strict=True.
 #include "hook/strict.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ const char* advice_of(const char* code) noexcept {
   return "";
 }
 
-// Where the frames of a snapshot stand: the innermost line of the user's, else the innermost.
+// The place where the frames of a snapshot stand: the innermost line that the user wrote, else the innermost one.
 StopInfo at_snapshot(const Trace& trace, uint32_t snapshot, const Reason& reason) {
   StopInfo info;
   info.code = reason.code;
@@ -66,14 +66,11 @@ PyObject* raise_strict(const StopInfo& stop) {
 
 StopInfo left_in_recording(const Root& root) {
   if (!root.traces.empty()) return left_by(*root.traces.back());
-  if (root.last_stop.code != nullptr) return root.last_stop;
+  if (root.last.stop.code != nullptr) return root.last.stop;
   StopInfo nothing;
   nothing.code = kNothingRecorded.code;
   nothing.reason = kNothingRecorded.text;
-  nothing.file = root.file;
-  nothing.line = root.line;
-  nothing.function = root.name;
-  return nothing;
+  return root.written.placed(std::move(nothing));
 }
 
 StopInfo left_in_replay(const Root& root, const Trace& trace, const Left& left) {
@@ -86,12 +83,8 @@ StopInfo left_in_replay(const Root& root, const Trace& trace, const Left& left) 
   }
   if (left.trace == nullptr) return StopInfo();
   StopInfo why = at_snapshot(*left.trace, left.trace->nodes[left.node].snapshot, kLeft);
-  if (why.line == 0) {
-    why.file = root.file;
-    why.line = root.line;
-    why.function = root.name;
-  }
-  return why;
+  if (why.line == 0) why.file.clear();
+  return root.written.placed(std::move(why));
 }
 
 void raise_instead(const StopInfo& stop, PyObject** result) {

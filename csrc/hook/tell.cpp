@@ -1,4 +1,4 @@
-// What is worth saying to the user, handed to Python.
+// Messages for the user are handed to Python.
 #include "hook/tell.h"
 
 #include "common/ref.h"
@@ -35,9 +35,9 @@ void tell(Told kind, const Root& root, const StopInfo& cause, double seconds, co
   Ref callable = Ref::borrow(listener().get());
   Ref done = Ref::steal(PyObject_CallFunction(
       callable.get(), "{s:s,s:i,s:s,s:s,s:s,s:s,s:i,s:s,s:s,s:d}", "kind", kKinds[static_cast<size_t>(kind)], "root",
-      root.id, "name", root.name.c_str(), "codes", codes.c_str(), "reason", cause.reason.c_str(), "file",
-      (placed ? cause.file : root.file).c_str(), "line", placed ? cause.line : root.line, "function",
-      (placed ? cause.function : root.name).c_str(), "inside", cause.inside.c_str(), "seconds", seconds));
+      root.id, "name", root.written.name.c_str(), "codes", codes.c_str(), "reason", cause.reason.c_str(), "file",
+      (placed ? cause.file : root.written.file).c_str(), "line", placed ? cause.line : root.written.line, "function",
+      (placed ? cause.function : root.written.name).c_str(), "inside", cause.inside.c_str(), "seconds", seconds));
   if (!done) PyErr_WriteUnraisable(callable.get());
 }
 

@@ -23,11 +23,11 @@ Ref& comparer() noexcept {
 void log_unverified(const Root& root, const Trace& trace, const Node& effect) {
   if (!logs(Channel::kGuards)) return;
   const Printer printer(trace, false);
-  log_line(Channel::kGuards, "verify " + root.name + ": a replay cannot be done twice, because of " +
+  log_line(Channel::kGuards, "verify " + root.written.name + ": a replay cannot be done twice, because of " +
                                  printer.node(effect) + ", " + printer.site(effect.site));
 }
 
-// What the comparer says; the call has returned.
+// The comparer looks at the results, after the call has returned. Its words if they differ, else nothing.
 std::string compared(PyObject* plain, PyObject* replayed) {
   SavedError error;
   Ref callable = Ref::borrow(comparer().get());
@@ -50,13 +50,13 @@ uint64_t& verify_every() noexcept {
 }
 
 uint64_t verified_each(const Root& root, bool always) noexcept {
-  return root.verify != 0 ? root.verify : always ? 1 : g_every;
+  return root.verification.every != 0 ? root.verification.every : always ? 1 : g_every;
 }
 
 bool is_verified(Root& root, bool always) noexcept {
-  if (root.entered_at >= 0) return false;  // what CPython runs is more than one replay
+  if (root.is_entry()) return false;  // what CPython runs is more than one replay
   const uint64_t every = verified_each(root, always);
-  return every != 0 && ++root.since_verified >= every;
+  return root.verification.is_due(every);
 }
 
 void set_comparer(PyObject* callable) {

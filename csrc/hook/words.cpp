@@ -17,9 +17,10 @@ std::string stop_text(const StopInfo& stop) {
 }
 
 std::string range_name(const Root& root) {
-  std::string name = root.name;
-  if (root.entered_at >= 0) name = (root.is_loop ? "loop in " : "part of ") + name.substr(0, name.rfind(':'));
-  return name + " (" + root.file.substr(root.file.rfind('/') + 1) + ":" + std::to_string(root.line) + ")";
+  std::string name = root.written.name;
+  if (root.is_entry()) name = (root.entry.is_loop ? "loop in " : "part of ") + name.substr(0, name.rfind(':'));
+  return name + " (" + root.written.file.substr(root.written.file.rfind('/') + 1) + ":" +
+         std::to_string(root.written.line) + ")";
 }
 
 void log_again(const Root& root, const std::string& why) {

@@ -1,0 +1,38 @@
+// The slot of a code object that holds its state.
+#include "cache/code_state.h"
+
+#include <new>
+
+#include "cache/entry_points.h"
+#include "cpython/bytecode.h"
+
+namespace pijit {
+namespace {
+
+Py_ssize_t g_slot = -1;
+
+void free_state(void* state) {
+  forget_points(static_cast<CodeState*>(state));
+  delete static_cast<CodeState*>(state);
+}
+
+}  // namespace
+
+bool start_cache() noexcept {
+  if (g_slot < 0) g_slot = cpython::request_code_extra(free_state);
+  if (g_slot < 0) PyErr_SetString(PyExc_RuntimeError, "pijit: no slot is left on code objects");
+  return g_slot >= 0;
+}
+
+CodeState* code_state(PyCodeObject* code, bool create) noexcept {
+  auto* state = static_cast<CodeState*>(cpython::code_extra(code, g_slot));
+  if (state != nullptr || !create) return state;
+  state = new (std::nothrow) CodeState();
+  if (state != nullptr && !cpython::set_code_extra(code, g_slot, state)) {
+    delete state;
+    return nullptr;
+  }
+  return state;
+}
+
+}  // namespace pijit

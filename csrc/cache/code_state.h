@@ -1,0 +1,44 @@
+// The state that a code object carries: its roots, and calls of it that enable() has watched.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "cache/root.h"
+#include "common/clock.h"
+
+namespace pijit {
+
+// A place in the middle of a function to which frames come that replays have left.
+struct EntryPoint {
+  Ref weak;            // of the function
+  PyObject* function;  // borrowed, compared only
+  int index;           // the instruction
+  uint64_t shape;      // which slots of the frame are empty
+  int counted_for;     // the root whose call came to it last
+  uint32_t arrivals;
+  std::shared_ptr<Root> root;  // null: it has no traces yet
+};
+
+struct CodeState {
+  std::vector<std::shared_ptr<Root>> roots;
+  // Under enable():
+  std::vector<const void*> seen;  // functions and objects whose calls were watched; addresses only
+  size_t next_seen = 0;
+  uint32_t plain_calls = 0;  // watched calls without tensor operators
+  int wasted = 0;            // roots in a row that died before they were worth it
+  Spent watched;             // the last of these calls, while savings are measured
+  bool has_operators = false;
+  bool recorded = false;     // a trace was made of it
+  bool replayed = false;     // a trace of it ran
+  uint32_t observed = 0;     // under PIJIT_STRESS=observe: calls that were recorded
+  bool passes_on = false;    // what it calls is looked at instead
+  double plain_seconds = 0;  // of the last call that was watched
+  std::vector<EntryPoint> entries;
+};
+
+// Null if none (or, with create, on memory trouble).
+CodeState* code_state(PyCodeObject* code, bool create) noexcept;
+// Asks for room on code objects. False with an error set.
+bool start_cache() noexcept;
+
+}  // namespace pijit

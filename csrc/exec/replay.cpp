@@ -284,6 +284,29 @@ Outcome issue_warnings(const Trace& trace, const Node& node, Reg* regs, cpython:
   return Outcome::kNext;
 }
 
+// A virtual object is built, or a number boxed.
+Outcome make_object(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
+  PyObject* made = nullptr;
+  if (node.op == Op::kBox) {
+    made = box_register(regs[node.b.index()]);
+  } else if (node.snapshot == kNone) {
+    made = Materialiser(trace, regs, node.time).build(node.a.index());
+  } else {
+    made = build_in_frames(trace, node, regs, root, ts);
+  }
+  if (made == nullptr) return Outcome::kFail;
+  set_object(&regs[node.out], made);
+  return Outcome::kNext;
+}
+
+// A loop over a range takes its next number, or ends.
+Outcome advance_range(const Node& node, Reg* regs) noexcept {
+  const Ref item = Ref::steal(PyRangeIter_Type.tp_iternext(regs[node.a.index()].object));
+  if (item) unbox(item.get(), &regs[node.out]);
+  if (!item && PyErr_Occurred() != nullptr) return Outcome::kRaise;
+  return static_cast<bool>(item) == (node.aux != 0) ? Outcome::kNext : Outcome::kOtherWay;
+}
+
 // kLeave: to the snapshot of the node; kOtherWay: to its second one; kRaise: there, raising; kFail: an error without
 // a snapshot.
 Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
@@ -301,20 +324,9 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       return regs[node.a.index()].object == node.b.object() ? Outcome::kNext : Outcome::kLeave;
     case Op::kGuardType:
       return has_type(regs[node.a.index()], node.b.object()) ? Outcome::kNext : Outcome::kLeave;
-    case Op::kBuild: {
-      Materialiser make(trace, regs, node.time);
-      PyObject* made =
-          node.snapshot == kNone ? make.build(node.a.index()) : build_in_frames(trace, node, regs, root, ts);
-      if (made == nullptr) return Outcome::kFail;
-      set_object(&regs[node.out], made);
-      return Outcome::kNext;
-    }
-    case Op::kBox: {
-      PyObject* made = box_register(regs[node.b.index()]);
-      if (made == nullptr) return Outcome::kFail;
-      set_object(&regs[node.out], made);
-      return Outcome::kNext;
-    }
+    case Op::kBuild:
+    case Op::kBox:
+      return make_object(trace, node, regs, root, ts);
     case Op::kScalar:
       return run_scalar(node, regs) ? Outcome::kNext : Outcome::kLeave;
     case Op::kUnbox:
@@ -342,12 +354,8 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
       hold(epoch, regs);
       return Outcome::kNext;
     }
-    case Op::kAdvance: {
-      const Ref item = Ref::steal(PyRangeIter_Type.tp_iternext(regs[node.a.index()].object));
-      if (item) unbox(item.get(), &regs[node.out]);
-      if (!item && PyErr_Occurred() != nullptr) return Outcome::kRaise;
-      return static_cast<bool>(item) == (node.aux != 0) ? Outcome::kNext : Outcome::kOtherWay;
-    }
+    case Op::kAdvance:
+      return advance_range(node, regs);
     case Op::kLoadCell: {
       Operand cell(trace, regs, node, node.a);
       PyObject* content = cell.failed() ? nullptr : PyCell_GET(cell.get());

@@ -7,12 +7,13 @@
 //    `then_argument`. Both only move values (step_move): neither raises, and no snapshot falls between them.
 // 2. An index of a name, constant or slot is that of the code object; places on the stack count from 1, the top.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 namespace pijit::cpython {
 
 enum class Operation : uint8_t {
-#define PIJIT_OPERATION(name, doc) name,
+#define PIJIT_OPERATION(name, looks, call, pops, pushes, doc) name,
 #include "cpython/operations.def"
 #undef PIJIT_OPERATION
 };
@@ -42,5 +43,44 @@ struct Instruction {
   bool is(Operation other) const noexcept { return operation == other; }
 };
 static_assert(sizeof(Instruction) == sizeof(uint64_t));
+
+// The operands that an instruction looks into: from the first place to the last one, counted from the top.
+struct Looks {
+  int first = 1, last = 0;
+  bool with_argument = false, with_flag = false;  // so many more places
+  bool passes = false;                            // only which object it is matters, not what is in it
+};
+
+// What an instruction does as a call of a function, where its operands are all that the function is given.
+struct CallForm {
+  const char* arguments = "";  // their places, a digit each; "": there is no such function
+  int pops = 0, pushes = 0;
+};
+
+namespace looks {
+inline constexpr Looks kNone{}, kTop{1, 1}, kTopTwo{1, 2}, kTopThree{1, 3}, kSecond{2, 2}, kThird{3, 3},
+    kTopAsItIs{1, 1, false, false, true}, kTopTwoAsTheyAre{1, 2, false, false, true}, kArguments{1, 0, true},
+    kCallee{1, 1, true}, kNamedCallee{2, 2, true}, kSpread{1, 2, false, true};
+}  // namespace looks
+
+inline constexpr Looks kLooks[] = {
+#define PIJIT_OPERATION(name, sees, call, pops, pushes, doc) looks::sees,
+#include "cpython/operations.def"
+#undef PIJIT_OPERATION
+};
+inline constexpr CallForm kCallForms[] = {
+#define PIJIT_OPERATION(name, sees, call, pops, pushes, doc) {call, pops, pushes},
+#include "cpython/operations.def"
+#undef PIJIT_OPERATION
+};
+
+inline Looks looks_of(Instruction now) noexcept {
+  Looks found = kLooks[static_cast<size_t>(now.operation)];
+  found.last += (found.with_argument ? now.argument : 0) + (found.with_flag ? now.flag : 0);
+  return found;
+}
+inline const CallForm& call_form_of(Operation operation) noexcept {
+  return kCallForms[static_cast<size_t>(operation)];
+}
 
 }  // namespace pijit::cpython

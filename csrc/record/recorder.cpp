@@ -1,6 +1,7 @@
 // The recorder's life: start, events, frames entered and left, the outcome.
 #include "record/recorder.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -317,88 +318,17 @@ bool Recorder::unwind(ShadowFrame& frame) {
 
 // The operands whose types the instruction looks at.
 void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
-  int first = 1, last = 0;
-  switch (now.operation) {
-    case Operation::kLoadAttribute:
-    case Operation::kDeleteAttribute:
-    case Operation::kNegative:
-    case Operation::kPositive:
-    case Operation::kInvert:
-    case Operation::kNot:
-    case Operation::kToBool:
-    case Operation::kGetIter:
-    case Operation::kForIter:
-    case Operation::kGetYieldFromIter:
-    case Operation::kGetAwaitable:
-    case Operation::kUnpack:
-    case Operation::kEnterWith:
-    case Operation::kLoadSpecial:
-    case Operation::kJumpIf:
-    case Operation::kJumpIfOrPop:
-    case Operation::kJumpIfNone:
-    case Operation::kStoreAttribute:
-    case Operation::kListExtend:
-    case Operation::kSetUpdate:
-    case Operation::kDictUpdate:
-    case Operation::kDictMerge:
-    case Operation::kGetLength:
-    case Operation::kMatchMapping:
-    case Operation::kMatchSequence:
-    case Operation::kReraise:
-      last = 1;
-      break;
-    case Operation::kBinary:
-    case Operation::kCompare:
-    case Operation::kIs:
-    case Operation::kContains:
-    case Operation::kSubscript:
-    case Operation::kStoreSubscript:
-    case Operation::kDeleteSubscript:
-    case Operation::kFormat:
-      last = frame.sp < 2 ? 1 : 2;
-      break;
-    case Operation::kCallSpread:
-      last = 2 + now.flag;
-      break;
-    case Operation::kMatchGroup:
-      first = last = 2;
-      break;
-    case Operation::kReturn:  // NotImplemented is no result of an operator
-      if (frames_.size() < 2 || frames_[frames_.size() - 2]->pending.then != Then::kBinary) return;
-      last = 1;
-      break;
-    case Operation::kMatchKeys:
-    case Operation::kSend:
-      last = 2;
-      break;
-    case Operation::kLoadSlice:
-    case Operation::kStoreSlice:
-      last = 3;
-      break;
-    case Operation::kMatchClass:
-      first = last = 3;
-      break;
-    case Operation::kRaise:
-    case Operation::kBuildString:
-      last = now.argument;
-      break;
-    case Operation::kCall:
-      last = now.argument + 1;
-      break;
-    case Operation::kCallNames:
-      first = 2;
-      last = now.argument + 2;
-      break;
-    default:
-      return;
-  }
-  // What a function of Python is called with is looked into there, and most other callables are opaque.
+  const cpython::Looks looks = cpython::looks_of(now);
+  // NotImplemented is no result of an operator.
+  if (now.is(Operation::kReturn) && (frames_.size() < 2 || frames_[frames_.size() - 2]->pending.then != Then::kBinary))
+    return;
+  // A function of Python looks itself into what it is called with, and most other callables are opaque.
   const bool call = now.is(Operation::kCall) || now.is(Operation::kCallNames);
-  const bool attribute = now.is(Operation::kLoadAttribute);
-  PyObject* callable = call ? frame.top(last).object() : nullptr;
-  const bool passed = now.is(Operation::kIs) || now.is(Operation::kReturn) ||
-                      (call && (callable == nullptr || !is_known_builtin(callable)));
-  for (; first <= last; ++first) learn(frame, first, attribute, !passed || (call && first == last));
+  PyObject* callable = call ? frame.top(looks.last).object() : nullptr;
+  const bool passes = looks.passes || (call && (callable == nullptr || !is_known_builtin(callable)));
+  const bool tensors = now.is(Operation::kLoadAttribute);
+  for (int at = looks.first, last = std::min(looks.last, frame.sp); at <= last; ++at)
+    learn(frame, at, tensors, !passes || (call && at == last));
 }
 
 // An exception came to a handler of the innermost frame, and CPython has told nobody.

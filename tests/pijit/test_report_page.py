@@ -643,7 +643,7 @@ def test_a_trace_that_perfetto_opens(tmp_path: Path) -> None:
         @pijit.jit
         def step(x):
             return [x + 1]
-        for i in range(30):
+        for i in range(100):
             step(1000)
     """
     (tmp_path / "train.py").write_text(textwrap.dedent(program))
@@ -657,7 +657,7 @@ def test_a_trace_that_perfetto_opens(tmp_path: Path) -> None:
     (track,) = [tid for tid, name in names.items() if name == "step (train.py:3)"]
     slices = [event["name"] for event in events if event["tid"] == track and event["ph"] == "X"]
     assert slices.count("pijit: recording") == 1
-    assert 15 <= slices.count("pijit: replay") <= 29  # some calls are CPython's, to compare
+    assert 50 <= slices.count("pijit: replay") <= 99  # some calls are CPython's, to compare
 
 
 def test_what_is_local_to_main_keeps_its_text(tmp_path: Path) -> None:

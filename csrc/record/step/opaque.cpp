@@ -198,9 +198,117 @@ bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
   return true;
 }
 
-bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
+// The function that does what an instruction does with the operands of its CallForm; null: not with these.
+PyObject* function_of(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   const Functions& f = functions();
-  const int argument = now.argument;
+  switch (now.operation) {
+    case Operation::kBinary:
+      return f.binary[now.argument];
+    case Operation::kCompare:
+      return now.flag != 0 ? cpython::comparison_truth(now.argument) : f.compare[now.argument];
+    case Operation::kIs:
+      if (frame.top(2).is_const() && frame.top(1).is_const()) return nullptr;
+      return now.flag != 0 ? f.is_not : f.is_;
+    case Operation::kContains:
+      return now.flag == 0 ? f.contains : nullptr;
+    case Operation::kNegative:
+      return f.neg;
+    case Operation::kPositive:
+      return f.pos;
+    case Operation::kInvert:
+      return f.invert;
+    case Operation::kNot:
+      return f.not_;
+    case Operation::kToBool:
+      return f.truth;
+    case Operation::kSubscript:
+      return f.getitem;
+    case Operation::kStoreSubscript:
+      return f.setitem;
+    case Operation::kDeleteSubscript:
+      return f.delitem;
+    case Operation::kGetYieldFromIter:
+      return PyCoro_CheckExact(recorder.stack_real(1)) ? nullptr : f.iter;
+    case Operation::kGetIter:
+      return f.iter;
+    case Operation::kReraiseGroup:
+      return cpython::group_reraiser();
+    default:
+      return nullptr;
+  }
+}
+
+bool request_plain(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
+  PyObject* called = function_of(recorder, frame, now);
+  if (called == nullptr) return false;
+  const cpython::CallForm& form = cpython::call_form_of(now.operation);
+  out->callable = function(called);
+  for (const char* place = form.arguments; *place != 0; ++place) out->args.push_back(frame.top(*place - '0'));
+  out->pops = form.pops;
+  out->pushes = form.pushes;
+  return true;
+}
+
+// An item for a container that is being built, where that is not virtual.
+bool request_added(ShadowFrame& frame, Instruction now, Request* out) {
+  const Functions& f = functions();
+  const bool pair = now.is(Operation::kMapAdd);
+  out->pops = pair ? 2 : 1;
+  out->pushes = 0;
+  const Val container = frame.top(now.argument + out->pops);
+  out->callable = function(pair ? f.setitem : now.is(Operation::kListAppend) ? f.append : f.add);
+  out->args = pair ? Vals{container, frame.top(2), frame.top(1)} : Vals{container, frame.top()};
+  return !container.is_virtual();
+}
+
+bool request_slice(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
+  const Functions& f = functions();
+  const bool store = now.is(Operation::kStoreSlice);
+  out->callable = function(store ? f.setitem : f.getitem);
+  out->args = {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1))};
+  if (store) out->args.push_back(frame.top(4));
+  out->pops = store ? 4 : 3;
+  out->pushes = store ? 0 : 1;
+  return true;
+}
+
+bool request_format(ShadowFrame& frame, Instruction now, Request* out) {
+  const Functions& f = functions();
+  PyObject* conversion[] = {f.format, f.str, f.repr, f.ascii};
+  const bool specified = now.flag > 3;
+  const int how = now.flag & 3;
+  if (specified && how != 0) return false;
+  out->callable = function(conversion[how]);
+  out->args = {frame.top(specified ? 2 : 1)};
+  if (specified) out->args.push_back(frame.top());
+  out->pops = specified ? 2 : 1;
+  return true;
+}
+
+bool request_exit(Recorder& recorder, ShadowFrame& frame, Request* out) {
+  const Val exception = frame.top();
+  if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
+  const Callee exit = frame.exit_callee();
+  out->callable = exit.callable;
+  if (!exit.self.is_null()) out->args.push_back(exit.self);
+  for (Val given : {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
+                    recorder.traceback_of(exception)})
+    out->args.push_back(given);
+  return true;
+}
+
+bool request_import(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
+  PyObject* const import = read_import(recorder, frame);
+  if (import == nullptr) return false;
+  out->callable = function(import);
+  out->args = {recorder.own_const(name_of(frame, now.argument)), Val::constant(cpython::globals(frame.frame)),
+               Val::constant(Py_None), frame.top(1), frame.top(2)};
+  out->pops = 2;
+  return true;
+}
+
+bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
+  if (*cpython::call_form_of(now.operation).arguments != 0) return request_plain(recorder, frame, now, out);
   switch (now.operation) {
     case Operation::kCall:
     case Operation::kCallNames:
@@ -211,124 +319,26 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
     case Operation::kStoreAttribute:
     case Operation::kDeleteAttribute:
       return request_attribute(recorder, frame, now, out);
-    case Operation::kBinary:
-      *out = {function(f.binary[argument]), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
-      return true;
-    case Operation::kCompare:
-      *out = {function(now.flag != 0 ? cpython::comparison_truth(argument) : f.compare[argument]),
-              {frame.top(2), frame.top(1)},
-              nullptr,
-              false,
-              2,
-              1};
-      return true;
-    case Operation::kIs:
-      *out = {function(now.flag != 0 ? f.is_not : f.is_), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
-      return !frame.top(2).is_const() || !frame.top(1).is_const();
-    case Operation::kContains:
-      *out = {function(f.contains), {frame.top(1), frame.top(2)}, nullptr, false, 2, 1};
-      return now.flag == 0;
-    case Operation::kNegative:
-      *out = {function(f.neg), {frame.top()}, nullptr, false, 1, 1};
-      return true;
-    case Operation::kPositive:
-      *out = {function(f.pos), {frame.top()}, nullptr, false, 1, 1};
-      return true;
-    case Operation::kInvert:
-      *out = {function(f.invert), {frame.top()}, nullptr, false, 1, 1};
-      return true;
-    case Operation::kNot:
-      *out = {function(f.not_), {frame.top()}, nullptr, false, 1, 1};
-      return true;
-    case Operation::kToBool:
-      *out = {function(f.truth), {frame.top()}, nullptr, false, 1, 1};
-      return true;
-    case Operation::kSubscript:
-      *out = {function(f.getitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 1};
-      return true;
     case Operation::kLoadSlice:
-      *out = {
-          function(f.getitem), {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1))}, nullptr, false, 3, 1};
-      return true;
-    case Operation::kStoreSubscript:
-      *out = {function(f.setitem), {frame.top(2), frame.top(1), frame.top(3)}, nullptr, false, 3, 0};
-      return true;
     case Operation::kStoreSlice:
-      *out = {function(f.setitem),
-              {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1)), frame.top(4)},
-              nullptr,
-              false,
-              4,
-              0};
-      return true;
-    case Operation::kDeleteSubscript:
-      *out = {function(f.delitem), {frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
-      return true;
+      return request_slice(recorder, frame, now, out);
     case Operation::kListAppend:
     case Operation::kSetAdd:
-      *out = {function(now.is(Operation::kListAppend) ? f.append : f.add),
-              {frame.top(argument + 1), frame.top()},
-              nullptr,
-              false,
-              1,
-              0};
-      return !out->args[0].is_virtual();
     case Operation::kMapAdd:
-      *out = {function(f.setitem), {frame.top(argument + 2), frame.top(2), frame.top(1)}, nullptr, false, 2, 0};
-      return !out->args[0].is_virtual();
-    case Operation::kGetYieldFromIter:
-      if (PyCoro_CheckExact(recorder.stack_real(1))) return false;
-      [[fallthrough]];
-    case Operation::kGetIter:
-      *out = {function(f.iter), {frame.top()}, nullptr, false, 1, 1};
-      return true;
-    case Operation::kFormat: {
-      PyObject* conversion[] = {nullptr, f.str, f.repr, f.ascii};
-      const bool spec = now.flag > 3;
-      if (const int how = now.flag & 3; how != 0) {
-        *out = {function(conversion[how]), {frame.top()}, nullptr, false, 1, 1};
-        return !spec;
-      }
-      *out = {function(f.format), {frame.top(spec ? 2 : 1)}, nullptr, false, spec ? 2 : 1, 1};
-      if (spec) out->args.push_back(frame.top());
-      return true;
-    }
+      return request_added(frame, now, out);
+    case Operation::kFormat:
+      return request_format(frame, now, out);
     case Operation::kEnterWith:
       return request_enter(recorder, frame, out);
-    case Operation::kExitWith: {
-      const Val exception = frame.top();
-      if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
-      const Callee exit = frame.exit_callee();
-      *out = {exit.callable,
-              {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
-               recorder.traceback_of(exception)},
-              nullptr,
-              false,
-              0,
-              1};
-      if (!exit.self.is_null()) out->args.insert(out->args.begin(), exit.self);
-      return true;
-    }
+    case Operation::kExitWith:
+      return request_exit(recorder, frame, out);
     case Operation::kMatchGroup:
       if (cpython::wrapped_have_tracebacks() && !is_exception_group(recorder.type_of(frame.top(2)))) return false;
       *out = {
           function(cpython::group_splitter()), {frame.top(2), frame.top(), recorder.handling()}, nullptr, false, 2, 2};
       return true;
-    case Operation::kReraiseGroup:
-      *out = {function(cpython::group_reraiser()), {frame.top(2), frame.top()}, nullptr, false, 2, 1};
-      return true;
-    case Operation::kImport: {
-      PyObject* const import = read_import(recorder, frame);
-      if (import == nullptr) return false;
-      *out = {function(import),
-              {recorder.own_const(name_of(frame, argument)), Val::constant(cpython::globals(frame.frame)),
-               Val::constant(Py_None), frame.top(1), frame.top(2)},
-              nullptr,
-              false,
-              2,
-              1};
-      return true;
-    }
+    case Operation::kImport:
+      return request_import(recorder, frame, now, out);
     default:
       return false;
   }

@@ -39,6 +39,7 @@ PyTypeObject* range_iterator_type(PyObject* range, bool reversed);  // one of tw
 // What an iterator of this class does next (builtins_itertools.cpp).
 Driven iterator_step(PyTypeObject* type);
 void add_iterator_step(PyTypeObject* type, Driven next);
+Task<Val> next_of_callable(Drive& drive, Arguments args);  // of iter(callable, sentinel)
 bool is_iterator(Recorder& recorder, Val value);
 
 // str(value), repr(value), format(value, spec), format % values

@@ -70,6 +70,7 @@ Task<Val> next_of_zip(Drive& drive, Val zip) {
 }  // namespace
 
 Driven iterator_step(PyTypeObject* type) {
+  if (type == &PyCallIter_Type) return next_of_callable;
   auto row = steps().find(type);
   return row == steps().end() ? nullptr : row->second;
 }

@@ -2,25 +2,19 @@
 #include "record/mirror/builtins.h"
 
 #include <algorithm>
-#include <cstring>
+#include <sstream>
 #include <unordered_map>
 
 #include "common/imports.h"
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
+#include "ir/checked.h"
 
 namespace pijit {
 namespace {
 
-// How a C callable is mirrored: one of the two.
-struct Row {
-  Builtin handler;
-  Driven driven;
-  bool computes = false;  // of plain arguments: nothing else
-};
-
-std::unordered_map<const void*, Row>& table() {
-  static auto* rows = new std::unordered_map<const void*, Row>();
+std::unordered_map<const void*, const KnownCallable*>& table() {
+  static auto* rows = new std::unordered_map<const void*, const KnownCallable*>();
   return *rows;
 }
 
@@ -93,7 +87,7 @@ bool only_computes(PyObject* callable) {
       return true;
   }
   auto row = table().find(identity(callable));
-  return row != table().end() && (row->second.handler == fold || row->second.computes);
+  return row != table().end() && (row->second->traits & kComputes) != 0;
 }
 
 bool has_virtual(const Arguments& args) {
@@ -124,28 +118,38 @@ Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result) {
 
 namespace {
 
-void add_row(const char* module, const char* name, Row row) {
-  const std::string path = name;
+// What a path such as "dict.get" leads to; null: this CPython has no such thing.
+PyObject* find_path(const char* module, const std::string& path) {
   const size_t dot = path.find('.');
   PyObject* found = find_object(module, path.substr(0, dot).c_str());
-  if (found != nullptr && dot != std::string::npos) {
-    const Ref key = Ref::steal(PyUnicode_FromString(path.c_str() + dot + 1));
-    found = Ref::borrow(cpython::lookup_type(reinterpret_cast<PyTypeObject*>(found), key.get())).release();
+  if (found == nullptr || dot == std::string::npos) return found;
+  const Ref key = Ref::steal(PyUnicode_FromString(path.c_str() + dot + 1));
+  return Ref::borrow(cpython::lookup_type(reinterpret_cast<PyTypeObject*>(found), key.get())).release();
+}
+
+void add_rows(KnownCalls rows) {
+  for (const KnownCallable& row : rows) {
+    std::istringstream names(row.names);
+    for (std::string name; names >> name;) {
+      PyObject* found = find_path(row.module, name);
+      if (found == nullptr) continue;
+      add_known(found, row);
+      if (row.next != nullptr) add_iterator_step(reinterpret_cast<PyTypeObject*>(found), row.next);
+    }
   }
-  if (found == nullptr) return;
-  const auto known = table().find(identity(found));
-  row.computes = known != table().end() && known->second.handler == fold;
-  table()[identity(found)] = row;
+}
+
+bool takes(const KnownCallable& row, const Arguments& args) {
+  const size_t counted = (row.traits & kOptions) != 0 ? args.positional() : args.values.size();
+  const bool named = args.names.empty() || (row.traits & (kNamed | kOptions)) != 0;
+  return named && args.positional() >= row.least && (row.most == kAny || counted <= row.most);
 }
 
 }  // namespace
 
-void add_builtin(const char* module, const char* name, Builtin handler) {
-  add_row(module, name, {handler, nullptr});
-}
-
-void add_driven(const char* module, const char* name, Driven function) {
-  add_row(module, name, {nullptr, function});
+void add_known(PyObject* callable, const KnownCallable& row) {
+  const bool added = table().try_emplace(identity(callable), &row).second;
+  if (kChecked && !added) Py_FatalError((std::string("pijit: two rows for one callable: ") + row.names).c_str());
 }
 
 bool is_known_builtin(PyObject* callable) noexcept {
@@ -158,22 +162,17 @@ void build_builtin_table() {
   names();
   find_opaque_functions();
   cpython::abc_registrations();
-  add_object_builtins();
-  add_container_builtins();
-  add_iteration_builtins();
-  add_list_builtins();
-  add_dict_builtins();
-  add_set_builtins();
-  add_string_builtins();
-  add_number_builtins();
-  add_itertools_builtins();
-  add_functional_builtins();
-  add_exception_builtins();
-  add_generator_builtins();
-  add_function_builtins();
-  add_collection_builtins();
-  add_copy_builtins();
-  add_class_builtins();
+  for (KnownCalls rows : {kObjectCalls, kContainerCalls, kIterationCalls, kListCalls, kDictCalls, kSetCalls,
+                          kStringCalls, kNumberCalls, kItertoolsCalls, kFunctionalCalls, kExceptionCalls,
+                          kGeneratorCalls, kFunctionCalls, kCollectionCalls, kCopyCalls, kClassCalls})
+    add_rows(rows);
+  find_group_class();
+  add_exception_inits();
+  partial_type();  // these import, so not while recording
+  union_type();
+  deque_iterator_type();
+  default_dict_type();
+  namespace_type();
   cpython::lru_cache_type();
   for (const char* name : {"date", "timedelta"}) {  // a datetime that equals another may be of another zone
     const Ref type = Ref::steal(find_object("datetime", name));
@@ -203,8 +202,9 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
     return call_reference(recorder, frame, object, pops);
   recorder.called = object;
   recorder.called_bound = false;
-  auto row = table().find(identity(object));
-  if (row != table().end()) {
+  const auto known = table().find(identity(object));
+  if (known != table().end()) {
+    const KnownCallable& row = *known->second;
     if (PyCFunction_CheckExact(object)) {
       PyObject* self = reinterpret_cast<PyCFunctionObject*>(object)->m_self;
       bool bound = self != nullptr && !PyModule_Check(self) &&
@@ -214,8 +214,9 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
       if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
     }
     const TraceMark before = recorder.here();
-    Invoke outcome = row->second.driven != nullptr ? drive(recorder, frame, row->second.driven, args, pops)
-                                                   : row->second.handler(recorder, frame, args, pops);
+    const Invoke outcome = !takes(row, args)              ? Invoke::kUnknown
+                           : row.mirror.driven != nullptr ? drive(recorder, frame, row.mirror.driven, args, pops)
+                                                          : row.mirror.builtin(recorder, frame, args, pops);
     if (outcome != Invoke::kUnknown) return outcome;
     if (recorder.live() && !recorder.is_untouched(before)) return Invoke::kUnknown;
   }

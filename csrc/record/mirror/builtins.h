@@ -1,5 +1,7 @@
 // The table of C callables whose meaning the recorder knows, and what their handlers share.
 #pragma once
+#include <span>
+
 #include "record/mirror/abstract.h"
 #include "record/shared.h"
 #include "record/state/contents.h"
@@ -15,30 +17,55 @@ void build_builtin_table();
 
 using Builtin = Invoke (*)(Recorder&, ShadowFrame&, Arguments&, int pops);
 
-// Adds a row. The callable is found by name: a function of a module, a method or wrapper of a type ("dict.get"), or a
-// type itself.
-void add_builtin(const char* module, const char* name, Builtin handler);
+// The function that mirrors a callable: a Driven one if it may call Python.
+struct Mirror {
+  constexpr Mirror(Builtin function) : builtin(function) {}
+  constexpr Mirror(Driven function) : driven(function) {}
+  Builtin builtin = nullptr;
+  Driven driven = nullptr;
+};
 
-// The same for a callable that may call Python.
-void add_driven(const char* module, const char* name, Driven function);
+enum CallTrait : uint8_t {
+  kNamed = 1,     // arguments may be given by name
+  kOptions = 2,   // there are keyword arguments that `most` does not count
+  kComputes = 4,  // of plain arguments it only computes: CPython's own result is taken
+};
 
-void add_object_builtins();      // builtins_objects.cpp
-void add_container_builtins();   // builtins_containers.cpp
-void add_iteration_builtins();   // builtins_iteration.cpp
-void add_list_builtins();        // builtins_lists.cpp
-void add_dict_builtins();        // builtins_dicts.cpp
-void add_set_builtins();         // builtins_sets.cpp
-void add_string_builtins();      // builtins_strings.cpp
-void add_number_builtins();      // builtins_numbers.cpp
-void add_itertools_builtins();   // builtins_itertools.cpp
-void add_functional_builtins();  // builtins_functional.cpp
-void add_exception_builtins();   // exceptions.cpp
-void add_generator_builtins();   // generators.cpp
+inline constexpr uint8_t kAny = UINT8_MAX;  // so many arguments as there are
 
-void add_function_builtins();    // functions.cpp
-void add_collection_builtins();  // builtins_collections.cpp
-void add_copy_builtins();        // builtins_copies.cpp
-void add_class_builtins();       // builtins_classes.cpp
+// A row of the table. A call with other arguments than it says never gets to the function. Those of a method count the
+// object.
+struct KnownCallable {
+  const char* module;
+  const char* names;  // a function, a type, or "dict.get" of a type; several stand apart by a space
+  Mirror mirror;
+  uint8_t least, most;
+  uint8_t traits = 0;     // of CallTrait
+  Driven next = nullptr;  // of a type of iterators: what one does next
+};
+
+// The rows of a file. Their order means nothing: no callable has two rows.
+using KnownCalls = std::span<const KnownCallable>;
+extern const KnownCalls kObjectCalls;      // builtins_objects.cpp
+extern const KnownCalls kContainerCalls;   // builtins_containers.cpp
+extern const KnownCalls kIterationCalls;   // builtins_iteration.cpp
+extern const KnownCalls kListCalls;        // builtins_lists.cpp
+extern const KnownCalls kDictCalls;        // builtins_dicts.cpp
+extern const KnownCalls kSetCalls;         // builtins_sets.cpp
+extern const KnownCalls kStringCalls;      // builtins_strings.cpp
+extern const KnownCalls kNumberCalls;      // builtins_numbers.cpp
+extern const KnownCalls kItertoolsCalls;   // builtins_itertools.cpp
+extern const KnownCalls kFunctionalCalls;  // builtins_functional.cpp
+extern const KnownCalls kExceptionCalls;   // builtins_exceptions.cpp
+extern const KnownCalls kGeneratorCalls;   // generators.cpp
+extern const KnownCalls kFunctionCalls;    // functions.cpp
+extern const KnownCalls kCollectionCalls;  // builtins_collections.cpp
+extern const KnownCalls kCopyCalls;        // builtins_copies.cpp
+extern const KnownCalls kClassCalls;       // builtins_classes.cpp
+
+// A callable that no name leads to. The row lives for ever.
+void add_known(PyObject* callable, const KnownCallable& row);
+void add_exception_inits();  // builtins_exceptions.cpp
 
 void find_opaque_functions();  // opaque.cpp
 void find_group_class();       // exception_groups.cpp

@@ -51,8 +51,7 @@ bool is_plain_namespace(Recorder& recorder, Val names) {
 Task<Val> build_class(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Vals& given = args.values;
-  bool plain = given.size() >= 2 && args.names.empty() && recorder.is_virtual(given[0], VirtualKind::kFunction) &&
-               recorder.type_of(given[1]) == &PyUnicode_Type;
+  bool plain = recorder.is_virtual(given[0], VirtualKind::kFunction) && recorder.type_of(given[1]) == &PyUnicode_Type;
   for (size_t i = 2; plain && i < given.size(); ++i) plain = is_plain_base(recorder, given[i]);
   if (!plain) co_await drive.unknown();
   const Val names = recorder.new_dict();
@@ -73,19 +72,21 @@ Task<Val> build_class(Drive& drive, Arguments args) {
 // staticmethod(), classmethod() and property() of functions: they copy what functions say of themselves.
 template <PyTypeObject* kType>
 Invoke wrap_functions(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  bool plain = args.names.empty() && !args.values.empty();
+  bool plain = true;
   for (Val value : args.values) plain = plain && recorder.type_of(value) == &PyFunction_Type;
   return plain ? compute_object(recorder, frame, reinterpret_cast<PyObject*>(kType), args.values, pops)
                : Invoke::kUnknown;
 }
 
+constexpr KnownCallable kClassRows[] = {
+    {"builtins", "__build_class__", build_class, 2, kAny},
+    {"builtins", "staticmethod", wrap_functions<&PyStaticMethod_Type>, 1, 1},
+    {"builtins", "classmethod", wrap_functions<&PyClassMethod_Type>, 1, 1},
+    {"builtins", "property", wrap_functions<&PyProperty_Type>, 1, 4},
+};
+
 }  // namespace
 
-void add_class_builtins() {
-  add_driven("builtins", "__build_class__", build_class);
-  add_builtin("builtins", "staticmethod", wrap_functions<&PyStaticMethod_Type>);
-  add_builtin("builtins", "classmethod", wrap_functions<&PyClassMethod_Type>);
-  add_builtin("builtins", "property", wrap_functions<&PyProperty_Type>);
-}
+constinit const KnownCalls kClassCalls = kClassRows;
 
 }  // namespace pijit

@@ -34,7 +34,6 @@ Task<Val> make_default_dict(Drive& drive, Arguments args) {
     PyTypeObject* type = guarded_type(recorder, factory);
     if (type == nullptr || (factory.object() != Py_None && type->tp_call == nullptr)) co_await drive.unknown();
   }
-  if (args.positional() > 1) co_await drive.unknown();
   const Val dict = recorder.new_virtual(VirtualKind::kDict, default_dict_type());
   recorder.model(dict).names.push_back(factory_name());
   recorder.model(dict).attrs.push_back(factory);
@@ -48,9 +47,7 @@ Task<Val> make_default_dict(Drive& drive, Arguments args) {
 // defaultdict.__missing__(key), of exactly that class: others have methods that it calls.
 Task<Val> default_dict_missing(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.size() != 2 || !args.names.empty() || recorder.type_of(args.values[0]) != default_dict_type() ||
-      args.values[0].is_reg())
-    co_await drive.unknown();
+  if (recorder.type_of(args.values[0]) != default_dict_type() || args.values[0].is_reg()) co_await drive.unknown();
   const Val factory = factory_of(recorder, args.values[0]);
   if (factory.is_null()) co_await drive.unknown();
   if (factory.object() == Py_None) co_await drive.raise();
@@ -73,7 +70,6 @@ bool leaves_methods_of_dict(Recorder& recorder, PyTypeObject* type) {
 // _count_elements(mapping, iterable): nobody sees the mapping before all are counted.
 Task<Val> count_elements(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
   const Val mapping = args.values[0], iterable = args.values[1];
   PyTypeObject *type = recorder.type_of(mapping), *of = recorder.type_of(iterable);
   if (!mapping.is_virtual() || recorder.is_built(mapping) || !is_dict_like(recorder, mapping) || of == nullptr ||
@@ -112,15 +108,13 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
 }
 
 // object()
-Invoke make_object(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (!args.values.empty()) return Invoke::kUnknown;
+Invoke make_object(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
   return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kInstance, &PyBaseObject_Type));
 }
 
 // SimpleNamespace(**attributes)
 Task<Val> make_namespace(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.positional() != 0) co_await drive.unknown();
   const Val space = recorder.new_virtual(VirtualKind::kInstance, namespace_type());
   for (size_t i = 0; i < args.names.size(); ++i) recorder.attr_set(space, args.names[i], args.values[i]);
   co_return space;
@@ -135,14 +129,18 @@ Val namespace_dict(Recorder& recorder, Val space) {
                                                                                                : Val();
 }
 
-void add_collection_builtins() {
-  add_driven("_collections", "defaultdict", make_default_dict);
-  add_driven("_collections", "defaultdict.__missing__", default_dict_missing);
-  add_driven("_collections", "_count_elements", count_elements);
-  add_driven("types", "SimpleNamespace", make_namespace);
-  add_builtin("builtins", "object", make_object);
-  default_dict_type();
-  namespace_type();
-}
+namespace {
+
+constexpr KnownCallable kCollectionRows[] = {
+    {"_collections", "defaultdict", make_default_dict, 0, 2, kOptions},
+    {"_collections", "defaultdict.__missing__", default_dict_missing, 2, 2},
+    {"_collections", "_count_elements", count_elements, 2, 2},
+    {"types", "SimpleNamespace", make_namespace, 0, 0, kOptions},
+    {"builtins", "object", make_object, 0, 0},
+};
+
+}  // namespace
+
+constinit const KnownCalls kCollectionCalls = kCollectionRows;
 
 }  // namespace pijit

@@ -22,7 +22,6 @@ bool may_be_mapping(Recorder& recorder, Val value) {
 namespace {
 
 Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() < 2 || args.values.size() > 3 || !args.names.empty()) return Invoke::kUnknown;
   Val container = args.values[0], value;
   if (recorder.is_virtual(container, VirtualKind::kView))
     container = recorder.virtual_field(container, field::kView::kSource);
@@ -33,61 +32,31 @@ Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   return give(recorder, frame, pops, value);
 }
 
-template <bool kOrdered>
-Invoke view_of(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, PyTypeObject* type) {
-  if (args.values.size() != 1) return Invoke::kUnknown;
+template <PyTypeObject* kView>
+Invoke view_of(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Val dict = args.values[0];
   if (recorder.is_virtual(dict, VirtualKind::kView)) dict = recorder.virtual_field(dict, field::kView::kSource);
   if (!is_dict_like(recorder, dict)) return Invoke::kUnknown;
-  Val view = recorder.new_virtual(VirtualKind::kView, type);
+  Val view = recorder.new_virtual(VirtualKind::kView, kView);
   recorder.set_field(view, field::kView::kSource, dict);
   return give(recorder, frame, pops, view);
 }
 
-Invoke dict_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return view_of<false>(r, f, a, p, &PyDictKeys_Type);
-}
-Invoke dict_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return view_of<false>(r, f, a, p, &PyDictValues_Type);
-}
-Invoke dict_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return view_of<false>(r, f, a, p, &PyDictItems_Type);
-}
-Invoke odict_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return view_of<true>(r, f, a, p, &PyODictKeys_Type);
-}
-Invoke odict_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return view_of<true>(r, f, a, p, &PyODictValues_Type);
-}
-Invoke odict_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return view_of<true>(r, f, a, p, &PyODictItems_Type);
-}
-
 // A proxy hands its methods on to the mapping: the type of the view is the mapping's own.
-Invoke proxy_view(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, PyTypeObject* plain,
-                  PyTypeObject* ordered) {
-  if (args.values.size() != 1 || !recorder.is_virtual(args.values[0], VirtualKind::kView)) return Invoke::kUnknown;
-  PyTypeObject* type = recorder.type_of(recorder.virtual_field(args.values[0], 0));
+template <PyTypeObject* kPlain, PyTypeObject* kOrdered>
+Invoke proxy_view(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (!recorder.is_virtual(args.values[0], VirtualKind::kView)) return Invoke::kUnknown;
+  PyTypeObject* type = recorder.type_of(recorder.virtual_field(args.values[0], field::kView::kSource));
   if (type != &PyDict_Type && type != &PyODict_Type) return Invoke::kUnknown;
-  return view_of<false>(recorder, frame, args, pops, type == &PyDict_Type ? plain : ordered);
-}
-Invoke proxy_keys(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return proxy_view(r, f, a, p, &PyDictKeys_Type, &PyODictKeys_Type);
-}
-Invoke proxy_values(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return proxy_view(r, f, a, p, &PyDictValues_Type, &PyODictValues_Type);
-}
-Invoke proxy_items(Recorder& r, ShadowFrame& f, Arguments& a, int p) {
-  return proxy_view(r, f, a, p, &PyDictItems_Type, &PyODictItems_Type);
+  return type == &PyDict_Type ? view_of<kPlain>(recorder, frame, args, pops)
+                              : view_of<kOrdered>(recorder, frame, args, pops);
 }
 
 Invoke container_contains(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2) return Invoke::kUnknown;
   return contains(recorder, frame, args.values[0], args.values[1], pops, false) ? Invoke::kStarted : Invoke::kUnknown;
 }
 
 Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 1) return Invoke::kUnknown;
   if (recorder.is_unread(args.values[0]) && !recorder.is_filled(args.values[0]))
     return recorder.compute(frame, recorder.called, args.values, pops);
   Val value = recorder.content_of(args.values[0]);
@@ -129,7 +98,6 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
 
 template <PyTypeObject* kType>
 Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.positional() > 1) return Invoke::kUnknown;
   if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) &&
       !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
     if (may_be_mapping(recorder, args.values[0])) return Invoke::kUnknown;
@@ -152,52 +120,34 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
 }
 
 Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 1 || !is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
+  if (!is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
   Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
   recorder.set_field(view, field::kView::kSource, args.values[0]);
   return give(recorder, frame, pops, view);
 }
 
-void add_folding() {
-  for (const char* name : {"abs", "divmod", "pow", "round", "chr", "ord", "hash", "repr", "ascii", "bin", "hex", "oct",
-                           "format", "int", "float", "complex", "range", "bytes"})
-    add_builtin("builtins", name, fold);
-  for (const char* name :
-       {"sqrt",      "floor",     "ceil",    "exp",      "log",   "log2",  "log10", "pow",     "sin",  "cos",  "tan",
-        "isfinite",  "isinf",     "isnan",   "prod",     "gcd",   "fabs",  "trunc", "isclose", "comb", "perm", "fsum",
-        "dist",      "factorial", "radians", "degrees",  "log1p", "expm1", "cosh",  "sinh",    "erf",  "lcm",  "isqrt",
-        "remainder", "ldexp",     "tanh",    "copysign", "fmod",  "hypot", "atan2", "atan",    "asin", "acos"})
-    add_builtin("math", name, fold);
-  for (const char* name : {"add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "lt", "le", "eq", "ne",
-                           "ge", "gt", "not_", "index", "and_", "or_", "xor"})
-    add_builtin("_operator", name, fold);
-}
+constexpr KnownCallable kContainerRows[] = {
+    {"builtins", "dict.get", method_get, 2, 3},
+    {"builtins", "dict.keys", view_of<&PyDictKeys_Type>, 1, 1},
+    {"builtins", "dict.values", view_of<&PyDictValues_Type>, 1, 1},
+    {"builtins", "dict.items", view_of<&PyDictItems_Type>, 1, 1},
+    {"collections", "OrderedDict.keys", view_of<&PyODictKeys_Type>, 1, 1},
+    {"collections", "OrderedDict.values", view_of<&PyODictValues_Type>, 1, 1},
+    {"collections", "OrderedDict.items", view_of<&PyODictItems_Type>, 1, 1},
+    {"types", "MappingProxyType.get", method_get, 2, 3},
+    {"types", "MappingProxyType.keys", proxy_view<&PyDictKeys_Type, &PyODictKeys_Type>, 1, 1},
+    {"types", "MappingProxyType.values", proxy_view<&PyDictValues_Type, &PyODictValues_Type>, 1, 1},
+    {"types", "MappingProxyType.items", proxy_view<&PyDictItems_Type, &PyODictItems_Type>, 1, 1},
+    {"types", "MappingProxyType", type_proxy, 1, 1},
+    {"builtins", "dict.__contains__ frozenset.__contains__ set.__contains__ list.__contains__ tuple.__contains__",
+     container_contains, 2, 2},
+    {"builtins", "len", builtin_len, 1, 1},
+    {"builtins", "dict", type_dict<&PyDict_Type>, 0, 1, kOptions},
+    {"collections", "OrderedDict", type_dict<&PyODict_Type>, 0, 1, kOptions},
+};
 
 }  // namespace
 
-void add_container_builtins() {
-  for (const char* type : {"dict", "OrderedDict"}) {
-    bool ordered = type[0] == 'O';
-    auto add = [&](const char* method, Builtin handler) {
-      add_builtin(ordered ? "collections" : "builtins", (std::string(type) + "." + method).c_str(), handler);
-    };
-    add("get", method_get);
-    add("keys", ordered ? odict_keys : dict_keys);
-    add("values", ordered ? odict_values : dict_values);
-    add("items", ordered ? odict_items : dict_items);
-    add("__contains__", container_contains);
-  }
-  add_builtin("types", "MappingProxyType.get", method_get);
-  add_builtin("types", "MappingProxyType.keys", proxy_keys);
-  add_builtin("types", "MappingProxyType.values", proxy_values);
-  add_builtin("types", "MappingProxyType.items", proxy_items);
-  add_builtin("types", "MappingProxyType", type_proxy);
-  for (const char* name : {"frozenset.__contains__", "set.__contains__", "list.__contains__", "tuple.__contains__"})
-    add_builtin("builtins", name, container_contains);
-  add_builtin("builtins", "len", builtin_len);
-  add_builtin("builtins", "dict", type_dict<&PyDict_Type>);
-  add_builtin("collections", "OrderedDict", type_dict<&PyODict_Type>);
-  add_folding();
-}
+constinit const KnownCalls kContainerCalls = kContainerRows;
 
 }  // namespace pijit

@@ -57,7 +57,6 @@ bool is_own_method(Recorder& recorder, Val method, Val self, PyObject* of) {
 Task<Val> object_reduce(Drive& drive, Arguments args) {
   static PyObject *const reduce = name("__reduce__"), *const get_state = name("__getstate__");
   Recorder& recorder = drive.recorder();
-  if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
   const Val self = args.values[0];
   PyObject* protocol = args.values[1].object();
   PyTypeObject* type = recorder.type_of(self);
@@ -83,10 +82,12 @@ Task<Val> object_reduce(Drive& drive, Arguments args) {
   co_return recorder.new_tuple(&PyTuple_Type, parts, 5);
 }
 
+constexpr KnownCallable kCopyRows[] = {
+    {"builtins", "object.__reduce_ex__", object_reduce, 2, 2},
+};
+
 }  // namespace
 
-void add_copy_builtins() {
-  add_driven("builtins", "object.__reduce_ex__", object_reduce);
-}
+constinit const KnownCalls kCopyCalls = kCopyRows;
 
 }  // namespace pijit

@@ -35,15 +35,9 @@ bool write_item(Recorder& recorder, Val dict, PyObject* key, Val value) {
   return recorder.live();
 }
 
-// A dict method with so many arguments that writes.
-bool fits(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
-  return args.names.empty() && args.values.size() > least && args.values.size() <= most + 1 &&
-         may_write(recorder, args.values[0]);
-}
-
 Task<Val> dict_pop(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!fits(recorder, args, 1, 2)) co_await drive.unknown();
+  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
   Val value;
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
@@ -56,7 +50,7 @@ Task<Val> dict_pop(Drive& drive, Arguments args) {
 
 Task<Val> dict_setdefault(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!fits(recorder, args, 1, 2)) co_await drive.unknown();
+  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
   Val value;
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
@@ -71,7 +65,8 @@ Task<Val> dict_popitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   PyObject* key = nullptr;
   Val value;
-  if (!fits(recorder, args, 0, 0) || recorder.type_of(args.values[0]) != &PyDict_Type) co_await drive.unknown();
+  if (!may_write(recorder, args.values[0]) || recorder.type_of(args.values[0]) != &PyDict_Type)
+    co_await drive.unknown();
   const int found = recorder.entry_at(args.values[0], 0, true, &key, &value);
   if (found < 0) co_await drive.unknown();
   if (found == 0) co_await drive.raise();
@@ -114,7 +109,7 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
   Objects keys;
   Vals values;
   const Val dict = args.values[0];
-  if (!fits(recorder, args, 0, 0) || !recorder.dict_content(dict, &keys, &values)) co_await drive.unknown();
+  if (!may_write(recorder, args.values[0]) || !recorder.dict_content(dict, &keys, &values)) co_await drive.unknown();
   const Vals nothing;
   if (dict.is_const()) {
     if (!recorder.reads().touch_dict(dict.object()) || !recorder.call_method(dict, "clear", nothing))
@@ -139,7 +134,7 @@ Task<Val> dict_copy(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Objects keys;
   Vals values;
-  PyTypeObject* type = args.values.size() == 1 ? recorder.type_of(args.values[0]) : nullptr;
+  PyTypeObject* type = recorder.type_of(args.values[0]);
   if ((type != &PyDict_Type && type != &PyODict_Type) || !recorder.dict_content(args.values[0], &keys, &values))
     co_await drive.unknown();
   Val copy = recorder.new_virtual(VirtualKind::kDict, type);
@@ -149,9 +144,7 @@ Task<Val> dict_copy(Drive& drive, Arguments args) {
 
 Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!args.names.empty() || args.values.size() < 2 || args.values.size() > 3 ||
-      args.values[0].object() != reinterpret_cast<PyObject*>(&PyDict_Type))
-    co_await drive.unknown();
+  if (args.values[0].object() != reinterpret_cast<PyObject*>(&PyDict_Type)) co_await drive.unknown();
   const Val value = args.values.size() == 3 ? args.values[2] : none_value();
   Val dict = recorder.new_dict();
   const Vals items = co_await collect(drive, args.values[1]);
@@ -166,8 +159,7 @@ Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
 // OrderedDict.move_to_end(key, last=True), of a fresh one.
 Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.size() < 2 || args.values.size() > 3 || !recorder.is_virtual(args.values[0], VirtualKind::kDict) ||
-      recorder.is_real(args.values[0]))
+  if (!recorder.is_virtual(args.values[0], VirtualKind::kDict) || recorder.is_real(args.values[0]))
     co_await drive.unknown();
   bool last = true;
   Val value;
@@ -196,7 +188,7 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
 
 Task<Val> dict_setitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!fits(recorder, args, 2, 2)) co_await drive.unknown();
+  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
   PyObject* key = recorder.key_in(args.values[0], args.values[1]);
   if (key == nullptr || !write_item(recorder, args.values[0], key, args.values[2])) co_await drive.unknown();
   co_return none_value();
@@ -204,7 +196,7 @@ Task<Val> dict_setitem(Drive& drive, Arguments args) {
 
 Task<Val> dict_delitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!fits(recorder, args, 1, 1)) co_await drive.unknown();
+  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
   Val value;
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
@@ -247,7 +239,7 @@ static Task<bool> update_with_pairs(Drive& drive, Arguments args) {
 // dict.update(other=(), **more): of a mapping, or of pairs.
 Task<Val> dict_update(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.positional() == 0 || args.positional() > 2 || !may_write(recorder, args.values[0])) co_await drive.unknown();
+  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
   Objects keys;
   Vals values;
   if (args.positional() == 2) {
@@ -271,30 +263,37 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
 // A method of dict that writes, called on a dict that keeps an order of its own, puts the two out of step.
 template <Driven kMethod>
 static Task<Val> of_plain_dict(Drive& drive, Arguments args) {
-  PyTypeObject* type = args.values.empty() ? nullptr : drive.recorder().type_of(args.values[0]);
+  PyTypeObject* type = drive.recorder().type_of(args.values[0]);
   if (type != nullptr && PyType_IsSubtype(type, &PyODict_Type) != 0) co_await drive.unknown();
   Val result = co_await kMethod(drive, args);
   co_return result;
 }
 
-void add_dict_builtins() {
-  for (const char* type : {"dict", "OrderedDict"}) {
-    const bool ordered = type[0] == 'O';
-    auto add = [&](const char* method, Driven function) {
-      add_driven(ordered ? "collections" : "builtins", (std::string(type) + "." + method).c_str(), function);
-    };
-    add("pop", ordered ? dict_pop : of_plain_dict<dict_pop>);
-    add("setdefault", ordered ? dict_setdefault : of_plain_dict<dict_setdefault>);
-    add("popitem", ordered ? dict_popitem : of_plain_dict<dict_popitem>);
-    add("update", ordered ? dict_update : of_plain_dict<dict_update>);
-    add("clear", ordered ? dict_clear : of_plain_dict<dict_clear>);
-    add("copy", dict_copy);
-    add("__setitem__", ordered ? dict_setitem : of_plain_dict<dict_setitem>);
-    add("__delitem__", ordered ? dict_delitem : of_plain_dict<dict_delitem>);
-  }
-  add_driven("builtins", "dict.__init__", of_plain_dict<dict_update>);
-  add_driven("builtins", "dict.fromkeys", dict_fromkeys);
-  add_driven("collections", "OrderedDict.move_to_end", dict_move_to_end);
-}
+namespace {
+
+constexpr KnownCallable kDictRows[] = {
+    {"builtins", "dict.pop", of_plain_dict<dict_pop>, 2, 3},
+    {"builtins", "dict.setdefault", of_plain_dict<dict_setdefault>, 2, 3},
+    {"builtins", "dict.popitem", of_plain_dict<dict_popitem>, 1, 1},
+    {"builtins", "dict.update dict.__init__", of_plain_dict<dict_update>, 1, 2, kOptions},
+    {"builtins", "dict.clear", of_plain_dict<dict_clear>, 1, 1},
+    {"builtins", "dict.copy", dict_copy, 1, 1},
+    {"builtins", "dict.__setitem__", of_plain_dict<dict_setitem>, 3, 3},
+    {"builtins", "dict.__delitem__", of_plain_dict<dict_delitem>, 2, 2},
+    {"builtins", "dict.fromkeys", dict_fromkeys, 2, 3},
+    {"collections", "OrderedDict.pop", dict_pop, 2, 3},
+    {"collections", "OrderedDict.setdefault", dict_setdefault, 2, 3},
+    {"collections", "OrderedDict.popitem", dict_popitem, 1, 1},
+    {"collections", "OrderedDict.update", dict_update, 1, 2, kOptions},
+    {"collections", "OrderedDict.clear", dict_clear, 1, 1},
+    {"collections", "OrderedDict.copy", dict_copy, 1, 1},
+    {"collections", "OrderedDict.__setitem__", dict_setitem, 3, 3},
+    {"collections", "OrderedDict.__delitem__", dict_delitem, 2, 2},
+    {"collections", "OrderedDict.move_to_end", dict_move_to_end, 2, 3, kNamed},
+};
+
+}  // namespace
+
+constinit const KnownCalls kDictCalls = kDictRows;
 
 }  // namespace pijit

@@ -69,7 +69,6 @@ namespace {
 
 // BaseException.__init__(self, *args), by whichever class it is found.
 Invoke exception_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty() || !args.names.empty()) return Invoke::kUnknown;
   const Val self = args.values[0];
   if (!recorder.is_virtual(self, VirtualKind::kException) || recorder.is_foreign(self)) return Invoke::kUnknown;
   recorder.init_exception(self, {args.values.begin() + 1, args.values.end()});
@@ -78,8 +77,8 @@ Invoke exception_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, i
 
 Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   static PyObject* const notes = PyUnicode_InternFromString("__notes__");
-  if (args.values.size() != 2 || !recorder.is_virtual(args.values[0], VirtualKind::kException) ||
-      recorder.is_foreign(args.values[0]) || recorder.type_of(args.values[1]) != &PyUnicode_Type)
+  if (!recorder.is_virtual(args.values[0], VirtualKind::kException) || recorder.is_foreign(args.values[0]) ||
+      recorder.type_of(args.values[1]) != &PyUnicode_Type)
     return Invoke::kUnknown;
   const Val self = args.values[0], note = args.values[1];
   if (recorder.lookup_type(recorder.type_of(self), notes) != nullptr) return Invoke::kUnknown;
@@ -94,30 +93,40 @@ Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
 
-Invoke sys_exc_info(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+Invoke sys_exc_info(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
   Vals items;
-  if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (!recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
 }
 
-Invoke sys_exception(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+Invoke sys_exception(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
   Vals items;
-  if (!args.values.empty() || !recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (!recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   return give(recorder, frame, pops, items[1]);
 }
 
+constexpr KnownCallable kExceptionRows[] = {
+    {"sys", "exc_info", sys_exc_info, 0, 0},
+    {"sys", "exception", sys_exception, 0, 0},
+    {"builtins", "BaseException.add_note", exception_add_note, 2, 2},
+};
+
+// Each class has one of its own.
+constexpr KnownCallable kInitRow = {"builtins", "BaseException.__init__", exception_init, 1, kAny};
+
 }  // namespace
 
-void add_exception_builtins() {
-  find_group_class();
-  add_builtin("sys", "exc_info", sys_exc_info);
-  add_builtin("sys", "exception", sys_exception);
-  add_builtin("builtins", "BaseException.add_note", exception_add_note);
+constinit const KnownCalls kExceptionCalls = kExceptionRows;
+
+void add_exception_inits() {
   PyObject *name, *object;
   Py_ssize_t position = 0;
-  while (PyDict_Next(PyEval_GetBuiltins(), &position, &name, &object) != 0)
-    if (PyExceptionClass_Check(object) && reinterpret_cast<PyTypeObject*>(object)->tp_init == base_exception()->tp_init)
-      add_builtin("builtins", (std::string(PyUnicode_AsUTF8(name)) + ".__init__").c_str(), exception_init);
+  while (PyDict_Next(PyEval_GetBuiltins(), &position, &name, &object) != 0) {
+    if (!PyExceptionClass_Check(object)) continue;
+    auto* type = reinterpret_cast<PyTypeObject*>(object);
+    PyObject* init = type->tp_init == base_exception()->tp_init ? cpython::lookup_type(type, names().init) : nullptr;
+    if (init != nullptr && !is_known_builtin(init)) add_known(init, kInitRow);
+  }
 }
 
 }  // namespace pijit

@@ -18,7 +18,6 @@ const Getters& getters() {
 }
 
 Task<Val> reduce(Drive& drive, Arguments args) {
-  if (!args.names.empty() || args.values.size() < 2 || args.values.size() > 3) co_await drive.unknown();
   Val total = args.values.size() == 3 ? args.values[2] : Val();
   Val iterator = co_await get_iter(drive, args.values[1]);
   for (;;) {
@@ -38,7 +37,6 @@ Task<Val> reduce(Drive& drive, Arguments args) {
 template <int kWhich>
 Task<Val> make_getter(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.empty() || (kWhich < 2 && !args.names.empty())) co_await drive.unknown();
   PyTypeObject* type = kWhich == 0 ? getters().item : kWhich == 1 ? getters().attribute : getters().method;
   Val getter = recorder.new_virtual(VirtualKind::kLazy, type);
   for (size_t i = 0; i < args.values.size(); ++i) recorder.set_field(getter, static_cast<uint32_t>(i), args.values[i]);
@@ -109,26 +107,22 @@ Task<Val> call_getter(Drive& drive, Arguments args) {
 // The functions of operator on objects; those of plain values fold.
 template <int kOp>
 Task<Val> operate(Drive& drive, Arguments args) {
-  if (args.values.size() != 2) co_await drive.unknown();
   Val result = co_await binary(drive, kOp, args.values[0], args.values[1]);
   co_return result;
 }
 
 template <int kOp>
 Task<Val> relate(Drive& drive, Arguments args) {
-  if (args.values.size() != 2) co_await drive.unknown();
   Val result = co_await compare(drive, kOp, args.values[0], args.values[1]);
   co_return result;
 }
 
 Task<Val> get_operator_item(Drive& drive, Arguments args) {
-  if (args.values.size() != 2) co_await drive.unknown();
   Val item = co_await get_item(drive, args.values[0], args.values[1]);
   co_return item;
 }
 
 Task<Val> operator_truth(Drive& drive, Arguments args) {
-  if (args.values.size() != 1) co_await drive.unknown();
   const bool yes = co_await is_true(drive, args.values[0]);
   co_return Val::constant(yes ? Py_True : Py_False);
 }
@@ -136,8 +130,7 @@ Task<Val> operator_truth(Drive& drive, Arguments args) {
 // A lock is taken and given back at replay as it was while recording.
 Task<Val> lock_method(Drive& drive, PyTypeObject* type, PyObject* name, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.empty() || !args.values[0].is_const() ||
-      !recorder.call_known(cpython::lookup_type(type, name), args.values))
+  if (!args.values[0].is_const() || !recorder.call_known(cpython::lookup_type(type, name), args.values))
     co_await drive.unknown();
   co_return Val::constant(name == names().enter ? Py_True : Py_None);
 }
@@ -145,7 +138,6 @@ Task<Val> lock_method(Drive& drive, PyTypeObject* type, PyObject* name, Argument
 template <int kWhich, bool kEnters>
 Task<Val> lock_block(Drive& drive, Arguments args) {
   static PyTypeObject* const type = find_type("_thread", kWhich == 0 ? "RLock" : "LockType");
-  if (kEnters && args.values.size() != 1) co_await drive.unknown();
   Val done = co_await lock_method(drive, type, kEnters ? names().enter : names().exit, args);
   co_return done;
 }
@@ -178,37 +170,43 @@ Invoke invoke_getter(Recorder& recorder, ShadowFrame& frame, Val getter, Argumen
   return drive(recorder, frame, call_getter, all, pops);
 }
 
-void add_functional_builtins() {
-  add_driven("functools", "reduce", reduce);
-  add_driven("operator", "itemgetter", make_getter<0>);
-  add_driven("operator", "attrgetter", make_getter<1>);
-  add_driven("operator", "methodcaller", make_getter<2>);
-  add_builtin("_operator", "add", folded<operate<nb::kAdd>>);
-  add_builtin("_operator", "concat", folded<operate<nb::kAdd>>);
-  add_builtin("_operator", "sub", folded<operate<nb::kSubtract>>);
-  add_builtin("_operator", "mul", folded<operate<nb::kMultiply>>);
-  add_builtin("_operator", "truediv", folded<operate<nb::kTrueDivide>>);
-  add_builtin("_operator", "floordiv", folded<operate<nb::kFloorDivide>>);
-  add_builtin("_operator", "mod", folded<operate<nb::kRemainder>>);
-  add_builtin("_operator", "pow", folded<operate<nb::kPower>>);
-  add_builtin("_operator", "and_", folded<operate<nb::kAnd>>);
-  add_builtin("_operator", "or_", folded<operate<nb::kOr>>);
-  add_builtin("_operator", "xor", folded<operate<nb::kXor>>);
-  add_builtin("_operator", "iadd", folded<operate<nb::kInPlaceAdd>>);
-  add_builtin("_operator", "lt", folded<relate<Py_LT>>);
-  add_builtin("_operator", "le", folded<relate<Py_LE>>);
-  add_builtin("_operator", "eq", folded<relate<Py_EQ>>);
-  add_builtin("_operator", "ne", folded<relate<Py_NE>>);
-  add_builtin("_operator", "gt", folded<relate<Py_GT>>);
-  add_builtin("_operator", "ge", folded<relate<Py_GE>>);
-  add_driven("_operator", "getitem", get_operator_item);
-  add_driven("_operator", "truth", operator_truth);
-  add_driven("_thread", "RLock.__exit__", lock_block<0, false>);
-  add_driven("_thread", "LockType.__exit__", lock_block<1, false>);
-  if (cpython::kExitHasSelf) {  // `with` calls __enter__ as anything else is called
-    add_driven("_thread", "RLock.__enter__", lock_block<0, true>);
-    add_driven("_thread", "LockType.__enter__", lock_block<1, true>);
-  }
-}
+namespace {
+
+constexpr KnownCallable kFunctionalRows[] = {
+    {"functools", "reduce", reduce, 2, 3},
+    {"operator", "itemgetter", make_getter<0>, 1, kAny},
+    {"operator", "attrgetter", make_getter<1>, 1, kAny},
+    {"operator", "methodcaller", make_getter<2>, 1, kAny, kOptions},
+    {"_operator", "add", folded<operate<nb::kAdd>>, 2, 2, kComputes},
+    {"_operator", "concat", folded<operate<nb::kAdd>>, 2, 2},
+    {"_operator", "sub", folded<operate<nb::kSubtract>>, 2, 2, kComputes},
+    {"_operator", "mul", folded<operate<nb::kMultiply>>, 2, 2, kComputes},
+    {"_operator", "truediv", folded<operate<nb::kTrueDivide>>, 2, 2, kComputes},
+    {"_operator", "floordiv", folded<operate<nb::kFloorDivide>>, 2, 2, kComputes},
+    {"_operator", "mod", folded<operate<nb::kRemainder>>, 2, 2, kComputes},
+    {"_operator", "pow", folded<operate<nb::kPower>>, 2, 2},
+    {"_operator", "and_", folded<operate<nb::kAnd>>, 2, 2, kComputes},
+    {"_operator", "or_", folded<operate<nb::kOr>>, 2, 2, kComputes},
+    {"_operator", "xor", folded<operate<nb::kXor>>, 2, 2, kComputes},
+    {"_operator", "iadd", folded<operate<nb::kInPlaceAdd>>, 2, 2},
+    {"_operator", "lt", folded<relate<Py_LT>>, 2, 2, kComputes},
+    {"_operator", "le", folded<relate<Py_LE>>, 2, 2, kComputes},
+    {"_operator", "eq", folded<relate<Py_EQ>>, 2, 2, kComputes},
+    {"_operator", "ne", folded<relate<Py_NE>>, 2, 2, kComputes},
+    {"_operator", "gt", folded<relate<Py_GT>>, 2, 2, kComputes},
+    {"_operator", "ge", folded<relate<Py_GE>>, 2, 2, kComputes},
+    {"_operator", "neg pos not_ index", fold, 1, 1, kComputes},
+    {"_operator", "getitem", get_operator_item, 2, 2},
+    {"_operator", "truth", operator_truth, 1, 1},
+    {"_thread", "RLock.__exit__", lock_block<0, false>, 1, kAny},
+    {"_thread", "LockType.__exit__", lock_block<1, false>, 1, kAny},
+    // Where `with` calls __enter__ as anything else is called.
+    {"_thread", cpython::kExitHasSelf ? "RLock.__enter__" : "", lock_block<0, true>, 1, 1},
+    {"_thread", cpython::kExitHasSelf ? "LockType.__enter__" : "", lock_block<1, true>, 1, 1},
+};
+
+}  // namespace
+
+constinit const KnownCalls kFunctionalCalls = kFunctionalRows;
 
 }  // namespace pijit

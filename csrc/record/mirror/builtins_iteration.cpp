@@ -11,13 +11,8 @@
 namespace pijit {
 namespace {
 
-bool one_argument(const Arguments& args) {
-  return args.values.size() == 1 && args.names.empty();
-}
-
 Task<Val> make_tuple(Drive& drive, Arguments args) {
   if (args.values.empty()) co_return drive.recorder().new_tuple(&PyTuple_Type, nullptr, 0);
-  if (!one_argument(args)) co_await drive.unknown();
   if (drive.recorder().type_of(args.values[0]) == &PyTuple_Type) co_return args.values[0];
   const Vals items = co_await collect_all(drive, args.values[0]);
   co_return drive.recorder().new_tuple(&PyTuple_Type, items.data(), items.size());
@@ -25,7 +20,6 @@ Task<Val> make_tuple(Drive& drive, Arguments args) {
 
 Task<Val> make_list(Drive& drive, Arguments args) {
   if (args.values.empty()) co_return drive.recorder().new_list(nullptr, 0);
-  if (!one_argument(args)) co_await drive.unknown();
   const Vals items = co_await collect_all(drive, args.values[0]);
   co_return drive.recorder().new_list(items.data(), items.size());
 }
@@ -33,7 +27,6 @@ Task<Val> make_list(Drive& drive, Arguments args) {
 template <PyTypeObject* kType>
 Task<Val> make_set(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.size() > 1 || !args.names.empty()) co_await drive.unknown();
   if (kType == &PyFrozenSet_Type && !args.values.empty() && recorder.type_of(args.values[0]) == kType)
     co_return args.values[0];
   KeyList keys;
@@ -75,7 +68,6 @@ Task<Val> make_dict_of_pairs(Drive& drive, Arguments args) {
 
 template <bool kAll>
 Task<Val> all_any(Drive& drive, Arguments args) {
-  if (!one_argument(args)) co_await drive.unknown();
   Val iterator = co_await get_iter(drive, args.values[0]);
   for (;;) {
     Val item = co_await iter_next(drive, iterator);
@@ -86,7 +78,6 @@ Task<Val> all_any(Drive& drive, Arguments args) {
 }
 
 Task<Val> builtin_iter(Drive& drive, Arguments args) {
-  if (!args.names.empty() || args.values.empty() || args.values.size() > 2) co_await drive.unknown();
   if (args.values.size() == 1) {
     Val iterator = co_await get_iter(drive, args.values[0]);
     co_return iterator;
@@ -96,6 +87,8 @@ Task<Val> builtin_iter(Drive& drive, Arguments args) {
   drive.recorder().set_field(iterator, 1, args.values[1]);
   co_return iterator;
 }
+
+}  // namespace
 
 // iter(callable, sentinel): exhausted once the sentinel came.
 Task<Val> next_of_callable(Drive& drive, Arguments args) {
@@ -111,8 +104,9 @@ Task<Val> next_of_callable(Drive& drive, Arguments args) {
   co_return Val();
 }
 
+namespace {
+
 Task<Val> builtin_next(Drive& drive, Arguments args) {
-  if (!args.names.empty() || args.values.empty() || args.values.size() > 2) co_await drive.unknown();
   if (drive.recorder().type_of(args.values[0]) == &PyGen_Type && args.values[0].is_virtual()) {
     const Inner inner = co_await resume_generator(drive, args.values[0], Val());
     if (!inner.ended) co_return inner.value;
@@ -127,7 +121,6 @@ Task<Val> builtin_next(Drive& drive, Arguments args) {
 
 Task<Val> make_enumerate(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.empty() || args.values.size() > 2 || args.positional() == 0) co_await drive.unknown();
   if (!args.names.empty() && !has_name(args.names[0], "start")) co_await drive.unknown();
   Val start = args.values.size() == 2 ? recorder.force(args.values[1]) : number_value(recorder, 0);
   if (start.object() == nullptr || !PyLong_CheckExact(start.object())) co_await drive.unknown();
@@ -158,7 +151,6 @@ Task<Val> make_zip(Drive& drive, Arguments args) {
 
 Task<Val> make_reversed(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!one_argument(args)) co_await drive.unknown();
   static PyObject* const special = PyUnicode_InternFromString("__reversed__");
   PyTypeObject* type = guarded_type(recorder, args.values[0]);
   if (type == nullptr) co_await drive.unknown();
@@ -188,7 +180,6 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
 
 Task<Val> builtin_sum(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.empty() || args.values.size() > 2 || args.positional() == 0) co_await drive.unknown();
   Val total = args.values.size() == 2 ? args.values[1] : number_value(recorder, 0);
   PyTypeObject* type = recorder.type_of(total);
   if (type == nullptr) co_await drive.unknown();
@@ -225,8 +216,7 @@ bool read_options(const Arguments& args, Val* key, Val* fallback, Val* reverse) 
 template <int kOp>
 Task<Val> min_max(Drive& drive, Arguments args) {
   Val key, fallback, unused, best, best_key;
-  if (!read_options(args, &key, &fallback, &unused) || !unused.is_null() || args.positional() == 0)
-    co_await drive.unknown();
+  if (!read_options(args, &key, &fallback, &unused) || !unused.is_null()) co_await drive.unknown();
   Val source = args.values[0];
   if (args.positional() > 1) {
     if (!fallback.is_null()) co_await drive.raise();
@@ -296,8 +286,7 @@ namespace {
 
 Task<Val> builtin_sorted(Drive& drive, Arguments args) {
   Val key, unused, reverse;
-  if (!read_options(args, &key, &unused, &reverse) || !unused.is_null() || args.positional() != 1)
-    co_await drive.unknown();
+  if (!read_options(args, &key, &unused, &reverse) || !unused.is_null()) co_await drive.unknown();
   bool backwards = false;
   Vals items = co_await collect_all(drive, args.values[0]);
   if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
@@ -308,8 +297,6 @@ Task<Val> builtin_sorted(Drive& drive, Arguments args) {
 template <PyTypeObject* kType>
 Task<Val> make_lazy(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.size() < 2 || !args.names.empty() || (kType == &PyFilter_Type && args.values.size() != 2))
-    co_await drive.unknown();
   Vals fields;
   fields.push_back(args.values[0]);
   for (size_t i = 1; i < args.values.size(); ++i) {
@@ -355,27 +342,30 @@ Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type,
   return drive(recorder, frame, made, args, pops);
 }
 
-void add_iteration_builtins() {
-  add_driven("builtins", "tuple", make_tuple);
-  add_driven("builtins", "list", make_list);
-  add_driven("builtins", "set", make_set<&PySet_Type>);
-  add_driven("builtins", "frozenset", make_set<&PyFrozenSet_Type>);
-  add_driven("builtins", "all", all_any<true>);
-  add_driven("builtins", "any", all_any<false>);
-  add_driven("builtins", "iter", builtin_iter);
-  add_driven("builtins", "next", builtin_next);
-  add_driven("builtins", "enumerate", make_enumerate);
-  add_driven("builtins", "zip", make_zip);
-  add_driven("builtins", "reversed", make_reversed);
-  add_driven("builtins", "sum", builtin_sum);
-  add_builtin("builtins", "min", folded<min_max<Py_LT>>);
-  add_builtin("builtins", "max", folded<min_max<Py_GT>>);
-  add_driven("builtins", "sorted", builtin_sorted);
-  add_driven("builtins", "map", make_lazy<&PyMap_Type>);
-  add_driven("builtins", "filter", make_lazy<&PyFilter_Type>);
-  add_iterator_step(&PyMap_Type, next_of_map);
-  add_iterator_step(&PyFilter_Type, next_of_filter);
-  add_iterator_step(&PyCallIter_Type, next_of_callable);
-}
+namespace {
+
+constexpr KnownCallable kIterationRows[] = {
+    {"builtins", "tuple", make_tuple, 0, 1},
+    {"builtins", "list", make_list, 0, 1},
+    {"builtins", "set", make_set<&PySet_Type>, 0, 1},
+    {"builtins", "frozenset", make_set<&PyFrozenSet_Type>, 0, 1},
+    {"builtins", "all", all_any<true>, 1, 1},
+    {"builtins", "any", all_any<false>, 1, 1},
+    {"builtins", "iter", builtin_iter, 1, 2},
+    {"builtins", "next", builtin_next, 1, 2},
+    {"builtins", "enumerate", make_enumerate, 1, 2, kNamed},
+    {"builtins", "zip", make_zip, 0, kAny, kOptions},
+    {"builtins", "reversed", make_reversed, 1, 1},
+    {"builtins", "sum", builtin_sum, 1, 2, kNamed},
+    {"builtins", "min", folded<min_max<Py_LT>>, 1, kAny, kOptions},
+    {"builtins", "max", folded<min_max<Py_GT>>, 1, kAny, kOptions},
+    {"builtins", "sorted", builtin_sorted, 1, 1, kOptions},
+    {"builtins", "map", make_lazy<&PyMap_Type>, 2, kAny, 0, next_of_map},
+    {"builtins", "filter", make_lazy<&PyFilter_Type>, 2, 2, 0, next_of_filter},
+};
+
+}  // namespace
+
+constinit const KnownCalls kIterationCalls = kIterationRows;
 
 }  // namespace pijit

@@ -55,7 +55,6 @@ void set_position(Recorder& recorder, Val iterator, uint32_t position) {
 // end.
 
 Task<Val> make_chain(Drive& drive, Arguments args) {
-  if (!args.names.empty()) co_await drive.unknown();
   co_return make(drive.recorder(), known_type<kChain>(), args.values);
 }
 
@@ -86,7 +85,6 @@ Task<Val> next_of_chain(Drive& drive, Arguments args) {
 
 Task<Val> make_islice(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!args.names.empty() || args.values.size() < 2 || args.values.size() > 4) co_await drive.unknown();
   Val start = number_value(recorder, 0), stop = args.values[1], step = number_value(recorder, 1);
   if (args.values.size() > 2) {
     start = args.values[1].object() == Py_None ? start : args.values[1];
@@ -144,7 +142,6 @@ Task<Val> make_repeat(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val times = args.values.size() > args.positional() ? keyword(args, "times") : Val();
   if (args.positional() == 2) times = args.values[1];
-  if (args.positional() == 0 || args.values.size() > 2) co_await drive.unknown();
   Vals fields(1, args.values[0]);
   if (!times.is_null()) {
     times = recorder.force(times);
@@ -169,7 +166,7 @@ Task<Val> make_count(Drive& drive, Arguments args) {
   Val start = args.positional() > 0 ? args.values[0] : keyword(args, "start");
   Val step = args.positional() > 1 ? args.values[1] : keyword(args, "step");
   const PyTypeObject* type = start.is_null() ? &PyLong_Type : recorder.type_of(start);
-  if (args.values.size() > 2 || type == nullptr) co_await drive.unknown();
+  if (type == nullptr) co_await drive.unknown();
   // From a bool or an instance of another class of integers it counts in plain ones.
   if (type != &PyLong_Type && (type->tp_flags & Py_TPFLAGS_LONG_SUBCLASS) != 0) co_await drive.unknown();
   Vals fields;
@@ -187,7 +184,6 @@ Task<Val> next_of_count(Drive& drive, Arguments args) {
 }
 
 Task<Val> make_cycle(Drive& drive, Arguments args) {
-  if (args.values.size() != 1) co_await drive.unknown();
   Vals fields(1);
   fields[0] = co_await get_iter(drive, args.values[0]);
   co_return make(drive.recorder(), known_type<kCycle>(), fields);
@@ -216,7 +212,6 @@ Task<Val> next_of_cycle(Drive& drive, Arguments args) {
 
 template <const char* kName>
 Task<Val> make_with_function(Drive& drive, Arguments args) {
-  if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
   Vals fields(1, args.values[0]);
   Val source = co_await get_iter(drive, args.values[1]);
   fields.push_back(source);
@@ -278,7 +273,6 @@ Task<Val> next_of_filterfalse(Drive& drive, Arguments args) {
 
 Task<Val> make_accumulate(Drive& drive, Arguments args) {
   Vals fields(3);
-  if (args.positional() == 0 || args.values.size() > 3) co_await drive.unknown();
   fields[1] = args.positional() > 1 ? args.values[1] : keyword(args, "func");
   if (fields[1].object() == Py_None) fields[1] = Val();
   fields[2] = keyword(args, "initial");
@@ -314,7 +308,6 @@ Task<Val> next_of_accumulate(Drive& drive, Arguments args) {
 // --- pairwise, zip_longest, compress
 
 Task<Val> make_pairwise(Drive& drive, Arguments args) {
-  if (args.values.size() != 1) co_await drive.unknown();
   Vals fields(2);
   fields[0] = co_await get_iter(drive, args.values[0]);
   Val iterator = make(drive.recorder(), known_type<kPairwise>(), fields);
@@ -365,7 +358,6 @@ Task<Val> next_of_zip_longest(Drive& drive, Arguments args) {
 }
 
 Task<Val> make_compress(Drive& drive, Arguments args) {
-  if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
   Vals fields(2);
   fields[0] = co_await get_iter(drive, args.values[0]);
   fields[1] = co_await get_iter(drive, args.values[1]);
@@ -435,31 +427,29 @@ Task<Val> make_selection(Drive& drive, Arguments args) {
 constexpr char kProduct[] = "product", kPermutations[] = "permutations", kCombinations[] = "combinations",
                kReplacement[] = "combinations_with_replacement";
 
+constexpr KnownCallable kItertoolsRows[] = {
+    {"itertools", "chain", make_chain, 0, kAny, 0, next_of_chain},
+    {"itertools", "chain.from_iterable", chain_from_iterable, 1, 2},
+    {"itertools", "islice", make_islice, 2, 4, 0, next_of_islice},
+    {"itertools", "repeat", make_repeat, 1, 2, kNamed, next_of_repeat},
+    {"itertools", "count", make_count, 0, 2, kNamed, next_of_count},
+    {"itertools", "cycle", make_cycle, 1, 1, 0, next_of_cycle},
+    {"itertools", "starmap", make_with_function<kStarmap>, 2, 2, 0, next_of_starmap},
+    {"itertools", "takewhile", make_with_function<kTakewhile>, 2, 2, 0, next_of_takewhile},
+    {"itertools", "dropwhile", make_with_function<kDropwhile>, 2, 2, 0, next_of_dropwhile},
+    {"itertools", "filterfalse", make_with_function<kFilterfalse>, 2, 2, 0, next_of_filterfalse},
+    {"itertools", "accumulate", make_accumulate, 1, 3, kNamed, next_of_accumulate},
+    {"itertools", "pairwise", make_pairwise, 1, 1, 0, next_of_pairwise},
+    {"itertools", "zip_longest", make_zip_longest, 0, kAny, kOptions, next_of_zip_longest},
+    {"itertools", "compress", make_compress, 2, 2, 0, next_of_compress},
+    {"itertools", "product", make_selection<kProduct>, 0, kAny, kOptions},
+    {"itertools", "permutations", make_selection<kPermutations>, 1, 2, kNamed},
+    {"itertools", "combinations", make_selection<kCombinations>, 1, 2, kNamed},
+    {"itertools", "combinations_with_replacement", make_selection<kReplacement>, 1, 2, kNamed},
+};
+
 }  // namespace
 
-void add_itertools_builtins() {
-  auto add = [](const char* name, Driven make_function, Driven next) {
-    add_driven("itertools", name, make_function);
-    if (next != nullptr) add_iterator_step(find_type("itertools", name), next);
-  };
-  add("chain", make_chain, next_of_chain);
-  add_driven("itertools", "chain.from_iterable", chain_from_iterable);
-  add("islice", make_islice, next_of_islice);
-  add("repeat", make_repeat, next_of_repeat);
-  add("count", make_count, next_of_count);
-  add("cycle", make_cycle, next_of_cycle);
-  add("starmap", make_with_function<kStarmap>, next_of_starmap);
-  add("takewhile", make_with_function<kTakewhile>, next_of_takewhile);
-  add("dropwhile", make_with_function<kDropwhile>, next_of_dropwhile);
-  add("filterfalse", make_with_function<kFilterfalse>, next_of_filterfalse);
-  add("accumulate", make_accumulate, next_of_accumulate);
-  add("pairwise", make_pairwise, next_of_pairwise);
-  add("zip_longest", make_zip_longest, next_of_zip_longest);
-  add("compress", make_compress, next_of_compress);
-  add("product", make_selection<kProduct>, nullptr);
-  add("permutations", make_selection<kPermutations>, nullptr);
-  add("combinations", make_selection<kCombinations>, nullptr);
-  add("combinations_with_replacement", make_selection<kReplacement>, nullptr);
-}
+constinit const KnownCalls kItertoolsCalls = kItertoolsRows;
 
 }  // namespace pijit

@@ -9,17 +9,16 @@
 namespace pijit {
 namespace {
 
-// The list that a method with so many arguments writes; Null: not such a call.
-Val written_list(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
-  if (!args.names.empty() || args.values.size() < least + 1 || args.values.size() > most + 1) return Val();
+// The list that a method writes; Null: it is none.
+Val written_list(Recorder& recorder, const Arguments& args) {
   Val list = recorder.writable(args.values[0]);
   const bool fits = !list.is_null() && recorder.model(list).kind != VirtualKind::kSet;
   return fits ? list : Val();
 }
 
 // The list that such a method writes, where the handler must know its items.
-Val known_list(Recorder& recorder, const Arguments& args, size_t least, size_t most) {
-  Val list = written_list(recorder, args, least, most);
+Val known_list(Recorder& recorder, const Arguments& args) {
+  Val list = written_list(recorder, args);
   return list.is_null() || args.values[0].is_virtual() ? list : recorder.content_of(args.values[0]);
 }
 
@@ -35,11 +34,11 @@ bool read_index(Recorder& recorder, Val value, Py_ssize_t* index) {
 
 Task<Val> list_append(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.names.empty() && args.values.size() == 2 && is_own_list(recorder, args.values[0])) {
+  if (is_own_list(recorder, args.values[0])) {
     if (!recorder.call_known(method_of_list("append"), args.values)) co_await drive.unknown();
     co_return none_value();
   }
-  Val list = written_list(recorder, args, 1, 1);
+  Val list = written_list(recorder, args);
   if (list.is_null()) co_await drive.unknown();
   const Vals more(1, args.values[1]);
   if (!recorder.add_items(list, more, "append", more)) co_await drive.unknown();
@@ -69,7 +68,7 @@ Task<bool> extend(Drive& drive, Val container, Val model, Val source) {
 }
 
 Task<Val> list_extend(Drive& drive, Arguments args) {
-  const Val list = written_list(drive.recorder(), args, 1, 1);
+  const Val list = written_list(drive.recorder(), args);
   if (list.is_null()) co_await drive.unknown();
   co_await extend(drive, args.values[0], list, args.values[1]);
   co_return none_value();
@@ -77,7 +76,7 @@ Task<Val> list_extend(Drive& drive, Arguments args) {
 
 Task<Val> list_insert(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val list = known_list(recorder, args, 2, 2);
+  Val list = known_list(recorder, args);
   Py_ssize_t at = 0;
   if (list.is_null() || !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
   const auto size = static_cast<Py_ssize_t>(recorder.model(list).items.size());
@@ -92,7 +91,7 @@ Task<Val> list_insert(Drive& drive, Arguments args) {
 
 Task<Val> list_pop(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val list = known_list(recorder, args, 0, 1);
+  Val list = known_list(recorder, args);
   Py_ssize_t at = -1;
   if (list.is_null()) co_await drive.unknown();
   if (args.values.size() == 2 && !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
@@ -118,7 +117,7 @@ Task<size_t> find(Drive& drive, Vals items, Val value, size_t from) {
 
 Task<Val> list_remove(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val list = known_list(recorder, args, 1, 1);
+  Val list = known_list(recorder, args);
   if (list.is_null()) co_await drive.unknown();
   const Vals items = recorder.model(list).items;
   const size_t at = co_await find(drive, items, args.values[1], 0);
@@ -134,7 +133,7 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
 Task<Val> list_clear(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Vals nothing;
-  Val list = written_list(recorder, args, 0, 0);
+  Val list = written_list(recorder, args);
   if (!list.is_null()) list = recorder.content_to_drop(args.values[0]);
   if (list.is_null() || !recorder.set_items(list, nothing, "clear", nothing)) co_await drive.unknown();
   co_return none_value();
@@ -142,7 +141,7 @@ Task<Val> list_clear(Drive& drive, Arguments args) {
 
 Task<Val> list_reverse(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val list = known_list(recorder, args, 0, 0);
+  Val list = known_list(recorder, args);
   if (list.is_null()) co_await drive.unknown();
   Vals items = recorder.model(list).items;
   std::reverse(items.begin(), items.end());
@@ -159,9 +158,7 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
     Val value = args.values[args.positional() + i];
     (has_name(args.names[i], "key") ? key : reverse) = value;
   }
-  args.values.resize(args.positional());
-  args.names.clear();
-  Val list = known_list(recorder, args, 0, 0);
+  Val list = known_list(recorder, args);
   if (list.is_null()) co_await drive.unknown();
   if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
   if (key.object() == Py_None) key = Val();
@@ -184,15 +181,14 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
 
 Task<Val> list_copy(Drive& drive, Arguments args) {
   Vals items;
-  if (args.values.size() != 1 || drive.recorder().type_of(args.values[0]) != &PyList_Type ||
-      !drive.recorder().try_items(args.values[0], &items))
+  if (drive.recorder().type_of(args.values[0]) != &PyList_Type || !drive.recorder().try_items(args.values[0], &items))
     co_await drive.unknown();
   co_return drive.recorder().new_list(items.data(), items.size());
 }
 
 Task<Val> sequence_count(Drive& drive, Arguments args) {
   Vals items;
-  if (args.values.size() != 2 || !drive.recorder().try_items(args.values[0], &items)) co_await drive.unknown();
+  if (!drive.recorder().try_items(args.values[0], &items)) co_await drive.unknown();
   Py_ssize_t count = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const bool equal = co_await equals(drive, items[i], args.values[1]);
@@ -204,8 +200,7 @@ Task<Val> sequence_count(Drive& drive, Arguments args) {
 Task<Val> sequence_index(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Vals items;
-  if (args.values.size() < 2 || args.values.size() > 4 || !recorder.try_items(args.values[0], &items))
-    co_await drive.unknown();
+  if (!recorder.try_items(args.values[0], &items)) co_await drive.unknown();
   const auto size = static_cast<Py_ssize_t>(items.size());
   Py_ssize_t bounds[2] = {0, size};
   for (size_t i = 2; i < args.values.size(); ++i) {
@@ -254,7 +249,7 @@ bool read_positions(Recorder& recorder, Val key, size_t size, std::vector<size_t
 // list[key] = value
 Task<Val> list_setitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val list = known_list(recorder, args, 2, 2), key = args.values[1], value = args.values[2];
+  Val list = known_list(recorder, args), key = args.values[1], value = args.values[2];
   std::vector<size_t> positions;
   bool slice = false;
   Py_ssize_t bounds[3];
@@ -303,7 +298,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
 // del list[key]
 Task<Val> list_delitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val list = known_list(recorder, args, 1, 1), key = args.values[1];
+  Val list = known_list(recorder, args), key = args.values[1];
   std::vector<size_t> positions;
   bool slice = false;
   Py_ssize_t bounds[3];
@@ -336,7 +331,7 @@ Task<Val> list_iadd(Drive& drive, Arguments args) {
 
 Task<Val> list_imul(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val list = known_list(recorder, args, 1, 1);
+  Val list = known_list(recorder, args);
   Py_ssize_t times = 0;
   if (list.is_null() || !read_index(recorder, args.values[1], &times)) co_await drive.unknown();
   const Vals items = recorder.model(list).items;
@@ -352,18 +347,16 @@ namespace {
 // One without a maximal length.
 Task<Val> make_deque(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!args.names.empty() || args.values.size() > 1) co_await drive.unknown();
   Vals items;
   if (!args.values.empty()) items = co_await collect(drive, args.values[0]);
   co_return recorder.new_sequence(VirtualKind::kDeque, deque_type(), items.data(), items.size());
 }
 
-// A list's method with so many arguments that does the same to a deque. What iterates over that finds out.
-template <Driven kMethod, size_t kArguments>
+// A list's method that does the same to a deque. What iterates over that finds out.
+template <Driven kMethod>
 Task<Val> of_deque(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const bool fits = args.names.empty() && args.values.size() == kArguments + 1;
-  if (!fits || !recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
+  if (!recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
   const size_t before = recorder.model(args.values[0]).items.size();
   const Val result = co_await kMethod(drive, args);
   if (recorder.model(args.values[0]).items.size() != before) recorder.reshape(args.values[0]);
@@ -372,8 +365,7 @@ Task<Val> of_deque(Drive& drive, Arguments args) {
 
 Task<Val> deque_extend(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const bool fits = args.names.empty() && args.values.size() == 2;
-  if (!fits || !recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
+  if (!recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
   const Val deque = args.values[0];
   const bool drawn = is_drawn(recorder, args.values[1]);
   const size_t before = recorder.model(deque).items.size();
@@ -398,39 +390,34 @@ Task<Val> deque_popleft(Drive& drive, Arguments args) {
   co_return item;
 }
 
-void add_deque_builtins() {
-  deque_iterator_type();
-  add_driven("collections", "deque", make_deque);
-  add_driven("collections", "deque.append", of_deque<list_append, 1>);
-  add_driven("collections", "deque.appendleft", of_deque<deque_appendleft, 1>);
-  add_driven("collections", "deque.extend", deque_extend);
-  add_driven("collections", "deque.pop", of_deque<list_pop, 0>);
-  add_driven("collections", "deque.popleft", of_deque<deque_popleft, 0>);
-  add_driven("collections", "deque.clear", of_deque<list_clear, 0>);
-  add_driven("collections", "deque.reverse", of_deque<list_reverse, 0>);
-}
+constexpr KnownCallable kListRows[] = {
+    {"builtins", "list.append", list_append, 2, 2},
+    {"builtins", "list.extend", list_extend, 2, 2},
+    {"builtins", "list.insert", list_insert, 3, 3},
+    {"builtins", "list.pop", list_pop, 1, 2},
+    {"builtins", "list.remove", list_remove, 2, 2},
+    {"builtins", "list.clear", list_clear, 1, 1},
+    {"builtins", "list.reverse", list_reverse, 1, 1},
+    {"builtins", "list.sort", list_sort, 1, 1, kOptions},
+    {"builtins", "list.copy", list_copy, 1, 1},
+    {"builtins", "list.__setitem__", list_setitem, 3, 3},
+    {"builtins", "list.__delitem__", list_delitem, 2, 2},
+    {"builtins", "list.__iadd__", list_iadd, 2, 2},
+    {"builtins", "list.__imul__", list_imul, 2, 2},
+    {"builtins", "list.count tuple.count", sequence_count, 2, 2},
+    {"builtins", "list.index tuple.index", sequence_index, 2, 4},
+    {"collections", "deque", make_deque, 0, 1},
+    {"collections", "deque.append", of_deque<list_append>, 2, 2},
+    {"collections", "deque.appendleft", of_deque<deque_appendleft>, 2, 2},
+    {"collections", "deque.extend", deque_extend, 2, 2},
+    {"collections", "deque.pop", of_deque<list_pop>, 1, 1},
+    {"collections", "deque.popleft", of_deque<deque_popleft>, 1, 1},
+    {"collections", "deque.clear", of_deque<list_clear>, 1, 1},
+    {"collections", "deque.reverse", of_deque<list_reverse>, 1, 1},
+};
 
 }  // namespace
 
-void add_list_builtins() {
-  add_deque_builtins();
-  add_driven("builtins", "list.append", list_append);
-  add_driven("builtins", "list.extend", list_extend);
-  add_driven("builtins", "list.insert", list_insert);
-  add_driven("builtins", "list.pop", list_pop);
-  add_driven("builtins", "list.remove", list_remove);
-  add_driven("builtins", "list.clear", list_clear);
-  add_driven("builtins", "list.reverse", list_reverse);
-  add_driven("builtins", "list.sort", list_sort);
-  add_driven("builtins", "list.copy", list_copy);
-  add_driven("builtins", "list.__setitem__", list_setitem);
-  add_driven("builtins", "list.__delitem__", list_delitem);
-  add_driven("builtins", "list.__iadd__", list_iadd);
-  add_driven("builtins", "list.__imul__", list_imul);
-  for (const char* type : {"list", "tuple"}) {
-    add_driven("builtins", (std::string(type) + ".count").c_str(), sequence_count);
-    add_driven("builtins", (std::string(type) + ".index").c_str(), sequence_index);
-  }
-}
+constinit const KnownCalls kListCalls = kListRows;
 
 }  // namespace pijit

@@ -95,7 +95,6 @@ Task<Val> drive_pow(Drive& drive, Arguments args) {
 Task<Val> drive_divmod(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   PyObject *name = nullptr, *reflected = nullptr;
-  if (args.values.size() != 2) co_await drive.unknown();
   const bool right = in_python(recorder, args.values[1], "__rdivmod__", &reflected);
   if (in_python(recorder, args.values[0], "__divmod__", &name)) {
     Vals more(1, args.values[1]);
@@ -112,7 +111,6 @@ Task<Val> drive_divmod(Drive& drive, Arguments args) {
 }
 
 Task<Val> make_bool(Drive& drive, Arguments args) {
-  if (!args.names.empty() || args.values.size() > 1) co_await drive.unknown();
   if (args.values.empty()) co_return Val::constant(Py_False);
   const bool yes = co_await is_true(drive, args.values[0]);
   co_return Val::constant(yes ? Py_True : Py_False);
@@ -133,17 +131,30 @@ Task<Val> index_of_value(Drive& drive, Val value) {
   co_return result;
 }
 
-void add_number_builtins() {
-  add_builtin("builtins", "abs", handed<0>);
-  add_builtin("builtins", "round", handed<1>);
-  add_builtin("builtins", "int", handed<2>);
-  add_builtin("builtins", "float", handed<3>);
-  add_builtin("builtins", "complex", handed<4>);
-  add_builtin("builtins", "hash", handed<5>);
-  add_builtin("builtins", "bytes", handed<6>);
-  add_builtin("builtins", "pow", folded<drive_pow>);
-  add_builtin("builtins", "divmod", folded<drive_divmod>);
-  add_driven("builtins", "bool", make_bool);
-}
+namespace {
+
+constexpr KnownCallable kNumberRows[] = {
+    {"builtins", "abs", handed<0>, 1, 1, kComputes},
+    {"builtins", "round", handed<1>, 1, 2, kNamed | kComputes},
+    {"builtins", "int", handed<2>, 0, 2, kNamed | kComputes},
+    {"builtins", "float", handed<3>, 0, 1, kComputes},
+    {"builtins", "complex", handed<4>, 0, 2, kNamed | kComputes},
+    {"builtins", "hash", handed<5>, 1, 1, kComputes},
+    {"builtins", "bytes", handed<6>, 0, 3, kNamed | kComputes},
+    {"builtins", "pow", folded<drive_pow>, 2, 3, kNamed | kComputes},
+    {"builtins", "divmod", folded<drive_divmod>, 2, 2, kComputes},
+    {"builtins", "bool", make_bool, 0, 1},
+    {"builtins", "range", fold, 1, 3, kComputes},
+    {"builtins", "range.index range.count", fold, 2, 2, kComputes},
+    {"math",
+     "sqrt floor ceil exp log log2 log10 pow sin cos tan isfinite isinf isnan prod gcd fabs trunc isclose comb perm "
+     "fsum dist factorial radians degrees log1p expm1 cosh sinh erf lcm isqrt remainder ldexp tanh copysign fmod "
+     "hypot atan2 atan asin acos",
+     fold, 0, kAny, kOptions | kComputes},
+};
+
+}  // namespace
+
+constinit const KnownCalls kNumberCalls = kNumberRows;
 
 }  // namespace pijit

@@ -27,7 +27,6 @@ int instance_of(Recorder& recorder, Val object, PyObject* cls) {
 }
 
 Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2) return Invoke::kUnknown;
   Val object = args.values[0];
   Vals classes;
   PyObject* single = args.values[1].object();
@@ -71,7 +70,7 @@ int subclass_of(Recorder& recorder, PyTypeObject* type, PyObject* cls) {
 }
 
 Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyObject* type = args.values.size() == 2 ? args.values[0].object() : nullptr;
+  PyObject* type = args.values[0].object();
   if (type == nullptr || !PyType_Check(type)) return Invoke::kUnknown;
   Vals classes;
   if (recorder.type_of(args.values[1]) != &PyTuple_Type) {
@@ -91,7 +90,7 @@ Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 
 // type.__instancecheck__(cls, object): what isinstance does when no metaclass asks for more.
 Invoke type_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyObject* cls = args.values.size() == 2 ? args.values[0].object() : nullptr;
+  PyObject* cls = args.values[0].object();
   PyTypeObject* type = cls == nullptr || !PyType_Check(cls) ? nullptr : recorder.type_of(args.values[1]);
   if (type == nullptr) return Invoke::kUnknown;
   PyObject* dict = nullptr;
@@ -122,7 +121,6 @@ Invoke abc_check(Recorder& recorder, ShadowFrame& frame, const Arguments& args, 
 }
 
 Invoke builtin_abc_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2) return Invoke::kUnknown;
   PyTypeObject* type = recorder.type_of(args.values[1]);
   if (type == nullptr || args.values[0].object() == nullptr) return Invoke::kUnknown;
   PyObject* own = cpython::lookup_type(type, names().class_);  // `__class__` may say another class
@@ -131,7 +129,7 @@ Invoke builtin_abc_instancecheck(Recorder& recorder, ShadowFrame& frame, Argumen
 }
 
 Invoke builtin_abc_subclasscheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2 || args.values[0].object() == nullptr) return Invoke::kUnknown;
+  if (args.values[0].object() == nullptr) return Invoke::kUnknown;
   PyObject* cls = args.values[1].object();
   if (cls == nullptr || !PyType_Check(cls)) return Invoke::kUnknown;
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
@@ -139,7 +137,6 @@ Invoke builtin_abc_subclasscheck(Recorder& recorder, ShadowFrame& frame, Argumen
 }
 
 Invoke attribute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, bool ask_only) {
-  if (args.values.size() < 2 || args.values.size() > 3) return Invoke::kUnknown;
   PyObject* name = args.values[1].object();
   if (name == nullptr || !PyUnicode_CheckExact(name)) return Invoke::kUnknown;
   bool has_default = args.values.size() == 3;
@@ -170,16 +167,19 @@ Invoke builtin_hasattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, 
   return attribute_call(recorder, frame, args, pops, true);
 }
 
-bool is_write(const Arguments& args, size_t count) {
-  return args.values.size() == count && args.values[1].object() != nullptr &&
-         PyUnicode_CheckExact(args.values[1].object());
+bool names_attribute(const Arguments& args) {
+  return args.values[1].object() != nullptr && PyUnicode_CheckExact(args.values[1].object());
+}
+
+// What is written; Null: it is deleted.
+Val written_value(const Arguments& args) {
+  return args.values.size() == 3 ? args.values[2] : Val();
 }
 
 // object.__setattr__(self, name, value), object.__delattr__(self, name)
-Invoke generic_write(Recorder& recorder, ShadowFrame& frame, Arguments& args, size_t count, int pops) {
-  if (!is_write(args, count)) return Invoke::kUnknown;
-  const Val value = count == 3 ? args.values[2] : Val();
-  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), value, pops))
+Invoke generic_write(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (!names_attribute(args)) return Invoke::kUnknown;
+  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), written_value(args), pops))
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (frame.pending.active) return Invoke::kUnknown;
   recorder.known(frame, pops, Val::constant(Py_None));
@@ -192,31 +192,18 @@ Invoke generic_write(Recorder& recorder, ShadowFrame& frame, Arguments& args, si
 }
 
 // setattr(object, name, value), delattr(object, name)
-Invoke write_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, size_t count, int pops) {
-  if (!is_write(args, count)) return Invoke::kUnknown;
+Invoke write_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (!names_attribute(args)) return Invoke::kUnknown;
   bool generic = false;
-  const Invoke outcome = write_by_class(recorder, frame, args.values[0], args.values[1].object(),
-                                        count == 3 ? args.values[2] : Val(), Then::kReplace, pops, &generic);
-  if (generic && recorder.live()) return generic_write(recorder, frame, args, count, pops);
+  const Invoke outcome = write_by_class(recorder, frame, args.values[0], args.values[1].object(), written_value(args),
+                                        Then::kReplace, pops, &generic);
+  if (generic && recorder.live()) return generic_write(recorder, frame, args, pops);
   if (outcome == Invoke::kStarted) frame.pending.x = Val::constant(Py_None);
   return outcome;
 }
 
-Invoke builtin_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  return write_call(recorder, frame, args, 3, pops);
-}
-Invoke builtin_delattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  return write_call(recorder, frame, args, 2, pops);
-}
-Invoke object_setattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  return generic_write(recorder, frame, args, 3, pops);
-}
-Invoke object_delattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  return generic_write(recorder, frame, args, 2, pops);
-}
-
 Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2 || args.values[1].object() == nullptr) return Invoke::kUnknown;
+  if (args.values[1].object() == nullptr) return Invoke::kUnknown;
   Val result;
   bool missing = false;
   Invoke outcome = recorder.get_generic_attribute(frame, args.values[0], args.values[1].object(), Then::kPush, pops,
@@ -246,8 +233,7 @@ Invoke tuple_new(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, con
 
 // object.__new__(cls), dict.__new__(cls): one C function for all types, bound to the type that it allocates for.
 Invoke object_new(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyObject *base = args.values.size() < 2 ? nullptr : args.values[0].object(),
-           *cls = args.values.size() < 2 ? nullptr : args.values[1].object();
+  PyObject *base = args.values[0].object(), *cls = args.values[1].object();
   if (base == nullptr || cls == nullptr || !PyType_Check(cls)) return Invoke::kUnknown;
   auto* of = reinterpret_cast<PyTypeObject*>(base);
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
@@ -262,13 +248,12 @@ Invoke object_new(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kInstance, type));
 }
 
-Invoke object_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 1) return Invoke::kUnknown;
+Invoke object_init(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
 
 Invoke builtin_callable(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyTypeObject* type = args.values.size() == 1 ? recorder.type_of(args.values[0]) : nullptr;
+  PyTypeObject* type = recorder.type_of(args.values[0]);
   if (type == nullptr) return Invoke::kUnknown;
   PyObject* dict = nullptr;
   if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
@@ -284,7 +269,6 @@ Invoke give_id(Recorder& recorder, ShadowFrame& frame, int pops, Val number) {
 }
 
 Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 1) return Invoke::kUnknown;
   const Val value = args.values[0];
   const bool tensor = recorder.touches_tensor(value);
   PyObject* object = tensor ? recorder.tensor_source(value).object() : value.object();
@@ -309,7 +293,7 @@ Invoke builtin_recursion_limit(Recorder& recorder, ShadowFrame& frame, Arguments
 }
 
 Invoke type_type(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyTypeObject* type = args.values.size() == 1 && args.names.empty() ? recorder.type_of(args.values[0]) : nullptr;
+  PyTypeObject* type = recorder.type_of(args.values[0]);
   if (type == nullptr) return Invoke::kUnknown;
   PyObject* dict = nullptr;
   if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
@@ -374,7 +358,7 @@ PyObject* context_method(const char* name) {
 }
 
 Invoke context_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2 || args.values[0].object() == nullptr) return Invoke::kUnknown;
+  if (args.values[0].object() == nullptr) return Invoke::kUnknown;
   PyObject *var = args.values[0].object(), *before = nullptr;
   Val old;
   if (!recorder.overlay_find(var, Py_None, &old)) {
@@ -389,7 +373,6 @@ Invoke context_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
 }
 
 Invoke context_reset(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2) return Invoke::kUnknown;
   for (auto& [token, what] : recorder.tokens()) {
     if (!(token == args.values[1]) || !(what.first == args.values[0])) continue;
     Invoke outcome = call_node(recorder, frame, context_method("reset"), args.values, pops);
@@ -402,10 +385,8 @@ Invoke context_reset(Recorder& recorder, ShadowFrame& frame, Arguments& args, in
 }
 
 Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyObject *var = args.values.empty() ? nullptr : args.values[0].object(), *value = nullptr;
+  PyObject *var = args.values[0].object(), *value = nullptr;
   if (var == nullptr) return Invoke::kUnknown;
-  if (args.values.size() != 1)
-    return Invoke::kUnknown;  // the guard cannot tell a value from the variable's own default
   Val changed;
   if (recorder.overlay_find(var, Py_None, &changed))
     return changed.is_null() ? Invoke::kUnknown : give(recorder, frame, pops, changed);
@@ -426,7 +407,7 @@ namespace {
 // slice.indices(length), of plain numbers.
 Invoke slice_indices(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Operand fields[3];
-  if (args.values.size() != 2 || !args.names.empty() || recorder.type_of(args.values[0]) != &PySlice_Type ||
+  if (recorder.type_of(args.values[0]) != &PySlice_Type ||
       !recorder.slice_fields({args.values[0], recorder.real(args.values[0])}, fields))
     return Invoke::kUnknown;
   for (Val part : {fields[0].value, fields[1].value, fields[2].value, args.values[1]})
@@ -440,7 +421,6 @@ Invoke slice_indices(Recorder& recorder, ShadowFrame& frame, Arguments& args, in
 
 Invoke type_slice(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const size_t count = args.values.size();
-  if (count == 0 || count > 3 || !args.names.empty()) return Invoke::kUnknown;
   const Val none = Val::constant(Py_None);
   Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
   recorder.set_field(slice, field::kSlice::kStart, count == 1 ? none : args.values[0]);
@@ -451,7 +431,6 @@ Invoke type_slice(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
 
 // A partial object of a partial object takes over what that one is made of.
 Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.empty() || args.positional() == 0) return Invoke::kUnknown;
   Val function = args.values[0];
   Vals given, values;
   Objects names;
@@ -477,8 +456,9 @@ Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
   return give(recorder, frame, pops, result);
 }
 
-// A function bound to an object that is known, and is not None.
-Invoke bind_function(Recorder& recorder, ShadowFrame& frame, Val function, Val self, int pops) {
+// MethodType(function, object), function.__get__(object[, type]): bound to an object that is known, and is not None.
+Invoke bind_function(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const Val function = args.values[0], self = args.values[1];
   const bool fits = self.object() != Py_None && recorder.type_of(function) == &PyFunction_Type;
   if (!fits || function.is_reg() || self.is_reg()) return Invoke::kUnknown;
   Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
@@ -487,51 +467,38 @@ Invoke bind_function(Recorder& recorder, ShadowFrame& frame, Val function, Val s
   return give(recorder, frame, pops, method);
 }
 
-Invoke type_method(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 2 || !args.names.empty()) return Invoke::kUnknown;
-  return bind_function(recorder, frame, args.values[0], args.values[1], pops);
-}
-
-// function.__get__(object[, type])
-Invoke function_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() < 2 || args.values.size() > 3 || !args.names.empty()) return Invoke::kUnknown;
-  return bind_function(recorder, frame, args.values[0], args.values[1], pops);
-}
+constexpr KnownCallable kObjectRows[] = {
+    {"builtins", "isinstance", builtin_isinstance, 2, 2},
+    {"builtins", "issubclass", builtin_issubclass, 2, 2},
+    {"builtins", "type.__instancecheck__", type_instancecheck, 2, 2},
+    {"_abc", "_abc_instancecheck", builtin_abc_instancecheck, 2, 2},
+    {"_abc", "_abc_subclasscheck", builtin_abc_subclasscheck, 2, 2},
+    {"builtins", "getattr", builtin_getattr, 2, 3},
+    {"builtins", "delattr", write_call, 2, 2},
+    {"builtins", "hasattr", builtin_hasattr, 2, 2},
+    {"builtins", "setattr", write_call, 3, 3},
+    {"builtins", "callable", builtin_callable, 1, 1},
+    {"builtins", "id", builtin_id, 1, 1},
+    {"sys", "getrecursionlimit", builtin_recursion_limit, 0, 0},
+    {"builtins", "type", type_type, 1, 1},
+    {"builtins", "super", type_super, 0, 2},
+    {"builtins", "object.__getattribute__", object_getattribute, 2, 2},
+    {"builtins", "object.__setattr__", generic_write, 3, 3},
+    {"builtins", "object.__delattr__", generic_write, 2, 2},
+    {"builtins", "object.__new__", object_new, 2, kAny, kOptions},
+    {"builtins", "object.__init__", object_init, 1, 1},
+    {"_contextvars", "ContextVar.set", context_set, 2, 2},
+    {"_contextvars", "ContextVar.reset", context_reset, 2, 2},
+    {"_contextvars", "ContextVar.get", context_get, 1, 1},  // a guard cannot tell a value from the variable's default
+    {"builtins", "slice", type_slice, 1, 3},
+    {"builtins", "slice.indices", slice_indices, 2, 2},
+    {"functools", "partial", type_partial, 1, kAny, kOptions},
+    {"types", "MethodType", bind_function, 2, 2},
+    {"types", "FunctionType.__get__", bind_function, 2, 3},
+};
 
 }  // namespace
 
-void add_object_builtins() {
-  add_builtin("builtins", "isinstance", builtin_isinstance);
-  add_builtin("builtins", "issubclass", builtin_issubclass);
-  add_builtin("builtins", "type.__instancecheck__", type_instancecheck);
-  add_builtin("_abc", "_abc_instancecheck", builtin_abc_instancecheck);
-  add_builtin("_abc", "_abc_subclasscheck", builtin_abc_subclasscheck);
-  add_builtin("builtins", "getattr", builtin_getattr);
-  add_builtin("builtins", "delattr", builtin_delattr);
-  add_builtin("builtins", "hasattr", builtin_hasattr);
-  add_builtin("builtins", "setattr", builtin_setattr);
-  add_builtin("builtins", "callable", builtin_callable);
-  add_builtin("builtins", "id", builtin_id);
-  add_builtin("sys", "getrecursionlimit", builtin_recursion_limit);
-  add_builtin("builtins", "type", type_type);
-  add_builtin("builtins", "super", type_super);
-  add_builtin("builtins", "object.__getattribute__", object_getattribute);
-  add_builtin("builtins", "object.__setattr__", object_setattr);
-  add_builtin("builtins", "object.__delattr__", object_delattr);
-  add_builtin("builtins", "object.__new__", object_new);
-  add_builtin("builtins", "object.__init__", object_init);
-  add_builtin("_contextvars", "ContextVar.set", context_set);
-  add_builtin("_contextvars", "ContextVar.reset", context_reset);
-  add_builtin("_contextvars", "ContextVar.get", context_get);
-  add_builtin("builtins", "slice", type_slice);
-  add_builtin("builtins", "slice.indices", slice_indices);
-  add_builtin("builtins", "range.index", fold);
-  add_builtin("builtins", "range.count", fold);
-  partial_type();  // imports, so not while recording
-  union_type();
-  add_builtin("functools", "partial", type_partial);
-  add_builtin("types", "MethodType", type_method);
-  add_builtin("types", "FunctionType.__get__", function_get);
-}
+constinit const KnownCalls kObjectCalls = kObjectRows;
 
 }  // namespace pijit

@@ -12,9 +12,8 @@ namespace {
 
 using Keys = KeyList;
 
-// The set that a method writes; Null: not such a call.
+// The set that a method writes; Null: it is none.
 Val written_set(Recorder& recorder, const Arguments& args) {
-  if (!args.names.empty() || args.values.empty()) return Val();
   Val set = recorder.writable(args.values[0]);
   return !set.is_null() && recorder.model(set).kind == VirtualKind::kSet ? set : Val();
 }
@@ -53,7 +52,7 @@ Val given(Recorder& recorder, Val iterable, const Keys& keys) {
 Task<Val> set_add(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = written_set(recorder, args);
-  if (set.is_null() || args.values.size() != 2) co_await drive.unknown();
+  if (set.is_null()) co_await drive.unknown();
   PyObject* key = co_await identity_key(drive, args.values[1]);
   const Objects keys(1, key);
   const Vals real(1, args.values[1]);
@@ -65,7 +64,7 @@ template <bool kMustBeThere>
 Task<Val> set_remove(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = known_set(recorder, args);
-  PyObject* key = args.values.size() == 2 ? recorder.key_of(args.values[1]) : nullptr;
+  PyObject* key = recorder.key_of(args.values[1]);
   if (set.is_null() || key == nullptr) co_await drive.unknown();
   const ptrdiff_t at = recorder.model(set).keys.find(key);
   if (at < 0 && kMustBeThere) co_await drive.raise();
@@ -130,9 +129,8 @@ template <Combine kHow>
 Task<Val> set_combine(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Keys keys;
-  PyTypeObject* type = args.values.empty() ? nullptr : recorder.type_of(args.values[0]);
-  if (!args.names.empty() || (type != &PySet_Type && type != &PyFrozenSet_Type) ||
-      !set_keys(recorder, args.values[0], &keys))
+  PyTypeObject* type = recorder.type_of(args.values[0]);
+  if ((type != &PySet_Type && type != &PyFrozenSet_Type) || !set_keys(recorder, args.values[0], &keys))
     co_await drive.unknown();
   Vals operands(1, args.values[0]);
   for (size_t i = 1; i < args.values.size(); ++i) {
@@ -257,8 +255,7 @@ template <Relation kWhich>
 Task<Val> set_relation(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Keys mine;
-  if (args.values.size() != 2 || !args.names.empty() || !set_keys(recorder, args.values[0], &mine))
-    co_await drive.unknown();
+  if (!set_keys(recorder, args.values[0], &mine)) co_await drive.unknown();
   if (is_drawn(recorder, args.values[1])) {
     const Val answer = co_await relation_to_items<kWhich>(drive, args.values[0], args.values[1]);
     co_return answer;
@@ -274,7 +271,7 @@ Task<Val> set_relation(Drive& drive, Arguments args) {
 Task<Val> set_copy(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Keys keys;
-  if (args.values.size() != 1 || !set_keys(recorder, args.values[0], &keys)) co_await drive.unknown();
+  if (!set_keys(recorder, args.values[0], &keys)) co_await drive.unknown();
   if (recorder.type_of(args.values[0]) == &PyFrozenSet_Type) co_return args.values[0];
   Val copy = new_set(recorder, &PySet_Type, keys, reinterpret_cast<PyObject*>(&PySet_Type), args.values);
   if (copy.is_null()) co_await drive.unknown();
@@ -303,28 +300,30 @@ Task<Val> set_inplace(Drive& drive, int op, Val set, Val other) {
   co_return done.is_null() ? done : set;
 }
 
-void add_set_builtins() {
-  auto add = [](const char* method, Driven function, bool frozen) {
-    add_driven("builtins", (std::string("set.") + method).c_str(), function);
-    if (frozen) add_driven("builtins", (std::string("frozenset.") + method).c_str(), function);
-  };
-  add("add", set_add, false);
-  add("remove", set_remove<true>, false);
-  add("discard", set_remove<false>, false);
-  add("clear", set_clear, false);
-  add("pop", set_pop, false);
-  add("copy", set_copy, true);
-  add("union", set_combine<Combine::kUnion>, true);
-  add("intersection", set_combine<Combine::kIntersection>, true);
-  add("difference", set_combine<Combine::kDifference>, true);
-  add("symmetric_difference", set_combine<Combine::kSymmetric>, true);
-  add("update", set_combine_update<Combine::kUnion>, false);
-  add("intersection_update", set_combine_update<Combine::kIntersection>, false);
-  add("difference_update", set_combine_update<Combine::kDifference>, false);
-  add("symmetric_difference_update", set_combine_update<Combine::kSymmetric>, false);
-  add("issubset", set_relation<Relation::kSubset>, true);
-  add("issuperset", set_relation<Relation::kSuperset>, true);
-  add("isdisjoint", set_relation<Relation::kDisjoint>, true);
-}
+namespace {
+
+constexpr KnownCallable kSetRows[] = {
+    {"builtins", "set.add", set_add, 2, 2},
+    {"builtins", "set.remove", set_remove<true>, 2, 2},
+    {"builtins", "set.discard", set_remove<false>, 2, 2},
+    {"builtins", "set.clear", set_clear, 1, 1},
+    {"builtins", "set.pop", set_pop, 1, 1},
+    {"builtins", "set.copy frozenset.copy", set_copy, 1, 1},
+    {"builtins", "set.union frozenset.union", set_combine<Combine::kUnion>, 1, kAny},
+    {"builtins", "set.intersection frozenset.intersection", set_combine<Combine::kIntersection>, 1, kAny},
+    {"builtins", "set.difference frozenset.difference", set_combine<Combine::kDifference>, 1, kAny},
+    {"builtins", "set.symmetric_difference frozenset.symmetric_difference", set_combine<Combine::kSymmetric>, 2, 2},
+    {"builtins", "set.update", set_combine_update<Combine::kUnion>, 1, kAny},
+    {"builtins", "set.intersection_update", set_combine_update<Combine::kIntersection>, 1, kAny},
+    {"builtins", "set.difference_update", set_combine_update<Combine::kDifference>, 1, kAny},
+    {"builtins", "set.symmetric_difference_update", set_combine_update<Combine::kSymmetric>, 2, 2},
+    {"builtins", "set.issubset frozenset.issubset", set_relation<Relation::kSubset>, 2, 2},
+    {"builtins", "set.issuperset frozenset.issuperset", set_relation<Relation::kSuperset>, 2, 2},
+    {"builtins", "set.isdisjoint frozenset.isdisjoint", set_relation<Relation::kDisjoint>, 2, 2},
+};
+
+}  // namespace
+
+constinit const KnownCalls kSetCalls = kSetRows;
 
 }  // namespace pijit

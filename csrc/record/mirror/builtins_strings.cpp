@@ -191,13 +191,11 @@ Task<Val> make_str(Drive& drive, Arguments args) {
 }
 
 Task<Val> builtin_repr(Drive& drive, Arguments args) {
-  if (args.values.size() != 1) co_await drive.unknown();
   Val text = co_await repr_of(drive, args.values[0]);
   co_return text;
 }
 
 Task<Val> builtin_ascii(Drive& drive, Arguments args) {
-  if (args.values.size() != 1) co_await drive.unknown();
   Val text = co_await repr_of(drive, args.values[0]);
   Ref plain = Ref::steal(PyUnicode_AsASCIIString(text.object()));
   PyErr_Clear();
@@ -206,7 +204,6 @@ Task<Val> builtin_ascii(Drive& drive, Arguments args) {
 }
 
 Task<Val> builtin_format(Drive& drive, Arguments args) {
-  if (args.values.empty() || args.values.size() > 2) co_await drive.unknown();
   Val spec = args.values.size() == 2 ? args.values[1] : text_of(drive.recorder(), "");
   Val text = co_await format_of(drive, args.values[0], spec);
   co_return text;
@@ -225,7 +222,6 @@ Task<Val> format_field(Drive& drive, Arguments args) {
 
 Task<Val> str_join(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (args.values.size() != 2) co_await drive.unknown();
   const Vals items = co_await collect_all(drive, args.values[1]);
   Ref list = Ref::steal(PyList_New(0));
   for (Val item : items) {
@@ -296,8 +292,7 @@ Task<Val> str_format(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   std::vector<Field> fields;
   std::string text;
-  if (args.values.empty() || !append_utf8(args.values[0].object(), &text) || !parse_format(text, &fields))
-    co_await drive.unknown();
+  if (!append_utf8(args.values[0].object(), &text) || !parse_format(text, &fields)) co_await drive.unknown();
   const bool literal = fields.size() == 1 && !text.empty() && fields[0].before == text;  // it is written as it is
   if (literal) co_return args.values[0];
   text.clear();
@@ -379,13 +374,20 @@ bool step_format(Recorder& recorder, ShadowFrame& frame, int conversion, bool wi
   return drive(recorder, frame, format_field, args, with_spec ? 2 : 1) != Invoke::kUnknown;
 }
 
-void add_string_builtins() {
-  add_builtin("builtins", "str", folded<make_str, true>);
-  add_builtin("builtins", "repr", folded<builtin_repr, true>);
-  add_builtin("builtins", "ascii", folded<builtin_ascii, true>);
-  add_builtin("builtins", "format", folded<builtin_format, true>);
-  add_driven("builtins", "str.join", str_join);
-  add_driven("builtins", "str.format", str_format);
-}
+namespace {
+
+constexpr KnownCallable kStringRows[] = {
+    {"builtins", "str", folded<make_str, true>, 0, 3, kNamed},
+    {"builtins", "repr", folded<builtin_repr, true>, 1, 1, kComputes},
+    {"builtins", "ascii", folded<builtin_ascii, true>, 1, 1, kComputes},
+    {"builtins", "format", folded<builtin_format, true>, 1, 2, kComputes},
+    {"builtins", "chr ord bin hex oct", fold, 1, 1, kComputes},
+    {"builtins", "str.join", str_join, 2, 2},
+    {"builtins", "str.format", str_format, 1, kAny, kOptions},
+};
+
+}  // namespace
+
+constinit const KnownCalls kStringCalls = kStringRows;
 
 }  // namespace pijit

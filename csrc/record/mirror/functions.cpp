@@ -101,7 +101,6 @@ Val slot_of(Recorder& recorder, PyObject* function, Py_ssize_t offset) {
 }
 
 Invoke builtin_vars(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.values.size() != 1 || !args.names.empty()) return Invoke::kUnknown;
   Val result;
   bool missing = false;
   const Invoke outcome =
@@ -196,8 +195,14 @@ int write_function_attribute(Recorder& recorder, Val function, PyObject* name, V
   return recorder.live() ? 1 : -1;
 }
 
-void add_function_builtins() {
-  add_builtin("builtins", "vars", builtin_vars);
-}
+namespace {
+
+constexpr KnownCallable kFunctionRows[] = {
+    {"builtins", "vars", builtin_vars, 1, 1},
+};
+
+}  // namespace
+
+constinit const KnownCalls kFunctionCalls = kFunctionRows;
 
 }  // namespace pijit

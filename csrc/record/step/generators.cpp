@@ -99,9 +99,8 @@ Task<Inner> resume_generator(Drive& drive, Val generator, Val sent) {
 
 namespace {
 
-bool is_virtual_generator(Recorder& recorder, const Arguments& args, size_t count) {
-  return args.values.size() == count && args.names.empty() &&
-         recorder.is_virtual(args.values[0], VirtualKind::kGenerator);
+bool is_virtual_generator(Recorder& recorder, const Arguments& args) {
+  return recorder.is_virtual(args.values[0], VirtualKind::kGenerator);
 }
 
 // An exception (Null: GeneratorExit, or one that C makes) is thrown into it. `again`: see Pending.
@@ -115,7 +114,7 @@ Task<Inner> throw_into(Drive& drive, Val generator, Val exception, bool again) {
 
 Task<Val> generator_send(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!is_virtual_generator(recorder, args, 2)) co_await drive.unknown();
+  if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
   const Val generator = args.values[0], sent = args.values[1];
   if (!recorder.has_begun(generator)) {
     if (sent.is_reg() && !recorder.is_scalar_reg(sent)) co_await drive.unknown();
@@ -128,7 +127,7 @@ Task<Val> generator_send(Drive& drive, Arguments args) {
 
 Task<Val> generator_next(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!is_virtual_generator(recorder, args, 1)) co_await drive.unknown();
+  if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
   const Inner inner = co_await resume_generator(drive, args.values[0], Val());
   if (inner.ended) co_await drive.raise(new_stop(recorder, inner.returned));
   co_return inner.value;
@@ -137,7 +136,7 @@ Task<Val> generator_next(Drive& drive, Arguments args) {
 // One that delegates hands it on to who knows what, and one that has not begun has no place in its code yet.
 Task<Val> generator_throw(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!is_virtual_generator(recorder, args, 2)) co_await drive.unknown();
+  if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
   const Val generator = args.values[0], thrown = args.values[1];
   if (!recorder.may_resume(generator) || !recorder.has_begun(generator) || !recorder.delegate_of(generator).is_null())
     co_await drive.unknown();
@@ -189,7 +188,7 @@ Task<Val> close(Drive& drive, Val generator, bool outermost, bool again) {
 }
 
 Task<Val> generator_close(Drive& drive, Arguments args) {
-  if (!is_virtual_generator(drive.recorder(), args, 1)) co_await drive.unknown();
+  if (!is_virtual_generator(drive.recorder(), args)) co_await drive.unknown();
   const TraceMark& begin = drive.frame().mark;
   const Trace& trace = drive.recorder().trace();
   const bool first = trace.clock == begin.time && trace.nodes.size() == begin.nodes;
@@ -216,13 +215,17 @@ Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
   return delegate.is_null() ? none : delegate;
 }
 
-void add_generator_builtins() {
-  for (const char* type : {"GeneratorType", "CoroutineType"}) {
-    add_driven("types", (std::string(type) + ".send").c_str(), generator_send);
-    add_driven("types", (std::string(type) + ".throw").c_str(), generator_throw);
-    add_driven("types", (std::string(type) + ".close").c_str(), generator_close);
-  }
-  add_driven("types", "GeneratorType.__next__", generator_next);
-}
+namespace {
+
+constexpr KnownCallable kGeneratorRows[] = {
+    {"types", "GeneratorType.send CoroutineType.send", generator_send, 2, 2},
+    {"types", "GeneratorType.throw CoroutineType.throw", generator_throw, 2, 2},
+    {"types", "GeneratorType.close CoroutineType.close", generator_close, 1, 1},
+    {"types", "GeneratorType.__next__", generator_next, 1, 1},
+};
+
+}  // namespace
+
+constinit const KnownCalls kGeneratorCalls = kGeneratorRows;
 
 }  // namespace pijit

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
+import pijit
+
 ROOT = Path(__file__).parents[2]
+
+
+def test_every_module_is_installed() -> None:
+    """A package whose name is also that of a folder of the build was left out of the wheel."""
+    installed = Path(pijit.__file__).parent
+    sources = {path.relative_to(ROOT / "pijit") for path in (ROOT / "pijit").rglob("*.py")}
+    assert sources
+    assert {path for path in sources if not (installed / path).is_file()} == set()
 
 
 @pytest.fixture

@@ -19,15 +19,14 @@ from typing import Any, Literal
 from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import trace_rows
-from pijit.graph.build import python_calls
+from pijit.graph.build import python_calls, trace_rows
 from pijit.graph.build.arguments import Leaf, is_shallow
-from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, regions, values_of
-from pijit.graph.model.names import Names
-from pijit.graph.model.tokens import token
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.opaque_objects import Opaque, holds_opaque, plain, without_opaque
 from pijit.graph.build.python_calls import Store
+from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, regions, values_of
+from pijit.graph.model.names import Names
+from pijit.graph.model.tokens import token
 from pijit.graph.torch_calls import NUMBERS
 
 _SKIPPED = {"guard_type", "epoch", "exit_point", "region", "return", "loop_head"}

@@ -11,13 +11,12 @@ from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
 from pijit.errors import ExportError
-from pijit.graph.build import training_steps
-from pijit.graph.build import autograd
+from pijit.graph.build import autograd, training_steps
 from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.builder import Builder, Decisions
-from pijit.graph.model import Graph
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.types import typed
+from pijit.graph.model import Graph
 
 
 def capture(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Graph:

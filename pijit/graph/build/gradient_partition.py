@@ -23,12 +23,12 @@ from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph.build import autograd
 from pijit.graph.build.autograd import Expansion, Unable
+from pijit.graph.build.types import typed
 from pijit.graph.model import Graph, Node, Value, regions, replaced
 from pijit.graph.model.branches import decline
 from pijit.graph.model.memory import VIEWS
 from pijit.graph.model.names import Names
 from pijit.graph.model.sizes import folded
-from pijit.graph.build.types import typed
 
 # Views of which nothing is copied.
 _REMADE = VIEWS - {"reshape", "reshape_as", "flatten", "ravel", "contiguous", "getitem"}
@@ -260,7 +260,9 @@ class _Parts:
                 self._behind[at].append(node)
                 belongs.update((name, at) for name in _made(node))
 
-    def partition(self, native: Graph, trained: tuple[str, ...], strides: Mapping[str, tuple[int, ...]]) -> GradientPartition:
+    def partition(
+        self, native: Graph, trained: tuple[str, ...], strides: Mapping[str, tuple[int, ...]]
+    ) -> GradientPartition:
         """All of it."""
         joint, stages = self._joint, []
         gradients = iter(joint.results[len(self._results) :])

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph.build import training_steps
-from pijit.graph.build import autograd
+from pijit.graph.build import autograd, training_steps
 from pijit.graph.build.builder import Builder
 from pijit.graph.build.capture import tops
-from pijit.graph.model import Graph, Node, Value, place_of
-from pijit.graph.model.sizes import counts, folded
+from pijit.graph.build.gradient_partition import partition
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.opaque_objects import holds_opaque
-from pijit.graph.build.gradient_partition import partition
 from pijit.graph.build.types import typed
+from pijit.graph.model import Graph, Node, Value, place_of
+from pijit.graph.model.sizes import counts, folded
 
 if TYPE_CHECKING:
     from pijit._core import Place

@@ -13,9 +13,9 @@ from pijit.errors import UsageError
 from pijit.graph.build import training_steps
 from pijit.graph.build.builder import Builder
 from pijit.graph.build.capture import tops
-from pijit.graph.model import Graph, Value
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.types import typed
+from pijit.graph.model import Graph, Value
 
 
 def graph_of(root: int, index: int, examples: tuple[Any, ...]) -> Graph:

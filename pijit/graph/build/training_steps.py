@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.errors import ExportError
-from pijit.graph.model import Graph, Node, Value, regions, values_of
 from pijit.graph.build.python_calls import Store, is_number
+from pijit.graph.model import Graph, Node, Value, regions, values_of
 
 OWN = frozenset({"backward", "grad", "set_grad", "set_grad_enabled"})
 

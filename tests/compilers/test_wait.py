@@ -82,7 +82,7 @@ def test_what_is_called_once_only_is_not_waited_for_for_ever() -> None:
     setup(x)
     for _ in range(20):
         fast(x)
-        if pijit.wait(10):
+        if pijit.wait(2):  # no longer: another thread of the program, as pytest-xdist has one, might call
             break
     else:
         raise AssertionError("it never ended")

@@ -32,8 +32,9 @@ void note_recording_cost(double seconds) noexcept {
 Served::Served(Root& root) noexcept : root_(root), counts_(g_measures && !t_within) {
   if (!counts_) return;
   const Spent& known = root.savings.replayed;
-  is_timed_ = known.times < kAll || known.each() > kLong || root.counts.calls % kSome == 0;
-  weight_ = is_timed_ && known.times >= kAll && known.each() <= kLong ? kSome : 1;
+  const bool is_sampled = known.times >= kAllTimed && known.each() <= kLong;
+  is_timed_ = !is_sampled || root.counts.calls % kSome == 0;
+  weight_ = is_sampled ? kSome : 1;
   recording_ = t_recording;
   if (is_timed_) start_ = computed();
 }
@@ -75,8 +76,8 @@ LeftAlone::LeftAlone(Root& root) noexcept
   if (!counts_) return;
   t_in_left = true;
   const uint64_t times = root.savings.left.times++;
-  timed_ = times < kAll || times % kSome == 0;
-  weight_ = times < kAll ? 1 : kSome;
+  timed_ = times < kAllTimed || times % kSome == 0;
+  weight_ = times < kAllTimed ? 1 : kSome;
   if (!timed_) return;
   counted_ = t_served;
   start_ = computed();

@@ -9,14 +9,16 @@
 //    calls run without the hook, as in a process without pijit.
 // 4. Of a recording that counts which the recorder took beside the call (record/pace.h), and what it did when the call
 //    had ended. A first call takes more than others in CPython, too.
-// 5. The first kAll calls of a root that are left to CPython are timed; later ones now and then, each for kSome. So are
-//    replayed ones that are short: to ask for the time of the thread takes about a microsecond.
+// 5. The first kAllTimed calls of a root that are left to CPython are timed; later ones now and then, each for kSome. So
+//    are replayed ones that are short: to ask for the time of the thread takes about a microsecond.
 #pragma once
 #include "cache/root.h"
 #include "common/clock.h"
 #include "cpython/frame.h"
 
 namespace pijit {
+
+inline constexpr uint64_t kAllTimed = 1024;  // calls of a root
 
 // From now on the calls of roots are timed.
 void measure_savings() noexcept;
@@ -34,7 +36,7 @@ class Served {
   void ends_replayed() const noexcept;
 
  private:
-  static constexpr uint64_t kAll = 1024, kSome = 13;
+  static constexpr uint64_t kSome = 13;
   static constexpr double kLong = 1e-4;  // seconds
 
   Root& root_;
@@ -67,7 +69,7 @@ class LeftAlone {
   LeftAlone& operator=(const LeftAlone&) = delete;
 
  private:
-  static constexpr uint64_t kAll = 1024, kSome = 16;
+  static constexpr uint64_t kSome = 16;
 
   Root& root_;
   const bool counts_, outer_;

@@ -244,7 +244,7 @@ bool request_plain(Recorder& recorder, ShadowFrame& frame, Instruction now, Requ
   const cpython::CallForm& form = cpython::call_form_of(now.operation);
   out->callable = function(called);
   for (const char* place = form.arguments; *place != 0; ++place) out->args.push_back(frame.top(*place - '0'));
-  out->pops = form.pops;
+  out->pops = static_cast<int>(out->args.size());
   out->pushes = form.pushes;
   return true;
 }

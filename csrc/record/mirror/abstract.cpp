@@ -117,7 +117,15 @@ Task<Val> call_two(Drive& drive, Val callable, Val first, Val second) {
   co_return result;
 }
 
-Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more) {
+Task<Val> call_function(Drive& drive, PyObject* function, Arguments args, bool last) {
+  const Invoke outcome = drive.recorder().invoke_function(drive.frame(), Val::constant(function), args, Then::kPush, 0);
+  if (last && drive.leave(outcome)) co_await Drive::Never();
+  const Inner inner = co_await drive.wait(outcome);
+  if (inner.raised) co_await drive.pass_on();
+  co_return inner.value;
+}
+
+Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more, bool last) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = recorder.type_of(object);
   PyObject* dict = nullptr;
@@ -128,10 +136,8 @@ Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more) {
   Arguments args;
   args.values.push_back(object);
   args.values.insert(args.values.end(), more.begin(), more.end());
-  const Invoke outcome = recorder.invoke_function(drive.frame(), Val::constant(method), args, Then::kPush, 0);
-  Inner inner = co_await drive.wait(outcome);
-  if (inner.raised) co_await drive.pass_on();
-  co_return inner.value;
+  const Val result = co_await call_function(drive, method, args, last);
+  co_return result;
 }
 
 Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object) {
@@ -174,6 +180,10 @@ Task<bool> is_true(Drive& drive, Val value) {
   Vals none;
   Val answer = co_await call_special(drive, value, counts ? names().len : names().bool_, none);
   PyObject* object = answer.object();
+  if (answer.is_reg() && recorder.type_of(answer) == (counts ? &PyLong_Type : &PyBool_Type)) {
+    if (!recorder.truth(answer, &yes)) co_await drive.unknown();
+    co_return yes;
+  }
   // Anything but a bool, or a length that is no small number, makes CPython raise.
   if (object == nullptr || !(counts ? PyLong_CheckExact(object) : PyBool_Check(object))) co_await drive.unknown();
   if (!counts) co_return object == Py_True;

@@ -18,8 +18,10 @@ Task<Val> call_one(Drive& drive, Val callable, Val argument);
 Task<Val> call_two(Drive& drive, Val callable, Val first, Val second);
 // The exact class, guarded; null: not known.
 PyTypeObject* guarded_type(Recorder& recorder, Val value);
-// The class's own method in Python for an operator; *found false: there is none.
-Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more);
+// A function in Python.
+Task<Val> call_function(Drive& drive, PyObject* function, Arguments args, bool last = false);
+// The class's own method in Python for an operator.
+Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more, bool last = false);
 
 // iter(iterable), next(iterator): Null at its end; all that an iterable gives.
 Task<Val> get_iter(Drive& drive, Val iterable);

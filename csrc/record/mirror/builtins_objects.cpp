@@ -26,6 +26,15 @@ int instance_of(Recorder& recorder, Val object, PyObject* cls) {
   return own == nullptr || Py_TYPE(own) == &PyGetSetDescr_Type ? 0 : -1;
 }
 
+// function(class, object): the truth of what it gives.
+Task<Val> ask_metaclass(Drive& drive, Arguments args) {
+  PyObject* function = args.values[0].object();
+  args.values.erase(args.values.begin());
+  const Val answer = co_await call_function(drive, function, args);
+  const bool yes = co_await is_true(drive, answer);
+  co_return truth_value(yes);
+}
+
 Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Val object = args.values[0];
   Vals classes;
@@ -39,8 +48,8 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
     if (method == nullptr || Py_TYPE(method) != &PyFunction_Type || recorder.type_of(object) == nullptr)
       return Invoke::kUnknown;
     Arguments inner;
-    inner.values = {args.values[1], object};
-    return recorder.invoke_function(frame, Val::constant(method), inner, Then::kTruth, pops);
+    inner.values = {Val::constant(method), args.values[1], object};
+    return drive(recorder, frame, ask_metaclass, inner, pops);
   }
   if (recorder.type_of(args.values[1]) != &PyTuple_Type || !recorder.try_items(args.values[1], &classes)) {
     // A union type, X | Y: its members.

@@ -233,21 +233,6 @@ bool Recorder::truth(Val value, bool* out) {
   return live_;
 }
 
-// The frame of __bool__ or __len__ of a class, if its truth is decided there.
-static Invoke truth_by_frame(Recorder& recorder, ShadowFrame& frame, Val value, Then then) {
-  PyTypeObject* type = recorder.type_of(value);
-  PyObject* dict = nullptr;
-  if (type == nullptr || value.is_reg()) return Invoke::kUnknown;
-  if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return Invoke::kStopped;
-  PyObject* method = recorder.lookup_type(type, names().bool_);
-  if (method == nullptr) method = recorder.lookup_type(type, names().len);
-  if (!recorder.live()) return Invoke::kStopped;
-  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
-  Arguments args;
-  args.values = {value};
-  return recorder.invoke_function(frame, Val::constant(method), args, then, 1);
-}
-
 void step_jump_none(Recorder& recorder, ShadowFrame& frame) {
   const Val value = frame.top();
   if (value.is_reg() && recorder.facts(value).type == nullptr)
@@ -269,16 +254,10 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     frame.pending.branch = true;
     return;
   }
-  if (keep) {
-    Arguments args;
-    args.values = {value};
-    if (drive(recorder, frame, branch_of, args, 0, Completion::kDrop) == Invoke::kUnknown)
-      return recorder.stop(Abort::kUnknownOperand, "truth of an object");
-    return;
-  }
-  if (truth_by_frame(recorder, frame, value, Then::kTruth) != Invoke::kStarted)
-    return recorder.stop(Abort::kUnknownOperand, "truth of an object");
-  frame.pending.pushes = 0;
+  Arguments args;
+  args.values = {value};
+  const Invoke outcome = drive(recorder, frame, keep ? branch_of : truth_of, args, keep ? 0 : 1, Completion::kDrop);
+  if (outcome == Invoke::kUnknown) recorder.stop(Abort::kUnknownOperand, "truth of an object");
 }
 
 // A jump on a tensor was executed, or its truth taken: the direction, or the result, is its truth, which a replay
@@ -353,9 +332,6 @@ void step_truth(Recorder& recorder, ShadowFrame& frame, bool invert) {
     frame.pending.branch = true;
     return;
   }
-  if (!recorder.live() ||
-      truth_by_frame(recorder, frame, value, invert ? Then::kNotTruth : Then::kTruth) != Invoke::kUnknown)
-    return;
   Arguments args;
   args.values = {value};
   if (recorder.live() && drive(recorder, frame, invert ? not_of : truth_of, args, 1) == Invoke::kUnknown)

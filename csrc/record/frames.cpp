@@ -276,7 +276,6 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
       break;
     case Then::kPush:
     case Then::kGetAttrDefault:
-    case Then::kCheckIter:
     case Then::kNext:
     case Then::kSend:
       pending.result = value;
@@ -290,14 +289,6 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
     case Then::kHasAttr:
       pending.result = Val::constant(Py_True);
       break;
-    case Then::kTruth:
-    case Then::kNotTruth: {
-      bool yes = false;
-      if (!truth(value, &yes)) return stop(Abort::kUnknownOperand, "truth of a result");
-      if (pending.then == Then::kNotTruth) yes = !yes;
-      pending.result = Val::constant(yes ? Py_True : Py_False);
-      break;
-    }
     case Then::kBinary:
       if (value.object() == Py_NotImplemented) return go_on_binary(outer);
       if (value.is_reg() && trace_->regs[value.index()].rep == Rep::kObject && type_of(value) == nullptr)

@@ -22,7 +22,6 @@ bool native_comparison(PyTypeObject* type) noexcept;
 // A method that the class of `object` defines in Python for an operator.
 Invoke invoke_special(Recorder&, ShadowFrame&, Val object, PyObject* name, std::initializer_list<Val> more, Then then,
                       int pops);
-bool subscript(Recorder&, ShadowFrame&, Val container, Val key, int pops);
 bool contains(Recorder&, ShadowFrame&, Val container, Val key, int pops, bool invert);
 bool make_iterator(Recorder&, ShadowFrame&, Val iterable, int pops);
 // The next item of a known iterator: 1 and *item, 0 at the end, -1 not known.

@@ -55,8 +55,12 @@ Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object);
 // A key as a set compares it, where it is native or its hash is its address, so that no other object has it.
 Task<PyObject*> identity_key(Drive& drive, Val value);
 
-// container[key]
-Task<Val> get_item(Drive& drive, Val container, Val key);
+// container[key], as far as no code of the program decides: 1 and *item, 0: it raises, -1: not known.
+int known_item(Recorder& recorder, Val container, Val key, Val* item);
+// The same where that code may decide. `last`: its result is that of the instruction.
+Task<Val> get_item(Drive& drive, Val container, Val key, bool last = false);
+bool is_item_sequence(PyTypeObject* type);  // container[key] is C code of lists or tuples
+bool is_builtin_dict(PyTypeObject* type);   // and not of a class of the program's
 
 // operator.index(value)
 Task<Val> index_of_value(Drive& drive, Val value);

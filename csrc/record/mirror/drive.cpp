@@ -45,7 +45,7 @@ bool Drive::settled(Invoke outcome) noexcept {
 bool Drive::leave(Invoke outcome) noexcept {
   Pending& pending = frame_.pending;
   if (outcome != Invoke::kStarted || !recorder_.live() || deferred_ != nullptr) return false;
-  if (!pending.expects_frame || pending.entered) return false;
+  if ((!pending.expects_frame || pending.entered) && !pending.ignores_frames) return false;
   pending.pops = pops_;
   state_ = State::kLeft;
   return true;

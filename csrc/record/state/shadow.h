@@ -46,11 +46,8 @@ enum class Then : uint8_t {
   kGetAttribute,    // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
   kGetAttrDefault,  // getattr(x, y, z): on AttributeError pushes z
   kHasAttr,         // hasattr: pushes True, or False on AttributeError
-  kNotTruth,        // the opposite of its truth (not in)
-  kTruth,           // truth of the result is the result (contains, bool)
   kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
   kBinary,          // an operator's method: pushes, unless it is NotImplemented
-  kCheckIter,       // __iter__ returned an iterator: replaces the operand
   kSend,            // SEND: pushes what is yielded above the receiver; what is returned replaces it, and jumps
 };
 

@@ -49,14 +49,9 @@ const char* waits_for(const ShadowFrame& frame) {
       return "getattr with a default";
     case Then::kHasAttr:
       return "hasattr";
-    case Then::kTruth:
-    case Then::kNotTruth:
-      return "the truth of what a method returns";
     case Then::kNext:
     case Then::kSend:
       return "a loop over what __next__ returns";
-    case Then::kCheckIter:
-      return "__iter__";
     default:
       return "a frame that C code called";
   }

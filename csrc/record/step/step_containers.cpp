@@ -90,65 +90,23 @@ void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
   frame.sp -= 1;
 }
 
-bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
-  if (key.is_reg() && !recorder.touches_tensor(key)) key = recorder.force(key);
-  PyObject* object = key.object();
-  if (object == nullptr || !(PyLong_CheckExact(object) || PyBool_Check(object))) return false;
-  *index = PyLong_AsSsize_t(object);
-  if (*index == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  if (*index < 0) *index += size;
-  return true;
-}
-
-bool sequence_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
-  Py_ssize_t index = 0;
-  const Py_ssize_t size = recorder.count_items(container);
-  if (size < 0) return false;
+// A slice of a sequence whose items are known.
+bool observe_part(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
   Operand fields[3];
-  if (recorder.slice_fields({key, recorder.real(key)}, fields)) {
-    Vals items;
-    if (!recorder.try_items(container, &items)) return false;
-    Py_ssize_t bounds[3];
-    if (!recorder.slice_bounds(fields, bounds)) return false;
-    auto& [start, stop, step] = bounds;
-    Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
-    if (recorder.type_of(container) == &PyTuple_Type && start == 0 && step == 1 && count == size)
-      return recorder.known(frame, pops, container), true;
-    Vals part;
-    for (Py_ssize_t i = 0; i < count; ++i) part.push_back(items[static_cast<size_t>(start + i * step)]);
-    frame.collected = part;
-    recorder.observe(frame, pops, take_sequence);
-    return true;
-  }
-  if (!index_of(recorder, key, size, &index)) return false;
-  if (index < 0 || index >= size) return recorder.will_raise(frame, pops), true;
-  Val item;
-  if (recorder.item_at(container, static_cast<size_t>(index), false, &item) <= 0) return false;
-  recorder.known(frame, pops, item);
+  if (!recorder.slice_fields({key, recorder.real(key)}, fields)) return false;
+  const Py_ssize_t size = recorder.count_items(container);
+  Vals items;
+  Py_ssize_t bounds[3];
+  if (size < 0 || !recorder.try_items(container, &items) || !recorder.slice_bounds(fields, bounds)) return false;
+  auto& [start, stop, step] = bounds;
+  Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
+  if (recorder.type_of(container) == &PyTuple_Type && start == 0 && step == 1 && count == size)
+    return recorder.known(frame, pops, container), true;
+  Vals part;
+  for (Py_ssize_t i = 0; i < count; ++i) part.push_back(items[static_cast<size_t>(start + i * step)]);
+  frame.collected = part;
+  recorder.observe(frame, pops, take_sequence);
   return true;
-}
-
-bool dict_subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
-  PyObject* object = recorder.key_in(container, key);
-  if (object == nullptr) return false;
-  Val value;
-  if (container.is_virtual()) {
-    if (!cpython::is_native_key(object) || recorder.has_changed(container)) return false;
-    if (!recorder.dict_find(container, object, &value)) return recorder.will_raise(frame, pops), true;
-  } else {
-    const int found = recorder.find_item(container.object(), object, &value);
-    if (found < 0) return false;
-    if (found == 0) return recorder.will_raise(frame, pops), true;
-  }
-  if (recorder.live()) recorder.known(frame, pops, value);
-  return true;
-}
-
-bool is_builtin_dict(PyTypeObject* type) {
-  return type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type();
 }
 
 // A constant index, or a slice of such.
@@ -208,117 +166,19 @@ Invoke class_subscript(Recorder& recorder, ShadowFrame& frame, Val cls, Val key,
   return recorder.invoke_function(frame, Val::constant(function), args, Then::kPush, pops);
 }
 
-}  // namespace
-
-bool subscript(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
+// What only CPython's own result tells: a part of a sequence, an item of a constant. False: another.
+bool observe_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
   PyTypeObject* type = recorder.type_of(container);
-  if (type == nullptr || container.is_reg()) return false;
-  if (key.is_reg() && !recorder.touches_tensor(key)) {
-    Val forced = recorder.force(key);
-    if (!forced.is_null()) key = forced;
-  }
-  if (is_builtin_dict(type) && type != default_dict_type())
-    return dict_subscript(recorder, frame, container, key, pops);
-  bool own = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript;
-  if (type == &PyList_Type || (PyType_IsSubtype(type, &PyTuple_Type) && !own))
-    return sequence_subscript(recorder, frame, container, key, pops);
-  if (recorder.is_virtual(container, VirtualKind::kView) && type == &PyDictProxy_Type)
-    return dict_subscript(recorder, frame, recorder.virtual_field(container, 0), key, pops);
-  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript)
-    return invoke_special(recorder, frame, container, names().getitem, {key}, Then::kPush, pops) == Invoke::kStarted;
-  if (type == &PyType_Type) return class_subscript(recorder, frame, container, key, pops) == Invoke::kStarted;
+  if (is_item_sequence(type)) return observe_part(recorder, frame, container, key, pops);
   const bool plain = type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyRange_Type;
-  if (plain && container.is_const() && is_plain_key(recorder, key)) {
-    recorder.observe(frame, pops, take_owned);
-    frame.pending.folds = true;
-    return true;
-  }
-  return false;
+  if (!plain || !container.is_const() || !is_plain_key(recorder, key)) return false;
+  recorder.observe(frame, pops, take_owned);
+  frame.pending.folds = true;
+  return true;
 }
-
-namespace {
-
-// Subclasses of dict have the slot of a method in Python, and in it the method of dict.
-bool inherits_getitem(Recorder& recorder, Val container, PyTypeObject* type) {
-  return is_dict_like(recorder, container) && recorder.lookup_type(type, names().getitem) ==
-                                                  PyDict_GetItem(cpython::type_dict(&PyDict_Type), names().getitem);
-}
-
-// dict[key] of a dict that existed before, where the class of the key computes the hash in Python.
-Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
-  Recorder& recorder = drive.recorder();
-  PyObject *object = nullptr, *value = nullptr;
-  const Py_hash_t hash = co_await hash_in_python(drive, key, &object);
-  if (!recorder.reads().read_same(dict.object(), object, hash, &value)) co_await drive.unknown();
-  co_return recorder.constant(value);
-}
-
-// What a subclass of dict gives for a key that is not there.
-Task<Val> missing_item(Drive& drive, Val container, Val key) {
-  Recorder& recorder = drive.recorder();
-  Vals more(1, key);
-  Val value;
-  if (recorder.type_of(container) != default_dict_type()) {
-    value = co_await call_special(drive, container, names().missing, more);
-    co_return value;
-  }
-  PyObject* method = cpython::lookup_type(default_dict_type(), names().missing);
-  value = co_await call_two(drive, Val::constant(method), container, key);
-  co_return value;
-}
-
-// key in set, of a set that the trace made, where the class of the key computes the hash in Python.
-Task<Val> contains_hashed(Drive& drive, Arguments args) {
-  Recorder& recorder = drive.recorder();
-  const Val set = recorder.content_of(args.values[0]);
-  PyObject* key = co_await identity_key(drive, args.values[1]);
-  const bool found = recorder.model(set).keys.holds(key);
-  co_return Val::constant(found != (args.values[2].object() == Py_True) ? Py_True : Py_False);
-}
-
-}  // namespace
-
-// container[key] inside C code.
-Task<Val> get_item(Drive& drive, Val container, Val key) {
-  Recorder& recorder = drive.recorder();
-  PyTypeObject* type = recorder.type_of(container);
-  if (type == nullptr || container.is_reg()) co_await drive.unknown();
-  if (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript &&
-      !inherits_getitem(recorder, container, type)) {
-    Vals more(1, key);
-    Val result = co_await call_special(drive, container, names().getitem, more);
-    co_return result;
-  }
-  if (is_dict_like(recorder, container)) {
-    Val value;
-    const int found = mapping_find(recorder, container, key, &value);
-    if (found < 0 && container.is_const() && recorder.live()) {
-      value = co_await get_item_hashed(drive, container, key);
-      co_return value;
-    }
-    if (found < 0) co_await drive.unknown();
-    if (found == 0 && (type == default_dict_type() || !is_builtin_dict(type))) {
-      value = co_await missing_item(drive, container, key);
-    } else if (found == 0) {
-      co_await drive.raise();
-    }
-    co_return value;
-  }
-  Val index = co_await index_of_value(drive, key), item;
-  const Py_ssize_t size = recorder.count_items(container);
-  if (size < 0) co_await drive.unknown();
-  Py_ssize_t at = PyLong_AsSsize_t(index.object());
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
-  if (at < 0) at += size;
-  if (at < 0 || at >= size) co_await drive.raise();
-  if (recorder.item_at(container, static_cast<size_t>(at), false, &item) <= 0) co_await drive.unknown();
-  co_return item;
-}
-
-namespace {
 
 Task<Val> item_of(Drive& drive, Arguments args) {
-  Val item = co_await get_item(drive, args.values[0], args.values[1]);
+  Val item = co_await get_item(drive, args.values[0], args.values[1], true);
   co_return item;
 }
 
@@ -326,13 +186,23 @@ Task<Val> item_of(Drive& drive, Arguments args) {
 
 static void load_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
   if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, pops, 1)) return;
-  if (!subscript(recorder, frame, container, key, pops) && recorder.live()) {
+  PyTypeObject* type = recorder.type_of(container);
+  if (type != nullptr && !container.is_reg()) {
+    if (key.is_reg() && !recorder.touches_tensor(key))
+      if (const Val forced = recorder.force(key); !forced.is_null()) key = forced;
+    if (observe_item(recorder, frame, container, key, pops) || !recorder.live()) return;
+    Val item;
+    const int found = known_item(recorder, container, key, &item);
+    if (!recorder.live()) return;
+    if (found > 0) return recorder.known(frame, pops, item);
+    if (found == 0) return recorder.will_raise(frame, pops);
+    if (type == &PyType_Type && class_subscript(recorder, frame, container, key, pops) == Invoke::kStarted) return;
     Arguments args;
     args.values = {container, key};
-    if (drive(recorder, frame, item_of, args, pops) != Invoke::kUnknown) return;
-    PyTypeObject* type = recorder.type_of(container);
-    recorder.stop(Abort::kUnknownOperand, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
+    if (!recorder.live() || drive(recorder, frame, item_of, args, pops) != Invoke::kUnknown) return;
   }
+  if (recorder.live())
+    recorder.stop(Abort::kUnknownOperand, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
 }
 
 void step_subscr(Recorder& recorder, ShadowFrame& frame) {
@@ -362,107 +232,11 @@ void step_load_slice(Recorder& recorder, ShadowFrame& frame) {
   load_item(recorder, frame, frame.top(3), slice_on_top(recorder, frame), 3);
 }
 
-namespace {
-
-// `in` walks through it and compares: sequences, views of values, iterators, classes with __iter__ alone.
-bool is_searched(Recorder& recorder, Val container) {
-  PyTypeObject* type = recorder.type_of(container);
-  if (type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains == nullptr) return true;
-  return type == &PyDictValues_Type || type->tp_as_sequence->sq_contains == PyList_Type.tp_as_sequence->sq_contains ||
-         type->tp_as_sequence->sq_contains == PyTuple_Type.tp_as_sequence->sq_contains ||
-         recorder.is_virtual(container, VirtualKind::kDeque);
-}
-
-Task<Val> search(Drive& drive, Arguments args) {
-  const bool invert = args.values[2].object() == Py_True;
-  Val iterator = co_await get_iter(drive, args.values[0]);
-  for (;;) {
-    Val item = co_await iter_next(drive, iterator);
-    if (item.is_null()) break;
-    const bool equal = co_await equals(drive, item, args.values[1]);
-    if (equal) co_return Val::constant(invert ? Py_False : Py_True);
-  }
-  co_return Val::constant(invert ? Py_True : Py_False);
-}
-
-bool start_search(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {
-  Arguments args;
-  args.values = {container, key, Val::constant(invert ? Py_True : Py_False)};
-  return drive(recorder, frame, search, args, pops) == Invoke::kStarted;
-}
-
-}  // namespace
-
-bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {
-  container = recorder.content_of(container);
-  PyTypeObject* type = recorder.type_of(container);
-  if (type == nullptr || container.is_reg()) return false;
-  int found = -1;
-  bool viewed = false;
-  if (recorder.is_virtual(container, VirtualKind::kView) && type != &PyDictValues_Type) {
-    viewed = true;
-    const bool of_keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type || type == &PyDictProxy_Type;
-    if (!of_keys) return false;  // values and pairs are compared one by one
-    container = recorder.virtual_field(container, 0);
-    if (type == &PyDictItems_Type) return false;
-    if (recorder.model(container.is_virtual() ? container : Val::virtual_object(0)).kind == VirtualKind::kView)
-      return false;
-    type = recorder.type_of(container);
-  }
-  PyObject* object = is_searched(recorder, container) ? key.object() : recorder.key_in(container, key);
-  if (!recorder.live()) return false;
-  // A dict of a class of the program's is looked into as others are, by its view whatever the class says.
-  const bool derived = recorder.is_virtual(container, VirtualKind::kDict) &&
-                       (viewed || type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains);
-  if (container.is_virtual() && (is_builtin_dict(type) || derived || type == &PySet_Type || type == &PyFrozenSet_Type ||
-                                 recorder.is_virtual(container, VirtualKind::kInstance))) {
-    Val value;
-    if (recorder.model(container).kind == VirtualKind::kInstance) {
-      if (type->tp_as_sequence == nullptr ||
-          type->tp_as_sequence->sq_contains != PyDict_Type.tp_as_sequence->sq_contains) {
-        if (is_searched(recorder, container)) return start_search(recorder, frame, container, key, pops, invert);
-        return invoke_special(recorder, frame, container, names().contains, {key},
-                              invert ? Then::kNotTruth : Then::kTruth, pops) == Invoke::kStarted;
-      }
-    }
-    if (object == nullptr || !cpython::is_native_key(object)) return false;
-    found = recorder.dict_find(container, object, &value);
-  } else if (container.is_const() && PyDict_Check(container.object()) &&
-             type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains) {
-    Val value;
-    const int there = object == nullptr ? -1 : recorder.find_item(container.object(), object, &value);
-    if (there < 0) return false;
-    found = there > 0;
-  } else if (container.is_const() && PyAnySet_CheckExact(container.object())) {
-    if (object == nullptr) return false;
-    found = recorder.reads().guarded_set_holds(container.object(), object);
-  } else if (type == &PyUnicode_Type && object != nullptr && container.is_const()) {
-    if (!PyUnicode_CheckExact(object)) return false;
-    found = PyUnicode_Contains(container.object(), object);
-  } else if (type->tp_as_sequence != nullptr &&
-             type->tp_as_sequence->sq_contains == cpython::slot_functions().contains) {
-    return invoke_special(recorder, frame, container, names().contains, {key}, invert ? Then::kNotTruth : Then::kTruth,
-                          pops) == Invoke::kStarted;
-  } else if (type == &PyRange_Type && object != nullptr && cpython::is_scalar(object)) {
-    found = PySequence_Contains(container.object(), object);
-  } else if (is_searched(recorder, container)) {
-    return start_search(recorder, frame, container, key, pops, invert);
-  }
-  if (found < 0 || !recorder.live()) return false;
-  recorder.known(frame, pops, Val::constant((found != 0) != invert ? Py_True : Py_False));
-  return true;
-}
-
 void step_contains(Recorder& recorder, ShadowFrame& frame, bool invert) {
   Val key = frame.top(2), container = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kContains, {container, key}, 2, 1, invert ? 1 : 0)) return;
   if (!contains(recorder, frame, container, key, 2, invert) && recorder.live()) {
     PyTypeObject* type = recorder.type_of(container);
-    Arguments args;
-    args.values = {container, key, Val::constant(invert ? Py_True : Py_False)};
-    if (recorder.is_virtual(recorder.content_of(container), VirtualKind::kSet) &&
-        drive(recorder, frame, contains_hashed, args, 2) != Invoke::kUnknown)
-      return;
     recorder.stop(Abort::kUnknownOperand, std::string("membership in ") + (type == nullptr ? "?" : type->tp_name));
   }
 }

@@ -322,7 +322,7 @@ USES: dict[str, Any] = {
     "all": lambda holder: all((flips(holder.x, holder.s) > i).all() for i in (-100, -200)),
     "sorted": lambda holder: sorted((2, 1), key=lambda i: flips(holder.x, holder.s)[0].item() * i),
 }
-STOPS = {"as_bool": "stops at bool() of an object"}
+STOPS = {}
 if sys.version_info < (3, 14):  # which has a loop in its place
     STOPS["all"] = "stops where all() drives a generator with operators"
 

@@ -278,6 +278,7 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
     case Then::kGetAttrDefault:
     case Then::kNext:
     case Then::kSend:
+    case Then::kUnpack:
       pending.result = value;
       break;
     case Then::kInit:

@@ -14,14 +14,9 @@ inline void take_owned(Recorder& recorder, ShadowFrame& frame, PyObject* result)
 
 // An operation on scalars of which at least one is a register: computed at replay. False: it is none.
 bool compute_scalars(Recorder&, ShadowFrame&, SiteKind kind, int oparg, const Vals& operands, int pops);
-// Comparing objects of this class runs no Python and looks at nothing mutable.
-bool native_comparison(PyTypeObject* type) noexcept;
 
 // Shared by instructions and built-in functions. Each sets up the pending result, or returns false: not known (or
 // stopped).
-// A method that the class of `object` defines in Python for an operator.
-Invoke invoke_special(Recorder&, ShadowFrame&, Val object, PyObject* name, std::initializer_list<Val> more, Then then,
-                      int pops);
 bool contains(Recorder&, ShadowFrame&, Val container, Val key, int pops, bool invert);
 bool make_iterator(Recorder&, ShadowFrame&, Val iterable, int pops);
 // The next item of a known iterator: 1 and *item, 0 at the end, -1 not known.

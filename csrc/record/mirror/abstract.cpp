@@ -117,26 +117,42 @@ Task<Val> call_two(Drive& drive, Val callable, Val first, Val second) {
   co_return result;
 }
 
-Task<Val> call_function(Drive& drive, PyObject* function, Arguments args, bool last) {
-  const Invoke outcome = drive.recorder().invoke_function(drive.frame(), Val::constant(function), args, Then::kPush, 0);
+PyObject* special_method(Recorder& recorder, Val object, PyObject* name) {
+  PyTypeObject* type = recorder.type_of(object);
+  PyObject* dict = nullptr;
+  if (type == nullptr || (object.is_reg() && !recorder.touches_tensor(object))) return nullptr;
+  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return nullptr;
+  PyObject* method = recorder.lookup_type(type, name);
+  return recorder.live() && method != nullptr && Py_TYPE(method) == &PyFunction_Type ? method : nullptr;
+}
+
+Task<Inner> enter_function(Drive& drive, PyObject* function, Arguments args, bool last) {
+  const Then then = last ? drive.then() : Then::kPush;
+  const Invoke outcome = drive.recorder().invoke_function(drive.frame(), Val::constant(function), args, then, 0);
   if (last && drive.leave(outcome)) co_await Drive::Never();
   const Inner inner = co_await drive.wait(outcome);
+  co_return inner;
+}
+
+Task<Val> call_function(Drive& drive, PyObject* function, Arguments args, bool last) {
+  const Inner inner = co_await enter_function(drive, function, args, last);
   if (inner.raised) co_await drive.pass_on();
   co_return inner.value;
 }
 
 Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more, bool last) {
-  Recorder& recorder = drive.recorder();
-  PyTypeObject* type = recorder.type_of(object);
-  PyObject* dict = nullptr;
-  if (type == nullptr || (object.is_reg() && !recorder.touches_tensor(object))) co_await drive.unknown();
-  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) co_await drive.unknown();
-  PyObject* method = recorder.lookup_type(type, name);
-  if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyFunction_Type) co_await drive.unknown();
+  PyObject* method = special_method(drive.recorder(), object, name);
+  if (method == nullptr) co_await drive.unknown();
   Arguments args;
   args.values.push_back(object);
   args.values.insert(args.values.end(), more.begin(), more.end());
   const Val result = co_await call_function(drive, method, args, last);
+  co_return result;
+}
+
+Task<Val> special_of(Drive& drive, Arguments args) {
+  const Vals more(args.values.begin() + 2, args.values.end());
+  const Val result = co_await call_special(drive, args.values[0], args.values[1].object(), more, true);
   co_return result;
 }
 

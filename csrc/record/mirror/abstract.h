@@ -18,10 +18,13 @@ Task<Val> call_one(Drive& drive, Val callable, Val argument);
 Task<Val> call_two(Drive& drive, Val callable, Val first, Val second);
 // The exact class, guarded; null: not known.
 PyTypeObject* guarded_type(Recorder& recorder, Val value);
-// A function in Python.
+// A function in Python. The first gives what became of it, the second hands on what it raises.
+Task<Inner> enter_function(Drive& drive, PyObject* function, Arguments args, bool last = false);
 Task<Val> call_function(Drive& drive, PyObject* function, Arguments args, bool last = false);
-// The class's own method in Python for an operator.
+// The class's own method in Python for an operator; null: it has none, or the recording stopped.
+PyObject* special_method(Recorder& recorder, Val object, PyObject* name);
 Task<Val> call_special(Drive& drive, Val object, PyObject* name, Vals more, bool last = false);
+Task<Val> special_of(Drive& drive, Arguments args);  // the same as an instruction: (object, name, *more)
 
 // iter(iterable), next(iterator): Null at its end; all that an iterable gives.
 Task<Val> get_iter(Drive& drive, Val iterable);
@@ -74,8 +77,9 @@ struct OperatorMethods {
   PyObject *plain, *reflected, *inplace;
 };
 const OperatorMethods& operator_methods(int op);
-Task<Val> binary(Drive& drive, int op, Val left, Val right);
-Task<Val> binary_refused(Drive& drive, int op, Val left, Val right);  // after the first method of the left operand
+// `last`: a method of the left operand that comes first may be left to (Drive::leave), with kBinary.
+Task<Val> binary(Drive& drive, int op, Val left, Val right, bool last = false);
+Task<Val> binary_refused(Drive& drive, int op, Val left, Val right);  // after that method
 Task<Val> compare(Drive& drive, int op, Val left, Val right);
 Task<bool> equals(Drive& drive, Val left, Val right);
 // 1: one object, 0: two, -1: a replay may have either.

@@ -78,6 +78,16 @@ bool compares_as(PyTypeObject* type, PyTypeObject* builtin) {
   return type->tp_richcompare == builtin->tp_richcompare;
 }
 
+// Comparing objects of this class runs no Python and looks at nothing mutable. Such are what the adapter owns, too:
+// dtypes, devices.
+bool native_comparison(Recorder& recorder, PyTypeObject* type) {
+  for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type,
+                              &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
+    if (compares_as(type, known)) return true;
+  return type->tp_richcompare == nullptr ||
+         (recorder.adapter() != nullptr && recorder.adapter()->claims(reinterpret_cast<PyObject*>(type)));
+}
+
 // A comparison in C on these two: plain values, or objects that it tells apart by what never changes.
 Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
@@ -112,11 +122,11 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
   }
   PyObject* dict = nullptr;
   Ref a = plain_object(recorder, left), b = plain_object(recorder, right);
-  if (!a && left.is_const() && native_comparison(type)) a = Ref::borrow(left.object());
+  if (!a && left.is_const() && native_comparison(recorder, type)) a = Ref::borrow(left.object());
   if (a && !b && right.is_const()) b = Ref::borrow(right.object());
   if (!a || !recorder.live()) co_await drive.unknown();
   // What cannot be an operand of this comparison, whatever is in it.
-  if (!b && native_comparison(type)) co_return not_implemented();
+  if (!b && native_comparison(recorder, type)) co_return not_implemented();
   if (!b || !recorder.guard_instance(a.get(), &dict) || !recorder.guard_instance(b.get(), &dict))
     co_await drive.unknown();
   if (left.is_const()) recorder.reads().guard_value(left.object());

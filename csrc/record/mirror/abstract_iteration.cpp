@@ -30,19 +30,14 @@ Val next_of_enumerate(Recorder& recorder, Val iterator, Val next, Val item) {
 
 // __next__ in Python.
 Task<Val> next_of_class(Drive& drive, Val iterator) {
-  Recorder& recorder = drive.recorder();
-  PyTypeObject* type = recorder.type_of(iterator);
-  PyObject* dict = nullptr;
-  if (iterator.is_const() && !recorder.guard_instance(iterator.object(), &dict)) co_await drive.unknown();
-  PyObject* method = recorder.lookup_type(type, names().next);
-  if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyFunction_Type) co_await drive.unknown();
+  PyObject* method = special_method(drive.recorder(), iterator, names().next);
+  if (method == nullptr) co_await drive.unknown();
   Arguments args;
   args.values.push_back(iterator);
-  const Invoke outcome = recorder.invoke_function(drive.frame(), Val::constant(method), args, Then::kPush, 0);
-  Inner inner = co_await drive.wait(outcome);
+  const Inner inner = co_await enter_function(drive, method, args);
   if (!inner.raised) co_return inner.value;
   if (!drive.is_raised(PyExc_StopIteration)) co_await drive.pass_on();
-  drive.set_returned(recorder.stop_value());
+  drive.set_returned(drive.recorder().stop_value());
   drive.caught();
   co_return Val();
 }

@@ -115,6 +115,9 @@ bool repeat(Recorder& recorder, Val sequence, Val count, Val* result) {
 Task<Val> native(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   const int base = op >= nb::kInPlaceAdd ? op - nb::kInPlaceAdd : op;
+  for (Val* value : {&left, &right})
+    if (value->is_reg()) *value = recorder.force(*value);
+  if (!recorder.live() || left.is_null() || right.is_null()) co_await drive.unknown();
   Val result;
   PyTypeObject* type = recorder.type_of(left);
   Arguments both;
@@ -182,36 +185,14 @@ static Val combine_numbers(Recorder& recorder, int op, Val left, Val right) {
 }
 
 // vectorcall_maybe(name, self, other): NotImplemented when the class has no such method.
-Task<Val> call_maybe(Drive& drive, PyObject* name, Val self, Val other) {
+Task<Val> call_maybe(Drive& drive, PyObject* name, Val self, Val other, bool last = false) {
   Recorder& recorder = drive.recorder();
   PyObject* method = recorder.lookup_type(recorder.type_of(self), name);
   if (!recorder.live()) co_await drive.unknown();
   if (method == nullptr || method == Py_None) co_return not_implemented();
   Vals more;
   more.push_back(other);
-  Val result = co_await call_special(drive, self, name, more);
-  co_return result;
-}
-
-// The function that fills the slot of classes with methods in Python (SLOT1BINFULL in typeobject.c).
-Task<Val> python_slot(Drive& drive, const OperatorMethods* methods, Val left, Val right, bool of_left, bool of_right) {
-  Recorder& recorder = drive.recorder();
-  PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
-  bool other = a != b && of_right;
-  if (of_left) {
-    if (other && PyType_IsSubtype(b, a)) {
-      PyObject* theirs = recorder.lookup_type(b, methods->reflected);
-      if (theirs != nullptr && theirs != recorder.lookup_type(a, methods->reflected)) {
-        Val result = co_await call_maybe(drive, methods->reflected, right, left);
-        if (result.object() != Py_NotImplemented) co_return result;
-        other = false;
-      }
-    }
-    Val result = co_await call_maybe(drive, methods->plain, left, right);
-    if (result.object() != Py_NotImplemented || a == b) co_return result;
-  }
-  if (!other) co_return not_implemented();
-  Val result = co_await call_maybe(drive, methods->reflected, right, left);
+  Val result = co_await call_special(drive, self, name, more, last);
   co_return result;
 }
 
@@ -224,38 +205,46 @@ bool knows_only_itself(PyTypeObject* type, int op) {
   return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && type->tp_base == &PyBaseObject_Type;
 }
 
+// The class, guarded where the operand existed before; null: not known.
+PyTypeObject* operand_type(Recorder& recorder, Val value) {
+  return value.is_reg() ? recorder.type_of(value) : guarded_type(recorder, value);
+}
+
 }  // namespace
 
-Task<Val> binary(Drive& drive, int op, Val left, Val right) {
+// As binary_op1 of abstract.c, and the function that fills the slot of classes with methods in Python (SLOT1BINFULL of
+// typeobject.c).
+Task<Val> binary(Drive& drive, int op, Val left, Val right, bool last) {
   Recorder& recorder = drive.recorder();
   if (const Val number = combine_numbers(recorder, op, left, right); !number.is_null()) co_return number;
   if (const Val number = recorder.compute_number(SiteKind::kBinary, op, left, right); !number.is_null())
     co_return number;
-  for (Val* value : {&left, &right})
-    if (value->is_reg() && !recorder.touches_tensor(*value)) *value = recorder.force(*value);
-  if (!recorder.live() || left.is_null() || right.is_null()) co_await drive.unknown();
-  PyTypeObject *a = guarded_type(recorder, left), *b = guarded_type(recorder, right);
-  if (a == nullptr || b == nullptr) co_await drive.unknown();
+  PyTypeObject *a = operand_type(recorder, left), *b = operand_type(recorder, right);
+  if (a == nullptr || b == nullptr || recorder.touches_tensor(left)) co_await drive.unknown();
   const OperatorMethods* methods = &operator_methods(op);
   const bool of_left = has_python_slot(recorder, a, *methods), of_right = has_python_slot(recorder, b, *methods);
   if (!recorder.live()) co_await drive.unknown();
-  if (op >= nb::kInPlaceAdd && (a->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
-    PyObject* method = recorder.lookup_type(a, methods->inplace);
-    if (method != nullptr) {
-      Val result = co_await call_maybe(drive, methods->inplace, left, right);
-      if (result.object() != Py_NotImplemented) co_return result;
-    }
-  }
-  if (!of_left && !of_right) {
-    Val result = co_await native(drive, op, left, right);
+  const bool derived = a != b && PyType_IsSubtype(b, a);
+  const bool inplace = op >= nb::kInPlaceAdd && (a->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 &&
+                       recorder.lookup_type(a, methods->inplace) != nullptr;
+  if (!inplace && !of_left && recorder.touches_tensor(right)) co_await drive.unknown();
+  Val result = not_implemented();
+  if (inplace) {
+    result = co_await call_maybe(drive, methods->inplace, left, right, last);
+  } else if (!of_left && !of_right) {
+    result = co_await native(drive, op, left, right);
     co_return result;
+  } else if (of_left != of_right && (derived || (of_right && !knows_only_itself(a, op)))) {
+    co_await drive.unknown();
+  } else if (of_left) {
+    PyObject* theirs = derived ? recorder.lookup_type(b, methods->reflected) : nullptr;
+    const bool first = theirs != nullptr && theirs != recorder.lookup_type(a, methods->reflected);
+    if (first) result = co_await call_maybe(drive, methods->reflected, right, left);
+    if (result.object() != Py_NotImplemented) co_return result;
+    result = co_await call_maybe(drive, methods->plain, left, right, last && !first);
+    if (first && result.object() == Py_NotImplemented) co_await drive.raise();
   }
-  const bool both = of_left && of_right;
-  const bool odd = !both && (of_left ? PyType_IsSubtype(b, a) || !knows_only_itself(b, op)
-                                     : PyType_IsSubtype(b, a) || !knows_only_itself(a, op));
-  if (odd) co_await drive.unknown();
-  Val result = co_await python_slot(drive, methods, left, right, of_left, of_right);
-  if (result.object() == Py_NotImplemented) co_await drive.raise();
+  if (result.object() == Py_NotImplemented) result = co_await binary_refused(drive, op, left, right);
   co_return result;
 }
 

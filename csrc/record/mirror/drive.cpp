@@ -101,23 +101,21 @@ Invoke Drive::end() {
       break;
   }
   const Val value = root_.handle().promise().value;
-  Pending& pending = recorder_.await(frame_, pops_, completion_ == Completion::kDrop ? 0 : 1);
+  Pending& pending = recorder_.await(frame_, pops_, then_ == Then::kDrop ? 0 : then_ == Then::kUnpack ? 4 : 1);
   pending.result = value;
   pending.has_result = !value.is_null();
-  if (completion_ == Completion::kLoop) pending.then = Then::kNext;
-  if (completion_ == Completion::kSend) pending.then = Then::kSend, pending.y = returned_;
-  if (completion_ == Completion::kUnpack) pending.pushes = 4;
+  pending.then = then_;
+  if (then_ == Then::kSend) pending.y = returned_;
   pending.finish = finish_;
   return Invoke::kStarted;
 }
 
-Invoke drive(Recorder& recorder, ShadowFrame& frame, Driven function, const Arguments& args, int pops,
-             Completion completion) {
+Invoke drive(Recorder& recorder, ShadowFrame& frame, Driven function, const Arguments& args, int pops, Then then) {
   if (frame.drive) {
     frame.drive->defer(function, args);
     return Invoke::kStarted;
   }
-  frame.drive.reset(new Drive(recorder, frame, pops, completion));
+  frame.drive.reset(new Drive(recorder, frame, pops, then));
   return frame.drive->start(function, args);
 }
 

@@ -56,22 +56,14 @@ class [[nodiscard]] Task {
   Handle handle_;
 };
 
-// How a finished drive is made the result of the instruction.
-enum class Completion : uint8_t {
-  kPush,    // the result is pushed
-  kDrop,    // nothing is pushed: stores, branches
-  kLoop,    // FOR_ITER: Null ends the loop
-  kSend,    // SEND: Null is the end, of which `returned` tells the result
-  kUnpack,  // the items of the result are pushed, the first on top
-};
-
 class Drive : public FromPool {
  public:
-  Drive(Recorder& recorder, ShadowFrame& frame, int pops, Completion completion)
-      : recorder_(recorder), frame_(frame), pops_(pops), completion_(completion) {}
+  Drive(Recorder& recorder, ShadowFrame& frame, int pops, Then then)
+      : recorder_(recorder), frame_(frame), pops_(pops), then_(then) {}
 
   Recorder& recorder() noexcept { return recorder_; }
   ShadowFrame& frame() noexcept { return frame_; }
+  Then then() const noexcept { return then_; }  // how the result becomes that of the instruction
 
   // Awaiting this ends the drive.
   struct Never {
@@ -105,7 +97,7 @@ class Drive : public FromPool {
   // The result is what `finish` makes of CPython's, at the end of the instruction; only for the outermost task.
   void observe(Finish finish) noexcept { finish_ = finish; }
 
-  // What SEND takes for the result of an iterator that has ended.
+  // The result of an iterator that has ended, which kSend takes.
   void set_returned(Val value) noexcept { returned_ = value; }
   Val returned() const noexcept { return returned_; }
 
@@ -139,7 +131,7 @@ class Drive : public FromPool {
   Recorder& recorder_;
   ShadowFrame& frame_;
   int pops_;
-  Completion completion_;
+  Then then_;
   State state_ = State::kRunning;
   bool waited_ = false;  // the instruction has begun: what is not understood now stops the recording
   Task<Val> root_{nullptr};
@@ -180,8 +172,9 @@ void Task<T>::await_suspend(std::coroutine_handle<> caller) noexcept {
   handle_.promise().drive.next(handle_);
 }
 
-// Runs a driven C callable as what the instruction does. Inside a drive it becomes part of that.
+// Runs a driven C callable as what the instruction does. Inside a drive it becomes part of that. A null result ends the
+// loop of kNext, or what kSend asks.
 Invoke drive(Recorder& recorder, ShadowFrame& frame, Driven function, const Arguments& args, int pops,
-             Completion completion = Completion::kPush);
+             Then then = Then::kPush);
 
 }  // namespace pijit

@@ -41,14 +41,15 @@ enum class Then : uint8_t {
   kPush,            // pushes it
   kInit,            // drops it and pushes x
   kReplace,         // drops it and pushes x, whatever it is
-  kNew,             // __new__ returned: x is the type; goes on with __init__ on recorder.saved arguments
+  kNew,             // __new__ returned: x is the type; __init__ is next, with the arguments in ShadowFrame::saved
   kDrop,            // nothing is pushed (setattr, setitem, delattr)
   kGetAttribute,    // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
   kGetAttrDefault,  // getattr(x, y, z): on AttributeError pushes z
   kHasAttr,         // hasattr: pushes True, or False on AttributeError
-  kNext,            // FOR_ITER over a generator or __next__: pushes above the iterator; StopIteration ends the loop
+  kNext,            // kForIter over a generator or __next__: pushes above the iterator; StopIteration ends the loop
   kBinary,          // an operator's method: pushes, unless it is NotImplemented
-  kSend,            // SEND: pushes what is yielded above the receiver; what is returned replaces it, and jumps
+  kSend,            // kSend: pushes what is yielded above the receiver; what is returned replaces it, and jumps
+  kUnpack,          // kUnpack: the items are pushed, the first on top
 };
 
 // What the current instruction of a frame is waiting for.
@@ -67,7 +68,7 @@ struct Pending {
   uint32_t run_out = kNone;       // the register that takes what `run` returns
   Then then = Then::kPush;
   uint8_t pushes =
-      1;         // 0: nothing; 2: as LOAD_METHOD; 3: y, then the result (BEFORE_WITH); 4: its items (UNPACK_SEQUENCE)
+      1;         // 0: nothing; 2: kLoadAttribute for a call; 3: kEnterWith, y and the result; 4: kUnpack, its items
   int pops = 0;  // operands it takes
   PyFunctionObject* function = nullptr;
   uint32_t generator = kNone;     // virtual generator that is to be resumed

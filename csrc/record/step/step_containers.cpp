@@ -75,7 +75,7 @@ void start_extend(Recorder& recorder, ShadowFrame& frame, Val target) {
   Arguments args;
   args.values = {target, frame.top()};
   if (!target.is_virtual()) return recorder.stop(Abort::kUnknownOperand, "extending an unknown container");
-  if (drive(recorder, frame, extend, args, 1, Completion::kDrop) == Invoke::kUnknown)
+  if (drive(recorder, frame, extend, args, 1, Then::kDrop) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "extending from an unknown iterable");
 }
 
@@ -131,25 +131,19 @@ Driven item_writer(Recorder& recorder, Val container, bool store) {
   return own ? nullptr : store ? dict_setitem : dict_delitem;
 }
 
-}  // namespace
-
-// A method that the class defines in Python for an operator slot.
-Invoke invoke_special(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name,
-                      std::initializer_list<Val> more, Then then, int pops) {
-  PyTypeObject* type = recorder.type_of(object);
-  if (type == nullptr || object.is_reg()) return Invoke::kUnknown;
-  PyObject* dict = nullptr;
-  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kUnknown;
-  PyObject* method = recorder.lookup_type(type, name);
-  if (!recorder.live()) return Invoke::kStopped;
-  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
-  Arguments args;
-  args.values.push_back(object);
-  args.values.insert(args.values.end(), more.begin(), more.end());
-  return recorder.invoke_function(frame, Val::constant(method), args, then, pops);
+// Writes or deletes (container, key, value or nothing). False: not known how.
+bool write_item(Recorder& recorder, ShadowFrame& frame, Arguments args, int pops) {
+  PyTypeObject* type = recorder.type_of(args.values[0]);
+  const bool store = args.values.size() == 3;
+  Driven write = item_writer(recorder, args.values[0], store);
+  if (write == nullptr && type != nullptr && type->tp_as_mapping != nullptr &&
+      type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript) {
+    write = special_of;
+    args.values.insert(args.values.begin() + 1, Val::constant(store ? names().setitem : names().delitem));
+  }
+  return recorder.live() && write != nullptr &&
+         drive(recorder, frame, write, args, pops, Then::kDrop) != Invoke::kUnknown;
 }
-
-namespace {
 
 // cls[key] of a plain class: its __class_getitem__, if that is a class method in Python.
 Invoke class_subscript(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
@@ -243,15 +237,10 @@ void step_contains(Recorder& recorder, ShadowFrame& frame, bool invert) {
 
 static void store_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, Val value, int pops) {
   if (recorder.ask_about(frame, SiteKind::kStoreSubscr, {container, key, value}, pops, 0)) return;
-  Driven store = item_writer(recorder, container, true);
   Arguments args;
   args.values = {container, key, value};
-  if (store != nullptr && drive(recorder, frame, store, args, pops, Completion::kDrop) != Invoke::kUnknown) return;
+  if (write_item(recorder, frame, args, pops)) return;
   PyTypeObject* type = recorder.type_of(container);
-  if (recorder.live() && store == nullptr && type != nullptr && type->tp_as_mapping != nullptr &&
-      type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript &&
-      invoke_special(recorder, frame, container, names().setitem, {key, value}, Then::kDrop, pops) == Invoke::kStarted)
-    return;
   if (recorder.live())
     recorder.stop(Abort::kWrite, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
 }
@@ -265,17 +254,9 @@ void step_store_slice(Recorder& recorder, ShadowFrame& frame) {
 }
 
 void step_delete_subscr(Recorder& recorder, ShadowFrame& frame) {
-  Val container = frame.top(2), key = frame.top(1);
-  Driven erase = item_writer(recorder, container, false);
   Arguments args;
-  args.values = {container, key};
-  if (erase != nullptr && drive(recorder, frame, erase, args, 2, Completion::kDrop) != Invoke::kUnknown) return;
-  PyTypeObject* type = recorder.type_of(container);
-  if (recorder.live() && erase == nullptr && type != nullptr && type->tp_as_mapping != nullptr &&
-      type->tp_as_mapping->mp_ass_subscript == cpython::slot_functions().ass_subscript &&
-      invoke_special(recorder, frame, container, names().delitem, {key}, Then::kDrop, 2) == Invoke::kStarted)
-    return;
-  if (recorder.live()) recorder.stop(Abort::kWrite, "deletion of an item");
+  args.values = {frame.top(2), frame.top(1)};
+  if (!write_item(recorder, frame, args, 2) && recorder.live()) recorder.stop(Abort::kWrite, "deletion of an item");
 }
 
 void step_build(Recorder& recorder, ShadowFrame& frame, Instruction now) {

@@ -53,7 +53,7 @@ void start_unpack(Recorder& recorder, ShadowFrame& frame, int before, int after,
   Arguments args;
   args.values = {frame.top(), number(before), number(after)};
   if (starred) args.values.push_back(Val::constant(Py_True));
-  if (drive(recorder, frame, unpack, args, 1, Completion::kUnpack) == Invoke::kUnknown)
+  if (drive(recorder, frame, unpack, args, 1, Then::kUnpack) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "unpacking");
 }
 
@@ -142,7 +142,7 @@ void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.may_resume(iterator))
     return static_cast<void>(recorder.expect_generator(frame, iterator, Then::kNext, 0));
   if (await_item(recorder, frame, iterator, Then::kNext) || recorder.go_advance(frame)) return;
-  if (drive(recorder, frame, next_of, only(iterator), 0, Completion::kLoop) == Invoke::kUnknown)
+  if (drive(recorder, frame, next_of, only(iterator), 0, Then::kNext) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
 }
 
@@ -185,9 +185,8 @@ void step_send(Recorder& recorder, ShadowFrame& frame) {
     return;
   }
   if (value.object() == Py_None && await_item(recorder, frame, receiver, Then::kSend)) return;
-  const Invoke outcome = value.object() == Py_None
-                             ? drive(recorder, frame, send_none, only(receiver), 0, Completion::kSend)
-                             : Invoke::kUnknown;
+  const Invoke outcome =
+      value.object() == Py_None ? drive(recorder, frame, send_none, only(receiver), 0, Then::kSend) : Invoke::kUnknown;
   if (outcome == Invoke::kUnknown) recorder.stop(Abort::kUnknownOperand, "yield from an unknown iterator");
 }
 

@@ -9,31 +9,23 @@
 namespace pijit {
 namespace {
 
-// Built-in immutable values whose operators run no Python and depend on nothing else.
-bool is_plain(PyObject* object) {
-  if (cpython::is_scalar(object)) return true;
-  if (PyTuple_CheckExact(object)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      if (!is_plain(PyTuple_GET_ITEM(object, i))) return false;
-    return true;
-  }
-  return PyRange_Check(object);
-}
-
 void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (cpython::is_scalar(result)) {
     frame.pending.result = recorder.owned(result);
-  } else if (is_plain(result)) {
+  } else if (is_plain_const(result)) {
     frame.pending.result = recorder.own_const(result);
   } else {
     recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
   }
 }
 
-// An operation on plain values: its result, or its exception, is always the same.
-void observe_plain(Recorder& recorder, ShadowFrame& frame, int pops) {
-  recorder.observe(frame, pops, take_result);
+// An operation on plain values: its result, or its exception, is always the same. False: one is no such value.
+bool observe_plain(Recorder& recorder, ShadowFrame& frame, std::initializer_list<Val> operands) {
+  for (const Val value : operands)
+    if (value.object() == nullptr || !is_plain_const(value.object())) return false;
+  recorder.observe(frame, static_cast<int>(operands.size()), take_result);
   frame.pending.folds = true;
+  return true;
 }
 
 void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
@@ -43,8 +35,8 @@ void take_concatenation(Recorder& recorder, ShadowFrame& frame, PyObject* result
 }
 
 Task<Val> binary_of(Drive& drive, Arguments args) {
-  Val result =
-      co_await binary(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1], args.values[2]);
+  Val result = co_await binary(drive, static_cast<int>(PyLong_AsLong(args.values[0].object())), args.values[1],
+                               args.values[2], true);
   co_return result;
 }
 
@@ -61,10 +53,11 @@ Task<Val> compare_of(Drive& drive, Arguments args) {
   co_return result;
 }
 
-Invoke drive_operator(Recorder& recorder, ShadowFrame& frame, Driven function, int oparg, Val left, Val right) {
+Invoke drive_operator(Recorder& recorder, ShadowFrame& frame, Driven function, int oparg, Val left, Val right,
+                      Then then = Then::kPush) {
   Arguments args;
   args.values = {recorder.owned(Ref::steal(PyLong_FromLong(oparg)).get()), left, right};
-  return drive(recorder, frame, function, args, 2);
+  return drive(recorder, frame, function, args, 2, then);
 }
 
 // A jump on the truth of an object whose class decides it in Python.
@@ -100,7 +93,7 @@ bool is_computable(Recorder& recorder, Val value) {
       if (!is_computable(recorder, item)) return false;
     return true;
   }
-  return value.object() != nullptr && is_plain(value.object());
+  return value.object() != nullptr && is_plain_const(value.object());
 }
 
 bool varies(Recorder& recorder, Val value) {
@@ -127,13 +120,6 @@ bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int 
   }
   recorder.compute(frame, operator_function(kind, oparg), operands, pops);
   return true;
-}
-
-bool native_comparison(PyTypeObject* type) noexcept {
-  for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type,
-                              &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
-    if (type->tp_richcompare == known->tp_richcompare) return true;
-  return type->tp_richcompare == nullptr;
 }
 
 // A scalar in a register: a replay leaves where its truth is another one.
@@ -256,7 +242,7 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   }
   Arguments args;
   args.values = {value};
-  const Invoke outcome = drive(recorder, frame, keep ? branch_of : truth_of, args, keep ? 0 : 1, Completion::kDrop);
+  const Invoke outcome = drive(recorder, frame, keep ? branch_of : truth_of, args, keep ? 0 : 1, Then::kDrop);
   if (outcome == Invoke::kUnknown) recorder.stop(Abort::kUnknownOperand, "truth of an object");
 }
 
@@ -279,30 +265,11 @@ void Recorder::finish_branch(ShadowFrame& frame, Val value) {
     frame.sp -= 1;
 }
 
-// The method of a class that takes a binary operator, if it is the left operand's own.
-Invoke binary_method(Recorder& recorder, ShadowFrame& frame, Val left, Val right, int oparg) {
-  PyTypeObject *type = recorder.type_of(left), *other = recorder.type_of(right);
-  if (type == nullptr || left.is_reg() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return Invoke::kUnknown;
-  if (other == nullptr || (other != type && PyType_IsSubtype(other, type))) return Invoke::kUnknown;
-  PyObject *dict = nullptr, *method = nullptr;
-  for (Val operand : {left, right})
-    if (operand.is_const() && !recorder.guard_instance(operand.object(), &dict)) return Invoke::kStopped;
-  const OperatorMethods& names = operator_methods(oparg);
-  if (oparg >= nb::kInPlaceAdd) method = recorder.lookup_type(type, names.inplace);
-  if (method == nullptr) method = recorder.lookup_type(type, names.plain);
-  if (!recorder.live()) return Invoke::kStopped;
-  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
-  Arguments args;
-  args.values = {left, right};
-  return recorder.invoke_function(frame, Val::constant(method), args, Then::kBinary, 2);
-}
-
 void step_binary(Recorder& recorder, ShadowFrame& frame, int op) {
   Val left = frame.top(2), right = frame.top(1);
   if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, op)) return;
   if (compute_scalars(recorder, frame, SiteKind::kBinary, op, {left, right}, 2) || !recorder.live()) return;
-  PyObject *a = left.object(), *b = right.object();
-  if (a != nullptr && b != nullptr && is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
+  if (observe_plain(recorder, frame, {left, right})) return;
   // Concatenation of tuples of other classes: the class of the result is what CPython makes it.
   Vals items;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
@@ -316,9 +283,8 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int op) {
       return recorder.observe(frame, 2, take_concatenation);
     }
   }
-  if (!recorder.live() || binary_method(recorder, frame, left, right, op) == Invoke::kStarted || !recorder.live())
-    return;
-  if (drive_operator(recorder, frame, binary_of, op, left, right) == Invoke::kUnknown)
+  if (!recorder.live()) return;
+  if (drive_operator(recorder, frame, binary_of, op, left, right, Then::kBinary) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, std::string(left_type == nullptr ? "?" : left_type->tp_name) + " and " +
                                               (right_type == nullptr ? "?" : right_type->tp_name));
 }
@@ -342,11 +308,13 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
   Val value = frame.top();
   if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, op)) return;
   if (compute_scalars(recorder, frame, SiteKind::kUnary, op, {value}, 1) || !recorder.live()) return;
-  if (value.object() != nullptr && is_plain(value.object())) return observe_plain(recorder, frame, 1);
+  if (observe_plain(recorder, frame, {value})) return;
   static PyObject* const special[] = {PyUnicode_InternFromString("__neg__"), PyUnicode_InternFromString("__pos__"),
                                       PyUnicode_InternFromString("__invert__")};
-  if (invoke_special(recorder, frame, value, special[op], {}, Then::kPush, 1) == Invoke::kStarted) return;
-  if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "a unary operator");
+  Arguments args;
+  args.values = {value, Val::constant(special[op])};
+  if (drive(recorder, frame, special_of, args, 1) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, "a unary operator");
 }
 
 void step_compare(Recorder& recorder, ShadowFrame& frame, int op, bool to_bool) {
@@ -356,27 +324,7 @@ void step_compare(Recorder& recorder, ShadowFrame& frame, int op, bool to_bool) 
     return;
   }
   if (compute_scalars(recorder, frame, SiteKind::kCompare, op, {left, right}, 2) || !recorder.live()) return;
-  PyObject *a = left.object(), *b = right.object();
-  if (a != nullptr && b != nullptr) {
-    if (is_plain(a) && is_plain(b)) return observe_plain(recorder, frame, 2);
-    PyTypeObject *x = Py_TYPE(a), *y = Py_TYPE(b);
-    // Objects whose comparison is C code of a built-in class: what CPython finds is what it always finds for these two.
-    if (native_comparison(x) && native_comparison(y)) {
-      PyObject* dict = nullptr;
-      for (PyObject* object : {a, b}) {
-        if (!recorder.guard_instance(object, &dict)) return;
-        recorder.reads().guard_value(object);
-      }
-      recorder.guard_type_version(x);
-      recorder.guard_type_version(y);
-      if (!recorder.live()) return;
-      return recorder.observe(frame, 2, take_result);
-    }
-    // Adapter-owned immutable values (dtypes, devices) compare natively.
-    if (recorder.adapter() != nullptr && recorder.adapter()->claims(reinterpret_cast<PyObject*>(x)) &&
-        (x == y || cpython::is_scalar(b)))
-      return recorder.observe(frame, 2, take_result);
-  }
+  if (observe_plain(recorder, frame, {left, right})) return;
   PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
   const Driven driven = to_bool ? compare_truth_of : compare_of;
   if (drive_operator(recorder, frame, driven, op, left, right) != Invoke::kUnknown) return;

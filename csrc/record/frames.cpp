@@ -271,24 +271,11 @@ void Recorder::end_at_return() {
 void Recorder::inner_returned(ShadowFrame& outer, Val value) {
   Pending& pending = outer.pending;
   switch (pending.then) {
-    case Then::kGetAttribute:
-      pending.result = pending.outer_then == Then::kHasAttr ? Val::constant(Py_True) : value;
-      break;
-    case Then::kPush:
-    case Then::kGetAttrDefault:
-    case Then::kNext:
-    case Then::kSend:
-    case Then::kUnpack:
-      pending.result = value;
-      break;
     case Then::kInit:
     case Then::kReplace:
       pending.result = pending.x;
       break;
     case Then::kDrop:
-      break;
-    case Then::kHasAttr:
-      pending.result = Val::constant(Py_True);
       break;
     case Then::kBinary:
       if (value.object() == Py_NotImplemented) return go_on_binary(outer);
@@ -296,9 +283,8 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
         return stop(Abort::kUnknownOperand, "what an operator's method returned");
       pending.result = value;
       break;
-    case Then::kNew:
-      if (after_new(outer, value) != Invoke::kStarted) stop(Abort::kUnknownCall, "__init__ of a class");
-      return;
+    default:
+      pending.result = value;
   }
   pending.has_result = true;
 }
@@ -308,47 +294,21 @@ bool Recorder::is_raised(PyObject* type) const {
   return raise_.type != nullptr && PyType_IsSubtype(raise_.type, reinterpret_cast<PyTypeObject*>(type));
 }
 
+// Only __getattr__ takes what a frame raised; all else hands it on.
 void Recorder::inner_raised(ShadowFrame& outer) {
-  Pending& pending = outer.pending;
-  bool attribute_error = is_raised(PyExc_AttributeError);
-  if (attribute_error) note_sought(pending);
-  switch (pending.then) {
-    case Then::kGetAttribute: {
-      if (!attribute_error) break;
-      PyObject* fallback = lookup_type(type_of(pending.x), names().getattr);
-      if (fallback == nullptr) break;
-      Arguments args;
-      args.values = {pending.x, pending.y};
-      raise_.foreseen = raise_.event = false;
-      Then then = pending.outer_then;
-      const Val z = pending.z, sought = pending.sought;
-      int pops = pending.pops, pushes = pending.pushes;
-      if (invoke_function(outer, Val::constant(fallback), args, then, pops) != Invoke::kStarted)
-        return stop(Abort::kUnknownAttribute, "__getattr__");
-      outer.pending.z = z;
-      outer.pending.sought = sought;
-      outer.pending.pushes = static_cast<uint8_t>(pushes);
-      return;
-    }
-    case Then::kGetAttrDefault:
-      if (!attribute_error) break;
-      raise_.foreseen = raise_.event = false;
-      pending.result = pending.z;
-      pending.has_result = true;
-      return;
-    case Then::kHasAttr:
-      if (!attribute_error) break;
-      raise_.foreseen = raise_.event = false;
-      pending.result = Val::constant(Py_False);
-      pending.has_result = true;
-      return;
-    case Then::kNext:
-      if (!is_raised(PyExc_StopIteration)) break;
-      raise_.foreseen = raise_.event = false;
-      return;
-    default:
-      break;
-  }
+  const Pending pending = outer.pending;
+  if (!is_raised(PyExc_AttributeError)) return;
+  note_sought(pending);
+  if (pending.then != Then::kGetAttribute) return;
+  PyObject* fallback = lookup_type(type_of(pending.x), names().getattr);
+  if (fallback == nullptr) return;
+  Arguments args;
+  args.values = {pending.x, pending.y};
+  raise_.foreseen = raise_.event = false;
+  if (invoke_function(outer, Val::constant(fallback), args, Then::kPush, pending.pops) != Invoke::kStarted)
+    return stop(Abort::kUnknownAttribute, "__getattr__");
+  outer.pending.sought = pending.sought;
+  outer.pending.pushes = pending.pushes;
 }
 
 }  // namespace pijit

@@ -218,20 +218,17 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   void set_type(Val reg, PyTypeObject* type);  // it is known now, until foreign code runs
 
   // -- calls (calls.cpp); the operands are still on the shadow stack, `pops` says how many
-  Invoke invoke(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops);
+  Invoke invoke(ShadowFrame& frame, Val callable, Arguments& args, int pops);
   Invoke invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops);
   Invoke invoke_body(ShadowFrame& frame, Val function, Val names);  // of a class statement
   Invoke invoke_type(ShadowFrame& frame, Val callable, Arguments& args, int pops);
-  Invoke invoke_instance(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops);
+  Invoke invoke_instance(ShadowFrame& frame, Val callable, Arguments& args, int pops);
   Invoke invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops);
-  Invoke after_new(ShadowFrame& frame, Val instance);  // type.__call__ goes on with __init__
-  Invoke get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result, bool* missing);
-  Invoke find_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
-                        bool* missing);
-  Invoke get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
-                               bool* missing);
-  Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
-                          bool* missing);
+  Invoke after_new(ShadowFrame& frame, Val instance, Arguments& args, int pops);  // type.__call__ goes on: __init__
+  Invoke get_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing);
+  Invoke find_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing);
+  Invoke get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing);
+  Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing);
   bool is_raised(PyObject* type) const;  // the exception that left the inner frame is of this class
   bool is_raising() const { return raise_.foreseen && raise_.type != nullptr; }
   void caught() { raise_.foreseen = raise_.event = false; }  // C code clears the exception of the inner frame

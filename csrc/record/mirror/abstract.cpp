@@ -83,12 +83,14 @@ Task<Val> call(Drive& drive, Val callable, Arguments args, bool last) {
   if (computed == 0) co_await drive.raise();
   if (computed > 0) co_return result;
   if (!recorder.live()) co_await drive.unknown();
-  const Invoke outcome = recorder.invoke(drive.frame(), callable, args, Then::kPush, 0);
+  const Invoke outcome = recorder.invoke(drive.frame(), callable, args, 0);
   if (last && drive.leave(outcome)) co_await Drive::Never();
   Inner inner = co_await drive.wait(outcome);
   Driven driven = drive.deferred();
   if (driven != nullptr) {
+    drive.go_inside();
     Val value = co_await driven(drive, drive.deferred_args());
+    drive.come_out();
     co_return value;
   }
   if (inner.raised) co_await drive.pass_on();
@@ -207,6 +209,12 @@ Task<bool> is_true(Drive& drive, Val value) {
   const long long length = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow != 0 || length < 0) co_await drive.unknown();
   co_return length != 0;
+}
+
+Task<Val> truth_of(Drive& drive, Arguments args) {
+  if (args.values.empty()) co_return truth_value(false);
+  const bool yes = co_await is_true(drive, args.values[0]);
+  co_return truth_value(yes);
 }
 
 }  // namespace pijit

@@ -62,14 +62,16 @@ Task<PyObject*> identity_key(Drive& drive, Val value);
 int known_item(Recorder& recorder, Val container, Val key, Val* item);
 // The same where that code may decide. `last`: its result is that of the instruction.
 Task<Val> get_item(Drive& drive, Val container, Val key, bool last = false);
-bool is_item_sequence(PyTypeObject* type);  // container[key] is C code of lists or tuples
-bool is_builtin_dict(PyTypeObject* type);   // and not of a class of the program's
+Task<Val> item_of(Drive& drive, Arguments args);  // the same as a call
+bool is_item_sequence(PyTypeObject* type);        // container[key] is C code of lists or tuples
+bool is_builtin_dict(PyTypeObject* type);         // and not of a class of the program's
 
 // operator.index(value)
 Task<Val> index_of_value(Drive& drive, Val value);
 
 // bool(value)
 Task<bool> is_true(Drive& drive, Val value);
+Task<Val> truth_of(Drive& drive, Arguments args);  // bool()
 
 // left <op> right, op as in BINARY_OP; left <op> right, op as in COMPARE_OP; left is right or left == right.
 // The methods of one binary operator (NB_...; an in-place one counts as the other), interned.

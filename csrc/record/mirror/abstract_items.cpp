@@ -119,6 +119,11 @@ Task<Val> get_item(Drive& drive, Val container, Val key, bool last) {
   co_return item;
 }
 
+Task<Val> item_of(Drive& drive, Arguments args) {
+  Val item = co_await get_item(drive, args.values[0], args.values[1], true);
+  co_return item;
+}
+
 namespace {
 
 // `in` walks through it and compares: sequences, views of values, iterators, classes with __iter__ alone.

@@ -47,10 +47,7 @@ Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type
   if (Py_TYPE(init) == &PyFunction_Type) {
     if (!is_plain_exception(type)) return Invoke::kUnknown;
     const Vals positional(args.values.begin(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
-    await(frame, pops, 1);
-    Invoke outcome = after_new(frame, make_exception(type, positional));
-    if (outcome != Invoke::kStarted) frame.pending.active = false;
-    return outcome;
+    return after_new(frame, make_exception(type, positional), args, pops);
   }
   Vals parts;
   if (!args.names.empty() || decides_by_arguments(type, args.values.size())) return Invoke::kUnknown;

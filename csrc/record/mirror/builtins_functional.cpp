@@ -50,8 +50,7 @@ Task<Val> get_attribute(Drive& drive, Val object, Val name) {
   if (name.object() == nullptr || !PyUnicode_CheckExact(name.object())) co_await drive.unknown();
   Val result;
   bool missing = false;
-  const Invoke outcome =
-      recorder.get_attribute(drive.frame(), object, name.object(), Then::kPush, 0, &result, &missing);
+  const Invoke outcome = recorder.get_attribute(drive.frame(), object, name.object(), 0, &result, &missing);
   if (missing) co_await drive.raise();
   if (outcome == Invoke::kStarted && !drive.frame().pending.active) co_return result;
   Inner inner = co_await drive.wait(outcome);
@@ -115,16 +114,6 @@ template <int kOp>
 Task<Val> relate(Drive& drive, Arguments args) {
   Val result = co_await compare(drive, kOp, args.values[0], args.values[1]);
   co_return result;
-}
-
-Task<Val> get_operator_item(Drive& drive, Arguments args) {
-  Val item = co_await get_item(drive, args.values[0], args.values[1]);
-  co_return item;
-}
-
-Task<Val> operator_truth(Drive& drive, Arguments args) {
-  const bool yes = co_await is_true(drive, args.values[0]);
-  co_return Val::constant(yes ? Py_True : Py_False);
 }
 
 // A lock is taken and given back at replay as it was while recording.
@@ -196,8 +185,8 @@ constexpr KnownCallable kFunctionalRows[] = {
     {"_operator", "gt", folded<relate<Py_GT>>, 2, 2, kComputes},
     {"_operator", "ge", folded<relate<Py_GE>>, 2, 2, kComputes},
     {"_operator", "neg pos not_ index", fold, 1, 1, kComputes},
-    {"_operator", "getitem", get_operator_item, 2, 2},
-    {"_operator", "truth", operator_truth, 1, 1},
+    {"_operator", "getitem", item_of, 2, 2},
+    {"_operator", "truth", truth_of, 1, 1},
     {"_thread", "RLock.__exit__", lock_block<0, false>, 1, kAny},
     {"_thread", "LockType.__exit__", lock_block<1, false>, 1, kAny},
     // Where `with` calls __enter__ as anything else is called.

@@ -110,12 +110,6 @@ Task<Val> drive_divmod(Drive& drive, Arguments args) {
   co_return result;
 }
 
-Task<Val> make_bool(Drive& drive, Arguments args) {
-  if (args.values.empty()) co_return Val::constant(Py_False);
-  const bool yes = co_await is_true(drive, args.values[0]);
-  co_return Val::constant(yes ? Py_True : Py_False);
-}
-
 }  // namespace
 
 // operator.index: an int, or what __index__ in Python gives.
@@ -143,7 +137,7 @@ constexpr KnownCallable kNumberRows[] = {
     {"builtins", "bytes", handed<6>, 0, 3, kNamed | kComputes},
     {"builtins", "pow", folded<drive_pow>, 2, 3, kNamed | kComputes},
     {"builtins", "divmod", folded<drive_divmod>, 2, 2, kComputes},
-    {"builtins", "bool", make_bool, 0, 1},
+    {"builtins", "bool", truth_of, 0, 1},
     {"builtins", "range", fold, 1, 3, kComputes},
     {"builtins", "range.index range.count", fold, 2, 2, kComputes},
     {"math",

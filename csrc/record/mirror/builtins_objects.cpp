@@ -145,39 +145,49 @@ Invoke builtin_abc_subclasscheck(Recorder& recorder, ShadowFrame& frame, Argumen
   return abc_check(recorder, frame, args, pops, type, type);
 }
 
-Invoke attribute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops, bool ask_only) {
-  PyObject* name = args.values[1].object();
-  if (name == nullptr || !PyUnicode_CheckExact(name)) return Invoke::kUnknown;
-  bool has_default = args.values.size() == 3;
-  Val fallback = has_default ? args.values[2] : Val(), object = args.values[0], result;
-  bool missing = false;
-  Then then = ask_only ? Then::kHasAttr : has_default ? Then::kGetAttrDefault : Then::kPush;
-  Invoke outcome = recorder.get_attribute(frame, object, name, then, pops, &result, &missing);
+bool names_attribute(const Arguments& args) {
+  return args.values[1].object() != nullptr && PyUnicode_CheckExact(args.values[1].object());
+}
+
+// How an attribute that was looked for becomes the result of the call.
+Invoke give_attribute(Recorder& recorder, ShadowFrame& frame, int pops, Invoke outcome, bool missing, Val result) {
   if (!recorder.live()) return Invoke::kStopped;
-  if (outcome == Invoke::kStarted) {
-    if (frame.pending.active) {
-      frame.pending.z = fallback;
-      if (ask_only && frame.pending.adapter) return Invoke::kUnknown;
-      return outcome;
-    }
-    return give(recorder, frame, pops, ask_only ? truth_value(true) : result);
-  }
+  if (outcome == Invoke::kStarted) return frame.pending.active ? outcome : give(recorder, frame, pops, result);
   if (!missing) return Invoke::kUnknown;
-  if (ask_only) return give(recorder, frame, pops, truth_value(false));
-  if (has_default) return give(recorder, frame, pops, fallback);
   recorder.will_raise(frame, pops);
   return Invoke::kStarted;
 }
 
-Invoke builtin_getattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  return attribute_call(recorder, frame, args, pops, false);
-}
-Invoke builtin_hasattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  return attribute_call(recorder, frame, args, pops, true);
+// getattr(object, name, default), hasattr(object, name): an AttributeError is caught.
+template <bool kAsks>
+Task<Val> attribute_or(Drive& drive, Arguments args) {
+  if (!names_attribute(args)) co_await drive.unknown();
+  const Val otherwise = kAsks ? truth_value(false) : args.values[2];
+  Val result;
+  bool missing = false;
+  const Invoke outcome =
+      drive.recorder().get_attribute(drive.frame(), args.values[0], args.values[1].object(), 0, &result, &missing);
+  if (missing) co_return otherwise;
+  const Pending& pending = drive.frame().pending;
+  if (outcome != Invoke::kStarted || (kAsks && pending.adapter)) co_await drive.unknown();
+  if (!pending.active) co_return kAsks ? truth_value(true) : result;
+  if (!pending.expects_frame && drive.leave(outcome)) co_await Drive::Never();
+  const Inner inner = co_await drive.wait(outcome);
+  if (inner.ended) co_await drive.unknown();
+  if (!inner.raised) co_return kAsks ? truth_value(true) : inner.value;
+  if (!drive.is_raised(PyExc_AttributeError)) co_await drive.pass_on();
+  drive.caught();
+  co_return otherwise;
 }
 
-bool names_attribute(const Arguments& args) {
-  return args.values[1].object() != nullptr && PyUnicode_CheckExact(args.values[1].object());
+Invoke builtin_getattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (args.values.size() == 3) return drive(recorder, frame, attribute_or<false>, args, pops);
+  if (!names_attribute(args)) return Invoke::kUnknown;
+  Val result;
+  bool missing = false;
+  const Invoke outcome =
+      recorder.get_attribute(frame, args.values[0], args.values[1].object(), pops, &result, &missing);
+  return give_attribute(recorder, frame, pops, outcome, missing, result);
 }
 
 // What is written; Null: it is deleted.
@@ -215,13 +225,9 @@ Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& ar
   if (args.values[1].object() == nullptr) return Invoke::kUnknown;
   Val result;
   bool missing = false;
-  Invoke outcome = recorder.get_generic_attribute(frame, args.values[0], args.values[1].object(), Then::kPush, pops,
-                                                  &result, &missing);
-  if (!recorder.live()) return Invoke::kStopped;
-  if (outcome == Invoke::kStarted) return frame.pending.active ? outcome : give(recorder, frame, pops, result);
-  if (!missing) return Invoke::kUnknown;
-  recorder.will_raise(frame, pops);
-  return Invoke::kStarted;
+  Invoke outcome =
+      recorder.get_generic_attribute(frame, args.values[0], args.values[1].object(), pops, &result, &missing);
+  return give_attribute(recorder, frame, pops, outcome, missing, result);
 }
 
 Task<Val> tuple_of_class(Drive& drive, Arguments args) {
@@ -484,7 +490,7 @@ constexpr KnownCallable kObjectRows[] = {
     {"_abc", "_abc_subclasscheck", builtin_abc_subclasscheck, 2, 2},
     {"builtins", "getattr", builtin_getattr, 2, 3},
     {"builtins", "delattr", write_call, 2, 2},
-    {"builtins", "hasattr", builtin_hasattr, 2, 2},
+    {"builtins", "hasattr", attribute_or<true>, 2, 2},
     {"builtins", "setattr", write_call, 3, 3},
     {"builtins", "callable", builtin_callable, 1, 1},
     {"builtins", "id", builtin_id, 1, 1},

@@ -44,8 +44,9 @@ bool Drive::settled(Invoke outcome) noexcept {
 
 bool Drive::leave(Invoke outcome) noexcept {
   Pending& pending = frame_.pending;
-  if (outcome != Invoke::kStarted || !recorder_.live() || deferred_ != nullptr) return false;
-  if ((!pending.expects_frame || pending.entered) && !pending.ignores_frames) return false;
+  if (outcome != Invoke::kStarted || !recorder_.live() || deferred_ != nullptr || depth_ > 0) return false;
+  const bool enters = pending.expects_frame && !pending.entered;
+  if (!enters && !pending.ignores_frames && !pending.adapter && pending.finish == nullptr) return false;
   pending.pops = pops_;
   state_ = State::kLeft;
   return true;
@@ -60,7 +61,7 @@ Invoke Drive::start(Driven function, const Arguments& args) {
 
 void Drive::go_on() {
   Pending& pending = frame_.pending;
-  if (pending.expects_frame && !pending.entered) return;  // one frame led to another: __new__ to __init__
+  if (pending.expects_frame && !pending.entered) return;  // one led to another: __getattribute__ to __getattr__
   inner_ = Inner();
   inner_.raised = recorder_.is_raising();
   inner_.ended = !inner_.raised && !pending.has_result;

@@ -75,9 +75,9 @@ class Drive : public FromPool {
   Never raise(Val exception = Val()) noexcept;  // guarded facts say that the C code raises here: that, or a new one
   Never pass_on() noexcept;                     // the exception of the inner frame leaves the C code
 
-  // Ends it where the call that was just set up waits for a frame whose result is the instruction's: exits may be taken
-  // in that frame as in one that no C code called. Only for the outermost task; false: there is no such frame;
-  // true: await Never.
+  // Ends it where the call that was just set up gives the result of the instruction, by a frame or as CPython shows it:
+  // exits may be taken in that frame as in one that no C code called. False: it is no such call, or the task was reached
+  // by an inner call; true: await Never.
   bool leave(Invoke outcome) noexcept;
 
   // Awaiting this gives what became of the call that was just set up (see Recorder::invoke).
@@ -108,6 +108,8 @@ class Drive : public FromPool {
   }
   Driven deferred() noexcept { return std::exchange(deferred_, nullptr); }
   Arguments& deferred_args() noexcept { return deferred_args_; }
+  void go_inside() noexcept { ++depth_; }
+  void come_out() noexcept { --depth_; }
 
   // The text of a container is being made; false: it is within its own text, or too deep.
   bool enter_repr(Val container) {
@@ -141,7 +143,8 @@ class Drive : public FromPool {
   Finish finish_ = nullptr;
   Driven deferred_ = nullptr;
   Arguments deferred_args_;
-  Vals repr_;  // containers, the innermost last
+  int depth_ = 0;  // tasks under way that an inner call reached
+  Vals repr_;      // containers, the innermost last
 };
 
 template <class T>

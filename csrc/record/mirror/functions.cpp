@@ -103,8 +103,7 @@ Val slot_of(Recorder& recorder, PyObject* function, Py_ssize_t offset) {
 Invoke builtin_vars(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Val result;
   bool missing = false;
-  const Invoke outcome =
-      recorder.get_attribute(frame, args.values[0], names().dict, Then::kPush, pops, &result, &missing);
+  const Invoke outcome = recorder.get_attribute(frame, args.values[0], names().dict, pops, &result, &missing);
   if (!recorder.live()) return Invoke::kStopped;
   if (outcome != Invoke::kStarted || frame.pending.active) return outcome;
   return give(recorder, frame, pops, result);

@@ -36,51 +36,50 @@ using DrivePointer = std::unique_ptr<Drive, DriveDeleter>;
 
 using Finish = void (*)(Recorder&, ShadowFrame&, PyObject* result);
 
-// What the C code of an instruction does with the result of the frame it entered.
+// What the C code of an instruction does with the result of the frame that it entered: as a snapshot tells it (`extra`
+// is Pending::x, of kEnter y), or in a way that no snapshot tells.
 enum class Then : uint8_t {
-  kPush,            // pushes it
-  kInit,            // drops it and pushes x
-  kReplace,         // drops it and pushes x, whatever it is
-  kNew,             // __new__ returned: x is the type; __init__ is next, with the arguments in ShadowFrame::saved
-  kDrop,            // nothing is pushed (setattr, setitem, delattr)
-  kGetAttribute,    // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
-  kGetAttrDefault,  // getattr(x, y, z): on AttributeError pushes z
-  kHasAttr,         // hasattr: pushes True, or False on AttributeError
-  kNext,            // kForIter over a generator or __next__: pushes above the iterator; StopIteration ends the loop
-  kBinary,          // an operator's method: pushes, unless it is NotImplemented
-  kSend,            // kSend: pushes what is yielded above the receiver; what is returned replaces it, and jumps
-  kUnpack,          // kUnpack: the items are pushed, the first on top
+#define PIJIT_CONTINUATION(name, print, doc) name,
+#include "ir/continuations.def"
+#undef PIJIT_CONTINUATION
+  kGetAttribute,  // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
+  kNext,          // kForIter over a generator: pushes what is yielded above the iterator; its end ends the loop
+  kSend,          // kSend: pushes what is yielded above the receiver; what is returned replaces it, and jumps
+  kUnpack,        // kUnpack: the items are pushed, the first on top
 };
 
-// What the current instruction of a frame is waiting for.
+// What the current instruction of a frame is waiting for, one family of fields after the other.
 struct Pending {
   bool active = false;
-  bool expects_frame = false;     // a followed frame of `function` is to be entered
-  bool entered = false;           // it was
-  bool has_result = false;        // `result` is the shadow of what the instruction produced
-  bool raises = false;            // it will raise, as a consequence of guarded facts
-  bool folds = false;             // it only looks at constants: if it raises, it always does
-  bool ignores_frames = false;    // frames under it read only (import of a loaded module)
-  bool adapter = false;           // the adapter's finish_call decides
-  bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
-  cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed
-  bool advances = false;          // takes a number out of the iterator of a range
-  uint32_t run_out = kNone;       // the register that takes what `run` returns
+  // How the instruction ends. It pushes 0: nothing; 1: the result; 2: what kLoadAttribute does for a call; 3: y and the
+  // result, as kEnterWith; 4: the items of the result, as kUnpack.
   Then then = Then::kPush;
-  uint8_t pushes =
-      1;         // 0: nothing; 2: kLoadAttribute for a call; 3: kEnterWith, y and the result; 4: kUnpack, its items
-  int pops = 0;  // operands it takes
+  uint8_t pushes = 1;
+  int pops = 0;             // operands it takes
+  bool has_result = false;  // `result` is the shadow of what the instruction produced
+  bool raises = false;      // it will raise, as a consequence of guarded facts
+  Val result, x, y;         // y: what the generator returned
+  // What CPython's own result tells.
+  Finish finish = nullptr;  // computes the result from the real one
+  bool adapter = false;     // the adapter's finish_call decides
+  bool branch = false;      // a conditional jump on a tensor: the direction taken tells its truth
+  bool folds = false;       // it only looks at constants: if it raises, it always does
+  // A frame that is followed.
+  bool expects_frame = false;  // that of `function` or `generator` is to be entered
+  bool entered = false;        // it was
   PyFunctionObject* function = nullptr;
-  uint32_t generator = kNone;     // virtual generator that is to be resumed
-  bool again = false;             // `generator` is resumed, and the instruction has done nothing else
-  bool throws = false;            // `generator` is resumed by an exception, x or (Null) a new one; else x is sent
-  Val result, x, y, z;            // y: what the generator returned
-  Val sought;                     // the frame gets an attribute: (object, name)
-  Val x_function;                 // the shadow of `function`
-  Val names;                      // where the variables of `function` are, if it is the body of a class
-  Then outer_then = Then::kPush;  // kGetAttribute: what to do with the result of __getattr__
-  bool branch = false;            // a conditional jump on a tensor: the direction taken tells its truth
-  Finish finish = nullptr;        // computes the result from the real one
+  Val x_function;              // the shadow of `function`
+  Val names;                   // where the variables of `function` are, if it is the body of a class
+  Val sought;                  // the frame gets an attribute: (object, name)
+  uint32_t generator = kNone;  // virtual generator that is to be resumed
+  bool again = false;          // `generator` is resumed, and the instruction has done nothing else
+  bool throws = false;         // `generator` is resumed by an exception, x or (Null) a new one; else x is sent
+  // Code that is not followed.
+  bool ignores_frames = false;    // frames under it read only (import of a loaded module)
+  bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
+  bool advances = false;          // takes a number out of the iterator of a range
+  cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed
+  uint32_t run_out = kNone;       // the register that takes what `run` returns
   // Operands that are off the stack while the inner frame runs.
   int popped() const { return then == Then::kBinary ? 0 : pops; }
 };
@@ -146,11 +145,9 @@ struct ShadowFrame : FromPool {
   Val self;                        // the kFrame that stands for it, if a traceback names it
   uint32_t followed = kNone;       // in Trace::followed
   uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
-  Vals saved;                      // arguments kept for a second step (__init__ after __new__)
-  Objects saved_names;
-  Vals collected;      // items of the result under way
-  DrivePointer drive;  // the C code under way, while it waits for a frame
-  Vals handled;        // innermost last: exceptions being handled (kPushException without kPopException)
+  Vals collected;                  // items of the result under way
+  DrivePointer drive;              // the C code under way, while it waits for a frame
+  Vals handled;                    // innermost last: exceptions being handled (kPushException without kPopException)
   std::unique_ptr<BeforeRaise> before_raise;  // of the outermost of them
 
   // The instruction under way.
@@ -213,10 +210,9 @@ struct ShadowFrame : FromPool {
 template <class Use>
 void each_value(ShadowFrame& frame, const Use& use) {
   for (Val& value : frame.slots) use(value);
-  for (Val& value : frame.saved) use(value);
   for (Val& value : frame.collected) use(value);
   for (Val* value : {&frame.function, &frame.result, &frame.pending.result, &frame.pending.x, &frame.pending.y,
-                     &frame.pending.z, &frame.pending.x_function})
+                     &frame.pending.x_function})
     use(*value);
 }
 

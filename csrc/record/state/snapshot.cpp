@@ -14,25 +14,9 @@ namespace {
 
 // The continuation that rebuilds an outer frame, or false.
 bool continuation_of(const Pending& pending, Continuation* out) {
-  switch (pending.then) {
-    case Then::kPush:
-      *out = pending.pushes == 3 ? Continuation::kEnter : Continuation::kPush;
-      return pending.pushes != 2;
-    case Then::kInit:
-      *out = Continuation::kInit;
-      return pending.pushes == 1;
-    case Then::kReplace:
-      *out = Continuation::kReplace;
-      return true;
-    case Then::kDrop:
-      *out = Continuation::kDrop;
-      return true;
-    case Then::kBinary:
-      *out = Continuation::kBinary;
-      return true;
-    default:
-      return false;
-  }
+  if (pending.then > Then::kAgain || pending.pushes == 2) return false;
+  *out = pending.pushes == 3 ? Continuation::kEnter : static_cast<Continuation>(pending.then);
+  return true;
 }
 
 // What C code does that no continuation describes.
@@ -41,14 +25,8 @@ const char* waits_for(const ShadowFrame& frame) {
   switch (frame.pending.then) {
     case Then::kPush:
       return "the lookup of a method";
-    case Then::kNew:
-      return "__new__ of a class";
     case Then::kGetAttribute:
       return "__getattribute__";
-    case Then::kGetAttrDefault:
-      return "getattr with a default";
-    case Then::kHasAttr:
-      return "hasattr";
     case Then::kNext:
     case Then::kSend:
       return "a loop over what __next__ returns";

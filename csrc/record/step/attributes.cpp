@@ -166,7 +166,6 @@ PyTypeObject* tuple_getter_type() {
 struct Lookup {
   Recorder& recorder;
   ShadowFrame& frame;
-  Then then;
   int pops;
   Val* result;
   bool* missing;
@@ -187,7 +186,7 @@ bool ask_about_constant(Lookup& lookup, PyObject* descriptor, Val object, PyObje
 
 Invoke read_audited(Lookup& lookup, Val function, PyObject* name) {
   // Elsewhere something else is done with the value, which nobody would know of when the hooks have returned.
-  if (lookup.frame.drive || lookup.then != Then::kPush || lookup.frame.current().flag != 0) return Invoke::kUnknown;
+  if (lookup.frame.drive || lookup.frame.current().flag != 0) return Invoke::kUnknown;
   Arguments args;
   args.values = {function, lookup.recorder.owned(name)};
   return drive(lookup.recorder, lookup.frame, audited_attribute, args, lookup.pops);
@@ -215,7 +214,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (!getter || Py_TYPE(getter.get()) != &PyFunction_Type) return Invoke::kUnknown;
     Arguments args;
     args.values = {object};
-    return recorder.invoke_function(lookup.frame, Val::constant(getter.get()), args, lookup.then, lookup.pops);
+    return recorder.invoke_function(lookup.frame, Val::constant(getter.get()), args, Then::kPush, lookup.pops);
   }
   if (kind == &PyMemberDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
@@ -295,7 +294,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (get == nullptr || Py_TYPE(get) != &PyFunction_Type) return Invoke::kUnknown;
     Arguments args;
     args.values = {Val::constant(descriptor), object.is_null() ? Val::constant(Py_None) : object, type};
-    return recorder.invoke_function(lookup.frame, Val::constant(get), args, lookup.then, lookup.pops);
+    return recorder.invoke_function(lookup.frame, Val::constant(get), args, Then::kPush, lookup.pops);
   }
   return Invoke::kUnknown;
 }
@@ -411,7 +410,7 @@ Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   if (fallback != nullptr && Py_TYPE(fallback) == &PyFunction_Type) {
     Arguments args;
     args.values = {object, recorder.owned(name)};
-    return recorder.invoke_function(lookup.frame, Val::constant(fallback), args, lookup.then, lookup.pops);
+    return recorder.invoke_function(lookup.frame, Val::constant(fallback), args, Then::kPush, lookup.pops);
   }
   *lookup.missing = true;
   return Invoke::kUnknown;
@@ -454,7 +453,7 @@ Invoke module_attribute(Lookup& lookup, Val object, PyObject* name) {
   *lookup.missing = false;
   Arguments args;
   args.values = {lookup.recorder.owned(name)};
-  return lookup.recorder.invoke_function(lookup.frame, Val::constant(fallback), args, lookup.then, lookup.pops);
+  return lookup.recorder.invoke_function(lookup.frame, Val::constant(fallback), args, Then::kPush, lookup.pops);
 }
 
 // Whether a module that lacks an attribute, and has a `__getattr__` of its class, runs no frame that matters before it.
@@ -481,10 +480,9 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   if (Py_TYPE(getattribute) == &PyFunction_Type) {
     if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
     if (getattr == nullptr)
-      return recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, lookup.then, lookup.pops);
+      return recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, Then::kPush, lookup.pops);
     Invoke outcome =
         recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, Then::kGetAttribute, lookup.pops);
-    lookup.frame.pending.outer_then = lookup.then;
     lookup.frame.pending.x = object;
     lookup.frame.pending.y = recorder.owned(name);
     return outcome;
@@ -500,7 +498,7 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   *lookup.missing = false;
   if (Py_TYPE(getattr) != &PyFunction_Type) return Invoke::kUnknown;
   if (module && !asks_quietly(recorder, object.object())) return Invoke::kUnknown;
-  outcome = recorder.invoke_function(lookup.frame, Val::constant(getattr), args, lookup.then, lookup.pops);
+  outcome = recorder.invoke_function(lookup.frame, Val::constant(getattr), args, Then::kPush, lookup.pops);
   if (module && outcome == Invoke::kStarted) lookup.frame.pending.ignores_frames = true;
   return outcome;
 }
@@ -508,9 +506,8 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
 }  // namespace
 
 // As PyObject_GetAttr, which tells an AttributeError what it looked for; the load of a method for a call does not.
-Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
-                               bool* missing) {
-  const Invoke outcome = find_attribute(frame, object, name, then, pops, result, missing);
+Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing) {
+  const Invoke outcome = find_attribute(frame, object, name, pops, result, missing);
   const PyTypeObject* type = type_of(object);
   const Pending& pending = frame.pending;
   if (outcome != Invoke::kStarted || !pending.active || !pending.expects_frame || type == nullptr) return outcome;
@@ -522,12 +519,11 @@ Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, T
   return outcome;
 }
 
-Invoke Recorder::find_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
-                                bool* missing) {
+Invoke Recorder::find_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing) {
   *missing = false;
   PyTypeObject* type = type_of(object);
   if (type == nullptr) return Invoke::kUnknown;
-  Lookup lookup{*this, frame, then, pops, result, missing};
+  Lookup lookup{*this, frame, pops, result, missing};
   if (touches_tensor(object)) {
     PyObject* descriptor = lookup_type(type, name);
     if (ask_about(frame, SiteKind::kGetAttr, {object}, pops, 1, 0, name, descriptor)) {
@@ -553,7 +549,7 @@ Invoke Recorder::find_attribute(ShadowFrame& frame, Val object, PyObject* name, 
   if (type == &PySuper_Type)
     return is_virtual(object, VirtualKind::kSuper) ? super_attribute(lookup, object, name) : Invoke::kUnknown;
   if (getter == PyObject_GenericGetAttr || type == &PyMethod_Type) {
-    if (type == &PyMethod_Type) return method_attribute(frame, object, name, then, pops, result, missing);
+    if (type == &PyMethod_Type) return method_attribute(frame, object, name, pops, result, missing);
     return generic_attribute(lookup, object, name);
   }
   if (getter == PyModule_Type.tp_getattro && object.is_const()) return module_attribute(lookup, object, name);
@@ -566,7 +562,7 @@ Invoke Recorder::find_attribute(ShadowFrame& frame, Val object, PyObject* name, 
 }
 
 // A bound method hands attributes on to its function.
-Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
                                   bool* missing) {
   Val function, self;
   if (object.is_virtual()) {
@@ -585,13 +581,13 @@ Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name
       return *result = Val::constant(reinterpret_cast<PyObject*>(&PyMethod_Type)), Invoke::kStarted;
     return Invoke::kUnknown;
   }
-  return get_attribute(frame, function, name, then, pops, result, missing);
+  return get_attribute(frame, function, name, pops, result, missing);
 }
 
-Invoke Recorder::get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, Then then, int pops, Val* result,
+Invoke Recorder::get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
                                        bool* missing) {
   *missing = false;
-  Lookup lookup{*this, frame, then, pops, result, missing};
+  Lookup lookup{*this, frame, pops, result, missing};
   if (type_of(object) == nullptr || object.is_reg()) return Invoke::kUnknown;
   return generic_attribute(lookup, object, name);
 }

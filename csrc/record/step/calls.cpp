@@ -11,6 +11,7 @@
 #include "cpython/members.h"
 #include "record/limits.h"
 #include "record/marks.h"
+#include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 
 namespace pijit {
@@ -145,6 +146,24 @@ bool is_plain_new(PyTypeObject* type) {
   return type->tp_new == PyBaseObject_Type.tp_new;
 }
 
+// (__new__, type, *args): that function in Python, then __init__ of what it made.
+Task<Val> instantiate(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  PyObject* function = args.values[0].object();
+  auto* wanted = reinterpret_cast<PyTypeObject*>(args.values[1].object());
+  args.values.erase(args.values.begin());
+  const Val made = co_await call_function(drive, function, args);
+  PyTypeObject* type = recorder.type_of(made);
+  if (type == nullptr) co_await drive.unknown();
+  if (!PyType_IsSubtype(type, wanted)) co_return made;
+  args.values.erase(args.values.begin());
+  const Invoke outcome = recorder.after_new(drive.frame(), made, args, 0);
+  if (drive.leave(outcome)) co_await Drive::Never();
+  const Inner inner = co_await drive.wait(outcome);
+  if (inner.raised) co_await drive.pass_on();
+  co_return inner.value;
+}
+
 }  // namespace
 
 Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
@@ -200,49 +219,28 @@ Invoke Recorder::invoke_type(ShadowFrame& frame, Val callable, Arguments& args, 
                      : invoke_builtin(*this, frame, callable, args, pops);
   guard_type_version(type);
   if (!live_) return Invoke::kStopped;
-  frame.saved = args.values;
-  frame.saved_names = args.names;
   PyObject* python_new = cpython::lookup_type(type, names().new_);
   if (python_new != nullptr && Py_TYPE(python_new) == &PyStaticMethod_Type) {
     Ref function = Ref::steal(PyObject_GetAttrString(python_new, "__func__"));
     if (!function || Py_TYPE(function.get()) != &PyFunction_Type) return Invoke::kUnknown;
-    args.values.insert(args.values.begin(), callable);
-    Invoke outcome = invoke_function(frame, Val::constant(function.get()), args, Then::kNew, pops);
-    if (outcome == Invoke::kStarted) frame.pending.x = callable;
-    return outcome;
+    args.values.insert(args.values.begin(), {Val::constant(function.get()), callable});
+    return drive(*this, frame, instantiate, args, pops);
   }
   if (exception) return invoke_builtin_exception(frame, type, args, pops);
   bool dict_like = PyType_IsSubtype(type, &PyDict_Type);
   if (!is_plain_new(type) && !dict_like) return Invoke::kUnknown;
   if (dict_like && type->tp_new != PyDict_Type.tp_new && type->tp_new != PyODict_Type.tp_new) return Invoke::kUnknown;
   if (type->tp_finalize != nullptr || type->tp_del != nullptr) return Invoke::kUnknown;
-  await(frame, pops, 1);
-  Invoke outcome = after_new(frame, new_virtual(VirtualKind::kInstance, type));
-  if (outcome != Invoke::kStarted) frame.pending.active = false;
-  return outcome;
+  return after_new(frame, new_virtual(VirtualKind::kInstance, type), args, pops);
 }
 
-// The instance exists; frame.saved has the arguments of the call.
-Invoke Recorder::after_new(ShadowFrame& frame, Val instance) {
+Invoke Recorder::after_new(ShadowFrame& frame, Val instance, Arguments& args, int pops) {
   PyTypeObject* type = type_of(instance);
-  int pops = frame.pending.pops;
-  if (frame.pending.then == Then::kNew) {
-    auto* wanted = reinterpret_cast<PyTypeObject*>(frame.pending.x.object());
-    if (type == nullptr) return Invoke::kUnknown;
-    if (!PyType_IsSubtype(type, wanted)) {
-      known(frame, pops, instance);
-      return Invoke::kStarted;
-    }
-  }
   PyObject* init = lookup_type(type, names().init);
   if (!live_) return Invoke::kStopped;
   if (init == nullptr) return Invoke::kUnknown;
   if (Py_TYPE(init) == &PyFunction_Type) {
-    Arguments args;
-    args.values.reserve(frame.saved.size() + 1);
-    args.values.push_back(instance);
-    args.values.insert(args.values.end(), frame.saved.begin(), frame.saved.end());
-    args.names = frame.saved_names;
+    args.values.insert(args.values.begin(), instance);
     Invoke outcome = invoke_function(frame, Val::constant(init), args, Then::kInit, pops);
     if (outcome == Invoke::kStarted) frame.pending.x = instance;
     return outcome;
@@ -250,7 +248,7 @@ Invoke Recorder::after_new(ShadowFrame& frame, Val instance) {
   if (Py_TYPE(init) != &PyWrapperDescr_Type || is_virtual(instance, VirtualKind::kException)) return Invoke::kUnknown;
   void* wrapped = reinterpret_cast<PyWrapperDescrObject*>(init)->d_wrapped;
   bool plain = wrapped == reinterpret_cast<void*>(PyBaseObject_Type.tp_init);
-  bool empty_dict = frame.saved.empty() && PyType_IsSubtype(type, &PyDict_Type);
+  bool empty_dict = args.values.empty() && PyType_IsSubtype(type, &PyDict_Type);
   if (!plain && !empty_dict) return Invoke::kUnknown;
   known(frame, pops, instance);
   return Invoke::kStarted;
@@ -295,25 +293,25 @@ bool partial_parts(Recorder& recorder, PyObject* partial, PyObject* parts[3]) {
 
 }  // namespace
 
-Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops) {
+Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   if (callable.is_virtual()) {
     Model& content = model(callable);
     switch (content.kind) {
       case VirtualKind::kFunction:
-        return invoke_function(frame, callable, args, then, pops);
+        return invoke_function(frame, callable, args, Then::kPush, pops);
       case VirtualKind::kBoundMethod:
         args.values.insert(args.values.begin(), content.items[1]);
-        return invoke(frame, content.items[0], args, then, pops);
+        return invoke(frame, content.items[0], args, pops);
       case VirtualKind::kBuiltinMethod:
         args.values.insert(args.values.begin(), content.items[1]);
         return invoke_builtin(*this, frame, content.items[0], args, pops);
       case VirtualKind::kPartial: {
         const Val function = content.items[0];
         if (!add_partial(*this, content.items[1], content.items[2], args)) return Invoke::kUnknown;
-        return invoke(frame, function, args, then, pops);
+        return invoke(frame, function, args, pops);
       }
       case VirtualKind::kInstance:
-        return invoke_instance(frame, callable, args, then, pops);
+        return invoke_instance(frame, callable, args, pops);
       case VirtualKind::kLazy:
         return invoke_getter(*this, frame, callable, args, pops);
       default:
@@ -323,30 +321,29 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, Then 
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
   PyTypeObject* type = Py_TYPE(object);
-  if (type == &PyFunction_Type) return invoke_function(frame, callable, args, then, pops);
+  if (type == &PyFunction_Type) return invoke_function(frame, callable, args, Then::kPush, pops);
   if (type == &PyMethod_Type) {
     if (!reads_.guard_parts(object)) return Invoke::kUnknown;
     args.values.insert(args.values.begin(), constant(PyMethod_GET_SELF(object)));
-    return invoke(frame, Val::constant(PyMethod_GET_FUNCTION(object)), args, then, pops);
+    return invoke(frame, Val::constant(PyMethod_GET_FUNCTION(object)), args, pops);
   }
-  if (PyType_Check(object)) return then == Then::kPush ? invoke_type(frame, callable, args, pops) : Invoke::kUnknown;
+  if (PyType_Check(object)) return invoke_type(frame, callable, args, pops);
   if (type == &PyCFunction_Type || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
       type == &PyClassMethodDescr_Type)
     return invoke_builtin(*this, frame, callable, args, pops);
-  if (type->tp_call == cpython::slot_functions().call) return invoke_instance(frame, callable, args, then, pops);
+  if (type->tp_call == cpython::slot_functions().call) return invoke_instance(frame, callable, args, pops);
   if (type == partial_type()) {
     PyObject* parts[3];
     if (!partial_parts(*this, object, parts) || !add_partial(*this, constant(parts[1]), constant(parts[2]), args))
       return live_ ? Invoke::kUnknown : Invoke::kStopped;
-    return invoke(frame, constant(parts[0]), args, then, pops);
+    return invoke(frame, constant(parts[0]), args, pops);
   }
-  if (type == cpython::lru_cache_type())
-    return then == Then::kPush ? invoke_cached(*this, frame, callable, args, pops) : Invoke::kUnknown;
+  if (type == cpython::lru_cache_type()) return invoke_cached(*this, frame, callable, args, pops);
   return invoke_builtin(*this, frame, callable, args, pops);
 }
 
 // An instance of a class with __call__ in Python.
-Invoke Recorder::invoke_instance(ShadowFrame& frame, Val callable, Arguments& args, Then then, int pops) {
+Invoke Recorder::invoke_instance(ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   PyTypeObject* type = type_of(callable);
   if (type->tp_call != cpython::slot_functions().call) return Invoke::kUnknown;
   PyObject* dict = nullptr;
@@ -355,7 +352,7 @@ Invoke Recorder::invoke_instance(ShadowFrame& frame, Val callable, Arguments& ar
   if (!live_) return Invoke::kStopped;
   if (call == nullptr || Py_TYPE(call) != &PyFunction_Type) return Invoke::kUnknown;
   args.values.insert(args.values.begin(), callable);
-  return invoke_function(frame, Val::constant(call), args, then, pops);
+  return invoke_function(frame, Val::constant(call), args, Then::kPush, pops);
 }
 
 Pending& Recorder::expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent) {

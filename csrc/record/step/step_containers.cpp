@@ -171,11 +171,6 @@ bool observe_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key
   return true;
 }
 
-Task<Val> item_of(Drive& drive, Arguments args) {
-  Val item = co_await get_item(drive, args.values[0], args.values[1], true);
-  co_return item;
-}
-
 }  // namespace
 
 static void load_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {

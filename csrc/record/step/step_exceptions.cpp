@@ -73,7 +73,7 @@ void exit_with(Recorder& recorder, ShadowFrame& frame) {
   args.values = {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
                  recorder.traceback_of(exception)};
   if (!exit.self.is_null()) args.values.insert(args.values.begin(), exit.self);
-  if (recorder.invoke(frame, exit.callable, args, Then::kPush, 0) == Invoke::kStarted || !recorder.live()) return;
+  if (recorder.invoke(frame, exit.callable, args, 0) == Invoke::kStarted || !recorder.live()) return;
   frame.pending.active = false;
   recorder.stop(Abort::kUnknownCall, "__exit__");
 }

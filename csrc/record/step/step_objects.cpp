@@ -23,7 +23,7 @@ void stop_attribute(Recorder& recorder, Val object, PyObject* name) {
 void load_from(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, int pushes) {
   Val result;
   bool missing = false;
-  Invoke outcome = recorder.get_attribute(frame, object, name, Then::kPush, pops, &result, &missing);
+  Invoke outcome = recorder.get_attribute(frame, object, name, pops, &result, &missing);
   if (!recorder.live()) return;
   if (outcome == Invoke::kStarted) {
     if (!frame.pending.active) recorder.known(frame, pops, result);
@@ -57,7 +57,7 @@ std::string callable_name(Recorder& recorder, Val callable) {
 }
 
 void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
-  Invoke outcome = recorder.invoke(frame, callable, args, Then::kPush, pops);
+  Invoke outcome = recorder.invoke(frame, callable, args, pops);
   if (!recorder.live() || outcome == Invoke::kStarted) return;
   frame.pending.active = false;
   recorder.stop(Abort::kUnknownCall, callable_name(recorder, callable) + "(...)");

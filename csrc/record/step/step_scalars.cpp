@@ -75,11 +75,6 @@ Task<Val> compare_truth_of(Drive& drive, Arguments args) {
   co_return Val::constant(yes ? Py_True : Py_False);
 }
 
-Task<Val> truth_of(Drive& drive, Arguments args) {
-  const bool yes = co_await is_true(drive, args.values[0]);
-  co_return Val::constant(yes ? Py_True : Py_False);
-}
-
 Task<Val> not_of(Drive& drive, Arguments args) {
   const bool yes = co_await is_true(drive, args.values[0]);
   co_return Val::constant(yes ? Py_False : Py_True);

@@ -27,6 +27,7 @@ CXX_FILES := $(shell find csrc bench -name '*.h' -o -name '*.cpp' 2>/dev/null)
 
 DEPS := $(VENV)/.deps
 BACKENDS := .venv-backends
+PROGRAMS := .venv-programs
 INSTALLED := $(VENV)/.installed
 CONFIGURE := cmake -S . -G Ninja -DPIJIT_WERROR=ON -DPython_EXECUTABLE=$(abspath $(VENV))/bin/python
 WHEEL := build/wheel$(OF_PYTHON)
@@ -43,7 +44,7 @@ PYTEST_ALL = OMP_NUM_THREADS=1 $(PYTEST) -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-python test-core test-python-core test-chroot test-all-versions test-cuda wheels bench bench-compare docs lint format clean distclean
+.PHONY: help setup dev run test test-release test-checked test-long test-backends test-cpython test-sweep test-sanitize test-mindspore test-torch test-all-torches test-python test-core test-python-core test-chroot test-all-versions test-cuda wheels bench bench-compare bench-programs docs lint format clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
@@ -309,6 +310,19 @@ BASE ?= 0001
 bench-compare: setup ## compare two kept results of `make bench`: BASE=0001 with the last
 	pytest-benchmark --storage=file://$(ROOT)/.benchmarks compare $(BASE) $(ROOT)/.benchmarks/last.json --group-by=fullname --columns=median,iqr,rounds
 
+# Packages that users' programs take. What is in .venv is seen from there, pijit included, as from .venv-backends.
+$(PROGRAMS)/.deps: requirements/programs.txt $(DEPS)
+	test -x $(PROGRAMS)/bin/python || $(call interpreter,$(PYTHON)) -m venv $(PROGRAMS)
+	python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" > \
+	  "$$($(PROGRAMS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/beside.pth"
+	$(PROGRAMS)/bin/python -m pip install --quiet --no-deps -r requirements/programs.txt
+	touch $@
+
+PROGRAMS_ARGS ?= --write
+bench-programs: setup $(PROGRAMS)/.deps ## programs of users, plain and under pijit, in an environment of their own: writes docs/programs.md (long; downloads 150 MB)
+	mkdir -p build/cwd
+	cd build/cwd && $(ROOT)/$(PROGRAMS)/bin/python $(ROOT)/bench/programs/run.py $(PROGRAMS_ARGS)
+
 docs: ## write docs/coverage.md, docs/graph.md, docs/graph.svg and the README's table of compilers from the tables and the tests
 	python tests/record/coverage_table.py
 	python tests/graph/graph_page.py
@@ -333,5 +347,5 @@ format: $(DEPS) ## apply ruff's and clang-format's layout
 clean: ## remove what was built
 	rm -rf build .ruff_cache .mypy_cache .pytest_cache pijit/*.so $(INSTALLED)
 
-distclean: clean ## remove .venv and those of test-mindspore, test-backends, test-torch and test-python too
-	rm -rf .venv .venv-python3* $(VENV) $(MINDSPORE_VENV) $(BACKENDS) $(TORCHES) $(PYTHON_VENVS)
+distclean: clean ## remove .venv and those of test-mindspore, test-backends, bench-programs, test-torch and test-python too
+	rm -rf .venv .venv-python3* $(VENV) $(MINDSPORE_VENV) $(BACKENDS) $(PROGRAMS) $(TORCHES) $(PYTHON_VENVS)

@@ -1,0 +1,175 @@
+"""What `python -m pijit` makes of programs as they are: each of those beside this file, in processes of its own.
+
+    python bench/programs/run.py [--scale 1] [--pairs 3] [--only NAME ...] [--sides pijit jit] [--write]
+
+In each round a program runs plain, plain once more, under `python -m pijit`, and with pijit.jit() at the place that its
+source names; the order changes from round to round. It tells the CPU time of its main thread from its first step to its
+last, recordings included, imports not. Printed are medians of the rounds' ratios to the first plain run; plain to plain
+is the noise. All runs have to print the same, a hash of the weights included: what does not is said, and the exit
+status is 1. `make bench-programs` has the packages that the programs take, and writes docs/programs.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "programs.md"
+NAMES = sorted(file.stem for file in HERE.glob("*.py") if file.stem != "run" and not file.stem.startswith("_"))
+SIDES = {"pijit": "python -m pijit", "jit": "pijit.jit()"}
+BAR = 0.83  # of plain time: 1.2 times as fast
+LIMIT = 1200  # seconds of a run
+HEAD = ("program", "plain s", "plain/plain", "pijit/plain", "jit/plain", "recordings", "replays")
+INTRO = """# Programs as they are
+
+Training loops, samplers, agents and generators, written as users of their packages write them, run under plain Python
+and under pijit. `make bench-programs` writes this page; the programs are in [bench/programs/](../bench/programs).
+
+*plain s* is CPU time from the first step of a program to its last, on one thread. The other times are ratios to it,
+recordings included, medians of the rounds; *plain/plain* is the noise of the row. *jit* is `pijit.jit()` at the place
+that the source names. All runs of a program printed the same, a hash of its weights included, unless its row says
+otherwise.
+
+"""
+
+
+class Failed(Exception):
+    """A run that did not end well, and its last line."""
+
+
+@dataclass
+class Row:
+    """What became of a program: times of each side, one for each round, and what was wrong."""
+
+    name: str
+    times: dict[str, list[float]] = field(default_factory=dict)
+    stats: dict[str, int] = field(default_factory=dict)
+    wrong: str = ""
+
+    def ratio(self, side: str) -> float | None:
+        """Median over the rounds; None for a side that was not asked for."""
+        if side not in self.times or self.wrong:
+            return None
+        return statistics.median(
+            mine / plain for mine, plain in zip(self.times[side], self.times["plain"], strict=True)
+        )
+
+    def cells(self) -> list[str]:
+        """As HEAD names them."""
+        if self.wrong:
+            return [self.name, self.wrong, *[""] * (len(HEAD) - 2)]
+        ratios = [self.ratio(side) for side in ("twin", "pijit", "jit")]
+        told = ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+        counts = [str(self.stats.get(name, "")) for name in ("records", "replays")]
+        return [self.name, f"{statistics.median(self.times['plain']):.2f}", *told, *counts]
+
+
+def run(name: str, side: str, scale: float, folder: Path) -> tuple[bytes, dict[str, float]]:
+    """What a program prints, and the times that it tells."""
+    told = folder / "times.json"
+    told.unlink(missing_ok=True)
+    command = [sys.executable, *(["-m", "pijit"] if side == "pijit" else []), str(HERE / f"{name}.py")]
+    wanted = {
+        "PIJIT_BENCH_SCALE": str(scale),
+        "PIJIT_BENCH_TIMES": str(told),
+        "PIJIT_BENCH_JIT": str(int(side == "jit")),
+    }
+    quiet = {"PIJIT_QUIET": "1", "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        command, env=os.environ | quiet | wanted, cwd=folder, capture_output=True, check=False, timeout=LIMIT
+    )
+    if done.returncode != 0 or not told.exists():
+        said = done.stderr.decode(errors="replace").strip().splitlines() or [""]
+        raise Failed(f"{side} ended with {done.returncode}: {said[-1][:200]}")
+    return done.stdout, json.loads(told.read_text())
+
+
+def measure(name: str, sides: list[str], scale: float, pairs: int) -> Row:
+    """All rounds of a program."""
+    row, printed = Row(name), b""
+    orders = itertools.cycle(itertools.permutations(("plain", "twin", *sides)))
+    try:
+        for _ in range(pairs):
+            for side in next(orders):
+                with tempfile.TemporaryDirectory() as folder:
+                    output, times = run(name, side, scale, Path(folder))
+                row.times.setdefault(side, []).append(times["thread"])
+                if side == "pijit":
+                    row.stats = {name: int(times[name]) for name in ("records", "replays")}
+                printed = printed or output
+                if output != printed:
+                    row.wrong = row.wrong or f"prints something else: {differing(printed, output)}"
+    except (Failed, subprocess.TimeoutExpired) as error:
+        row.wrong = str(error)
+    return row
+
+
+def differing(one: bytes, other: bytes) -> str:
+    """The first line that differs."""
+    lines = itertools.zip_longest(one.decode().splitlines(), other.decode().splitlines(), fillvalue="(nothing)")
+    return next((f"{a[:80]!r} and {b[:80]!r}" for a, b in lines if a != b), "line ends")
+
+
+def summary(rows: list[Row], side: str) -> str:
+    """A line about all programs."""
+    ratios = {row.name: ratio for row in rows if (ratio := row.ratio(side)) is not None}
+    if not ratios:
+        return f"{SIDES[side]}: no program"
+    good, worst = sum(ratio <= BAR for ratio in ratios.values()), max(ratios, key=ratios.__getitem__)
+    mean = statistics.geometric_mean(ratios.values())
+    counted = f"{good} of {len(ratios)} at {BAR} or better"
+    return f"{SIDES[side]}: geometric mean {mean:.2f}, {counted}, worst {ratios[worst]:.2f} ({worst})"
+
+
+def page(rows: list[Row], sides: list[str], scale: float, pairs: int) -> str:
+    """docs/programs.md."""
+    machine = f"Python {platform.python_version()}, torch {version('torch')}, {os.cpu_count()} cores"
+    return INTRO + "\n".join(
+        [
+            f"One run on {machine}; scale {scale:g}, {pairs} rounds.",
+            "",
+            *(f"- {summary(rows, side)}" for side in sides),
+            "",
+            f"| {' | '.join(HEAD)} |",
+            f"| {' | '.join('---' for _ in HEAD)} |",
+            *(f"| {' | '.join(cell.replace('|', '/') for cell in row.cells())} |" for row in rows),
+            "",
+        ]
+    )
+
+
+def main() -> int:
+    """Measures and prints a line for each program: 1 if one went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0, help="1: about three seconds a program")
+    parser.add_argument("--pairs", type=int, default=3, help="rounds")
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=NAMES, choices=NAMES)
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
+    parser.add_argument("--write", action="store_true", help="write docs/programs.md")
+    options = parser.parse_args()
+    form = "{:24}{:>9}{:>13}{:>13}{:>11}{:>12}{:>10}"
+    print(form.format(*HEAD), flush=True)
+    rows = []
+    for name in options.only:
+        rows.append(measure(name, options.sides, options.scale, options.pairs))
+        print(f"{name:24} {rows[-1].wrong}" if rows[-1].wrong else form.format(*rows[-1].cells()), flush=True)
+    for side in options.sides:
+        print(summary(rows, side))
+    if options.write:
+        PAGE.write_text(page(rows, options.sides, options.scale, options.pairs))
+    return int(any(row.wrong for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

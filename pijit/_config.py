@@ -86,6 +86,9 @@ class Config:
         max_operations: bytecodes that one recording may observe before it stops.
         record_budget: times the plain call that a recording may take, up to a second; over it, what the function calls
             is recorded instead; 0: any.
+        record_share: percent of the process's time that recordings of functions that nobody gave to `jit` may take,
+            until replays have paid; three times that later; what is over it waits; 0: any.
+        long_call: milliseconds that a call runs under `enable()`, before what it calls is recorded instead of it.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
         max_recordings: recordings that one function may have before replays make up for them; after that it is recorded
@@ -129,6 +132,8 @@ class Config:
     # Tag: OPTION_TYPES, which `Options` repeats.
     max_operations: int
     record_budget: int
+    record_share: int
+    long_call: int
     max_nodes: int
     max_traces: int
     max_recordings: int
@@ -188,6 +193,8 @@ class Options(TypedDict, total=False):
 
     max_operations: int
     record_budget: int
+    record_share: int
+    long_call: int
     max_nodes: int
     max_traces: int
     max_recordings: int

@@ -307,19 +307,18 @@ class Events(TypedDict):
     left_out: int
 
 class OutermostFunction(TypedDict):
-    """A function that `enable()` watched and that was not recorded: calls of it, and of others while it ran."""
+    """A function that `enable()` watched and that was not recorded: its calls, and the seconds that they took."""
 
     name: str
     file: str
     line: int
     calls: int
-    inside: int
+    seconds: float
 
 class OutermostInfo(TypedDict):
     """What `enable()` has seen and not recorded."""
 
     functions: list[OutermostFunction]
-    long: int
     traced: int
 
 checked: bool  # a check of the recorder that fails stops the process

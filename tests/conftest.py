@@ -1,7 +1,7 @@
 """For all tests.
 
-What depends on time is off, here and in processes that tests start: calls that CPython runs to compare, and budgets of
-recordings. Tests of these switch them on.
+What depends on time is off, here and in processes that tests start: calls that CPython runs to compare, budgets of
+recordings, and calls that pass their role on once they have run long. Tests of these switch them on.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ differs = _module_beside("differs")
 
 os.environ.setdefault("PIJIT_GIVE_UP", "0")
 os.environ.setdefault("PIJIT_RECORD_BUDGET", "0")
+os.environ.setdefault("PIJIT_RECORD_SHARE", "0")
+os.environ.setdefault("PIJIT_LONG_CALL", "1000000")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -401,12 +401,11 @@ py::dict outermost_view() {
     view["file"] = seen.file;
     view["line"] = seen.line;
     view["calls"] = seen.calls;
-    view["inside"] = seen.inside;
+    view["seconds"] = seen.seconds;
     functions.append(view);
   }
   py::dict view;
   view["functions"] = functions;
-  view["long"] = kLong;
   view["traced"] = traced_calls();
   return view;
 }

@@ -22,7 +22,7 @@ struct EntryPoint {
 struct CodeState {
   std::vector<std::shared_ptr<Root>> roots;
   // Under enable():
-  std::vector<const void*> seen;  // functions and objects whose calls were watched; addresses only
+  std::vector<Ref> seen;  // weak: functions and objects whose calls were watched
   size_t next_seen = 0;
   uint32_t plain_calls = 0;  // watched calls without tensor operators
   int wasted = 0;            // roots in a row that died before they were worth it

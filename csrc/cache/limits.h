@@ -12,7 +12,7 @@ struct Limits {
   uint64_t misses = 64;         // calls in a row that no trace took, before the root is left alone
   uint64_t stops = 8;           // times that one stop is reached in replays, before it is worth saying
   uint64_t exits = 32;          // times that a trace without a stop is left, before that is worth saying
-  int wasted = 8;          // roots in a row, found by enable() in one code object, that died before they were worth it
+  int wasted = 3;          // roots in a row, found by enable() in one code object, that died before they were worth it
   uint64_t worth = 8;      // replays for each recording, from which on a root was worth it
   size_t seen = 256;       // functions and objects that enable() remembers of one code object
   uint64_t hot = 3;        // times that a trace is left at one node, before a side trace is recorded

@@ -5,11 +5,11 @@
 // and each has traces of its own.
 //
 //   for x in data: step(x)              step is outermost; its second call is recorded
-//   def main(): for x in data: step(x)  main is, and has no second call: after kLong calls inside it, what it calls a
-//                                       second time is recorded instead, and main is not looked at again
+//   def main(): for x in data: step(x)  main is, and has no second call: once it has run long, what it calls a second
+//                                       time is recorded instead (hook/running.h)
 //
 // 1. Module and class bodies, generators and coroutines are not looked at; what they call is outermost. Comprehensions
-//    are part of the frame that they stand in.
+//    are part of the frame that they stand in. So are imports, whose operators do not count for who imports.
 // 2. A code object is left alone after kPlainCalls calls without operators, or limits().wasted roots in a row that died
 //    before they were worth their recordings, such as those of objects that are made anew at each call.
 // 3. A root whose recordings cost more than their budget passes the role on to what it calls, through the functions
@@ -35,15 +35,7 @@ bool g_automatic = false;
 uint64_t g_traced = 0;
 std::vector<Outermost> g_outermost;
 thread_local Watch* t_watch = nullptr;
-thread_local int t_looks = 0;        // LooksInside that live, and Passing
-thread_local uint64_t t_frames = 0;  // entered while something was watched
-
-bool is_comprehension(PyCodeObject* code) noexcept {
-  if (PyUnicode_READ_CHAR(code->co_name, 0) != '<') return false;
-  for (const char* name : {"<listcomp>", "<setcomp>", "<dictcomp>"})
-    if (cpython::equals_ascii(code->co_name, name)) return true;
-  return false;
-}
+thread_local int t_looks = 0;  // LooksInside that live, and Passing
 
 void stop_counting(Watch& watch) noexcept {
   if (!watch.counting) return;
@@ -56,17 +48,6 @@ void stop_counting(Watch& watch) noexcept {
   adapter->count_operators(false);
 }
 
-// The frame is called by the one that is watched, which has run long.
-bool is_passed_on(PyThreadState* ts) noexcept {
-  Watch& watch = *t_watch;
-  if (watch.closed || ++t_frames - watch.began < kLong) return false;
-  cpython::Frame* caller = cpython::current_frame(ts);
-  while (caller != nullptr && is_comprehension(cpython::code(caller))) caller = cpython::previous(caller);
-  if (caller != watch.frame) return false;
-  for (Watch* open = &watch; open != nullptr; open = open->outer) stop_counting(*open);
-  return true;
-}
-
 // The object whose method this frame is a call of, if its class has the function under the function's own name.
 PyObject* method_object(cpython::Frame* frame) noexcept {
   PyCodeObject* code = cpython::code(frame);
@@ -75,14 +56,16 @@ PyObject* method_object(cpython::Frame* frame) noexcept {
   return cpython::lookup_type(Py_TYPE(self), code->co_name) == cpython::function(frame) ? self : nullptr;
 }
 
-// Notes a call; whether this function, or object, was seen before.
-bool comes_again(CodeState& state, const void* key) {
-  for (const void* seen : state.seen)
-    if (seen == key) return true;
+// Notes a call; whether this function, or object, was seen before. One that has died since is another.
+bool comes_again(CodeState& state, PyObject* key) {
+  for (const Ref& seen : state.seen)
+    if (PyWeakref_GET_OBJECT(seen.get()) == key) return true;
+  Ref weak = Ref::steal(PyWeakref_NewRef(key, nullptr));
+  if (!weak) return PyErr_Clear(), false;
   if (state.seen.size() < limits().seen) {
-    state.seen.push_back(key);
+    state.seen.push_back(std::move(weak));
   } else {
-    state.seen[state.next_seen++ % state.seen.size()] = key;
+    state.seen[state.next_seen++ % state.seen.size()] = std::move(weak);
   }
   return false;
 }
@@ -94,17 +77,30 @@ std::string text_of(PyObject* unicode) {
 }
 
 // Notes a call that was watched and not recorded.
-void note_outermost(PyCodeObject* code, uint64_t inside) {
+void note_outermost(PyCodeObject* code, double seconds) {
   const SavedError error;
   for (Outermost& seen : g_outermost)
     if (seen.code == code) {
       seen.calls += 1;
-      seen.inside += inside;
+      seen.seconds += seconds;
       return;
     }
   if (g_outermost.size() == kNoted) return;
   g_outermost.push_back(
-      {code, text_of(code->co_qualname), text_of(code->co_filename), code->co_firstlineno, 1, inside});
+      {code, text_of(code->co_qualname), text_of(code->co_filename), code->co_firstlineno, 1, seconds});
+}
+
+// Of the function that CPython calls for each import of a module that is not there yet; null: there is none.
+PyObject* import_code() noexcept {
+  static PyObject* const code = [] {
+    const SavedError error;
+    const Ref module = Ref::steal(PyImport_ImportModule("_frozen_importlib"));
+    Ref function = module ? Ref::steal(PyObject_GetAttrString(module.get(), "_find_and_load")) : Ref();
+    if (function && PyFunction_Check(function.get())) return PyFunction_GET_CODE(function.release());
+    PyErr_Clear();
+    return static_cast<PyObject*>(nullptr);
+  }();
+  return code;
 }
 
 PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame) {
@@ -123,7 +119,7 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
   stop_counting(watch);
   if (state->has_operators) {
     note_use();
-    note_outermost(frame_code, t_frames - watch.began);
+    note_outermost(frame_code, state->plain_seconds);
   }
   return result;
 }
@@ -146,7 +142,6 @@ bool make_root(PyObject* object, cpython::Frame* frame) {
     PyErr_Clear();
     return false;
   }
-  if (t_watch != nullptr && t_watch->state != nullptr) t_watch->state->passes_on = true;
   return true;
 }
 
@@ -168,6 +163,10 @@ bool automatic() noexcept {
   return g_automatic || t_looks > 0;
 }
 
+bool finds_everywhere() noexcept {
+  return g_automatic;
+}
+
 LooksInside::LooksInside() noexcept {
   t_looks += 1;
 }
@@ -177,13 +176,19 @@ LooksInside::~LooksInside() {
 }
 
 Watch::Watch(cpython::Frame* frame, CodeState* state, bool closed) noexcept
-    : frame(frame), state(state), outer(t_watch), began(t_frames), closed(closed) {
+    : state(state), outer(t_watch), closed(closed), running(frame, !closed) {
   t_watch = this;
 }
 
 Watch::~Watch() {
   stop_counting(*this);
   t_watch = outer;
+}
+
+PyObject* run_unwatched(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
+  const bool counts = t_watch != nullptr && !t_watch->closed && !is_comprehension(cpython::code(frame));
+  const Running running(frame, counts);
+  return plain(ts, frame, throwflag);
 }
 
 Passing::Passing(bool always) noexcept : outer(t_watch), always(always) {
@@ -197,8 +202,33 @@ Passing::~Passing() {
   t_watch = outer;
 }
 
+bool is_import(cpython::Frame* frame) noexcept {
+  return automatic() && reinterpret_cast<PyObject*>(cpython::code(frame)) == import_code();
+}
+
+PyObject* run_import(PyThreadState* ts, cpython::Frame* frame) {
+  const Unlooked unlooked;
+  Watch* const outer = t_watch;
+  const bool counts = outer != nullptr && outer->counting;
+  if (counts && current_adapter()->operators_counted() > 0) stop_counting(*outer);
+  if (counts) current_adapter()->count_operators(false);
+  PyObject* result = nullptr;
+  {
+    const Watch watch(frame, nullptr);
+    result = plain(ts, frame, 0);
+  }
+  if (outer != nullptr && outer->counting) current_adapter()->count_operators(true);
+  return result;
+}
+
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept {
-  if (!automatic() || (t_watch != nullptr && !is_passed_on(ts))) return false;
+  if (!automatic()) return false;
+  if (t_watch != nullptr) {
+    if (t_watch->closed) return false;
+    note_frame();
+    if (!passes_on(ts)) return false;
+    for (Watch* open = t_watch; open != nullptr; open = open->outer) stop_counting(*open);
+  }
   if (!cpython::untraced(ts)) return g_traced += 1, false;
   PyCodeObject* code = cpython::code(frame);
   return current_adapter() != nullptr && cpython::is_function_body(code) && !is_comprehension(code);
@@ -206,9 +236,9 @@ bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept {
 
 PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
   const Mark mark = mark_of_frame(frame);
-  if (mark == Mark::kSkip) return plain(ts, frame, 0);
+  if (mark == Mark::kSkip) return run_unwatched(ts, frame, 0);
   if (mark == Mark::kOpaque) {
-    Watch watch(frame, nullptr, true);
+    const Watch watch(frame, nullptr, true);
     return plain(ts, frame, 0);
   }
   CodeState* state = code_state(cpython::code(frame), true);
@@ -217,7 +247,7 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
     return plain(ts, frame, 0);
   }
   if (state == nullptr || state->plain_calls >= kPlainCalls || state->wasted >= limits().wasted)
-    return plain(ts, frame, 0);
+    return run_unwatched(ts, frame, 0);
   PyObject* object = method_object(frame);
   const bool again = comes_again(*state, object != nullptr ? object : cpython::function(frame));
   if (!again || !state->has_operators || stance() == Stance::kReplayOnly || !make_root(object, frame))

@@ -1,19 +1,17 @@
 // enable(): finds the functions that become roots by themselves.
 #pragma once
 #include "cache/code_state.h"
+#include "hook/running.h"
 
 namespace pijit {
-
-// Calls inside a function after which it passes its role on.
-inline constexpr uint64_t kLong = 20'000;
 
 // A function under which tensor operators ran, and which was not recorded.
 struct Outermost {
   PyCodeObject* code;  // compared only
   std::string name, file;
   int line;
-  uint64_t calls = 0;   // of this function
-  uint64_t inside = 0;  // calls of Python functions while it ran
+  uint64_t calls = 0;
+  double seconds = 0;  // of these calls
 };
 // The first ones, in the order in which they were seen.
 const std::vector<Outermost>& outermost() noexcept;
@@ -23,6 +21,7 @@ uint64_t traced_calls() noexcept;
 void set_automatic(bool on) noexcept;
 // They are to be found now: everywhere, or in what this thread runs.
 bool automatic() noexcept;
+bool finds_everywhere() noexcept;
 
 // While it lives, roots are found in what this thread runs: the body of a jitted generator or coroutine function.
 struct LooksInside {
@@ -33,20 +32,21 @@ struct LooksInside {
 };
 
 // A call on the C stack of this thread under which functions are not looked at: of a root, or of a function that is
-// being watched. Once it has run long in CPython it passes the role on: the functions that it calls are looked at.
+// being watched. Calls that have run long are left out: what these call is looked at (hook/running.h).
 struct Watch {
   Watch(cpython::Frame* frame, CodeState* state, bool closed = false) noexcept;
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  cpython::Frame* const frame;
   CodeState* const state;
   Watch* const outer;
-  const uint64_t began;  // frames of this thread before it
-  const bool closed;     // never passes the role on
+  const bool closed;  // never passes the role on
   bool counting = false;
+  Running running;
 };
+// CPython runs a frame that is no root's and not watched itself.
+PyObject* run_unwatched(PyThreadState* ts, cpython::Frame* frame, int throwflag);
 
 // A call on the C stack of this thread that has passed its role on: what it calls is looked at. `always`: even where
 // enable() is off.
@@ -58,7 +58,11 @@ struct Passing {
 
   Watch* const outer;
   const bool always;
+  const Unlooked unlooked;
 };
+// An import: functions that its module calls are looked at once it has run long.
+bool is_import(cpython::Frame* frame) noexcept;
+PyObject* run_import(PyThreadState* ts, cpython::Frame* frame);
 // Whether this fresh frame of a function is one to look at: the outermost, or called where the role is passed on.
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept;
 // Evaluates such a frame: watched, or as the root that it has become.

@@ -90,6 +90,7 @@ std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame,
   root->verification.every = t_root->verification.every;
   root->asked.market = Ref::borrow(t_root->asked.market.get());
   root->asked.fixed_sizes = t_root->asked.fixed_sizes;
+  root->asked.automatic = t_root->asked.automatic;
   root->entry.is_loop = cpython::loop_end(code, index) >= 0;
   root->owner.set_code(code);
   root->owner.function = cpython::function(frame);

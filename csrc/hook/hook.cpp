@@ -104,12 +104,12 @@ void note_quiet_call(PyThreadState* ts) noexcept {
 // what it calls is looked at.
 PyObject* not_looked_at(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   note_quiet_call(ts);
-  if (!any_suspends() || !cpython::is_generator_frame(frame)) return plain(ts, frame, throwflag);
+  if (!any_suspends() || !cpython::is_generator_frame(frame)) return run_unwatched(ts, frame, throwflag);
   CodeState* state = code_state(cpython::code(frame), false);
-  if (state == nullptr) return plain(ts, frame, throwflag);
+  if (state == nullptr) return run_unwatched(ts, frame, throwflag);
   const bool jitted = std::any_of(state->roots.begin(), state->roots.end(),
                                   [&](const auto& root) { return root->owner.suspends && root->owner.matches(frame); });
-  if (!jitted) return plain(ts, frame, throwflag);
+  if (!jitted) return run_unwatched(ts, frame, throwflag);
   const LooksInside looks;
   return plain(ts, frame, throwflag);
 }
@@ -140,6 +140,7 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (state != nullptr && !state->roots.empty()) {
     if (std::shared_ptr<Root> root = root_of_frame(*state, frame)) {
       if (root->is_live()) note_use();
+      note_turn();
       if (root->standing.is_disabled() && (root->standing.passes || (!root->standing.closed && automatic()))) {
         const Passing passing(root->standing.passes);
         return enter_root(root, ts, frame);
@@ -151,8 +152,9 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (stress_words() != 0 && automatic() && cpython::untraced(ts) && cpython::is_function_body(cpython::code(frame)))
     return stressed(ts, frame);
   note_quiet_call(ts);
+  if (is_import(frame)) return run_import(ts, frame);
   if (is_candidate(ts, frame)) return enter_candidate(ts, frame);
-  return plain(ts, frame, throwflag);
+  return run_unwatched(ts, frame, throwflag);
 }
 
 PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {

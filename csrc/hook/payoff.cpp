@@ -9,10 +9,12 @@
 #include "cache/code_state.h"
 #include "exec/profiled.h"
 #include "hook/aftermath.h"
+#include "hook/automatic.h"
 #include "hook/events.h"
 #include "hook/log.h"
 #include "hook/savings.h"
 #include "hook/serve.h"
+#include "hook/share.h"
 #include "hook/stress.h"
 #include "hook/verify.h"
 #include "plan/segment.h"
@@ -103,6 +105,7 @@ bool is_tried_again(Root& root) {
 
 void note_timed(Root& root, Ledger::Kind kind, double seconds, const CallForm& form) {
   const Ledger::Verdict verdict = root.ledger.end(kind, seconds, form);
+  if (verdict == Ledger::Verdict::kPays) note_paid();
   if (verdict != Ledger::Verdict::kLoses || root.standing.is_disabled() || !may_give_up(root)) return;
   SavedError error;
   give_up(root);
@@ -125,8 +128,19 @@ bool records_too_often(const Root& root) noexcept {
   return root.counts.records >= limits().recorded + more && !root.counts.pays();
 }
 
+namespace {
+
+// Somebody gave it, or the function that it was found in, to jit; or recordings have no budget.
+bool is_asked_for(const Root& root) noexcept {
+  return !root.asked.automatic || root.asked.strict || !finds_everywhere() || stress_words() != 0 ||
+         record_budget() == 0;
+}
+
+}  // namespace
+
 bool may_record(Root& root) {
   if (records_too_often(root) && root.recordings.waits(root.counts.calls)) return false;
+  if (!is_asked_for(root) && !has_time_to_record(root.recordings.last_cost)) return false;
   if (root.recordings.owed == 0 || root.asked.strict ||
       Pace::allows(root.plain_call(), root.recordings.owed, root.recordings.last_cost))
     return true;

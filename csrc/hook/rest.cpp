@@ -16,8 +16,8 @@
 namespace pijit {
 namespace {
 
-// More than a call that is watched takes to pass its role on.
-constexpr uint64_t kQuiet = 2 * kLong;
+// More than a call that is watched makes before it passes its role on.
+constexpr uint64_t kQuiet = 40'000;
 constexpr uint64_t kMostQuiet = kQuiet << 10;
 
 uint64_t g_quiet = 0;        // calls since the last use

@@ -5,6 +5,7 @@
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/hook.h"
+#include "hook/share.h"
 
 namespace pijit {
 namespace {
@@ -27,6 +28,7 @@ bool measures_savings() noexcept {
 
 void note_recording_cost(double seconds) noexcept {
   t_recording += seconds;
+  note_recorded(seconds);
 }
 
 Served::Served(Root& root) noexcept : root_(root), counts_(g_measures && !t_within) {

@@ -222,13 +222,13 @@ def _why_nothing() -> str:
     """Why no function became a root."""
     seen = _core.outermost()
     if seen["functions"]:
-        longest = max(seen["functions"], key=lambda function: function["inside"])
+        longest = max(seen["functions"], key=lambda function: function["seconds"])
         name = f"{longest['name']}() ({place(longest['file'], longest['line'])})"
-        if longest["calls"] == 1 and longest["inside"]:
+        if longest["calls"] == 1:
             return (
-                f"the tensor operators ran inside {name}, which was called once; recorded is a second call. "
-                f"What such a function calls is recorded after {seen['long']:,} calls of Python functions inside it, "
-                f"and there were {longest['inside']:,}. Give the function that it calls again and again to pijit.jit()"
+                f"the tensor operators ran inside {name}, which was called once and took {longest['seconds']:.2f} s; "
+                f"recorded is a second call. What a function calls is recorded once its call has run for "
+                f"{_core.get_option('long_call')} ms. Give the function that it calls again and again to pijit.jit()"
             )
         times = "once" if longest["calls"] == 1 else f"{longest['calls']} times, each time for another object"
         return f"{name} runs tensor operators, and was called {times}; recorded is a second call for the same one"

@@ -199,10 +199,17 @@ STEP = """
     [
         (
             "def main():\n    for _ in range(100):\n        step(torch.ones(2))\nmain()",
-            "the tensor operators ran inside main() (program.py:7), which was called once; recorded is a second call. "
-            "What such a function calls is recorded after 20,000 calls of Python functions inside it, and there were 1",
+            "the tensor operators ran inside main() (program.py:7), which was called once and took 0.00 s; recorded is "
+            "a second call. What a function calls is recorded once its call has run for 1000000 ms. Give the function",
         ),
-        ("step(torch.ones(2))", "step() (program.py:3) runs tensor operators, and was called once"),
+        (
+            "step(torch.ones(2))",
+            "the tensor operators ran inside step() (program.py:3), which was called once and took 0.",
+        ),
+        (
+            "class A:\n    def f(self): return step(torch.ones(2))\na, b = A(), A()\na.f(), b.f()",
+            "A.f() (program.py:8) runs tensor operators, and was called 2 times, each time for another object",
+        ),
         ("for _ in range(5):\n    helper(1)", "no function ran tensor operators"),
         (
             "import sys\nsys.settrace(lambda *_: None)\nfor _ in range(5):\n    step(torch.ones(2))",

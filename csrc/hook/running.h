@@ -1,0 +1,67 @@
+// Calls that run, under a function that enable() watches: those that have run long pass the role of root on.
+//
+// A call in CPython stands on the C stack as a Running while a function around it is watched. Now and then all of them
+// are looked at. One that was there at the look before has run for long_call() at least, and passes the role on: what
+// it calls from then on is looked at. So a chain of functions that are called once (main -> fit -> loop -> step) is
+// passed through at one look, however long it is.
+//
+// 1. What an import takes does not count for the calls around it: a first call is long because it imports.
+// 2. A function whose call was long, and that called roots again and again, is a driver: its role goes to them for good.
+//    Any other function is recorded at its second call, whatever its first one passed on: first calls are long.
+#pragma once
+#include <cstdint>
+
+#include "common/ref.h"
+#include "cpython/frame.h"
+
+namespace pijit {
+
+// Milliseconds; an option.
+uint64_t& long_call() noexcept;
+
+// A call in CPython, while it runs.
+class Running {
+ public:
+  // Not `counts`: the frame is part of another call, or nothing around it passes the role on.
+  Running(cpython::Frame* frame, bool counts) noexcept;
+  ~Running();
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  friend class Unlooked;
+  friend bool passes_on(PyThreadState*) noexcept;
+  friend void note_turn() noexcept;
+  friend void look_at_running() noexcept;
+
+  void tell_driver() const noexcept;
+
+  cpython::Frame* const frame_;
+  Running* const outer_;
+  uint64_t began_ = 0;  // frames of this thread before it
+  uint32_t turns_ = 0;  // calls of roots that it made
+  double passed_ = 0;   // when it passed the role on, if it has
+  Ref code_;            // the same
+};
+
+// While it lives, calls that run already are not looked at; their time begins anew when it ends.
+class Unlooked {
+ public:
+  Unlooked() noexcept;
+  ~Unlooked();
+  Unlooked(const Unlooked&) = delete;
+  Unlooked& operator=(const Unlooked&) = delete;
+
+ private:
+  Running* const outer_;
+};
+
+// A frame comes in while something is watched: what runs is looked at, if it is time.
+void note_frame() noexcept;
+// The call that makes the next frame passes the role on.
+bool passes_on(PyThreadState* ts) noexcept;
+bool is_comprehension(PyCodeObject* code) noexcept;  // its frame is part of the one that it stands in
+// A root is called.
+void note_turn() noexcept;
+
+}  // namespace pijit

@@ -1,0 +1,53 @@
+// Adds up what recordings take, and compares it with the time of the process.
+#include "hook/share.h"
+
+#include <ctime>
+
+#include "common/clock.h"
+
+namespace pijit {
+namespace {
+
+constexpr double kFirst = 0.05;  // seconds that recordings may take beside the share
+constexpr double kPaid = 3;
+constexpr double kPause = 0.005;  // seconds between two times that the process's time is asked for, which takes long
+
+double g_recorded = 0;
+bool g_paid = false;
+double g_began = -1;   // of the process's time: when the first recording was asked for; negative: none was
+double g_refused = 0;  // of the clock: when one was refused last
+
+double process_time() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+uint64_t& record_share() noexcept {
+  static uint64_t value = 3;
+  return value;
+}
+
+void note_recorded(double seconds) noexcept {
+  g_recorded += seconds;
+}
+
+void note_paid() noexcept {
+  g_paid = true;
+}
+
+bool has_time_to_record(double seconds) noexcept {
+  if (record_share() == 0) return true;
+  const double asked = now();
+  if (g_refused > 0 && asked - g_refused < kPause) return false;
+  const double time = process_time();
+  if (g_began < 0) g_began = time;
+  const double share = 0.01 * static_cast<double>(record_share()) * (g_paid ? kPaid : 1);
+  const bool has_time = g_recorded + seconds <= kFirst + share * (time - g_began);
+  g_refused = has_time ? 0 : asked;
+  return has_time;
+}
+
+}  // namespace pijit

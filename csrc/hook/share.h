@@ -1,0 +1,20 @@
+// The share of the process's time that recordings may take, where nobody asked for them: of roots that enable() found.
+//
+// A recording is paid at once and may be worth nothing. So a program is slowed by little more than the share, whatever
+// it does. A recording that is too early waits: CPython runs the call.
+#pragma once
+#include <cstdint>
+
+namespace pijit {
+
+// Percent, until replays have paid; kPaid times that later; 0: any. An option.
+uint64_t& record_share() noexcept;
+
+// Recordings took so many more seconds.
+void note_recorded(double seconds) noexcept;
+// Replays of some root were seen to pay.
+void note_paid() noexcept;
+// There is time for a recording that takes as long as `seconds`.
+bool has_time_to_record(double seconds) noexcept;
+
+}  // namespace pijit

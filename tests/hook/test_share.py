@@ -1,0 +1,49 @@
+"""The share of the process's time that recordings of functions that enable() found may take."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+# Forty functions, each with a body of its own that is long to record, called again and again for some time.
+PROGRAM = """
+import sys, time, torch, pijit
+from pijit import _core
+X = torch.ones(3)
+body = "".join(f"    y = y * {i % 7} + x\\n" for i in range(2_000))
+def make(i):
+    names = {}
+    exec(f"def f{i}(x):\\n    y = x\\n{body}    return y + {i}", names)
+    return names[f"f{i}"]
+functions = [make(i) for i in range(40)]
+expected = [f(X) for f in functions]
+pijit.enable()
+began = time.process_time()
+exec("while time.process_time() - began < SECONDS:\\n    got = [f(X) for f in functions]", globals() | {
+    "SECONDS": float(sys.argv[1])})
+pijit.disable()
+assert all(torch.equal(f(X), y) for f, y in zip(functions, expected))
+print(pijit.stats()["records"])
+"""
+
+
+def recordings(seconds: float, **options: str) -> int:
+    env = os.environ | {"PIJIT_RECORD_BUDGET": "4", "PIJIT_GIVE_UP": "0"} | options
+    command = [sys.executable, "-c", PROGRAM, str(seconds)]
+    return int(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
+
+
+def test_what_is_over_the_share_waits() -> None:
+    any_number = recordings(1.0, PIJIT_RECORD_SHARE="0")
+    few = recordings(1.0, PIJIT_RECORD_SHARE="1")
+    assert any_number == 40
+    assert 1 <= few < 30
+
+
+def test_no_budget_no_share() -> None:
+    assert recordings(0.5, PIJIT_RECORD_SHARE="1", PIJIT_RECORD_BUDGET="0") == 40

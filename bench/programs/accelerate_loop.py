@@ -58,4 +58,4 @@ def training_function(epochs):
 
 
 if __name__ == "__main__":
-    training_function(scaled(10))
+    training_function(scaled(20))

@@ -29,7 +29,7 @@ class AverageMeter:
 
 def get_parser():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=scaled(35, least=4))
+    parser.add_argument("--epochs", type=int, default=scaled(28, least=4))
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--accumulate", type=int, default=4)
     parser.add_argument("--max-norm", type=float, default=1.0)

@@ -31,7 +31,7 @@ def main():
     y = (x[:, 0] > 0).long() + (x[:, 3] > 0).long()
     model = place(ToyModel())
     start()
-    print("loss", repr(fit(model, x, y, scaled(300))))
+    print("loss", repr(fit(model, x, y, scaled(960))))
     model.eval()
     methods = {
         "integrated": (IntegratedGradients(model), {"n_steps": 20}),
@@ -40,7 +40,7 @@ def main():
         "ablation": (FeatureAblation(model), {}),
     }
     totals = {name: torch.zeros(8) for name in methods}
-    for row in range(scaled(120)):
+    for row in range(scaled(380)):
         inputs, target = x[row % 200 : row % 200 + 1], int(y[row % 200])
         for name, (method, options) in methods.items():
             totals[name] += method.attribute(inputs, target=target, **options)[0].detach()

@@ -79,7 +79,7 @@ def main():
     )
     optimizer = torch.optim.Adam(net.parameters(), lr=2e-3)
     start()
-    for epoch in range(scaled(65)):
+    for epoch in range(scaled(160)):
         for at in torch.randperm(96).split(8):
             loss = F.cross_entropy(net(augment(images[at])), labels[at])
             optimizer.zero_grad()

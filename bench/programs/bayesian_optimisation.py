@@ -33,7 +33,7 @@ def main():
     train_x = torch.rand(6, 2, dtype=torch.double)
     train_y = objective(train_x)
     start()
-    for number in range(scaled(10)):
+    for number in range(scaled(20)):
         candidate, value = next_point(train_x, train_y)
         train_x = torch.cat((train_x, candidate))
         train_y = torch.cat((train_y, objective(candidate)))

@@ -64,7 +64,7 @@ def main():
     model = place(Captioner(16, 24).eval())
     total = 0.0
     start()
-    for image in range(scaled(120)):
+    for image in range(scaled(600)):
         regions = torch.randn(4 + image % 5, 16)
         best = beam_search(model, regions)
         total += best.normalised()

@@ -68,7 +68,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--hidden", type=int, default=32)
     parser.add_argument("--chunk", type=int, default=25)
-    parser.add_argument("--epochs", type=int, default=scaled(130))
+    parser.add_argument("--epochs", type=int, default=scaled(350))
     args = parser.parse_args()
     torch.manual_seed(4)
     model = place(CharRNN(len(CHARS), args.hidden, 1))

@@ -80,5 +80,5 @@ if __name__ == "__main__":
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, weight_decay=1e-4)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=len(loader))
     start()
-    SimCLR(model, optimizer, scheduler).train(loader, scaled(55))
+    SimCLR(model, optimizer, scheduler).train(loader, scaled(100))
     finish(model)

@@ -33,7 +33,7 @@ if __name__ == "__main__":
     flow = place(build_flow(3, 2, 16))
     optimizer = optim.Adam(flow.parameters(), lr=3e-3)
     start()
-    for i in range(scaled(330)):
+    for i in range(scaled(530)):
         x, label = rings(32)
         optimizer.zero_grad()
         loss = -flow.log_prob(inputs=x, context=label).mean()

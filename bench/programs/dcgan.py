@@ -62,7 +62,7 @@ optimizerD = torch.optim.Adam(netD.parameters(), lr=0.0002, betas=(0.5, 0.999))
 optimizerG = torch.optim.Adam(netG.parameters(), lr=0.0002, betas=(0.5, 0.999))
 fixed_noise = torch.randn(batch, nz, 1, 1)
 start()
-for epoch in range(scaled(55)):
+for epoch in range(scaled(72)):
     for i, real in enumerate(loader):
         netD.zero_grad()
         label = torch.full((real.size(0),), 1.0)

@@ -30,7 +30,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     swa_schedule = SWALR(optimizer, swa_lr=0.02, anneal_epochs=5)
     start()
-    epochs = scaled(55)
+    epochs = scaled(200)
     for epoch in range(epochs):
         model.train()
         for at in torch.randperm(320).split(16):

@@ -58,7 +58,7 @@ def main():
     policy = place(nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1), nn.Tanh()))
     strategy = EvolutionStrategy(policy, population=20, sigma=0.1, lr=0.3)
     start()
-    for number in range(scaled(60)):
+    for number in range(scaled(96)):
         mean, best = strategy.generation(number)
         if number % 5 == 0:
             print(number, repr(mean), repr(best))

@@ -39,7 +39,7 @@ def main():
     likelihood = gpytorch.likelihoods.GaussianLikelihood()
     model = place(ExactGPModel(train_x, train_y, likelihood))
     start()
-    train(model, likelihood, train_x, train_y, scaled(330))
+    train(model, likelihood, train_x, train_y, scaled(660))
     model.eval()
     likelihood.eval()
     with torch.no_grad(), gpytorch.settings.fast_pred_var():

@@ -73,7 +73,7 @@ if __name__ == "__main__":
     model = place(HMM(6, 9))
     trainer = Trainer(model, 0.05)
     start()
-    for epoch in range(scaled(55)):
+    for epoch in range(scaled(250)):
         loss = trainer.train(data)
         if epoch % 5 == 0:
             print(epoch, repr(loss), model.viterbi(data[0][0][0]))

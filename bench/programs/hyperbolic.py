@@ -36,7 +36,7 @@ def main():
     model = place(PoincareEmbedding(count, 3))
     optimizer = geoopt.optim.RiemannianSGD(model.parameters(), lr=0.03)
     start()
-    for epoch in range(scaled(100)):
+    for epoch in range(scaled(280)):
         optimizer.param_groups[0]["lr"] = 0.03 if epoch < 10 else 0.3
         total = 0.0
         for rows in torch.randperm(len(edges)).split(6):

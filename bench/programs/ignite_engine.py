@@ -36,4 +36,4 @@ def run(epochs):
 
 
 if __name__ == "__main__":
-    run(scaled(45))
+    run(scaled(68))

@@ -58,7 +58,7 @@ def main():
     model = place(KalmanFilter())
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     start()
-    for turn in range(scaled(75)):
+    for turn in range(scaled(160)):
         truth, track = simulate(30 + 5 * (turn % 3))
         loglik, _ = model(track)
         optimizer.zero_grad()

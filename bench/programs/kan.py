@@ -55,7 +55,7 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.999)
     start()
-    for turn in range(scaled(800)):
+    for turn in range(scaled(1600)):
         x = torch.rand(32, 2) * 2 - 1
         y = torch.exp(torch.sin(torch.pi * x[:, :1]) + x[:, 1:] ** 2)
         fit = F.mse_loss(model(x), y)

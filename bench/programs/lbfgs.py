@@ -59,7 +59,7 @@ def main():
     decay, sequence = Decay(), place(Sequence().double())
     waves = torch.sin((torch.arange(30)[None] + torch.randint(-20, 20, (6, 1))).double() / 3)
     start()
-    for seed in range(scaled(12)):
+    for seed in range(scaled(42)):
         noisy = 2.5 * torch.exp(-1.3 * t) + 0.5 + 0.05 * torch.randn(50, generator=torch.Generator().manual_seed(seed))
         fit(decay, t, noisy, 3, lr=0.5, max_iter=20, line_search_fn="strong_wolfe")
         fit(sequence, waves[:, :-1], waves[:, 1:], 1, lr=0.4, max_iter=8)

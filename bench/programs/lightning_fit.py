@@ -55,7 +55,7 @@ def main():
     model = Regressor(6, 24)
     model.net = place(model.net)
     trainer = L.Trainer(
-        max_epochs=scaled(28), accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        max_epochs=scaled(56), accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
         enable_model_summary=False, gradient_clip_val=1.0, callbacks=[EarlyStopping("val_loss", patience=50)],
     )  # fmt: skip
     start()

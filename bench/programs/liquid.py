@@ -27,7 +27,7 @@ def main():
     model = place(Follower())
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     start()
-    for turn in range(scaled(100)):
+    for turn in range(scaled(150)):
         x, y = signals(8, 12)
         out, _ = model(x)
         loss = nn.functional.mse_loss(out, y)

@@ -25,7 +25,7 @@ def main():
     loader = DataLoader(rows, batch_size=8, shuffle=True)
     optimizer = torch.optim.AdamW((p for p in model.parameters() if p.requires_grad), lr=1e-2)
     start()
-    for epoch in range(scaled(15)):
+    for epoch in range(scaled(30)):
         model.train()
         total_loss = 0.0
         for ids in loader:

@@ -24,7 +24,7 @@ def main():
     model = place(nn.Sequential(nn.Linear(10, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 2)))
     criterion = nn.CrossEntropyLoss()
     start()
-    for _ in range(scaled(6)):
+    for _ in range(scaled(9)):
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-2)
         finder = LRFinder(model, optimizer, criterion, device="cpu")
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

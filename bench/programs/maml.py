@@ -48,7 +48,7 @@ def main():
 
     outer_step = place(outer_step)
     start()
-    for turn in range(scaled(320)):
+    for turn in range(scaled(580)):
         loss = outer_step(sample_tasks(8, 10))
         if turn % 40 == 0:
             print(turn, repr(loss.item()))

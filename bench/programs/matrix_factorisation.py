@@ -70,7 +70,7 @@ def main():
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3, weight_decay=1e-5)
     criterion, stop = nn.MSELoss(), EarlyStop(patience=1000)
     start()
-    for epoch in range(scaled(38)):
+    for epoch in range(scaled(61)):
         trained = run_epoch(model, train_loader, criterion, optimizer)
         with torch.no_grad():
             tested = run_epoch(model, valid_loader, criterion)

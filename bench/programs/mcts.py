@@ -97,7 +97,7 @@ def main():
     net, memory = place(PolicyValueNet()), []
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
     start()
-    for game in range(scaled(45)):
+    for game in range(scaled(170)):
         memory = (memory + self_play(net))[-300:]
         for _ in range(4):
             x, policy, value = zip(*random.sample(memory, min(16, len(memory))), strict=True)

@@ -41,7 +41,7 @@ def main():
     mining_func = miners.TripletMarginMiner(margin=0.2, distance=distance, type_of_triplets="semihard")
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     start()
-    for epoch in range(1, scaled(55) + 1):
+    for epoch in range(1, scaled(200) + 1):
         train(model, loss_func, mining_func, loader, optimizer, epoch)
         if epoch % 5 == 0:
             print("precision at 1:", repr(precision(model, x[320:], y[320:])))

@@ -44,7 +44,7 @@ def main():
     train_metrics = build_metrics(3)
     valid_metrics, mean = train_metrics.clone(prefix="val_"), torchmetrics.MeanMetric()
     start()
-    for epoch in range(scaled(28)):
+    for epoch in range(scaled(170)):
         trained = run(model, data[:15], train_metrics, mean, optimizer)
         print(epoch, trained, run(model, data[15:], valid_metrics, mean))
     finish(model)

@@ -92,7 +92,7 @@ def main() -> None:
     optimizer = torch.optim.RMSprop(model.parameters(), lr=2e-3)
     step = place(training_step)
     start()
-    for epoch in range(scaled(45)):
+    for epoch in range(scaled(81)):
         metrics = Metrics()
         for batch in loader:
             batch = batch.to(torch.float32)

@@ -93,7 +93,7 @@ torch.manual_seed(1337)
 data = (torch.arange(4000) * 7 + (torch.arange(4000) // 13) ** 2) % 40
 model = place(GPT(GPTConfig()))
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.95), weight_decay=0.1)
-turns = scaled(420)
+turns = scaled(670)
 start()
 for turn in range(turns):
     for group in optimizer.param_groups:
@@ -106,6 +106,6 @@ for turn in range(turns):
     optimizer.zero_grad(set_to_none=True)
     if turn % 50 == 0:
         print(turn, repr(loss.item()))
-for _ in range(scaled(3)):
+for _ in range(scaled(5)):
     print(model.generate(torch.zeros(1, 1, dtype=torch.long), 50)[0].tolist())
 finish(model)

@@ -36,7 +36,7 @@ def get_batch(true_y, t, size, time):
 def main():
     parser = argparse.ArgumentParser("ODE demo")
     parser.add_argument("--method", default="rk4")
-    parser.add_argument("--niters", type=int, default=scaled(130))
+    parser.add_argument("--niters", type=int, default=scaled(430))
     parser.add_argument("--test-freq", type=int, default=20)
     args = parser.parse_args()
     torch.manual_seed(1)

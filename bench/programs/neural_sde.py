@@ -36,7 +36,7 @@ def main():
     model = place(NeuralSDE(3, 16))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     start()
-    for turn in range(scaled(150)):
+    for turn in range(scaled(510)):
         target = torch.sin(4 * ts)[:, None] + 0.1 * torch.randn(8, 16)
         path = model(ts, 16, turn)
         loss = (path.mean(1) - target.mean(1)).pow(2).mean() + (path.std(1) - target.std(1)).pow(2).mean()

@@ -22,7 +22,7 @@ def model(sigma, y=None):
 def main():
     pyro.set_rng_seed(20)
     kernel = NUTS(place(model), max_tree_depth=4)
-    mcmc = MCMC(kernel, num_samples=scaled(30), warmup_steps=scaled(25), disable_progbar=True)
+    mcmc = MCMC(kernel, num_samples=scaled(66), warmup_steps=scaled(55), disable_progbar=True)
     start()
     mcmc.run(SIGMA, y=Y)
     samples = mcmc.get_samples()

@@ -30,7 +30,7 @@ def main():
     exact, solver = build(truth), build(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     start()
-    for turn in range(scaled(35)):
+    for turn in range(scaled(77)):
         y0 = torch.randn(5, 2)
         with torch.no_grad():
             wanted = exact.solve(torchode.InitialValueProblem(y0=y0, t_eval=t)).ys

@@ -51,7 +51,7 @@ def main():
     private = PrivateSGD(model, lr=0.2, norm=1.0, noise=0.3)
     step = place(private.step)
     start()
-    for epoch in range(scaled(55)):
+    for epoch in range(scaled(33)):
         norms = [step(data, target).item() for data, target in loader]
         with torch.no_grad():
             accuracy = (model(x).argmax(1) == y).float().mean().item()

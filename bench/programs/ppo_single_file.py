@@ -16,7 +16,7 @@ class Args:
     seed: int = 1
     num_envs: int = 4
     num_steps: int = 32
-    iterations: int = scaled(20)
+    iterations: int = scaled(70)
     minibatches: int = 4
     update_epochs: int = 4
     learning_rate: float = 2.5e-3

@@ -80,5 +80,5 @@ if __name__ == "__main__":
     y = (x[:, 0] > 0).long() + 2 * (x[:, 1] * x[:, 2] > 0).long()
     model = place(ResidualMLP(12, 24, 4, 3))
     start()
-    train(model, SAM(model.parameters(), torch.optim.SGD, rho=0.05, lr=0.05, momentum=0.9), x, y, scaled(45))
+    train(model, SAM(model.parameters(), torch.optim.SGD, rho=0.05, lr=0.05, momentum=0.9), x, y, scaled(90))
     finish(model)

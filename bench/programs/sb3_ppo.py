@@ -36,8 +36,8 @@ def main():
     model.policy = place(model.policy)
     kept = KeepRewards()
     start()
-    model.learn(total_timesteps=scaled(3300), callback=kept)
-    mean, deviation = evaluate_policy(model, model.get_env(), n_eval_episodes=scaled(3), warn=False)
+    model.learn(total_timesteps=scaled(2500), callback=kept)
+    mean, deviation = evaluate_policy(model, model.get_env(), n_eval_episodes=scaled(2), warn=False)
     print(len(kept.rewards), kept.rewards[-10:], repr(float(mean)), repr(float(deviation)))
     finish(model.policy)
 

@@ -38,7 +38,7 @@ def main():
     optimizer = AdamWScheduleFree(model.parameters(), lr=1e-2, warmup_steps=20)
     test = waves(32, 20)
     start()
-    for turn in range(scaled(330)):
+    for turn in range(scaled(500)):
         model.train()
         optimizer.train()
         batch = waves(8, 20)

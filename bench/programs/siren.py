@@ -66,7 +66,7 @@ def main():
 
     step = place(step)
     start()
-    for turn in range(scaled(1500)):
+    for turn in range(scaled(2400)):
         fit, slope = step(torch.randperm(256)[:32])
         if turn % 100 == 0:
             print(f"step {turn}: fit {fit.item()!r}, slope {slope.item()!r}")

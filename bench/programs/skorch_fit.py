@@ -34,7 +34,7 @@ def main():
     y = ((X[:, 0] * X[:, 1] + X[:, 2]) > 0).astype(np.int64)
     scoring = EpochScoring("roc_auc", name="auc", lower_is_better=False)
     net = NeuralNetClassifier(
-        ClassifierModule, max_epochs=scaled(11), lr=0.1, batch_size=16, verbose=0, callbacks=[scoring],
+        ClassifierModule, max_epochs=scaled(26), lr=0.1, batch_size=16, verbose=0, callbacks=[scoring],
         iterator_train__shuffle=True, optimizer__momentum=0.9,
     )  # fmt: skip
     pipe = Pipeline([("scale", StandardScaler()), ("net", net)])

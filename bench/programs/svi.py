@@ -35,11 +35,11 @@ def main():
     svi = SVI(model, guide, pyro.optim.Adam({"lr": 0.03}), loss=Trace_ELBO())
     step = place(svi.step)
     start()
-    for j in range(scaled(450)):
+    for j in range(scaled(810)):
         loss = step(x, y)
         if j % 50 == 0:
             print(f"[iteration {j:04d}] {loss / len(x)!r}")
-    predictive = Predictive(model, guide=guide, num_samples=scaled(40), return_sites=("obs", "linear.weight"))
+    predictive = Predictive(model, guide=guide, num_samples=scaled(72), return_sites=("obs", "linear.weight"))
     samples = predictive(x)
     print(samples["linear.weight"].mean(0).tolist(), repr(samples["obs"].std(0).mean().item()))
     finish(guide)

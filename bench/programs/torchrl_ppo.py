@@ -33,7 +33,7 @@ def main():
     loss_module = ClipPPOLoss(actor, value, clip_epsilon=0.2, entropy_coeff=0.01)
     optimizer = torch.optim.Adam(loss_module.parameters(), lr=3e-3)
     start()
-    for turn in range(scaled(18)):
+    for turn in range(scaled(49)):
         with torch.no_grad():
             rollout = env.rollout(60, actor, break_when_any_done=True)
         for _ in range(3):

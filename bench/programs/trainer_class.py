@@ -102,7 +102,7 @@ def main():
     x = torch.randn(480, 8)
     y = torch.stack((x[:, 0] * x[:, 1], x[:, 2].sin()), dim=1)
     model = nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 2))
-    trainer = Trainer(model, nn.SmoothL1Loss(), epochs=scaled(90), callbacks=[Printer()], lr=0.05, momentum=0.9)
+    trainer = Trainer(model, nn.SmoothL1Loss(), epochs=scaled(150), callbacks=[Printer()], lr=0.05, momentum=0.9)
     start()
     trainer.fit(x, y)
     finish(model)

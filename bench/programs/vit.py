@@ -65,7 +65,7 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
     images, labels = shapes(240)
     start()
-    for epoch in range(scaled(17)):
+    for epoch in range(scaled(32)):
         hits = 0
         for at in torch.randperm(240).split(10):
             logits = model(images[at])

@@ -42,7 +42,7 @@ def main():
     images = F.hardtanh(images[:, None])
     model = place(VQAutoEncoder(16, 8))
     start()
-    train(model, images, scaled(360))
+    train(model, images, scaled(900))
     finish(model)
 
 

@@ -35,7 +35,7 @@ def main():
     torch.manual_seed(4)
     model = place(build())
     start()
-    for clip in range(scaled(50)):
+    for clip in range(scaled(75)):
         ids = transcribe(model, mel(1 + clip % 4), 12 + 5 * (clip % 5))
         if clip % 5 == 0:
             print(clip, ids[0].tolist())

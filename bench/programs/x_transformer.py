@@ -19,7 +19,7 @@ def main():
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     data = cycle(8, 6)
     start()
-    for i in range(scaled(170)):
+    for i in range(scaled(410)):
         model.train()
         loss = model(next(data))
         loss.backward()

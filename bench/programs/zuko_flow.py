@@ -18,7 +18,7 @@ def main():
     flow = place(zuko.flows.NSF(features=2, transforms=2, hidden_features=(24, 24)))
     optimizer = torch.optim.Adam(flow.parameters(), lr=2e-3)
     start()
-    for epoch in range(scaled(6)):
+    for epoch in range(scaled(20)):
         losses = []
         for _ in range(24):
             x = two_moons(32)

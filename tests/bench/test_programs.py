@@ -27,7 +27,7 @@ def run(*arguments, cwd, **environment):
 @pytest.mark.parametrize("name", NAMES)
 def test_prints_the_same(name, tmp_path):
     """At the size of a moment, a hash of the weights included."""
-    size = {"PIJIT_BENCH_SCALE": "0.06"}
+    size = {"PIJIT_BENCH_SCALE": "0.03"}
     plain = run(PROGRAMS / f"{name}.py", cwd=tmp_path, **size)
     assert plain.returncode == 0, plain.stderr
     assert plain.stdout.splitlines()[-1].startswith("weights ")

@@ -424,26 +424,18 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   void raised_unforeseen();
   bool locals_were_seen();
   void begin_epoch();
-  void forget_types();
   void note_suspended(uint32_t generator);
   void take_tensor_result();
   void take_opaque(ShadowFrame& frame, PyObject* object);
   // -- what foreign code returned or held (found.cpp)
   void begin_finding();
-  bool is_loaded(Val reg) const;
   bool has_met(PyObject* object);
-  void note_holders(uint32_t reg, PyObject* object);
-  bool is_held(Val reg) const;
   bool is_fixed(Val reg, PyObject* object);
   void becomes(Val reg, Val found);
   void look_for_writes();
-  void note_write_here(PyObject* object);
-  bool is_written_here(PyObject* object) const;
-  void note_written(Found& found);
   void guard_found();
   Val adopted(PyObject* object, Val source, int depth);
   bool is_new_here(PyObject* object);
-  bool is_found(PyObject* object) const;
   void note_container(PyObject* object, Val source);
   Val found_part(PyObject* object, Val source, int depth);
   Val found_container(PyObject* object, Val source);

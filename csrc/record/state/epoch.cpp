@@ -38,7 +38,7 @@ void Recorder::begin_epoch() {
   });
   reads_.forget();
   begin_finding();
-  forget_types();
+  foreign_.forget_types();
   heap_.go_stale();
   take_tensor_result();
   if (!foreign_.none_result.is_null()) {
@@ -53,15 +53,6 @@ void Recorder::begin_epoch() {
     guard.b = object == Py_None ? Val::constant(object) : owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     if (object == Py_None) foreign_.singletons[taken.index()] = object;
   }
-}
-
-// An instance may have another class now.
-void Recorder::forget_types() {
-  for (uint32_t reg : foreign_.typed) {
-    RegInfo& info = trace_->regs[reg];
-    if (cpython::may_change(info.type)) info.type = nullptr;
-  }
-  foreign_.typed.clear();
 }
 
 // A generator's frame that nobody runs is found through what it has.

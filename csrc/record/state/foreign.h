@@ -12,22 +12,16 @@ namespace pijit {
 struct Foreign {
   Foreign(Kernel& of, const Heap& objects) : recording(of), heap(objects) {}
 
-  // Before the heap forgets what was adopted since then.
-  void undo(const TraceMark& mark) {
-    if (heap.arguments.size() > mark.arguments)
-      std::erase_if(found, [&](const Found& each) { return each.argument >= mark.arguments; });
-    for (Found& each : found) {
-      if (each.seen != kNone) each.seen = std::min(each.seen, mark.guards);
-      each.told = 0;
-    }
-    looked_nodes = std::min(looked_nodes, mark.nodes);
-    while (!learned.empty() && learned.back().second >= mark.nodes) {
-      recording.trace().regs[learned.back().first].type = nullptr;
-      singletons.erase(learned.back().first);
-      learned.pop_back();
-    }
-    taken.clear();
-  }
+  void undo(const TraceMark& mark);  // before the heap forgets what was adopted since then
+
+  void note_holders(uint32_t reg, PyObject* object);  // it was returned: whether something else holds it, too
+  bool is_held(Val reg) const;
+  bool is_loaded(Val reg) const;           // by a guard of this epoch
+  bool is_found(PyObject* object) const;   // it is one of `found`
+  void note_written(Found& it);            // it is to be told apart from all objects of its class
+  void note_write_here(PyObject* object);  // the trace writes it
+  bool is_written_here(PyObject* object) const;
+  void forget_types();  // an instance may have another class now
 
   Kernel& recording;
   const Heap& heap;

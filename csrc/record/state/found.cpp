@@ -92,12 +92,6 @@ void Recorder::begin_finding() {
   foreign_.any_written = false;
 }
 
-// The register is loaded by a guard of this epoch.
-bool Recorder::is_loaded(Val reg) const {
-  return !trace_->epochs.empty() && trace_->regs[reg.index()].epoch == trace_->epochs.size() &&
-         reg.index() < foreign_.loaded.size() && foreign_.loaded[reg.index()];
-}
-
 // The trace has met the object, or knows what it holds.
 bool Recorder::has_met(PyObject* object) {
   if (foreign_.known.count(object) != 0) return true;
@@ -107,19 +101,9 @@ bool Recorder::has_met(PyObject* object) {
   return false;
 }
 
-// Foreign code returned an object that something else holds, too: the next call may get the same one.
-void Recorder::note_holders(uint32_t reg, PyObject* object) {
-  foreign_.held.resize(trace_->regs.size());
-  foreign_.held[reg] = Py_REFCNT(object) > 1;
-}
-
-bool Recorder::is_held(Val reg) const {
-  return reg.index() < foreign_.held.size() && foreign_.held[reg.index()];
-}
-
 // It is taken to be this very object in every call, until calls have come with others.
 bool Recorder::is_fixed(Val reg, PyObject* object) {
-  if (!has_met(object) && !(is_held(reg) && lasts(object))) return false;
+  if (!has_met(object) && !(foreign_.is_held(reg) && lasts(object))) return false;
   return varying_ == nullptr || !varying_->has_argument(argument_way(*trace_, reg));
 }
 
@@ -139,31 +123,16 @@ void Recorder::look_for_writes() {
     const bool attribute = node.op == Op::kStoreAttr || node.op == Op::kDelAttr;
     const auto note = [&](Val value) {
       if (PyObject* object = value.object()) {
-        note_write_here(object);
-        if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr) note_write_here(dict);
+        foreign_.note_write_here(object);
+        if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr) foreign_.note_write_here(dict);
       }
       if (value.is_virtual()) value = Val::reg(trace_->virtuals[value.index()].reg);
       for (size_t i = 0; i < foreign_.found.size() && value.is_reg(); ++i)
-        if (foreign_.found[i].reg == value.index()) note_written(foreign_.found[i]);
+        if (foreign_.found[i].reg == value.index()) foreign_.note_written(foreign_.found[i]);
     };
     if (node.op != Op::kCall) note(node.a);
     for (uint32_t i = 0; node.op == Op::kCall && i < node.count; ++i) note(trace_->operands[node.first + i]);
   }
-}
-
-void Recorder::note_write_here(PyObject* object) {
-  if (foreign_.are_written_here.insert(object).second) foreign_.written_here.emplace_back(object, Py_TYPE(object));
-}
-
-bool Recorder::is_written_here(PyObject* object) const {
-  return foreign_.are_written_here.count(object) != 0;
-}
-
-// It is to be told apart from all objects of its class that this epoch reads.
-void Recorder::note_written(Found& found) {
-  foreign_.any_written = true;
-  if (found.seen == kNone) found.seen = trace_->epochs.empty() ? 0 : trace_->epochs.back().first;
-  if (found.dict != kNone) note_written(foreign_.found[found.dict]);
 }
 
 // After an instruction: what was found must not be another object that is written, nor one that is read if it is
@@ -227,12 +196,7 @@ Val Recorder::adopted(PyObject* object, Val source, int depth) {
 // It is none of the containers that this epoch found, and none that was written.
 bool Recorder::is_new_here(PyObject* object) {
   look_for_writes();
-  return !is_written_here(object) && foreign_.found.size() < kMaxFound && !is_found(object);
-}
-
-bool Recorder::is_found(PyObject* object) const {
-  return std::any_of(foreign_.found.begin(), foreign_.found.end(),
-                     [&](const Found& found) { return found.object == object; });
+  return !foreign_.is_written_here(object) && foreign_.found.size() < kMaxFound && !foreign_.is_found(object);
 }
 
 // The trace loads what the container holds. Two that are distinct objects now may be one object in another call.
@@ -253,8 +217,8 @@ Val Recorder::found_container(PyObject* object, Val source) {
   const bool dict = PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type;
   // A dict that foreign code keeps, and gives away itself, is often a table that grows; an OrderedDict may be given
   // attributes.
-  const bool given = !is_loaded(source);
-  if (dict && given && (is_held(source) || !PyDict_CheckExact(object))) return Val();
+  const bool given = !foreign_.is_loaded(source);
+  if (dict && given && (foreign_.is_held(source) || !PyDict_CheckExact(object))) return Val();
   PyObject* const attributes = dict ? nullptr : cpython::instance_dict(object);
   PyObject* const loaded = dict ? object : attributes;
   if (!may_load(loaded != nullptr && PyDict_Check(loaded) ? PyDict_GET_SIZE(loaded) : 1)) return Val();
@@ -270,7 +234,7 @@ Val Recorder::found_container(PyObject* object, Val source) {
 bool Recorder::adopt(Val reg, PyObject* object) {
   if (is_own_list(*this, reg)) return false;
   const RegInfo& info = trace_->regs[reg.index()];
-  if (info.rep != Rep::kObject || (info.epoch >= trace_->epochs.size() && !is_loaded(reg))) return false;
+  if (info.rep != Rep::kObject || (info.epoch >= trace_->epochs.size() && !foreign_.is_loaded(reg))) return false;
   Val found;
   Objects within;
   if (is_fixed(reg, object)) {

@@ -219,7 +219,7 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
     return owned(object);
   }
   if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return input_sequence(object, source, depth, false);
-  if (PyDict_CheckExact(object)) return is_found(object) ? Val() : input_dict(object, source, depth, false);
+  if (PyDict_CheckExact(object)) return foreign_.is_found(object) ? Val() : input_dict(object, source, depth, false);
   if (PyGen_CheckExact(object)) {
     input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;
@@ -237,8 +237,9 @@ Val Recorder::input(PyObject* object, Val source, int depth) {
   const bool named = loading_.named.count(object) != 0;
   if (!named && !loading_.by_kind && (differs || loading_.adopting > 0)) {
     if (Room room{kMaxAttributes - loading_.adopted}; instance_fits(object, depth, &room))
-      return is_found(object) || is_found(cpython::instance_dict(object)) ? Val()
-                                                                          : input_instance(object, source, depth);
+      return foreign_.is_found(object) || foreign_.is_found(cpython::instance_dict(object))
+                 ? Val()
+                 : input_instance(object, source, depth);
     if (differs && frames_.in_the_middle) return varying_->take_by_type(way), by_type(object, source);
     if (differs) varying_->fix_argument(way);
   }

@@ -15,7 +15,7 @@ bool Recorder::guard_instance(PyObject* object, PyObject** dict) {
   bool created;
   Fact& fact = reads_.facts.find(object, FactKind::kInstance, &created);
   if (created) {
-    if (*dict != nullptr && is_found(*dict)) {
+    if (*dict != nullptr && foreign_.is_found(*dict)) {
       abandon("the attributes of an object are read under two names");
       return false;
     }

@@ -46,7 +46,7 @@ void Recorder::finish_next(ShadowFrame& frame) {
   pending.result = pending.y = Val::reg(pending.run_out);
   if (pending.opaque && (pending.has_result || sends)) {
     heap_.reg_objects[pending.run_out] = stack_real(1);
-    note_holders(pending.run_out, stack_real(1));
+    foreign_.note_holders(pending.run_out, stack_real(1));
     foreign_.epoch_result = pending.result;
   }
   const int next = cpython::next_index(frame.code, frame.operation);

@@ -661,7 +661,7 @@ void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
   if (node.op == Op::kOpaque && adapter_ != nullptr) node.imm = adapter_->operators_counted() - node.imm;
   pending.result = Val::reg(pending.run_out);
   if (object == nullptr) return;
-  note_holders(pending.run_out, object);
+  foreign_.note_holders(pending.run_out, object);
   const bool unbound = pending.pushes == 2 && cpython::has_self(frame.frame);
   heap_.reg_objects[pending.run_out] = unbound ? nullptr : object;
   foreign_.epoch_result = unbound ? Val() : pending.result;

@@ -49,23 +49,10 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
     if (!live_ || frames_.empty() || lost_events()) return false;
     recording_pace().enter();
     const bool followed = try_follow(frame, throwflag);
-    if (stopping_) resolve_stop();
+    if (stopping) resolve_stop();
     recording_pace().leave();
     return followed;
   });
-}
-
-// The frame is that of a virtual generator at a yield. Another generator may lie where one died unseen: the address alone
-// does not tell them apart.
-bool Recorder::is_suspended(uint32_t generator, cpython::Frame* frame) const {
-  const ShadowFrame* shadow = heap_.models[generator]->suspended.get();
-  return shadow != nullptr && shadow->frame == frame && shadow->code == cpython::code(frame);
-}
-
-// The frame is that of some virtual generator.
-bool Recorder::is_ours(cpython::Frame* frame) const {
-  const auto found = frames_.generators.find(frame);
-  return found != frames_.generators.end() && is_suspended(found->second, frame);
 }
 
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
@@ -154,7 +141,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
       if (cpython::kExceptionsAreSilent && result == nullptr && !top_frame().raises_again()) observe_left(frame);
       if (live_ && !frames_.empty() && top_frame().frame == frame) left_frame(frame, result);
     }
-    if (stopping_) resolve_stop();
+    if (stopping) resolve_stop();
     recording_pace().leave();
   });
 }
@@ -213,11 +200,6 @@ void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   }
   frames_.spare.push_back(std::move(shadow));
   go_on(outer);
-}
-
-void Recorder::end_generator(uint32_t generator) {
-  model(generator).suspended = nullptr;
-  log(Val::virtual_object(generator), LogOp::kClear, Val(), Val());
 }
 
 // C code that waited for the frame goes on.
@@ -287,11 +269,6 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
       pending.result = value;
   }
   pending.has_result = true;
-}
-
-// The exception that left the inner frame is of this built-in class.
-bool Recorder::is_raised(PyObject* type) const {
-  return raise_.type != nullptr && PyType_IsSubtype(raise_.type, reinterpret_cast<PyTypeObject*>(type));
 }
 
 // Only __getattr__ takes what a frame raised; all else hands it on.

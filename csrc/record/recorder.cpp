@@ -90,7 +90,7 @@ void Recorder::fail(const char* what) noexcept {
 
 void Recorder::give_up(Abort reason, const char* detail) noexcept {
   const bool first = !std::exchange(abandoned_, true);
-  live_ = stopping_ = false;
+  live_ = stopping = false;
   try {
     if (first) note_stop(reason, detail);
     end_events();
@@ -281,7 +281,7 @@ void Recorder::observe_exception(cpython::Frame* frame, PyObject* object) {
       raise_.foreseen = pending.active;  // else the instruction was taken back
     }
   }
-  if (stopping_) resolve_stop();
+  if (stopping) resolve_stop();
 }
 
 // The previous instruction raised and CPython went to a handler of this frame.
@@ -351,7 +351,7 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
     Pace& pace = recording_pace();
     pace.enter_instruction();
     observe_instruction(top_frame());
-    if (stopping_) resolve_stop();
+    if (stopping) resolve_stop();
     const bool look = pace.leave_instruction();
     if (live_ && !frames_.empty() && top_frame().frame == object && top_frame().pending.opaque &&
         binds_method(top_frame()))
@@ -372,11 +372,11 @@ bool Recorder::finish_instruction(ShadowFrame& frame) {
   } else if (frame.pending.active) {
     complete(frame);
   }
-  if (stopping_) {
+  if (stopping) {
     if (!resolve_stop() || frames_.empty() || top_frame().frame != object) return false;
     if (frame.pending.active) complete(frame);
-    if (stopping_) {
-      stop_final_ = true;
+    if (stopping) {
+      stop_final = true;
       resolve_stop();
     }
   }
@@ -406,7 +406,7 @@ void note_loads(ShadowFrame& frame) {
 }  // namespace
 
 void Recorder::observe_instruction(ShadowFrame& frame) {
-  const bool waits = frame.pending.active || raise_.event || stopping_;
+  const bool waits = frame.pending.active || raise_.event || stopping;
   if (waits && !finish_instruction(frame)) return;
   const int before = frame.instruction;
   frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
@@ -454,12 +454,11 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   }
   if (exit_points_) emit_exit_point();
   step(*this, frame, now);
-  if (stopping_) {
+  if (stopping) {
     const auto mark = frame.mark;
     const Vals slots = frame.slots;
     if (fix_operands(frame)) step(*this, frame, now);
-    if (stopping_ && !stop_final_ && !stop_changed_ &&
-        heap_.lasting == mark.lasting) {  // it did not help: they stay open
+    if (stopping && !stop_final && !stop_changed && heap_.lasting == mark.lasting) {  // it did not help: they stay open
       rollback(frame);
       frame.mark = mark;
       rollback(frame);

@@ -33,7 +33,7 @@ enum class Invoke : uint8_t { kStarted, kUnknown, kStopped };
 
 class Heads;
 
-class Recorder final : public RecordApi, public Kernel, private Owners {
+class Recorder final : public RecordApi, public Kernel, public Owners {
  public:
   Recorder(PyThreadState* thread, cpython::Frame* root, Adapter* adapter, Varying* varying);
   ~Recorder() override;
@@ -41,7 +41,9 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   // -- life (recorder.cpp)
   bool (*has_entry)(cpython::Frame*, int) = nullptr;  // traces begin at the instruction (hook/entries.h)
   void unroll_loops() { loops_ = Loops::kUnrolled; }
-  void mark_loops();            // step/heads.h
+  Loops way_of_loops() const { return loops_; }
+  void mark_loops();                                  // step/heads.h
+  Heads* loop_heads() const { return heads_.get(); }  // null: the beginnings of turns are not marked
   Val as_register(Val number);  // a register that holds the constant; any other value stays as it is
   void set_exit_points(bool on) { exit_points_ = on; }  // under stress: one at each instruction
   void set_faults(bool on) { faults_ = on; }            // under stress: the shadow is made wrong
@@ -62,6 +64,10 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   void abandon(const char* why);                            // keep nothing
   void give_up(Abort reason, const char* detail) noexcept;  // keep nothing, whatever state the recording is in
   void fail(const char* what) noexcept override;
+  uint64_t bytecodes_left() const { return limit_; }
+  // Collections would run code that is not the program's: they wait, but for foreign code.
+  void pause_gc() { gc_ = std::make_unique<cpython::GcPause>(); }
+  void allow_gc() { gc_.reset(); }
   StopInfo stop_info_or_none() const { return trace_ ? trace_->stop : StopInfo(); }
 
   // -- values (values.cpp)
@@ -229,7 +235,7 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   Invoke find_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing);
   Invoke get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing);
   Invoke method_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing);
-  bool is_raised(PyObject* type) const;  // the exception that left the inner frame is of this class
+  bool is_raised(PyObject* type) const { return raise_.is_of(type); }
   bool is_raising() const { return raise_.foreseen && raise_.type != nullptr; }
   void caught() { raise_.foreseen = raise_.event = false; }  // C code clears the exception of the inner frame
   // -- generators (generators.cpp)
@@ -267,7 +273,7 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
       if (!frames_[i]->handled.empty()) return frames_[i]->handled.back();
     return Val();
   }
-  PyObject* stack_real(int depth) const;  // real operand of the current instruction
+  PyObject* stack_real(int depth) const { return frames_.operand(depth); }
 
   // -- exceptions (exceptions.cpp)
   Val saved_exception();                                 // what PUSH_EXC_INFO puts away
@@ -314,7 +320,6 @@ class Recorder final : public RecordApi, public Kernel, private Owners {
   bool called_bound = false;   // its self was put before the arguments
 
  private:
-  friend void step(Recorder&, ShadowFrame&, Instruction);
   bool bind_root();
   bool bind_entry();
   Val entry_input(cpython::Frame* frame, int slot, Val source);

@@ -37,17 +37,32 @@ static_assert(sizeof(TraceMark) == 11 * sizeof(uint32_t), "each instruction note
 class Kernel {
  public:
   bool live() const { return live_; }
-  Trace& trace() { return *trace_; }
+  Trace& trace() const { return *trace_; }
+  PyThreadState* thread() const { return thread_; }
+  Adapter* adapter() const { return adapter_; }
+  Varying* varying() const { return varying_; }  // of the root; null: nothing is known of it
+  // The guards of inputs of the epoch.
+  InputGuards& inputs() const { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
+  void resume() {  // the stop was resolved
+    live_ = true;
+    stopping = false;
+  }
+  void halt() {  // until the stop is resolved
+    live_ = false;
+    stopping = true;
+  }
   // Cuts the recording at the start of the current instruction.
   virtual void stop(Abort reason, std::string detail) = 0;
   virtual void fail(const char* what) noexcept = 0;  // a check failed: in checked builds the process stops
+
+  bool stopping = false, stop_final = false;  // stop() was called; what becomes of it is decided at the border
+  bool stop_changed = false;                  // stop() was called after the shadow was changed
 
  protected:
   Kernel(PyThreadState* thread, Adapter* adapter, Varying* varying)
       : thread_(thread), adapter_(adapter), varying_(varying), trace_(std::make_unique<Trace>()) {}
   ~Kernel() = default;
 
-  InputGuards& inputs() { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
   KernelMark mark() const {
     const Trace& trace = *trace_;
     const InputGuards* tensors = trace.epochs.empty() ? trace.tensors.get() : trace.epochs.back().tensors.get();
@@ -69,11 +84,9 @@ class Kernel {
 
   PyThreadState* thread_;
   Adapter* adapter_;
-  Varying* varying_;  // of the root; null: nothing is known of it
+  Varying* varying_;
   std::unique_ptr<Trace> trace_;
   bool live_ = false;
-  bool stopping_ = false, stop_final_ = false;  // stop() was called; what becomes of it is decided at the border
-  bool stop_changed_ = false;                   // stop() was called after the shadow was changed
 };
 
 }  // namespace pijit

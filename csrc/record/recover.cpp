@@ -18,10 +18,9 @@ namespace pijit {
 
 void Recorder::request_stop(bool final) {
   const ShadowFrame& frame = top_frame();
-  live_ = false;
-  stopping_ = true;
-  stop_final_ = final;
-  stop_changed_ = frame.changed;
+  halt();
+  stop_final = final;
+  stop_changed = frame.changed;
 }
 
 // Takes the recording back to the start of the frame's instruction: each owner takes itself back, the trace comes last.
@@ -33,15 +32,15 @@ void Recorder::rollback(ShadowFrame& frame) {
 }
 
 bool Recorder::resolve_stop() {
-  stopping_ = false;
+  stopping = false;
   ShadowFrame& frame = top_frame();
   const StopInfo why = trace_->stop;
-  const bool intact = !stop_changed_ && !frame.changed;
+  const bool intact = !stop_changed && !frame.changed;
   if (intact) {
     rollback(frame);
     frame.pending = Pending();
   }
-  if (!stop_final_ && intact && (adapter_ == nullptr || adapter_->trouble() == nullptr)) {
+  if (!stop_final && intact && (adapter_ == nullptr || adapter_->trouble() == nullptr)) {
     live_ = true;
     if (!raise_.unforeseen) {
       if (go_opaque(frame) && live_) {
@@ -51,10 +50,9 @@ bool Recorder::resolve_stop() {
       }
     }
     // The innermost frames first: as little as possible is left to CPython.
-    for (size_t top = frames_.size() - 1; top >= 1 && !stop_final_; --top)
+    for (size_t top = frames_.size() - 1; top >= 1 && !stop_final; --top)
       for (size_t level = top; level >= 1; --level) {
-        live_ = true;
-        stopping_ = false;
+        resume();
         if (!run_in_cpython(level, top) && (level != 1 || !call_opaquely(top - 1))) continue;
         trace_->detours.push_back(why);
         trace_->stop = StopInfo();
@@ -63,8 +61,7 @@ bool Recorder::resolve_stop() {
       }
     rollback(top_frame());  // what was tried may have gone further back than `frame` began
   }
-  live_ = true;
-  stopping_ = false;
+  resume();
   trace_->stop = why;
   end_here();
   return false;
@@ -136,7 +133,7 @@ bool Recorder::run_in_cpython(size_t level, size_t top) {
   node.aux = static_cast<uint32_t>(level);
   node.imm = raised;
   foreign_.opaque_calls += 1;
-  gc_.reset();
+  allow_gc();
   Pending& pending = outer.pending;
   pending.run = frames_[level]->frame;
   pending.run_out = out.index();
@@ -151,8 +148,7 @@ bool Recorder::call_opaquely(size_t level) {
   if (level + 1 >= frames_.size()) return false;
   ShadowFrame& frame = *frames_[level];
   if (!frame.drive && frame.pending.generator == kNone) return false;
-  live_ = true;
-  stopping_ = false;
+  resume();
   unfollow(level + 1);
   frame.pending = Pending();
   rollback(frame);
@@ -185,7 +181,7 @@ void Recorder::return_to_raise(ShadowFrame& frame) {
 // The frame that CPython ran has returned to `outer`, or raised.
 void Recorder::finish_run(ShadowFrame& outer, PyObject* result) {
   outer.pending.run = nullptr;
-  gc_ = std::make_unique<cpython::GcPause>();
+  pause_gc();
   if (result == nullptr) return is_handled() ? void() : raised_unforeseen();
   if (locals_were_seen()) return;
   const Val out = Val::reg(outer.pending.run_out);
@@ -193,17 +189,6 @@ void Recorder::finish_run(ShadowFrame& outer, PyObject* result) {
   if (outer.pending.then == Then::kInit) foreign_.none_result = out;
   if (outer.pending.then == Then::kPush) foreign_.epoch_result = out;
   inner_returned(outer, out);
-}
-
-// Foreign code looked at the variables of a followed frame: at replay there must be such a frame.
-bool Recorder::locals_were_seen() {
-  for (auto& frame : frames_) {
-    if (!cpython::locals_were_seen(frame->frame)) continue;
-    note_stop(Abort::kForeign, "the variables of a frame were looked at");
-    request_stop(true);
-    return true;
-  }
-  return false;
 }
 
 // An exception that nothing foresaw comes out of the innermost frame's instruction.

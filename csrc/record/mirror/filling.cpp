@@ -155,14 +155,6 @@ bool Recorder::end_fillings(const Drive& of) {
   return true;
 }
 
-// All of them are tensors and numbers.
-bool Recorder::are_scalars(const Vals& values) const {
-  return std::all_of(values.begin(), values.end(), [&](Val value) {
-    return value.is_null() || touches_tensor(value) || is_scalar_reg(value) ||
-           (value.is_const() && cpython::is_scalar(value.object()));
-  });
-}
-
 bool Recorder::is_filled(Val value) const {
   return std::any_of(heap_.fillings.begin(), heap_.fillings.end(),
                      [&](const Filling* filling) { return filling->is_of(value); });

@@ -73,4 +73,15 @@ void Recorder::take_tensor_result() {
     if (frame.slots[static_cast<size_t>(i)] == result) frame.slots[static_cast<size_t>(i)] = tensor;
 }
 
+// Foreign code looked at the variables of a followed frame: at replay there must be such a frame.
+bool Recorder::locals_were_seen() {
+  for (auto& frame : frames_) {
+    if (!cpython::locals_were_seen(frame->frame)) continue;
+    note_stop(Abort::kForeign, "the variables of a frame were looked at");
+    request_stop(true);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace pijit

@@ -150,11 +150,6 @@ bool Recorder::is_taken(Val exception) const {
   return fields.size() > kTaken && !fields[kTaken].is_null();
 }
 
-void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
-  await(frame, pops, 0).raises = true;
-  begin_raise(frame, pops, exception, again);
-}
-
 // `again`: as it is, without an entry for this instruction.
 void Recorder::note_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
   raise_.value = exception;

@@ -4,10 +4,20 @@
 // Registers keep their numbers, so what is noted by register needs no taking back unless a guard or node made it true.
 #pragma once
 #include "record/recording.h"
-#include "record/state/found.h"
 #include "record/state/heap.h"
 
 namespace pijit {
+
+// A container that existed before, or that foreign code returned, of which the recorder loads the content (found.cpp).
+struct Found {  // or the __dict__ of such an instance
+  uint32_t reg;
+  PyObject* object;
+  PyTypeObject* type;
+  uint32_t dict;    // of an instance: where its __dict__ is
+  uint32_t seen;    // it is written: up to which guard it was told apart from what is read
+  size_t told;      // from how many objects that are written it was told apart, always
+  size_t argument;  // how many containers were known before
+};
 
 struct Foreign {
   Foreign(Kernel& of, const Heap& objects) : recording(of), heap(objects) {}

@@ -158,7 +158,7 @@ void Recorder::guard_found() {
 
 // What has been loaded so far, and that many items, is little beside what the program has done.
 bool Recorder::may_load(Py_ssize_t items) const {
-  const uint64_t done = record_limits().operations - limit_;
+  const uint64_t done = record_limits().operations - bytecodes_left();
   return loading_.items + static_cast<uint64_t>(items) <= kFreeLoads + done / kInstructionsOfLoad;
 }
 

@@ -32,6 +32,14 @@ class FrameStack {
   void resize(size_t levels) { stack_.resize(levels); }
   void clear() { stack_.clear(); }
 
+  ShadowFrame& top() const { return *stack_.back(); }
+  PyObject* operand(int depth) const { return cpython::peek(top().frame, depth); }  // of the instruction, a real one
+  Val handling() const {  // the exception that a followed frame handles, the innermost one; Null: none does
+    for (size_t i = size(); i-- > 0;)
+      if (!stack_[i]->handled.empty()) return stack_[i]->handled.back();
+    return Val();
+  }
+
   // use(value) of all that the frames have.
   template <class Use>
   void each_value(const Use& use) {

@@ -32,6 +32,9 @@ class Heap {
   }
   PyObject* real(Val value) const;         // the object it stands for now, if known
   PyTypeObject* type_of(Val value) const;  // exact type, or null
+  Val virtual_field(Val object, size_t field) { return model(object).items[field]; }
+  bool is_fresh(Val object) const { return virtual_of(object).reg_time != 0; }  // no argument
+  bool is_built(Val object) const { return virtual_of(object).reg != kNone; }
   Val add(VirtualKind kind, PyTypeObject* type);
   void log(Val object, LogEntry entry);
   void note_part(Val object, const LogEntry& entry);
@@ -43,6 +46,10 @@ class Heap {
   bool is_stale(uint32_t iterator, uint32_t time);  // its source was reshaped: it raises, or goes on who knows where
   Val fresh_key(PyObject* key) const;               // what is compared as this key; Null: the key is itself
   Vec<uint32_t>& reshaped(Val source);  // when keys of the dict or set, or of what a view shows, came or went
+  void note_key(PyObject* key, Val value) { virtual_keys[key] = value; }
+  void note_address(PyObject* object) { addresses.insert(object); }  // id() was asked for it, it is no scalar
+  // The model of what existed before changes, or becomes known: only an epoch makes good what a rollback leaves.
+  void note_lasting() { lasting += 1; }
   // Every mention of it in a model, or in the frame of a generator, becomes a mention of the other.
   void replace(Val value, Val by);
   void go_stale();  // where an epoch begins
@@ -92,6 +99,7 @@ class Heap {
 
  private:
   Trace& trace() { return recording_.trace(); }
+  const Virtual& virtual_of(Val object) const { return recording_.trace().virtuals[object.index()]; }
   Vals forget_adopted(size_t mark);
   void undo_stale(uint32_t nodes, const Vals& forgotten);
   void forget_made(uint32_t made, uint32_t time);

@@ -10,6 +10,12 @@ namespace pijit {
 struct Raise {
   void undo(const TraceMark&) { snapshot = kNone; }
 
+  bool is_foreseen() const { return foreseen && type != nullptr; }
+  bool is_of(PyObject* base) const {  // the exception that left the inner frame is of this built-in class
+    return type != nullptr && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(base));
+  }
+  void caught() { foreseen = event = false; }  // C code clears the exception of the inner frame
+
   // Taken back: where the exception under way was raised. A node before it may be gone.
   uint32_t snapshot = kNone;
 

@@ -109,4 +109,18 @@ bool Recorder::number_truth(Val value, bool* out) {
   return true;
 }
 
+bool Recorder::is_scalar_reg(Val value) const {
+  if (!value.is_reg()) return false;
+  const RegInfo& info = trace_->regs[value.index()];
+  return is_number(info.rep) || (info.rep == Rep::kObject && cpython::is_scalar_type(info.type));
+}
+
+// All of them are tensors and numbers.
+bool Recorder::are_scalars(const Vals& values) const {
+  return std::all_of(values.begin(), values.end(), [&](Val value) {
+    return value.is_null() || touches_tensor(value) || is_scalar_reg(value) ||
+           (value.is_const() && cpython::is_scalar(value.object()));
+  });
+}
+
 }  // namespace pijit

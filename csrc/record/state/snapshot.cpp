@@ -216,7 +216,7 @@ void Recorder::stop(Abort reason, std::string detail) {
 // snapshot.
 void Recorder::end_here() {
   ShadowFrame& frame = top_frame();
-  bool intact = !frame.changed && !stop_changed_ && !(frame.pending.active && frame.pending.entered);
+  bool intact = !frame.changed && !stop_changed && !(frame.pending.active && frame.pending.entered);
   if (intact) {
     uint32_t here = exit_snapshot();
     trace_->nodes.resize(frame.mark.nodes);

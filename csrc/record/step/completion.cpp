@@ -110,29 +110,6 @@ void Recorder::complete(ShadowFrame& frame) {
   frame.collected.clear();
 }
 
-void Recorder::done(ShadowFrame& frame, int pops, Val result) {
-  frame.sp -= pops;
-  frame.push(result);
-}
-
-Pending& Recorder::await(ShadowFrame& frame, int pops, int pushes) {
-  frame.pending = Pending();
-  frame.pending.active = true;
-  frame.pending.pops = pops;
-  frame.pending.pushes = static_cast<uint8_t>(pushes);
-  return frame.pending;
-}
-
-void Recorder::observe(ShadowFrame& frame, int pops, Finish finish) {
-  await(frame, pops, 1).finish = finish;
-}
-
-void Recorder::known(ShadowFrame& frame, int pops, Val result) {
-  Pending& pending = await(frame, pops, 1);
-  pending.result = result;
-  pending.has_result = true;
-}
-
 bool Recorder::ask_adapter(ShadowFrame& frame, const CallSite& site, int pops, int pushes) {
   if (adapter_ == nullptr) return false;
   question_.site = site;
@@ -177,10 +154,6 @@ bool Recorder::ask_about(ShadowFrame& frame, SiteKind kind, std::initializer_lis
   site.operands = question_.operands.data();
   site.count = question_.operands.size();
   return ask_adapter(frame, site, pops, pushes);
-}
-
-PyObject* Recorder::stack_real(int depth) const {
-  return cpython::peek(frames_.back()->frame, depth);
 }
 
 }  // namespace pijit

@@ -116,22 +116,22 @@ Val Recorder::as_register(Val number) {
 // Looks at the nodes that came since it was last called: which numbers data decides, and how often something was
 // decided on one.
 void Recorder::count_decisions() {
-  heads_->seen = std::min(heads_->seen, static_cast<uint32_t>(trace_->nodes.size()));
-  heads_->of_data.resize(trace_->regs.size(), false);
-  const auto flagged = [&](Val value) { return value.is_reg() && heads_->of_data[value.index()]; };
-  for (; heads_->seen < trace_->nodes.size(); ++heads_->seen) {
-    const Node& node = trace_->nodes[heads_->seen];
+  loop_heads()->seen = std::min(loop_heads()->seen, static_cast<uint32_t>(trace_->nodes.size()));
+  loop_heads()->of_data.resize(trace_->regs.size(), false);
+  const auto flagged = [&](Val value) { return value.is_reg() && loop_heads()->of_data[value.index()]; };
+  for (; loop_heads()->seen < trace_->nodes.size(); ++loop_heads()->seen) {
+    const Node& node = trace_->nodes[loop_heads()->seen];
     const bool guards =
         node.op == Op::kGuardBool || node.op == Op::kGuardInt || node.op == Op::kGuardFloat || node.op == Op::kGuardIs;
-    if (guards) heads_->decisions += flagged(node.a);
+    if (guards) loop_heads()->decisions += flagged(node.a);
     bool of_data = flagged(node.a) || flagged(node.b);
     for (uint32_t i = 0; i < node.count && node.op == Op::kPure; ++i)
       of_data = of_data || flagged(trace_->operands[node.first + i]);
     if (node.op == Op::kScalar && node.aux == static_cast<uint32_t>(ScalarOp::kSame)) of_data = true;
-    if (node.out != kNone) heads_->of_data[node.out] = of_data;
+    if (node.out != kNone) loop_heads()->of_data[node.out] = of_data;
     for (uint32_t i = 0; i < node.outs_count; ++i) {
       const uint32_t out = trace_->outs[node.outs_first + i];
-      if (is_number(trace_->regs[out].rep)) heads_->of_data[out] = is_of_data(node);
+      if (is_number(trace_->regs[out].rep)) loop_heads()->of_data[out] = is_of_data(node);
     }
   }
 }
@@ -140,21 +140,21 @@ void Recorder::count_decisions() {
 void Recorder::begin_turns(ShadowFrame& frame, int before) {
   frame.taken_at = -1;
   count_decisions();
-  const std::vector<Heads::Head> heads = heads_->of(frame.code);
+  const std::vector<Heads::Head> heads = loop_heads()->of(frame.code);
   for (const Heads::Head& head : heads) {
     if (head.at != frame.instruction) continue;
     if (head.last < 0) {
-      if (heads_->decisions == frame.decisions) continue;
+      if (loop_heads()->decisions == frame.decisions) continue;
       trace_->heads.push_back({frame_state(frames_.size() - 1, true), -1, head.at, false, false});
       emit_node(Op::kLoopHead).imm = trace_->heads.size() - 1;
       continue;
     }
     const bool back = head.again || (before >= head.first && before <= head.last && before > frame.instruction);
-    Heads::Turn& turn = heads_->turns[{frame.followed, head.last}];
-    const bool decided = heads_->decisions != turn.decisions;
+    Heads::Turn& turn = loop_heads()->turns[{frame.followed, head.last}];
+    const bool decided = loop_heads()->decisions != turn.decisions;
     const bool promotes = (back && (decided || turn.in_registers)) || is_known_loop(frame.code, head.last);
     if (promotes) note_loop(frame.code, head.last);
-    turn = {heads_->decisions, promotes};
+    turn = {loop_heads()->decisions, promotes};
     if (promotes) {
       for (int slot : cpython::assigned_locals(frame.code, head.first, head.last))
         frame.local(slot) = as_register(frame.local(slot));

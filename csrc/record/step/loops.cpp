@@ -145,9 +145,9 @@ Py_ssize_t Recorder::items_left(Val iterator) {
 
 // The frame has jumped back to the instruction where it stands. True: its loop is to have traces of its own.
 bool Recorder::leaves_loop(ShadowFrame& frame) {
-  if (loops_ == Loops::kUnrolled || frame.drive || !frame.handled.empty()) return false;
+  if (way_of_loops() == Loops::kUnrolled || frame.drive || !frame.handled.empty()) return false;
   const auto nodes = static_cast<uint32_t>(trace_->nodes.size());
-  const uint64_t bytecodes = record_limits().operations - limit_;
+  const uint64_t bytecodes = record_limits().operations - bytecodes_left();
   if (frames_.in_the_middle && frames_.size() == 1 && frame.instruction == frames_.entered_at) {
     const bool compiled = varying_ != nullptr && varying_->compiled;
     return !is_less({nodes, bytecodes}, compiled ? kLeastCompiled : kLeastOfOwn);
@@ -162,7 +162,7 @@ bool Recorder::leaves_loop(ShadowFrame& frame) {
   const Arrival arrival = *found;
   found->before = std::exchange(found->last, now);
   if (arrival.before.bytecodes == arrival.last.bytecodes) return false;
-  const bool chosen = loops_ == Loops::kBody;
+  const bool chosen = way_of_loops() == Loops::kBody;
   const auto since = [&](const Arrival::Place& place) {
     return Size{nodes - place.nodes, bytecodes - place.bytecodes};
   };
@@ -188,8 +188,7 @@ void Recorder::leave_loop() {
   }
   if (top > 0) {
     if (run_in_cpython(top, top)) return;
-    live_ = true;
-    stopping_ = false;
+    resume();
     rollback(top_frame());
   }
   trace_->stop = StopInfo();

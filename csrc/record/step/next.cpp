@@ -37,7 +37,7 @@ bool Recorder::go_advance(ShadowFrame& frame) {
 void Recorder::finish_next(ShadowFrame& frame) {
   Pending& pending = frame.pending;
   if (pending.opaque) {
-    gc_ = std::make_unique<cpython::GcPause>();
+    pause_gc();
     foreign_.epoch_due = true;
     if (locals_were_seen()) return;
   }

@@ -372,12 +372,6 @@ void find_opaque_functions() {
   functions();
 }
 
-bool Recorder::is_scalar_reg(Val value) const {
-  if (!value.is_reg()) return false;
-  const RegInfo& info = trace_->regs[value.index()];
-  return is_number(info.rep) || (info.rep == Rep::kObject && cpython::is_scalar_type(info.type));
-}
-
 Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names) {
   if (!heap_.fillings.empty() && !are_scalars(args)) flush_fillings();
   Vals real;
@@ -555,7 +549,7 @@ bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, P
 
 Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val result) {
   foreign_.opaque_calls += 1;
-  gc_.reset();
+  allow_gc();
   Pending& pending = await(frame, pops, pushes);
   pending.opaque = true;
   pending.ignores_frames = true;
@@ -580,15 +574,14 @@ void Recorder::make_real() {
 // attempt did, as no epoch follows: an attempt that changed more (note_lasting) is not repeated.
 bool Recorder::fix_operands(ShadowFrame& frame) {
   constexpr int kDeepest = 2;
-  if (stop_final_ || stop_changed_ || frame.changed || raise_.unforeseen || &frame != &top_frame()) return false;
+  if (stop_final || stop_changed || frame.changed || raise_.unforeseen || &frame != &top_frame()) return false;
   if (heap_.lasting != frame.mark.lasting) return false;
   const StopInfo why = trace_->stop;
   rollback(frame);
   frame.pending = Pending();
   Request wanted;
   const Instruction now = frame.current();
-  live_ = true;
-  stopping_ = false;
+  resume();
   bool any = false;
   if (request(*this, frame, now, &wanted))
     for (int i = 1; i <= wanted.pops && live_; ++i) any = fix_number(&frame.top(i), kDeepest) || any;
@@ -600,8 +593,7 @@ bool Recorder::fix_operands(ShadowFrame& frame) {
     return true;
   }
   if (live_) {
-    live_ = false;
-    stopping_ = true;
+    halt();
     trace_->stop = why;
   }
   return false;
@@ -635,7 +627,7 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
   if (callable != nullptr && looks_at_frames(callable, wanted.args.size())) return false;
   if (callable == functions().count_references ||
       (callable != nullptr && adapter_ != nullptr && adapter_->counts_holders(callable))) {
-    stop_final_ = true;  // nor may a frame that calls it run while registers hold the object
+    stop_final = true;  // nor may a frame that calls it run while registers hold the object
     return false;
   }
   for (Val value : wanted.args)
@@ -654,7 +646,7 @@ bool Recorder::go_opaque(ShadowFrame& frame) {
 }
 
 void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
-  gc_ = std::make_unique<cpython::GcPause>();
+  pause_gc();
   if (locals_were_seen()) return;
   Pending& pending = frame.pending;
   Node& node = trace_->nodes.back();

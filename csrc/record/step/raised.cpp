@@ -38,8 +38,7 @@ bool Recorder::take_raised(PyObject* object) {
     rollback(frame);
     frame.pending = Pending();
     if (!go_opaque(frame) || !live_) {
-      live_ = true;
-      stopping_ = false;
+      resume();
       return false;
     }
   }
@@ -72,7 +71,7 @@ bool Recorder::take_opaque_raise(PyObject* object) {
   node.op = ran ? Op::kRunRaise : Op::kOpaqueRaise;
   node.imm = trace_->snapshots.size() - 1;
   heap_.reg_objects[out.index()] = object;
-  gc_ = std::make_unique<cpython::GcPause>();
+  pause_gc();
   if (locals_were_seen()) return false;
   begin_taken(object, out);
   foreign_.taken.push_back(out);
@@ -91,7 +90,7 @@ Val Recorder::as_exception(Val value, PyObject* object) {
 
 // CHECK_EG_MATCH has left what it did not match and what it did, which is handled from now on.
 void Recorder::take_split_group(ShadowFrame& frame) {
-  gc_ = std::make_unique<cpython::GcPause>();
+  pause_gc();
   if (locals_were_seen()) return;
   Pending& pending = frame.pending;
   const Val split = Val::reg(pending.run_out);

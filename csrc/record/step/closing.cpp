@@ -119,7 +119,7 @@ void Recorder::drop_generator(cpython::Frame* frame) {
   if (silent) return;
   // What it does on the way out is not in the trace, and no snapshot can rebuild it: the trace ends before it began.
   stop(Abort::kGenerator, "closed before its end");
-  stop_final_ = stop_changed_ = true;
+  stop_final = stop_changed = true;
 }
 
 // Code that nobody called: what a finalizer or a signal handler may have changed is checked anew. In the middle of an
